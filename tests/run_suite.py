@@ -14,9 +14,9 @@ Three lanes beside each other, the second with one part behind the other:
 Tests that compute have the lowest priority (nice 19): the cores are busy from the first test to the last, and what goes
 by the machine's clock, which is never beside another such part, finds one free whenever it wants it. What the first
 part prints comes at once; each other part is shown when it and the first have ended. `--all` runs what is marked
-nightly, too; `--fast` the first part only. `--prepare` makes beside them what Apache's and Spark's parts find slow to
-make, which wait for it (`make test` does). Every other argument but -m goes to all parts; one that leaves some of them
-nothing to run (a file, `-k`) is no failure.
+nightly, too; `--fast` the first part only. `--prepare` makes beside them what Apache's part and, with `--all`, Spark's
+find slow to make, which wait for it (`make test` does). Every other argument but -m goes to all parts; one that leaves
+some of them nothing to run (a file, `-k`) is no failure.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ REAL_TIME = ("ray", "toxiproxy", "e2e")
 STARTS_SOMETHING = (*REAL_TIME, "java", "spark", "browser")
 INTERRUPTED, NO_TESTS = 2, 5
 """Pytest's exit statuses after Ctrl-C, and when it ran none."""
-PREPARED = ("nemesrv.chaos.spark.make_class_archive", "--if-missing"), ("tests.interop.jars",)
-"""Modules and their arguments; what one cannot make, the tests do without, or say why not."""
+JARS = ("tests.interop.jars",)
+CLASS_ARCHIVE = ("nemesrv.chaos.spark.make_class_archive", "--if-missing")
+"""Modules and their arguments; what one cannot make, the tests do without, or say why not. The archive of Spark's
+classes costs as much as several JVMs save by it: it pays where many start, as nightly."""
 PREPARED_LIMIT_S = 400
 """How long a part may wait for each."""
 GIVES_WAY, GIVES_SOME_WAY = 19, 10
@@ -92,7 +94,7 @@ def lanes(*, nightly: bool, fast: bool) -> list[list[Part]]:
         f"(spark or browser) and not ({real_time} or java){of_time}",
         niceness=GIVES_WAY,
         only=("spark", "browser"),
-        waits=True,
+        waits=nightly,
     )
     clock = Part("on the machine's clock", f"({real_time}){of_time}", only=REAL_TIME)
     java = Part("Apache's programs", f"java and not ({real_time}){of_time}", only=("java",), waits=True)
@@ -250,9 +252,11 @@ class Making:
 
 def main(arguments: Sequence[str]) -> int:
     """0 when every test that ran passed, and at least one did; else pytest's status of the first part that failed."""
-    chosen = lanes(nightly="--all" in arguments, fast="--fast" in arguments)
+    nightly, fast = "--all" in arguments, "--fast" in arguments
+    chosen = lanes(nightly=nightly, fast=fast)
+    prepared = [JARS, CLASS_ARCHIVE] if nightly else [JARS]
     others = [argument for argument in arguments if argument not in ("--all", "--fast", "--prepare")]
-    with Making(PREPARED if "--prepare" in arguments and "--fast" not in arguments else ()) as making:
+    with Making(prepared if "--prepare" in arguments and not fast else ()) as making:
         results = Suite(chosen, others, making).run()
     print(f"\n{sum((sums for _, sums in results), Sums())}", flush=True)
     return exit_status([status for status, _ in results])

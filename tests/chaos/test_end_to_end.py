@@ -20,7 +20,14 @@ from .programs import MARK, left_of, nemesrv, running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy, pytest.mark.timeout(900)]
 
+SMALL = ("cluster.name_servers=2", "cluster.brokers=2", "workload.producers=1", "workload.consumers=1")
+"""Six processes in place of eleven."""
 INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+def settings(*changed: str) -> list[str]:
+    """`--set` with each."""
+    return [word for each in changed for word in ("--set", each)]
 
 
 def decided(
@@ -34,9 +41,11 @@ def decided(
     return run()
 
 
-def test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judged_again(tmp_path: Path) -> None:
+def valid_partition(tmp_path: Path, *changed: str) -> tuple[Path, dict[str, object]]:
+    """The folder of a run of `broker-partition` that has all that a folder has, and its verdicts."""
     mark = f"nemesrv-test-{uuid.uuid4().hex}"
-    done = decided(lambda: nemesrv("run", "broker-partition", "--seed", "7", cwd=tmp_path, env={MARK: mark}))
+    words = ("run", "broker-partition", "--seed", "7", *settings(*changed))
+    done = decided(lambda: nemesrv(*words, cwd=tmp_path, env={MARK: mark}))
     assert done.returncode == 0, done.stdout + done.stderr
     assert left_of(mark) == []
 
@@ -63,7 +72,15 @@ def test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judge
     }
     assert [row["phase"] for row in faults] == ["start", "end"]
     assert [row["time_ms"] for row in rows] == sorted(row["time_ms"] for row in rows)
+    return run, verdicts
 
+
+def test_a_partition_run_leaves_a_folder_whose_verdict_is_valid(tmp_path: Path) -> None:
+    valid_partition(tmp_path, *SMALL)
+
+
+def test_a_partition_run_as_shipped_is_valid_and_can_be_judged_again(tmp_path: Path) -> None:
+    run, verdicts = valid_partition(tmp_path)
     again = nemesrv("check", str(run), cwd=tmp_path)
     assert again.returncode == 0, again.stdout + again.stderr
     assert json.loads((run / "verdicts.json").read_text(encoding="utf-8")) == verdicts
@@ -78,7 +95,7 @@ def test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_jud
     def broker_hangs() -> bool:
         return raw.exists() and '"fault":"pause"' in raw.read_text(encoding="utf-8")
 
-    with running("run", "broker-hang", "--out", "run", cwd=tmp_path) as command:
+    with running("run", "broker-hang", "--out", "run", *settings(*SMALL), cwd=tmp_path) as command:
         command.until(broker_hangs)
         stderr = command.end(signum)
         assert command.process.returncode == INTERRUPTED[signum], stderr
@@ -101,7 +118,7 @@ def test_a_node_that_dies_unplanned_ends_the_run_at_once_as_a_harness_failure(tm
         assert isinstance(started["value"], dict)
         return int(started["value"]["pid"])
 
-    with running("run", "broker-hang", "--quiet", "--out", "run", cwd=tmp_path) as command:
+    with running("run", "broker-hang", "--quiet", "--out", "run", *settings(*SMALL), cwd=tmp_path) as command:
         command.until(steady)
         pid = pid_of("ns-1")
         os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What runs nightly only (`make test-all`), and what stands for it in every `make test`: a table in three parts.
+"""What runs nightly only (`make test-all`), and what stands for it in every `make test`: a table in four parts.
 
 conftest.py marks these tests; `make docs` writes the table in CONTRIBUTING.md from them.
 """
@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import pytest
 
-from . import apache, experiments, machines
+from . import again, apache, experiments, machines
 from .record import Nightly
 
 __all__ = ["COLLECTED", "NIGHTLY", "Nightly", "is_nightly", "table"]
@@ -18,7 +18,7 @@ COLLECTED = pytest.StashKey[dict[str, bool]]()
 """Of pytest's configuration: the id of each test that was collected, before -m chose among them, to whether it is
 nightly (conftest.py)."""
 
-NIGHTLY = (*experiments.NIGHTLY, *apache.NIGHTLY, *machines.NIGHTLY)
+NIGHTLY = (*experiments.NIGHTLY, *again.NIGHTLY, *apache.NIGHTLY, *machines.NIGHTLY)
 
 
 _NIGHTLY_OF = defaultdict[str, list[Nightly]](list)

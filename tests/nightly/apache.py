@@ -112,7 +112,6 @@ NIGHTLY = (
         "smoke and a crash on Apache's servers of both versions (`make apache` runs all there are)",
         (
             f"{_APACHE}::test_a_crash_among_servers_of_both_versions_is_judged",
-            f"{_APACHE}::test_smoke_is_valid_on_apaches_servers",
             "tests/apache_matrix/test_table.py",
         ),
     ),

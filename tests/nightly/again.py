@@ -1,0 +1,201 @@
+"""What runs nightly only because a cheaper test of every time shows the same rule in another way.
+
+At another size, seed, profile or moment; by a history that is told, not recorded; or without Spark.
+"""
+
+from __future__ import annotations
+
+from .record import BENCH, DEFECT, Nightly
+
+_VIRTUAL = "tests/chaos/experiment/virtual"
+_END_TO_END = "tests/chaos/test_end_to_end.py"
+_STOPPING = "tests/chaos/test_stopping.py"
+_RUNS = f"{_VIRTUAL}/test_runs.py"
+_SLAVES = f"{_VIRTUAL}/test_slaves.py"
+_PAGE = "tests/chaos/reports/test_page_in_browser.py"
+_INTEROP = "tests/interop"
+_SLAVE = (
+    f"{_INTEROP}/test_slave.py::test_a_consumer_that_starts_after_the_masters_death_reads_everything_from_the_slave"
+)
+_REGISTERS = f"{_INTEROP}/test_name_server.py::test_a_java_broker_registers_with_ours_and_is_dropped_when_killed"
+_LOST = "tests/differential/test_found.py::test_a_lost_channel_takes_one_broker_and_a_reset_one_two"
+_STARTS = f"{_STOPPING}::test_while_ray_starts"
+_LEGEND = f"{_PAGE}::test_a_legend_of_many_entries_has_rows_and_is_no_wider_than_its_plot"
+_TEXTS = f"{_PAGE}::test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom"
+_GATHERS = "test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history"
+_NAMED = f"{_SLAVES}::test_a_slave_is_named_and_read_while_its_master_is_gone_and_nothing_is_wrong"
+_MADE_MASTER = f"{_SLAVES}::test_a_slave_that_is_made_master_is_told_and_sent_to"
+_SERIES = f"{_VIRTUAL}/test_series_of_actions.py"
+_LIMIT = "tests/chaos/faults/test_bandwidth_proof.py::test_on_virtual_time_a_limit_is_measured_to_the_percent"
+_JOINS = (
+    "tests/chaos/scenarios/test_membership.py"
+    "::test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_removed_stays_away"
+)
+_REPLAYED = (
+    "tests/chaos/replay/test_replay.py"
+    "::test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happens_again"
+)
+
+NIGHTLY = (
+    Nightly(
+        f"{_END_TO_END}::test_a_partition_run_as_shipped_is_valid_and_can_be_judged_again",
+        "`broker-partition` with eleven nodes on the machine's own clock, judged by Spark twice",
+        (
+            f"{_END_TO_END}::test_a_partition_run_leaves_a_folder_whose_verdict_is_valid",
+            "tests/chaos/test_judging.py"
+            "::test_the_same_history_gets_the_same_verdict_with_its_scenario_and_as_mere_files",
+        ),
+    ),
+    Nightly(
+        _STARTS,
+        "Ctrl-C while Ray starts",
+        (_STARTS, f"{_STOPPING}::test_a_second_signal_ends_it_at_once_while_ray_starts"),
+        ("SIGTERM",),
+    ),
+    Nightly(
+        "tests/chaos/apache/test_nodes_in_ray.py"
+        "::test_a_node_of_apaches_is_killed_restarted_paused_and_stopped_with_its_jvm",
+        "a node of Apache's killed, restarted, paused and stopped, alone",
+        (
+            "tests/apache_matrix/test_runs.py::test_a_crash_among_servers_of_both_versions_is_judged",
+            "tests/chaos/apache/test_nodes_in_ray.py"
+            "::test_a_jar_that_dies_at_its_start_is_told_with_its_last_line_and_nothing_is_left",
+        ),
+    ),
+    Nightly(
+        "tests/packaging/test_example_project.py::test_a_misspelt_marker_is_a_line_before_any_test_and_a_usage_error",
+        "a misspelt marker in the example project",
+        ("tests/chaos/test_pytest_plugin.py::test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started",),
+    ),
+    Nightly(_SLAVE, "Apache's slave 4.9, read after its master's death", (_SLAVE,), ("5.x",)),
+    Nightly(_REGISTERS, "Apache's broker 4.9, registered with our NameServer and killed", (_REGISTERS,), ("5.x",)),
+    Nightly(
+        _LOST,
+        "channels that are closed, as Apache's NameServer 4.9 takes it",
+        (_LOST,),
+        ("5.x-False", "5.x-True", "4.9-True"),
+    ),
+    Nightly(
+        "tests/chaos/spark/test_class_archive.py::test_the_session_of_a_small_history_has_the_archive_that_set_up_made",
+        "that a session has the archive of Spark's classes, which only `make setup` and `make test-all` make",
+        ("tests/chaos/spark/test_class_archive.py",),
+    ),
+    Nightly(_LEGEND, "legends on wider screens", (_LEGEND,), ("390",)),
+    Nightly(_TEXTS, "rows of texts on a wider screen", (_TEXTS,), ("390",)),
+    Nightly(
+        f"{_PAGE}::test_a_person_who_prefers_dark_gets_dark",
+        "a page that is dark from the beginning",
+        (f"{_PAGE}::test_the_switch_turns_the_page_and_the_plots_dark_and_back",),
+    ),
+    Nightly(
+        "tests/chaos/replay/test_picture.py::test_both_time_lines_are_drawn_and_fit_a_phone",
+        "the page of a replay in a browser",
+        (
+            "tests/chaos/replay/test_picture.py::test_the_page_says_how_alike_they_are_and_what_was_left_out",
+            f"{_PAGE}::test_on_a_phone_nothing_is_wider_than_the_screen_and_each_check_is_a_card",
+        ),
+    ),
+    Nightly(
+        f"tests/chaos/checkers/test_living_are_used.py::{_GATHERS}",
+        "uses that Spark gathers with both kinds of plans",
+        (
+            f"tests/chaos/checkers/test_messages_delivered.py::{_GATHERS}",
+            "tests/chaos/checkers/test_living_are_used.py",
+            "tests/chaos/spark/test_judge.py::test_a_healthy_run_of_real_size_passes_every_check",
+        ),
+    ),
+    Nightly(
+        f"{BENCH}::test_without_java_its_rows_are_left_out_with_a_line_each",
+        "the benchmark where there is no Java",
+        (f"{BENCH}::test_everything_is_measured_and_every_aim_judged", "tests/chaos/test_preflight.py"),
+    ),
+    Nightly(
+        "tests/chaos/bench/test_recorder_bench.py::test_a_machine_too_busy_to_answer_a_look_up_is_told_in_a_sentence",
+        "`nemesrv bench recorder` on a machine that is too busy",
+        (
+            "tests/chaos/bench/test_recorder_bench.py"
+            "::test_events_a_second_and_the_cost_of_recording_are_measured_and_judged",
+        ),
+    ),
+    Nightly(
+        "tests/chaos/test_report_command.py::test_of_two_runs_it_writes_one_page_with_both",
+        "`nemesrv report` of two runs",
+        (
+            "tests/chaos/reports/test_extras_of_a_run.py::test_two_runs_stand_beside_each_other_on_one_axis",
+            "tests/chaos/test_report_command.py::test_of_one_run_it_writes_the_page_and_junit_and_prints_where",
+        ),
+    ),
+    Nightly(f"{_RUNS}::test_another_seed_gives_another_history", "a history with another seed", (_RUNS,)),
+    Nightly(
+        "tests/chaos/replay/test_replay.py::test_with_another_seed_it_happens_again",
+        "a replay with another seed",
+        (_REPLAYED,),
+    ),
+    Nightly(
+        "tests/chaos/incident/test_importing.py::test_the_same_logs_tell_the_same_each_time",
+        "the same logs, imported twice",
+        ("tests/chaos/incident/test_importing.py",),
+    ),
+    Nightly(_NAMED, "a slave of profile 4.9 while its master is gone", (_NAMED,), ("5.x",)),
+    Nightly(_MADE_MASTER, "a slave of profile 4.9 that is made master", (_MADE_MASTER,), ("5.x",)),
+    Nightly(
+        f"{_SLAVES}::test_a_slave_that_was_made_master_is_one_when_it_is_started_again",
+        "one that was made master and is started again",
+        (_MADE_MASTER, f"{_SLAVES}::test_one_that_is_a_slave_again_then_is_found"),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_half_open.py::test_who_is_started_again_while_syns_are_dropped_is_in_no_table_until_the_heal",
+        "a broker that starts while SYNs are dropped",
+        (f"{_VIRTUAL}/test_half_open.py::test_the_tables_keep_whoever_can_still_register",),
+    ),
+    Nightly(
+        f"{_SERIES}::test_a_name_server_that_loses_first_registrations_is_found_by_a_rolling_restart",
+        "a NameServer that loses first registrations, found by a rolling restart",
+        (f"{_SERIES}::test_every_turn_is_a_fault_of_its_own_and_nothing_is_wrong", DEFECT),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_client_processes.py"
+        "::test_what_a_consumer_committed_ahead_of_its_work_is_lost_with_its_process_and_found",
+        "a consumer that commits ahead of its work, recorded",
+        ("tests/chaos/checkers/test_commits_follow_work.py", "tests/chaos/checkers/test_messages_delivered.py"),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_heals.py::test_a_name_server_that_never_takes_a_healed_broker_back_is_found_at_the_first_heal",
+        "a NameServer that never takes a healed broker back",
+        (
+            f"{_VIRTUAL}/test_heals.py::test_what_overlaps_ends_apart_and_every_link_is_as_it_should_be_in_between",
+            "tests/chaos/checkers/test_routes_converge.py",
+        ),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_shaped_partitions.py"
+        "::test_a_producer_whose_name_server_names_only_the_broker_that_it_cannot_reach_may_fail",
+        "a producer that is told only of a broker that it cannot reach",
+        (f"{_VIRTUAL}/test_shaped_partitions.py", "tests/chaos/checkers/test_recovery_time.py"),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_not_done.py::test_name_servers_too_slow_for_the_prober_end_no_run",
+        "NameServers that are too slow for the prober",
+        (f"{_VIRTUAL}/test_not_done.py",),
+    ),
+    Nightly(
+        "tests/chaos/scenarios/test_lists.py"
+        "::test_a_node_that_cannot_reach_the_address_server_may_keep_its_list_until_it_can",
+        "a node that cannot reach the address server",
+        ("tests/chaos/scenarios/test_lists.py::test_a_changed_list_is_in_use_within_its_time_and_all_follows",),
+    ),
+    Nightly(_JOINS, "a NameServer of 4.9 that joins", (_JOINS,), ("5.x",)),
+    Nightly(
+        "tests/chaos/experiment/test_rehearsal.py"
+        "::test_a_name_server_that_never_expires_acts_only_where_a_broker_falls_silent",
+        "where one more defect acts",
+        ("tests/chaos/experiment/test_rehearsal.py",),
+    ),
+    Nightly(
+        "tests/chaos/settings/test_config_of_a_scenario.py"
+        "::test_clients_that_keep_silent_channels_are_not_asked_to_leave",
+        "clients that keep silent channels, recorded",
+        ("tests/chaos/settings/test_config_of_a_scenario.py", "tests/chaos/checkers/test_timed_waits.py"),
+    ),
+    Nightly(_LIMIT, "a limit of one direction alone, on virtual time", (_LIMIT,), ("both",)),
+)
