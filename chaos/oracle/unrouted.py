@@ -11,7 +11,7 @@ import math
 from ..faults.losses import Dial
 from ..topology import is_slave
 from .obligations import route_states
-from .reach import Moment, lost
+from .reach import Moment, lost, sticks
 from .windows import NEVER, Window
 from .world import World
 
@@ -29,6 +29,8 @@ def unrouted_window(world: World, client: str, moment: Moment) -> Window | None:
         return Window(
             0, NEVER, "never", "no route, and a NameServer in the list whose dial takes a look-up's whole time"
         )
+    if any(sticks(world, client, node.name, moment.at_ms - timers.A_ms, moment.at_ms) for node in servers):
+        return Window(0, NEVER, "never", "no route, and a NameServer that it stays with though it does not answer")
     held_ms = max(_held_ms(world, node.name, moment.at_ms) for node in servers if node.name not in now)
     if not failing and held_ms <= moment.at_ms:
         return None

@@ -50,6 +50,22 @@ def test_a_dial_whose_syns_are_lost_takes_a_look_ups_whole_time(loss: str, is_bo
     assert bound(world, "producer-1", "send", back, routed=False).latest_ms < 100_000
 
 
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_producer_without_a_route_may_stay_with_a_name_server_that_does_not_answer(*, closes: bool) -> None:
+    """Random scenario 90317: with clientCloseSocketIfTimeout off each send asked the same one for ever."""
+    timeline = [
+        {"at_s": 20, "do": "black_hole", "name": "lost", "links": ["producer-0 <-> ns-1"]},
+        {"at_s": 40, "do": "pause", "nodes": ["consumer-0"]},
+        {"at_s": 250, "do": "heal"},
+    ]
+    document = {"checks": ["recovery_time"], "timeline": timeline, "cluster": {"name_servers": 2, "profile": "4.9"},
+                "config": {"clients": {"clientCloseSocketIfTimeout": closes}}}  # fmt: skip
+    world = expected_world(parse(document, file="x.yaml")).world
+    (later,) = [moment for moment in moments(world) if (moment.fault_id, moment.phase) == ("pause-1", "start")]
+    assert (bound(world, "producer-0", "send", later, routed=False).latest_ms < 100_000) is closes
+    assert bound(world, "producer-1", "send", later, routed=False).latest_ms < 100_000
+
+
 @pytest.mark.parametrize(("do", "refuses"), [("pause", False), ("kill", True)])
 @pytest.mark.parametrize("healed_s", [30, 35])
 def test_a_broker_whose_link_is_cut_and_healed_refuses_only_if_what_it_is_under_now_does(
