@@ -6,8 +6,6 @@ import os
 import socket
 from pathlib import Path
 
-import pytest
-
 from .programs import nemesrv
 
 
@@ -59,16 +57,6 @@ def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(tmp_path: Path)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert "broker-partition" in done.stderr
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_folder_that_is_no_run_is_wrong_input(there: bool, tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    if there:
-        folder.mkdir()
-    done = nemesrv("check", str(folder), cwd=tmp_path)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert str(folder) in done.stderr
 
 
 def test_a_missing_toxiproxy_is_one_line_that_says_how_to_get_it_and_exit_status_4(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ _JOINS = (
     "tests/chaos/scenarios/test_membership.py"
     "::test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_removed_stays_away"
 )
+_CONFORM_ENDS = "tests/chaos/conform/test_command.py::test_a_signal_ends_it_at_once_with_nothing_left"
 _REPLAYED = (
     "tests/chaos/replay/test_replay.py"
     "::test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happens_again"
@@ -196,6 +197,28 @@ NIGHTLY = (
         "::test_clients_that_keep_silent_channels_are_not_asked_to_leave",
         "clients that keep silent channels, recorded",
         ("tests/chaos/settings/test_config_of_a_scenario.py", "tests/chaos/checkers/test_timed_waits.py"),
+    ),
+    Nightly(
+        "tests/fuzz/test_fuzz.py::test_nothing_else_escapes_with_twice_as_many_inputs",
+        "twice as many wrong inputs",
+        ("tests/fuzz/test_fuzz.py::test_nothing_but_the_documented_errors_escapes",),
+    ),
+    Nightly(
+        "tests/chaos/conform/test_command.py::test_without_a_profile_it_is_measured_and_held_against_nothing",
+        "`nemesrv conform` without a profile, with a program",
+        (
+            "tests/chaos/conform/test_command.py::test_a_run_leaves_every_rule_and_each_processs_output",
+            "tests/chaos/conform/test_run.py",
+        ),
+    ),
+    Nightly(_CONFORM_ENDS, "`nemesrv conform` that Ctrl-C interrupts", (_CONFORM_ENDS,), ("SIGTERM",)),
+    Nightly(
+        "tests/chaos/test_cli.py::test_a_missing_toxiproxy_is_one_line_that_says_how_to_get_it_and_exit_status_4",
+        "that Toxiproxy is missing, said by a process",
+        (
+            "tests/chaos/test_cli.py::test_a_missing_java_is_one_line_that_says_how_to_get_it_and_exit_status_4",
+            "tests/chaos/test_preflight.py",
+        ),
     ),
     Nightly(_LIMIT, "a limit of one direction alone, on virtual time", (_LIMIT,), ("both",)),
 )

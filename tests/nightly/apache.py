@@ -70,7 +70,7 @@ NIGHTLY = (
         Nightly(
             f"tests/chaos/live/test_clients_under_test.py::{test}",
             f"a client under test in `up`: {says}",
-            ("tests/chaos/live/test_clients_under_test.py::test_wrong_clients_are_one_line", UP),
+            ("tests/chaos/commands/test_wrong_words.py", UP),
         )
         for test, says in (
             ("test_a_client_that_is_bin_false_makes_its_checks_unknown", "one that does nothing"),
@@ -81,7 +81,7 @@ NIGHTLY = (
         "tests/chaos/test_plugin_with_clients.py::"
         "test_a_client_under_test_is_judged_and_one_that_is_bin_false_cannot_pass",
         "the pytest plugin's clients under test: Go's, and one that does nothing",
-        ("tests/chaos/live/test_clients_under_test.py::test_wrong_clients_are_one_line", UP),
+        ("tests/chaos/commands/test_wrong_words.py", UP),
     ),
     Nightly(
         "tests/clients_matrix/test_as_without_a_proxy.py"

@@ -124,9 +124,9 @@ NIGHTLY = (
     ),
     Nightly(
         _OPEN_FILES,
-        "a machine that allows yet fewer open files",
+        "a machine that allows yet fewer open files, and what other commands say of few",
         (_OPEN_FILES,),
-        ("256",),
+        ("256-run smoke",),
     ),
     Nightly(
         "tests/chaos/live/test_up.py"

@@ -21,7 +21,7 @@ from nemesrv.chaos.commands.streams import use_lasting_streams
 use_lasting_streams()
 from nemesrv.chaos.reports.table import print_table
 from nemesrv.chaos.verdict import Validity, Verdict
-for _ in range(300):  # more than a pipe holds
+for _ in range(150):  # more than a pipe holds
     print_table([Verdict(name="order_kept", verdict=Validity.INVALID, examined=1, violations=1)], title="a ≥ b")
 print("told", file=sys.stderr)
 sys.exit(3)
@@ -71,7 +71,7 @@ def test_the_nearest_in_ascii() -> None:
 def test_a_table_in_ascii() -> None:
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        [sys.executable, "-c", TABLE.replace("2000", "1")], capture_output=True, text=True, env=env, check=False
+        [sys.executable, "-c", TABLE.replace("150", "1")], capture_output=True, text=True, env=env, check=False
     )
     assert (done.returncode, done.stderr) == (3, "told\n")
     assert "a >= b" in done.stdout

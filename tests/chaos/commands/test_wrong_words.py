@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.commands.ending import explain
 
 from .servers import Admin
 
@@ -26,7 +30,30 @@ def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(
     done = nemesrv(*args)
     assert (done.status, done.out, len(done.err.splitlines())) == (2, "", 1), done
     assert says in done.err
-    assert not (tmp_path / "runs").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("compare", "one", "two"), "run folder"),
+        (("up", "--check", "no_such_check"), "'no_such_check' is not allowed: default, all, or some of "),
+        (("up", "--for", "0"), "'0' is not allowed: a number above 0"),
+        (("up", "--client", "go:golang"), "'golang' is not allowed: one of "),
+        (("check", "."), "a run folder"),
+        (("check", "absent"), "absent"),
+    ],
+)
+def test_so_is_one_of_a_command_that_works_in_a_process_of_its_own(
+    args: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    error = CliRunner().invoke(cli, args, standalone_mode=False).exception
+    assert error is not None
+    status, said = explain(error)
+    assert (status, said.count("\n")) == (2, 0)
+    assert says in said
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -128,7 +128,7 @@ def test_a_run_leaves_every_rule_and_each_processs_output(tmp_path: Path) -> Non
 
 
 def test_a_deviation_is_invalid_and_one_line_of_json_holds_it(tmp_path: Path) -> None:
-    options = ("--json", "--rules", "start", "--starts", "30", "--profile", "java-5.3")
+    options = ("--json", "--rules", "start", "--starts", "20", "--profile", "java-5.3")
     done = typed_until_in_time(*options, "--", *CLIENT, out=tmp_path / "run")
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stderr == ""
@@ -161,7 +161,10 @@ def test_a_program_that_fails_is_one_sentence_and_every_rule_is_unknown(tmp_path
     assert told["rules"][0]["why"] == told["hindered"] != ""
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [pytest.param(signal.SIGINT, 130, id="SIGINT"), pytest.param(signal.SIGTERM, 143, id="SIGTERM")],
+)
 def test_a_signal_ends_it_at_once_with_nothing_left(tmp_path: Path, number: signal.Signals, status: int) -> None:
     out = tmp_path / "run"
     words = [*CONFORM, "--rules", "poll_kind", "--out", str(out), "--", *CLIENT]

@@ -91,7 +91,7 @@ def test_a_queue_is_received_from_the_offset_at_which_it_was_taken() -> None:
 
 def test_a_large_history_has_row_groups_of_one_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "ORDERED_ROWS", 0)
-    generate.write(tmp_path, events=20_000, seed=3, slice_rows=1_000)
+    generate.write(tmp_path, events=8_000, seed=3, slice_rows=400)
     files = sorted((tmp_path / "history").glob("*.parquet"))
     assert len(files) > 2
     for file in files:
@@ -102,7 +102,7 @@ def test_a_large_history_has_row_groups_of_one_event(tmp_path: Path, monkeypatch
             assert statistics.min == statistics.max
     clustered = read_rows(tmp_path)
     monkeypatch.undo()
-    generate.write(tmp_path, events=20_000, seed=3, slice_rows=1_000)
+    generate.write(tmp_path, events=8_000, seed=3, slice_rows=400)
     assert len(list((tmp_path / "history").glob("*.parquet"))) == 1
     assert sorted(clustered, key=str) == sorted(read_rows(tmp_path), key=str)
 

@@ -28,10 +28,15 @@ def recorded() -> dict[str, set[str]]:
     """event → the columns that the code fills, as far as the calls say them by name."""
     found: dict[str, set[str]] = {}
     for path in (path for folder in ("actors", "clients", "chaos") for path in (ROOT / folder).rglob("*.py")):
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and len(call.args) == 1 and ast.unparse(call.func).endswith("record"):
+        text = path.read_text(encoding="utf-8")
+        for call in ast.walk(ast.parse(text)) if "record(" in text else ():
+            if isinstance(call, ast.Call) and len(call.args) == 1:
                 event = call.args[0]
-                if isinstance(event, ast.Constant) and isinstance(event.value, str):
+                if (
+                    isinstance(event, ast.Constant)
+                    and isinstance(event.value, str)
+                    and ast.unparse(call.func).endswith("record")
+                ):
                     found.setdefault(event.value, set()).update(k.arg for k in call.keywords if k.arg is not None)
     return found
 

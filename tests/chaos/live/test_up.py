@@ -31,21 +31,6 @@ def set_enabled(toxiproxy: str, proxy: str, enabled: bool) -> None:
         assert answer.status == 200
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("--check", "no_such_check"), "'no_such_check' is not allowed: default, all, or some of "),
-        (("--for", "0"), "'0' is not allowed: a number above 0"),
-    ],
-)
-def test_wrong_flags_are_one_line_and_nothing_is_started(args: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = nemesrv("up", *args, cwd=tmp_path)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_fault_without_a_cluster_that_is_up_is_one_line_and_exit_status_4(tmp_path: Path) -> None:
     for options in ((), ("--run", "gone")):
         done = nemesrv("fault", "kill", "ns-0", *options, cwd=tmp_path)

@@ -17,7 +17,6 @@ from nemesrv.chaos.statistics.compare import compare, compare_runs, exit_status,
 from nemesrv.chaos.statistics.samples import METRICS, RunSamples
 from nemesrv.chaos.statistics.two_samples import Comparison, Outcome
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
-from tests.chaos.programs import nemesrv
 
 STALE, AVAILABLE = "staleness, clients", "availability, send"
 
@@ -109,9 +108,6 @@ def test_a_wrong_argument_gets_one_sentence_and_exit_status_2(tmp_path: Path, mo
             cli.main(["compare", *args], standalone_mode=False)
         status, sentence = explain(error.value)
         assert (status, sentence.count("\n"), "run folder" in sentence) == (2, 0, True)
-    done = nemesrv("compare", "one", "two", cwd=tmp_path)  # and to a shell
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "run folder" in done.stderr
 
 
 def recorded(path: Path, poll_s: float, clients: int) -> Path:
