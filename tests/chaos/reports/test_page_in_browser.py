@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,13 @@ def page(opened: Any) -> Iterator[Any]:
     opened.keyboard.press("0")
     opened.evaluate("() => scrollTo(0, 0)")
     assert opened.evaluate(RANGE) == pytest.approx(whole)
+
+
+@pytest.fixture(scope="module")
+def so_wide(browser: Any, file: Path) -> Iterator[Callable[[int], Any]]:
+    """The page on a screen of that width, which tests share as they left it."""
+    with opening(browser, file) as visit:
+        yield cache(lambda width: visit(viewport={"width": width, "height": 844}))
 
 
 @contextmanager
@@ -167,8 +175,8 @@ OVERLAPPING = """() => {
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom(open_page: Open, width: int) -> None:
-    page = open_page(viewport={"width": width, "height": 844})
+def test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom(so_wide: Callable[[int], Any], width: int) -> None:
+    page = so_wide(width)
     for key in ("0", "+", "+", "-"):
         page.keyboard.press(key)
         page.wait_for_function(f"() => ({OVERLAPPING})().length === 0", timeout=20_000)
@@ -180,8 +188,10 @@ LEGENDS = """() => (Bokeh.index.roots || Bokeh.index).flatMap((view) => (view.mo
 
 
 @pytest.mark.parametrize("width", [390, 940, 1280])
-def test_a_legend_of_many_entries_has_rows_and_is_no_wider_than_its_plot(open_page: Open, width: int) -> None:
-    ends = open_page(viewport={"width": width, "height": 844}).evaluate(LEGENDS)
+def test_a_legend_of_many_entries_has_rows_and_is_no_wider_than_its_plot(
+    so_wide: Callable[[int], Any], width: int
+) -> None:
+    ends = so_wide(width).evaluate(LEGENDS)
     assert ends
     assert [end for end in ends if end[0] > end[1] + 24] == []
 
@@ -195,8 +205,8 @@ def test_a_click_on_a_red_bar_lists_the_events_nearest_to_it(page: Any) -> None:
     assert end - start < END_S
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen_and_each_check_is_a_card(open_page: Open) -> None:
-    page = open_page(viewport={"width": 390, "height": 844})
+def test_on_a_phone_nothing_is_wider_than_the_screen_and_each_check_is_a_card(so_wide: Callable[[int], Any]) -> None:
+    page = so_wide(390)
     assert page.evaluate("() => document.documentElement.scrollWidth") == 390
     for label in ("measured", "allowed"):
         cell = page.locator(f"tr.check td[data-label={label}]").first.bounding_box()
