@@ -11,19 +11,11 @@ setup: ## make .venv with pinned packages and a Toxiproxy server (quick when it 
 demo: setup ## lose a link between a broker and a NameServer, and judge what happened
 	@.venv/bin/nemesrv run broker-partition
 
-# While one core checks types, the other compiles everything, once for all processes that will import it: Python's own way
-# for commands and nodes, and pytest's, whose modules have other files, for the tests' processes.
-COMPILE := env -u PYTHONDONTWRITEBYTECODE $(PY) -m
-COMPILE_TESTS := { $(COMPILE) compileall -q actors chaos clients remoting src tests; \
-	$(COMPILE) pytest --collect-only -qq -p no:cacheprovider; } >/dev/null 2>&1
-CHECK_AND_COMPILE = $(COMPILE_TESTS) & compiling=$$!; $(MAKE) --no-print-directory check || { kill $$compiling; exit 1; }; \
-	wait
-
-test: packages ## format, lint, types, then the test suite
-	@$(CHECK_AND_COMPILE); $(PY) -m tests.run_suite --prepare $(ARGS)
+test: packages ## format, lint, types beside the test suite
+	@$(PY) -m tests.run_suite --prepare $(ARGS)
 
 test-all: packages ## everything: the nightly proofs included
-	@$(CHECK_AND_COMPILE); $(PY) -m tests.run_suite --prepare --all $(ARGS)
+	@$(PY) -m tests.run_suite --prepare --all $(ARGS)
 
 packages:
 	@deploy/setup.sh packages

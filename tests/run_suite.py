@@ -2,20 +2,22 @@
 
     python -m tests.run_suite [--all | --fast] [--prepare] [PYTEST ARGUMENT ...]
 
-Three lanes beside each other, the second with one part behind the other:
+Three lanes beside each other, in each one thing behind the other:
 
+    compiling               with --prepare: by one process what several will import
     side by side            as many processes as there are cores: tests that need this process and the network only
 
     on the machine's clock  what starts Ray or Toxiproxy: it would be late among many others, so that these give way
     Apache's programs       what starts Java's NameServers, brokers and clients, with time-outs of their own
 
+    make check              with --prepare: format, lint, types, layers; where it fails, everything ends
     Spark and the browser   one process, one session: whatever is done when it is done
 
 Tests that compute have the lowest priority (nice 19): the cores are busy from the first test to the last, and what goes
 by the machine's clock, which is never beside another such part, finds one free whenever it wants it. What the first
-part prints comes at once; each other part is shown when it and the first have ended. `--all` runs what is marked
-nightly, too; `--fast` the first part only. `--prepare` makes beside them what Apache's part and, with `--all`, Spark's
-find slow to make, which wait for it (`make test` does). Every other argument but -m goes to all parts; one that leaves
+part prints comes at once; what else is shown, when it and the first have ended. `--all` runs what is marked nightly,
+too; `--fast` the first part only. `--prepare` (`make test`) makes beside them, too, what Apache's part and, with
+`--all`, Spark's find slow to make, which wait for it. Every other argument but -m goes to all parts; one that leaves
 some of them nothing to run (a file, `-k`) is no failure.
 """
 
@@ -63,6 +65,21 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A command before a part. Where it `decides`, its failure is the suite's, which ends with it."""
+
+    name: str
+    command: tuple[str, ...]
+    niceness: int
+    decides: bool
+
+
+COLLECT = (sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider")
+COMPILE = Step("compiling", ("env", "-u", "PYTHONDONTWRITEBYTECODE", *COLLECT), GIVES_SOME_WAY, decides=False)
+CHECK = Step("make check", ("make", "--no-print-directory", "check"), GIVES_SOME_WAY, decides=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Sums:
     passed: int = 0
     failed: int = 0
@@ -77,7 +94,7 @@ class Sums:
 
 
 def lanes(*, nightly: bool, fast: bool) -> list[list[Part]]:
-    """Beside each other, and in each its parts one behind the other. Every test is in one part."""
+    """Beside each other, and in each its parts one behind the other. Every test is in one part, the first is shown."""
     cores = len(os.sched_getaffinity(0))
     of_time = "" if nightly else " and not nightly"
     real_time = " or ".join(REAL_TIME)
@@ -102,13 +119,16 @@ def lanes(*, nightly: bool, fast: bool) -> list[list[Part]]:
 
 
 class Running:
-    """A part's pytest; what it prints is kept until it is `shown`, or comes at once."""
+    """A part's pytest, or a step; what it prints is kept until it is `shown`, or comes at once."""
 
-    def __init__(self, part: Part, arguments: Sequence[str], folder: Path, *, at_once: bool) -> None:
-        self._part, self._counted, self._said = part, folder / f"{part.name}.xml", folder / f"{part.name}.txt"
-        own = ("-m", part.marks, *part.options, f"--junitxml={self._counted}")
-        command = [sys.executable, "-m", "pytest", *arguments, *own]
-        env = {**os.environ, ONLY: " ".join(part.only)}
+    def __init__(self, part: Part | Step, arguments: Sequence[str], folder: Path, *, at_once: bool) -> None:
+        self.part, self.at_once = part, at_once
+        self._counted, self._said = folder / f"{part.name}.xml", folder / f"{part.name}.txt"
+        if isinstance(part, Step):
+            command, env = [*part.command], {**os.environ}
+        else:
+            own = ("-m", part.marks, *part.options, f"--junitxml={self._counted}")
+            command, env = [sys.executable, "-m", "pytest", *arguments, *own], {**os.environ, ONLY: " ".join(part.only)}
         if at_once:
             print(self._title, flush=True)
             self.process = subprocess.Popen(command, env=env)
@@ -120,19 +140,26 @@ class Running:
 
     @property
     def _title(self) -> str:
-        return f"\n{self._part.name}: {self._part.marks}"
+        return f"\n{self.part.name}: {self.part.marks}" if isinstance(self.part, Part) else f"\n{self.part.name}:"
+
+    @property
+    def fails_all(self) -> bool:
+        """Of what has ended: whether nothing else is worth its time."""
+        return isinstance(self.part, Step) and self.part.decides and self.process.returncode != 0
+
+    def show(self) -> None:
+        if self._said.exists():
+            print(self._title, self._said.read_text(encoding="utf-8", errors="replace"), sep="\n", end="", flush=True)
 
     def result(self) -> tuple[int, Sums]:
         """Pytest's exit status and what it counted, once it has ended. An end before it could count is one failure."""
         status = self.process.wait()
-        if self._said.exists():
-            print(self._title, self._said.read_text(encoding="utf-8", errors="replace"), sep="\n", end="", flush=True)
         try:
             sums = count(ET.parse(self._counted).getroot())
         except (OSError, ET.ParseError):
             sums = Sums()
         if status not in (0, NO_TESTS) and not sums.failed:
-            print(f"{self._part.name}: pytest ended with status {status}", flush=True)
+            print(f"{self.part.name}: ended with status {status}", flush=True)
             sums += Sums(failed=1)
         return status, sums
 
@@ -140,66 +167,68 @@ class Running:
 class Suite:
     """Lanes at work. `prepared` is waited for before the parts that wait for it."""
 
-    def __init__(self, chosen: Sequence[Sequence[Part]], arguments: Sequence[str], prepared: Making) -> None:
+    def __init__(self, chosen: Sequence[Sequence[Part | Step]], arguments: Sequence[str], prepared: Making) -> None:
         self._lanes, self._arguments, self._prepared = chosen, arguments, prepared
+        self._parts = [part for lane in chosen for part in lane if isinstance(part, Part)]
         self._running: list[subprocess.Popen[bytes]] = []
         self._stopped = False
 
     def run(self) -> list[tuple[int, Sums]]:
-        """Of each part that ran its exit status and what it counted, the first part's first."""
+        """Of each part that ran, and each step that failed it, the exit status and what it counted."""
         told: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
+        results, kept = [], list[Running]()
         with tempfile.TemporaryDirectory(prefix="nemesrv-suite-") as folder, self._signals_passed_on():
-            first = self._begin(self._lanes[0][0], Path(folder), at_once=True)
-            lanes = [
-                threading.Thread(target=self._lane, args=(lane, Path(folder), told, first if number == 0 else None))
-                for number, lane in enumerate(self._lanes)
-            ]
-            for lane in lanes:
-                lane.start()
-            results = [first.result()]
-            left = len(lanes)
+            for lane in self._lanes:
+                threading.Thread(target=self._lane, args=(lane, Path(folder), told)).start()
+            left, shows = len(self._lanes), False
             while left:
                 ended = told.get()
                 if ended is None:
                     left -= 1
                 else:
-                    results.append(ended.result())
-        missing = sum(map(len, self._lanes)) - len(results)
-        return results if self._stopped or not missing else [*results, (1, Sums(failed=missing))]
+                    kept.append(ended)
+                    shows = shows or ended.at_once or ended.fails_all
+                if shows or not left:
+                    for each in kept:
+                        if isinstance(each.part, Part) or each.fails_all:
+                            each.show()
+                            results.append(each.result())
+                    kept.clear()
+        missing = len(self._parts) - len(results)
+        return results if self._stopped or missing <= 0 else [*results, (1, Sums(failed=missing))]
 
-    def _lane(
-        self, parts: Sequence[Part], folder: Path, ended: queue.SimpleQueue[Running | None], first: Running | None
-    ) -> None:
-        """Its parts one behind the other; each but the very first is told of when it has ended."""
+    def _lane(self, parts: Sequence[Part | Step], folder: Path, ended: queue.SimpleQueue[Running | None]) -> None:
+        """Its parts one behind the other; each is told of when it has ended."""
         try:
-            for number, part in enumerate(parts):
-                if part.waits:
+            for part in parts:
+                if isinstance(part, Part) and part.waits:
                     self._prepared.wait()
                 if self._stopped:
                     return
-                running = first if number == 0 and first is not None else self._begin(part, folder, at_once=False)
+                running = Running(part, self._arguments, folder, at_once=part is self._parts[0])
+                self._running.append(running.process)
                 status = running.process.wait()
-                if running is not first:
-                    ended.put(running)
                 self._stopped = self._stopped or status < 0 or status == INTERRUPTED
+                if running.fails_all:
+                    self._end(signal.SIGINT)
+                ended.put(running)
         finally:
             ended.put(None)
 
-    def _begin(self, part: Part, folder: Path, *, at_once: bool) -> Running:
-        running = Running(part, self._arguments, folder, at_once=at_once)
-        self._running.append(running.process)
-        return running
+    def _end(self, number: int | None) -> None:
+        """Begin nothing more, and send the signal to what runs; its tests then have their usual time to end."""
+        self._stopped = True
+        self._prepared.end()
+        for process in self._running:
+            if number is not None:
+                process.send_signal(number)
 
     @contextmanager
     def _signals_passed_on(self) -> Iterator[None]:
         """Who stops this process meanwhile stops its parts; they then have their usual time to end."""
 
         def pass_on(number: int, _: FrameType | None) -> None:
-            self._stopped = True
-            self._prepared.end()
-            for process in self._running:
-                if number != signal.SIGINT:  # which a terminal sends to all
-                    process.send_signal(number)
+            self._end(number if number != signal.SIGINT else None)  # that a terminal sends to all
 
         before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -253,10 +282,13 @@ class Making:
 def main(arguments: Sequence[str]) -> int:
     """0 when every test that ran passed, and at least one did; else pytest's status of the first part that failed."""
     nightly, fast = "--all" in arguments, "--fast" in arguments
-    chosen = lanes(nightly=nightly, fast=fast)
-    prepared = [JARS, CLASS_ARCHIVE] if nightly else [JARS]
+    chosen: list[list[Part | Step]] = [[*lane] for lane in lanes(nightly=nightly, fast=fast)]
+    prepares = "--prepare" in arguments and not fast
+    if prepares:
+        chosen[0].insert(0, COMPILE)
+        chosen[-1].insert(0, CHECK)
     others = [argument for argument in arguments if argument not in ("--all", "--fast", "--prepare")]
-    with Making(prepared if "--prepare" in arguments and not fast else ()) as making:
+    with Making(((JARS, CLASS_ARCHIVE) if nightly else (JARS,)) if prepares else ()) as making:
         results = Suite(chosen, others, making).run()
     print(f"\n{sum((sums for _, sums in results), Sums())}", flush=True)
     return exit_status([status for status, _ in results])

@@ -59,7 +59,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
 def ran(folder: Path) -> dict[str, set[str]]:
     """Name of a file to the processes in which its tests ran."""
     found: dict[str, set[str]] = {}
-    for line in (folder / "ran").read_text().splitlines():
+    for line in (folder / "ran").read_text().splitlines() if (folder / "ran").exists() else ():
         name, process = line.split()
         found.setdefault(name, set()).add(process)
     return found
@@ -176,3 +176,25 @@ def test_nothing_at_all_is_pytests_own_failure_and_fast_is_the_first_part(folder
 def test_an_end_before_pytest_could_count_is_a_failure(folder: Path) -> None:
     done = suite(folder, "--no-such-option")
     assert (done.returncode, last_line(done)) == (4, "0 passed, 4 failed, 0 skipped")
+
+
+WAITING = """
+import pytest
+
+pytestmark = pytest.mark.java
+
+def test_waits():
+    open("begun", "w").close()
+    open("nobody").close()
+"""
+
+
+def test_where_the_check_fails_what_runs_is_ended_and_its_words_are_shown(folder: Path) -> None:
+    (folder / "Makefile").write_text("check:\n\t@read line <begun; echo a line is too long; exit 1\n")
+    (folder / "test_waits.py").write_text(WAITING)
+    for pipe in ("begun", "nobody"):
+        os.mkfifo(folder / pipe)
+    done = suite(folder, "--prepare")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "\nmake check:\na line is too long\n" in done.stdout
+    assert "KeyboardInterrupt" in done.stdout
