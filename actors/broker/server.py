@@ -184,6 +184,7 @@ class Broker:
         for topic, queues in topics.items():
             config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
             self.services.topics.begin_with(config)
+        self.services.topics.persist()  # they are the next process's, too, if this one is killed before it writes any
 
     async def stop(self) -> None:
         """Unregister from every NameServer in turn, answer nobody any more, and leave the files in order."""

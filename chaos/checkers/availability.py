@@ -300,7 +300,8 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
         if changed_by_hand(world, start_ms, until_ms):
             continue
         moment = next(moment for moment in reversed(moments(world)) if moment.at_ms == start_ms)
-        unrouted = None if _routed(tallied, world, client, start_ms) else unrouted_window(world, client, moment)
+        routed = _routed(tallied, world, client, start_ms)
+        unrouted = None if routed else unrouted_window(world, client, moment)
         if unrouted is not None and unrouted.latest_ms == NEVER:
             continue
         missing = lost(world, client, "broker", start_ms, for_ms=settle_ms(world))
@@ -314,6 +315,8 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
         rounds = math.ceil(tally.ended * share) + 2 * turns_lost(world, brokers, gone, queues)
         if unrouted is not None:  # each of its sends failed until it had one
             rounds += math.ceil(unrouted.latest_ms * rate / 1000)
+        elif not routed:  # or one at each entry of its list where nobody listens
+            rounds += _dead_entries(world, client, start_ms, until_ms)
         rounds += _while_it_comes_on(world, client, start_ms, until_ms, rate) or _under_way(
             world, client, tally, until_ms
         )

@@ -22,6 +22,7 @@ from ..oracle.hung import hung_brokers
 from ..oracle.intervals import Stretch, without
 from ..oracle.lists import certainly_off
 from ..oracle.lost_brokers import absences, alive
+from ..oracle.moved import restarted_ms
 from ..oracle.reach import cut_off_until, failed_calls
 from ..oracle.recorded import Life
 from ..oracle.roles import elected_ids, shown_ids
@@ -188,9 +189,10 @@ class _Judged:
             for d in demands:
                 if d.wants:
                     tolerance_ms = tolerances[d.obligation.id].unknown_up_to_ms
+                    from_ms = max(d.from_ms, min(self._serves_ms(process), d.to_ms))
                     wanted[topic, d.obligation.broker][process[0]] += [
                         _Span(had.start_ms, had.end_ms, str(d.obligation.label), tolerance_ms)
-                        for had in without(d.from_ms, d.to_ms, self._stalls(tables, process, topic, d))
+                        for had in without(from_ms, d.to_ms, self._stalls(tables, process, topic, d))
                     ]
         for (topic, broker), by_name_server in wanted.items():
             common: dict[tuple[object, ...], list[_Span]] = {}
@@ -203,6 +205,10 @@ class _Judged:
                     each = [[*by_name_server.get(name, []), *self._off(client[0], name)] for name in names]
                     common[key] = [*_common(each)]
                 yield from self._must_have(client, topic, broker, common[key])
+
+    def _serves_ms(self, process: Process) -> float:
+        """From when on it tells what it has: with needWaitForService W after its start."""
+        return restarted_ms(self._world, *process) + (self._world.timers_of(process[0]).W_ms or 0.0)
 
     def _stalls(self, tables: RouteTables, process: Process, topic: str, demand: Demand) -> list[Stretch]:
         """When the NameServer did not have the broker, though it had to, and the machine explains it: what it does not

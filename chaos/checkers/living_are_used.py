@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ...remoting.topics import TBW102
 from ..oracle.deliveries import Asker, Holding, askers, dues, holdings, quiet_for_groups
 from ..oracle.intervals import Stretch
 from ..oracle.quiet import aftermath_ms, clients_began_ms
@@ -39,18 +38,19 @@ from .control import Control
 from .findings import NEVER, counted, tolerated, verdict_of
 from .isolated import Isolated
 from .lateness import LagWindow
+from .rings import Routes
 from .tolerance import tolerance
 from .tries import odd_tries
+from .turns import TURN, out_of_turn
 from .uses import PART_MS, BrokerShares, Queue, SameBroker, Segment, edges
 
 if TYPE_CHECKING:
     from .dataframes.gathering import Gathering
 
 NAME = "living_are_used"
-_TURN = "selectOneMessageQueue: the next queue of the route"
 _OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
 _READ = "a held pull is answered within 15 s, looked at every 5 s"
-_WRITABLE, _READABLE = 2, 4
+_READABLE = 4
 ASKED_MS = 20_000.0
 """A consumer asks for each of its queues so often: a held pull is answered within 15 s, looked at every 5 s."""
 _ROUNDING_MS = 1.0
@@ -77,9 +77,9 @@ def judge(used: Used, world: World) -> Verdict:
     """Examined: producers' turns, retries, and queues that had to be read. Violations: queues that were used more or
     less often than in turn, retries on the broker that had failed, and queues that nobody read for 30 s."""
     shares, control = used.shares, used.control
-    routes = _Routes(control)
+    routes = Routes(control)
     turns = list(_turns(shares, world, routes, edges(control, world)))
-    tries = [*_retries(shares, routes, control, world), *odd_tries(shares, control)]
+    tries = [*_retries(shares, routes, control, world), *odd_tries(shares, control), *out_of_turn(shares, world)]
     found = [*turns, *tries, *_reads(shares, control, world), *read_there(shares, world, control)]
     open_ = _undecided(turns, world)
     measured: dict[str, Any] = {
@@ -119,40 +119,7 @@ def _with(said: Verdict, undecided: Mapping[str, str]) -> Verdict:
     return replace(said, undecided=dict(undecided)) if said.examined and undecided else said
 
 
-class _Routes:
-    """What each client held when, from `route_changed` rows."""
-
-    def __init__(self, control: Control) -> None:
-        self._of: dict[tuple[str, int, str], list[tuple[float, Any]]] = defaultdict(list)
-        for row in control.rows("route_changed"):
-            self._of[row.node, row.incarnation, row.topic or ""].append((row.time_ms, row.decoded))
-
-    def ring(self, node: str, incarnation: int, topic: str, at_ms: float) -> tuple[Queue, ...]:
-        """The queues that a producer goes round: the writable ones of brokers with a master; () for no route."""
-        found = self._of.get((node, incarnation, topic), [])
-        at = bisect_right(found, at_ms, key=lambda one: one[0])
-        route = found[at - 1][1] if at else None
-        return _ring(route) if isinstance(route, Mapping) else ()
-
-    def brokers(self, node: str, incarnation: int, at_ms: float) -> set[str]:
-        """The brokers that it may write to, of every topic that it has a route of; createTopicKey is none that is sent
-        to."""
-        topics = [topic for name, life, topic in self._of if (name, life) == (node, incarnation)]
-        rings = [self.ring(node, incarnation, topic, at_ms) for topic in topics if topic != TBW102]
-        return set.intersection(*({broker for broker, _ in ring} for ring in rings)) if rings else set()
-
-
-def _ring(route: Mapping[str, Any]) -> tuple[Queue, ...]:
-    masters = {name for name, addresses in (route.get("brokers") or {}).items() if "0" in addresses}
-    return tuple(
-        (name, queue_id)
-        for name, (_, write, perm, *_rest) in sorted((route.get("queues") or {}).items())
-        if name in masters and perm & _WRITABLE
-        for queue_id in range(write)
-    )
-
-
-def _turns(shares: BrokerShares, world: World, routes: _Routes, all_edges: Sequence[float]) -> Iterator[Finding]:
+def _turns(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float]) -> Iterator[Finding]:
     """One for each process and segment that is judged: the queue that is furthest from its turn."""
     if world.workload.get("ordered"):
         return  # sharding keys choose the queue
@@ -195,7 +162,7 @@ def _turn(segment: Segment, counts: Mapping[Queue, int], ring: tuple[Queue, ...]
         from_ms=segment.start_ms,
         to_ms=until_ms,
         formula=f"{fewest} to {most} of {sends} sends over {queues} queues",
-        row=_TURN,
+        row=TURN,
         examined=int(decided or wrong),
         wrong=int(wrong),
         wrong_from_ms=segment.start_ms if wrong else None,
@@ -225,7 +192,7 @@ def _undecided(turns: list[Finding], world: World) -> dict[str, str]:
     return found
 
 
-def _retries(shares: BrokerShares, routes: _Routes, control: Control, world: World) -> Iterator[Finding]:
+def _retries(shares: BrokerShares, routes: Routes, control: Control, world: World) -> Iterator[Finding]:
     """All that were on another broker together, and each that was not though there was one.
 
     With the fault strategy on, one that is not isolated, while the one that failed is: reachability, and which of the

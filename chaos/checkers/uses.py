@@ -73,6 +73,19 @@ class OddTry(NamedTuple):
     kind: str
 
 
+class Stray(NamedTuple):
+    """A try's queue that was not the next one."""
+
+    node: str
+    incarnation: int
+    queue: Queue
+    due: Queue
+    before: Queue
+    """Of the try before it."""
+    times: int
+    first_ms: float
+
+
 class GivenUp(NamedTuple):
     """A send that failed though its last try, which ended so, left it another and the time for it."""
 
@@ -97,6 +110,9 @@ class BrokerShares(Facts):
     same: tuple[SameBroker, ...] = ()
     odd: tuple[OddTry, ...] = ()
     given_up: tuple[GivenUp, ...] = ()
+    in_turn: int = 0
+    """Tries at the next queue, where something failed."""
+    strays: tuple[Stray, ...] = ()
     reads: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
     """How many of its pulls were answered, and of its messages came, in each PART_MS of all time."""
     at_slaves: Mapping[SlaveRead, Mapping[int, int]] = field(default_factory=dict)

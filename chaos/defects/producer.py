@@ -18,6 +18,7 @@ from ..workloads.producer import ProducerNode
 from .model import Defect, checks, replace_part
 
 _PRODUCER = (NodeKind.PRODUCER,)
+_AVOIDED_S = 2.0
 
 
 def _ignores_new_routes(node: ProducerNode) -> None:
@@ -93,6 +94,23 @@ def _avoids_what_has_healed(node: ProducerNode) -> None:
 
     def select(publish: Publish, last_broker_name: str | None, *, retry: bool = False) -> MessageQueue:
         return publish.ring.next_that(lambda queue: queue.broker_name not in failed) or publish.ring.next()
+
+    replace_part(sender, "_note_failure", note)
+    replace_part(sender, "_select", select)
+
+
+def _avoids_though_off(node: ProducerNode) -> None:
+    """A broker that failed is passed over for 2 s as long as there is another, as if the fault strategy were on."""
+    sender, failed_s = node.client._sender, dict[str, float]()
+    note_failure, clock = sender._note_failure, node._context.clock
+
+    def note(error: RocketMQError, broker_name: str, begin_ms: int) -> None:
+        failed_s[broker_name] = clock.monotonic_s()
+        note_failure(error, broker_name, begin_ms)
+
+    def select(publish: Publish, last_broker_name: str | None, *, retry: bool = False) -> MessageQueue:
+        avoided = {name for name, at_s in failed_s.items() if clock.monotonic_s() - at_s < _AVOIDED_S}
+        return publish.ring.next_that(lambda queue: queue.broker_name not in avoided) or publish.ring.next()
 
     replace_part(sender, "_note_failure", note)
     replace_part(sender, "_select", select)
@@ -184,6 +202,14 @@ DEFECTS = (
         scenario="broker-crash",
         caught_by=checks("living_are_used"),
         plant=_avoids_what_has_healed,
+    ),
+    Defect(
+        name="producer-avoids-though-off",
+        what="producers avoid a broker for 2 s after it failed them, though sendLatencyFaultEnable is off",
+        kinds=_PRODUCER,
+        scenario="broker-crash",
+        caught_by=checks("living_are_used"),
+        plant=_avoids_though_off,
     ),
     Defect(
         name="producer-calls-failures-sent",

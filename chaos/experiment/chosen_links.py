@@ -34,6 +34,6 @@ def chosen_links(
             continue
         with or_not_done(client, "chosen_name_server"):
             chosen = nodes.call(client, "chosen_name_server")
-        if chosen is not None:
+        if chosen in names:  # an entry that is no NameServer of the run has no link
             links[Link(client, names[chosen])] = "both"
     return links

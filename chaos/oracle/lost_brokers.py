@@ -288,7 +288,7 @@ def _absence(
             return None
         settled_ms, window = max(state.settled_ms, start_ms), state.window
         refill = serves_window(world.timers_of(state.name_server))
-        refilled_ms = restarted_ms(world, state) + refill.latest_ms
+        refilled_ms = restarted_ms(world, state.name_server, state.incarnation) + refill.latest_ms
         if refilled_ms > settled_ms:  # until then it has no route to give, and a client keeps the old one
             settled_ms, window = refilled_ms, refill
         if latest is None or settled_ms > latest[0]:

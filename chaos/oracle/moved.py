@@ -22,15 +22,13 @@ def forgotten(world: World, client: str, broker: str, came_ms: float) -> tuple[f
     for server in world.listed(client):
         states = (s for s in _states(world, broker, server.name) if s.end_ms > came_ms)
         refill = serves_window(world.timers_of(server.name))
-        settled = [
-            max(
-                (max(state.settled_ms, state.start_ms), state.window),
-                (restarted_ms(world, state) + refill.latest_ms, refill),  # until then it has no route to give
-                key=lambda one: one[0],
-            )
-            for state in states
-            if state.judged and state.settled_ms < state.end_ms
-        ]
+        settled = []
+        for state in states:
+            if state.judged and state.settled_ms < state.end_ms:
+                serves_ms = restarted_ms(world, state.name_server, state.incarnation) + refill.latest_ms
+                there = max(state.settled_ms, state.start_ms), state.window
+                # Until it serves it has no route to give.
+                settled.append(max(there, (serves_ms, refill), key=lambda one: one[0]))
         if not settled:
             return None
         first = min(settled, key=lambda one: one[0])
@@ -42,8 +40,8 @@ def _states(world: World, broker: str, name_server: str) -> Sequence[RouteState]
     return [state for state in route_states(world) if (state.broker, state.name_server) == (broker, name_server)]
 
 
-def restarted_ms(world: World, state: RouteState) -> float:
+def restarted_ms(world: World, name_server: str, incarnation: int) -> float:
     """When this NameServer process was started, if it was not there when the run began with filled tables."""
-    late = math.isfinite(world.joined_ms(state.name_server))
-    later = world.lives_of(state.name_server)[0 if late else 1 :]
-    return next((life.start_ms for life in later if life.incarnation == state.incarnation), -math.inf)
+    late = math.isfinite(world.joined_ms(name_server))
+    later = world.lives_of(name_server)[0 if late else 1 :]
+    return next((life.start_ms for life in later if life.incarnation == incarnation), -math.inf)

@@ -1,9 +1,10 @@
-"""What clients used, counted (uses.py): two aggregating queries, their results as large as the cluster and the run.
+"""What clients used, counted (uses.py): aggregating queries, their results as large as the cluster and the run.
 
 send (ok) ─────────► by process, topic, queue and segment ──┐
 send_attempt, send ► those that failed, by segments ────────┼─► one pass ─► sends in turn, failures, who read what when
 pull, receive ─────► by consumer, queue and 10 s ───────────┘
 send_attempt ──────► where any is a retry: beside the try before it ──► retries, and those on the same broker
+send_attempt ──────► where any failed: from each queue to the next one ──► those in turn, and those out of it
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from ...oracle.tries import (
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
 from ..control import Control
+from ..rings import Routes
+from ..turns import Step, Stepped, goes_round, judged
 from ..uses import (
     PART_MS,
     BrokerShares,
@@ -61,14 +64,17 @@ def broker_shares(gathering: Gathering, world: World) -> BrokerShares:
     any_retried = any(row["kind"] == "retried" for row in counted)
     retries, same = _retries(history, producers) if any_retried else (0, ())
     rules = send_rules(world)
-    any_failed = any(row["kind"] == "failed" for row in counted)
+    failed = _failed(counted, between)
+    in_turn, strays = judged(_steps(history, failed, between, goes_round(world)), Routes(gathering.control))
     return BrokerShares(
         sends=_sends(counted, between),
-        failed=_failed(counted, between),
+        failed=failed,
         retries=retries,
         same=same,
         odd=_odd(history, rules, gathering.control) if any_retried and rules else (),
-        given_up=_given_up(history, rules, least_left_ms(world)) if any_failed and rules else (),
+        given_up=_given_up(history, rules, least_left_ms(world)) if failed and rules else (),
+        in_turn=in_turn,
+        strays=strays,
         reads=_reads(counted),
         at_slaves=_at_slaves(history, slave_addresses(world)),
     )
@@ -135,6 +141,58 @@ def _retries(history: DataFrame, producers: Sequence[str]) -> tuple[int, tuple[S
         if is_same
     )
     return (rows[0]["retries"] if rows else 0), found
+
+
+def _steps(
+    history: DataFrame, failed: Mapping[tuple[str, float], int], between: Sequence[float], producers: Sequence[str]
+) -> dict[Step, Stepped]:
+    """Those of these producers, between edges where something failed."""
+    failing = [(node, between.index(at_ms) + 1) for (node, at_ms), times in failed.items() if times]
+    failing = [(node, edge) for node, edge in failing if node in producers]
+    if not failing:
+        return {}
+    of_them = history.where(F.col("event").isin("send", "send_attempt") & F.col("node").isin(*{n for n, _ in failing}))
+    begun_ms = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
+    there = of_them.withColumn("edge", passed(begun_ms, between)).join(
+        frame(history, failing, "node string, edge int"), ["node", "edge"]
+    )
+    sends = (
+        there.where(F.col("event") == "send")
+        .groupBy(*_OP)
+        .agg(F.max("topic").alias("topic"), F.max((F.col("type") == "ok").cast("int")).alias("is_stored"))
+    )
+    segment = Window.partitionBy("node", "incarnation", "edge")
+    tries = (
+        there.where((F.col("event") == "send_attempt") & (F.col("type") == "invoke"))
+        .select(*_OP, "edge", "attempt", "broker_name", "queue_id", "time_ms", "seq")
+        .withColumn("first", F.min("attempt").over(Window.partitionBy(*_OP, "edge")))
+    )
+    of = F.struct("op_id", "broker_name", "queue_id", "first")
+    pairs = (
+        tries.withColumn("before", F.lag(of).over(segment.orderBy("time_ms", "seq")))
+        .where((F.col("first") == 0) & (F.col("before.first") == 0))
+        .withColumn("again", F.col("before.op_id") == F.col("op_id"))
+    )
+    former = sends.select("node", "incarnation", F.col("op_id").alias("former"), "is_stored")
+    counted = (
+        pairs.join(sends.select(*_OP, "topic"), [*_OP])
+        .withColumn("former", F.col("before.op_id"))
+        .join(former, ["node", "incarnation", "former"], "left")
+        .where(F.col("again") | (F.col("is_stored") == 1))
+        .groupBy(
+            *("node", "incarnation", "topic", "edge", "broker_name", "queue_id", "again"),
+            F.col("before.broker_name").alias("from_broker"),
+            F.col("before.queue_id").alias("from_queue"),
+        )
+        .agg(F.count("*").alias("times"), F.min("time_ms").alias("first_ms"))
+        .collect()
+    )
+    found = {}
+    for row in counted:
+        was, now = (row["from_broker"], row["from_queue"]), (row["broker_name"], row["queue_id"])
+        place = row["node"], row["incarnation"], row["topic"], between[row["edge"] - 1]
+        found[Step(*place, was, now, row["again"])] = Stepped(row["times"], row["first_ms"])
+    return found
 
 
 def _of_rule(rules: Mapping[str, SendRules], says: Callable[[SendRules], Column]) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ...oracle.time_outs import avoidance
@@ -13,6 +13,8 @@ from ...oracle.world import World
 from ...verdict import Verdict
 from ..control import Control
 from ..living_are_used import Used, judge
+from ..rings import Routes
+from ..turns import Step, Stepped, goes_round, judged
 from ..uses import (
     PART_MS,
     BrokerShares,
@@ -77,6 +79,8 @@ def shares_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World)
         for (node, incarnation, op_id, attempt), one in ((key, tried[key]) for key in again)
         if one["broker_name"] == tried[node, incarnation, op_id, attempt - 1]["broker_name"]
     ]
+    steps = _steps(rows, {at for at, times in failed.items() if times}, edge, goes_round(world))
+    in_turn, strays = judged(steps, Routes(control))
     return BrokerShares(
         sends=sends,
         failed=failed,
@@ -84,9 +88,45 @@ def shares_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World)
         same=tuple(sorted(same, key=lambda one: one.time_ms)),
         odd=_odd([(*key, tried[key]) for key in again], ended, control, world),
         given_up=_given_up(lost, ended, world),
+        in_turn=in_turn,
+        strays=strays,
         reads=reads,
         at_slaves=of_slaves,
     )
+
+
+def _steps(
+    rows: Sequence[Mapping[str, Any]],
+    failing: Collection[tuple[str, float]],
+    edge: Callable[[float], float],
+    producers: Collection[str],
+) -> dict[Step, Stepped]:
+    """Those of these producers, between edges where something failed."""
+    sends = [row for row in rows if row["event"] in ("send", "send_attempt") and row["node"] in producers]
+    of_send = [row for row in sends if row["event"] == "send"]
+    topics = {(row["node"], row["incarnation"], row["op_id"]): row["topic"] for row in of_send}
+    stored = {(row["node"], row["incarnation"], row["op_id"]) for row in of_send if row["type"] == "ok"}
+    last: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    begun: dict[tuple[Any, ...], float] = {}
+    steps: dict[Step, Stepped] = {}
+    for row in sends:
+        at_ms = edge(row["time_ms"])
+        if row["event"] == "send" or row["type"] != "invoke" or (row["node"], at_ms) not in failing:
+            continue
+        process = row["node"], row["incarnation"]
+        before, last[*process, at_ms] = last.get((*process, at_ms)), row
+        op = *process, row["op_id"]
+        if row["attempt"] == 0:
+            begun[op] = at_ms
+        former = op if before is None else (*process, before["op_id"])
+        if before is None or op not in topics or (op != former and former not in stored):
+            continue
+        if begun.get(op) == begun.get(former) == at_ms:
+            was, now = ((one["broker_name"], one["queue_id"]) for one in (before, row))
+            step = Step(*process, topics[op], at_ms, was, now, op == former)
+            times, first_ms = steps.get(step, Stepped(0, row["time_ms"]))
+            steps[step] = Stepped(times + 1, first_ms)
+    return steps
 
 
 def _odd(

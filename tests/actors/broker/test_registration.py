@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nemesrv.actors.broker.config import BrokerConfig
+from nemesrv.actors.broker.topics import TopicTable
 from nemesrv.remoting.bodies.route import DataVersion, KVTable
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
@@ -286,5 +288,19 @@ def test_the_version_survives_a_restart_and_so_do_the_topics(tmp_path: Path) -> 
             await world.broker(namesrv_addr=ONE)
             assert server.bodies[-1].data_version == version
             assert "kept" in server.requests[-1][3]
+
+    run(body)
+
+
+def test_topics_that_a_broker_begins_with_are_its_next_process_s_though_it_is_killed_at_once(tmp_path: Path) -> None:
+    def topic_files() -> list[Path]:
+        return [*tmp_path.rglob("topics.json")]
+
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            broker = await world.broker(start=False)
+            broker.have_topics({"audit": 2})
+            (file,) = topic_files()  # as it is if nothing more is written
+            assert TopicTable(BrokerConfig(), now_ms=0, path=file).get("audit") == broker.services.topics.get("audit")
 
     run(body)

@@ -78,6 +78,28 @@ def test_who_begins_while_a_name_server_of_its_list_is_not_there_may_fail_once(
     assert check(builder).verdict is expected
 
 
+@pytest.mark.parametrize(
+    ("failed", "expected"),
+    [
+        ({60}, Validity.VALID),  # the first choice was the entry where nobody listens
+        ({60, 61}, Validity.INVALID),
+        ({100, 101}, Validity.INVALID),
+    ],
+)
+def test_who_begins_under_a_fault_may_fail_once_at_each_entry_where_nobody_listens(
+    failed: set[int], expected: Validity
+) -> None:
+    """Random scenario 90701; the fault keeps no send from its broker."""
+    own = {"producer-0": {"name_servers": ["10.9.9.9:9876", "ns-0"]}}
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD, nodes=own)
+    builder.at(59).fault("f1", "black_hole", "timeout", "broker-a", "ns-1").at(390).fault(
+        "f1", "black_hole", "timeout", "broker-a", "ns-1", end=True
+    )
+    for second in range(60, 400):
+        builder.at(second + 0.1).event("producer-0", "send", type="info" if second in failed else "ok", duration_ms=100)
+    assert check(builder.end(400)).verdict is expected
+
+
 KILL, STOP = ("kill-1", "kill", "sigkill", "broker-b"), ("stop-1", "stop", "sigterm", "broker-a")
 
 

@@ -117,6 +117,22 @@ def test_a_broker_that_is_back_at_every_name_server_is_in_the_clients_route_one_
     assert verdict.examples[0].to_ms == 150_000.0
 
 
+@pytest.mark.parametrize(("waits_ms", "verdict"), [(60_000.0, Validity.VALID), (None, Validity.INVALID)])
+def test_a_name_server_that_waits_for_service_tells_nothing_until_then(
+    waits_ms: float | None, verdict: Validity
+) -> None:
+    """Random scenario 90703: it has the broker from R + C on, and answers code 1 until W."""
+    builder = told(cluster(name_servers=1, clients=(CLIENT,)), 2, *BOTH)
+    builder.rows[0]["value"]["timers"] = {"W_ms": waits_ms}
+    builder.at(50).fault("f1", "kill", "sigkill", "broker-a").at(50.01).route("ns-0", "orders", "broker-b")
+    told(builder, 55, "broker-b").at(60).fault("f1", "kill", "sigkill", "broker-a", end=True)
+    builder.restarted("broker-a").topic("broker-a", "orders").at(61).fault("f2", "kill", "sigkill", "ns-0")
+    builder.at(62).fault("f2", "kill", "sigkill", "ns-0", end=True).restarted("ns-0")
+    builder.at(63).route("ns-0", "orders", *BOTH)
+    assert check(told(builder, 145, *BOTH).end(300)).verdict is verdict
+    assert check(told(builder, 210, *BOTH).end(300)).verdict is verdict
+
+
 @pytest.mark.parametrize(("lag_ms", "verdict"), [(4000, Validity.VALID), (100, Validity.INVALID)])
 def test_a_client_need_not_have_what_a_name_server_dropped_as_the_machine_stood_still(
     lag_ms: float, verdict: Validity

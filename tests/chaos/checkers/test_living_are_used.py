@@ -104,15 +104,46 @@ def test_a_new_route_begins_a_new_round_and_its_new_broker_has_its_turn() -> Non
     assert kinds(after(RING)) == ["never used in 30 sends"]
 
 
-def test_while_a_send_fails_no_turns_are_judged_and_after_the_fault_they_are() -> None:
+def test_while_a_send_fails_no_turns_are_counted_and_after_the_fault_they_are() -> None:
     def after(ring: Any) -> Verdict:
         builder = sent(in_turn(story(), 16).at(40).fault(*KILL), 41, RING[0], ok=False)
-        builder = in_turn(builder, 9, from_s=50, ring=RING[4:])
+        builder = in_turn(builder, 9, from_s=50)
         builder.at(100).fault(*KILL, end=True).restarted("broker-a")
         return verdict(in_turn(builder, 20, from_s=110, ring=ring))
 
-    assert (after(RING).verdict, after(RING).examined) == (Validity.VALID, 2)
+    assert (after(RING).verdict, after(RING).examined) == (Validity.VALID, 10)
     assert after(RING[4:]).verdict is Validity.INVALID
+
+
+def test_while_sends_fail_each_goes_to_the_queue_after_the_last_one() -> None:
+    """A producer that avoids for 10 s the broker that failed it, though the fault strategy is off."""
+
+    def after(*queues: tuple[str, int], **workload: Any) -> Verdict:
+        builder = sent(story(**workload).at(40).fault(*KILL), 41, RING[7], ok=False)
+        for number, queue in enumerate(queues):
+            sent(builder, 42 + number, queue)
+        return verdict(builder.at(100).fault(*KILL, end=True).restarted("broker-a"))
+
+    assert after(RING[4], RING[5], RING[6], RING[7], RING[0]).verdict is Validity.VALID
+    found = after(RING[4], RING[5], RING[6], RING[7], RING[4])
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["sent to another queue than the next"])
+    assert found.examples[0].more["next"] == "broker-a 0"
+    assert after(RING[4], RING[4], ordered=True).verdict is Validity.UNKNOWN
+    assert after(RING[4], RING[4], latency_fault=True).verdict is Validity.UNKNOWN
+
+
+def test_a_try_again_is_at_the_next_queue_of_another_broker() -> None:
+    def after(*queues: tuple[str, int]) -> list[Any]:
+        builder = story()
+        for attempt, (broker, queue_id) in enumerate(queues):
+            of = {"op_id": "o-t", "attempt": attempt, "broker_name": broker, "queue_id": queue_id}
+            builder.at(20 + attempt).event("producer-0", "send_attempt", type="invoke", **of)
+            builder.event("producer-0", "send_attempt", type="fail", **of)
+        builder.event("producer-0", "send", type="fail", topic="orders", msg_key="k", op_id="o-t", duration_ms=2_000.0)
+        return kinds(verdict(builder))
+
+    assert after(RING[1], RING[4], RING[0]) == []
+    assert after(RING[1], RING[5], RING[0]) == ["sent to another queue than the next"]
 
 
 def test_with_the_fault_strategy_on_a_broker_may_be_avoided_for_its_isolation() -> None:
@@ -309,7 +340,7 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
     builder = in_turn(builder.restarted("broker-a"), 20, from_s=110, ring=RING[4:]).end(400)
     control, world = builder.facts()
     plain = verdict_of(builder.rows, control, world)
-    assert (plain.violations, plain.measured["turns"], plain.measured["retries"]) == (7, 1, 7)
+    assert (plain.violations, plain.measured["turns"], plain.measured["retries"]) == (9, 1, 7)
     write_parquet(builder.rows, tmp_path)
     (small,) = check_run(tmp_path, [CHECK.name], spark)
     assert (small.verdict, small.measured, small.examples) == (plain.verdict, plain.measured, plain.examples)
