@@ -2,6 +2,8 @@
 
     a producer's sends while nothing fails and its route stays     rule: round robin, so exact
       broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each
+    its tries while some fail                                       each at the queue behind that of the try before
+                                                                    (turns.py)
     a try that follows a failed one                                 on another broker, where its route has one (with
                                                                     sendLatencyFaultEnable: that is not isolated), and
                                                                     only while the send has tries and time (tries.py)
