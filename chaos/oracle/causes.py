@@ -68,6 +68,11 @@ RESEND_MAX_MS = 120_000.0
 """The longest that a kernel waits before it sends unanswered data again (Linux, TCP_RTO_MAX), in the machine's time."""
 
 
+def resent_after_ms(fault: Fault) -> float:
+    """How long after its end what the fault lost may still arrive, behind what was sent later by another connection."""
+    return min(fault.end_ms - fault.start_ms, RESEND_MAX_MS) if fault.kind.loses_packets else 0.0
+
+
 def resend_ms(cause: Cause, at_ms: float) -> float:
     """How long after `at_ms` what was sent before may still wait, because a fault lost its packets.
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .causes import resent_after_ms
 from .deliveries import PULL_MS, Asker, Holding, Queue
 from .quiet import earliest_effect_ms
 from .world import World
@@ -104,4 +105,7 @@ class CommitRules:
         faults = [*world.process_faults(broker)]
         for member in group.members:
             faults += [*world.process_faults(member), *world.link_faults(member, broker)]
-        return any(earliest_effect_ms(world, fault) <= at_ms <= fault.end_ms + after_ms for fault in faults)
+        return any(
+            earliest_effect_ms(world, fault) <= at_ms <= fault.end_ms + max(after_ms, resent_after_ms(fault))
+            for fault in faults
+        )

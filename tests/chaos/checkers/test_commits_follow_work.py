@@ -175,6 +175,17 @@ def test_an_offset_may_go_back_while_a_fault_disturbs_the_way() -> None:
     assert (back(116), back(115 + 31 + 3 + 1)) == (Validity.VALID, Validity.INVALID)
 
 
+def test_a_commit_that_a_link_lost_may_arrive_behind_later_ones_as_long_after_it_as_it_lasted() -> None:
+    """Random scenario 91015: on a connection of its own, which the kernel goes on sending."""
+    lost = ("f1", "packet_loss", "packet_drop", "consumer-0", "broker-a")
+
+    def back(at_s: float) -> Validity:
+        builder = committed(worked(story(), 5), 110, 5, -1).at(112).fault(*lost).at(172).fault(*lost, end=True)
+        return verdict(committed(builder, at_s, 3, 5)).verdict
+
+    assert (back(172 + 59), back(172 + 61)) == (Validity.VALID, Validity.INVALID)
+
+
 def reset(builder: HistoryBuilder, at_s: float, offset: int) -> HistoryBuilder:
     return builder.at(at_s).offset_reset("orders", "broker-a", offset)
 
