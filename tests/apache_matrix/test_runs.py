@@ -1,4 +1,4 @@
-"""Runs on Apache's own servers end with every check VALID. A short one each time; `make apache` does all there are."""
+"""Runs on Apache's own servers end with every check VALID. Nightly; `make apache` does all there are."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 from nemesrv.remoting.errors import RemoteProtocolError
 
-from . import seeds, worst_frames
+from . import engine, seeds, worst_frames
 from .engine import Finding, fuzz
 from .mutation import LONGEST, mutated
 from .targets import TARGETS, Target
@@ -73,6 +73,7 @@ def test_an_error_that_escapes_is_found_with_its_input() -> None:
     assert again.value.data == caught.value.data
 
 
-def test_an_input_that_takes_too_long_is_found() -> None:
-    with pytest.raises(Finding, match=r"TooSlow: it took longer than 1\.0 s of CPU time"):
+def test_an_input_that_takes_too_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "INPUT_S", 0.25)
+    with pytest.raises(Finding, match=r"TooSlow: it took longer than 0\.25 s of CPU time"):
         fuzz(_target(_slow), inputs=2000, seed=5)

@@ -5,7 +5,7 @@ At another size, seed, profile or moment; by a history that is told, not recorde
 
 from __future__ import annotations
 
-from .record import BENCH, DEFECT, Nightly
+from .record import BENCH, DEFECT, NODE_OF_APACHES, UP, Nightly
 
 _VIRTUAL = "tests/chaos/experiment/virtual"
 _END_TO_END = "tests/chaos/test_end_to_end.py"
@@ -19,7 +19,10 @@ _SLAVE = (
 )
 _REGISTERS = f"{_INTEROP}/test_name_server.py::test_a_java_broker_registers_with_ours_and_is_dropped_when_killed"
 _LOST = "tests/differential/test_found.py::test_a_lost_channel_takes_one_broker_and_a_reset_one_two"
-_STARTS = f"{_STOPPING}::test_while_ray_starts"
+_INTERRUPTED = f"{_END_TO_END}::test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged"
+_SABOTAGE = "tests/chaos/conform/test_sabotage.py"
+_WINDOWS = "tests/chaos/oracle/test_window_edges.py"
+_FRAMES = "tests/fuzz/test_fuzz.py::test_a_frame_made_to_be_expensive_is_bounded"
 _LEGEND = f"{_PAGE}::test_a_legend_of_many_entries_has_rows_and_is_no_wider_than_its_plot"
 _TEXTS = f"{_PAGE}::test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom"
 _GATHERS = "test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history"
@@ -48,20 +51,47 @@ NIGHTLY = (
         ),
     ),
     Nightly(
-        _STARTS,
-        "Ctrl-C while Ray starts",
-        (_STARTS, f"{_STOPPING}::test_a_second_signal_ends_it_at_once_while_ray_starts"),
-        ("SIGTERM",),
+        f"{_STOPPING}::test_while_ray_starts",
+        "one signal while Ray starts",
+        (f"{_STOPPING}::test_a_second_signal_ends_it_at_once_while_ray_starts",),
     ),
     Nightly(
-        "tests/chaos/apache/test_nodes_in_ray.py"
-        "::test_a_node_of_apaches_is_killed_restarted_paused_and_stopped_with_its_jvm",
-        "a node of Apache's killed, restarted, paused and stopped, alone",
+        "tests/apache_matrix/test_runs.py::test_a_crash_among_servers_of_both_versions_is_judged",
+        "a crash among Apache's servers of both versions, judged",
+        (NODE_OF_APACHES, "tests/chaos/apache/test_server_rows.py", "tests/apache_matrix/test_table.py"),
+    ),
+    Nightly(
+        f"{_END_TO_END}::test_a_node_that_dies_unplanned_ends_the_run_at_once_as_a_harness_failure",
+        "a node that dies unplanned in a run",
+        (UP, "tests/actors/test_cluster.py::test_a_node_that_dies_wakes_whoever_waits_and_a_planned_end_does_not"),
+    ),
+    Nightly(
+        f"{_STOPPING}::test_in_its_first_moments",
+        "a run stopped in its first two seconds",
+        (f"{_STOPPING}::test_a_second_signal_ends_it_at_once_while_ray_starts", _INTERRUPTED),
+    ),
+    Nightly(
+        "tests/actors/test_what_is_left.py::test_a_harness_prints_nothing_of_rays_and_leaves_nothing",
+        "what a harness prints and leaves",
         (
-            "tests/apache_matrix/test_runs.py::test_a_crash_among_servers_of_both_versions_is_judged",
-            "tests/chaos/apache/test_nodes_in_ray.py"
-            "::test_a_jar_that_dies_at_its_start_is_told_with_its_last_line_and_nothing_is_left",
+            "tests/actors/test_what_is_left.py::test_nothing_survives_a_harness_that_is_killed",
+            f"{_END_TO_END}::test_a_partition_run_leaves_a_folder_whose_verdict_is_valid",
         ),
+    ),
+    Nightly(
+        "tests/actors/test_cluster.py::test_ray_has_no_process_that_nobody_needs",
+        "which processes Ray has",
+        ("tests/actors/test_cluster.py::test_each_node_has_its_own_process_on_uvloop",),
+    ),
+    Nightly(
+        f"{_INTEROP}/test_name_server.py::test_a_java_broker_is_in_the_cluster_list_of_ours_as_of_apaches",
+        "the cluster list with Apache's broker in it",
+        (_REGISTERS, f"{_INTEROP}/test_mqadmin.py", "tests/differential/test_operations.py"),
+    ),
+    Nightly(
+        "tests/clients_matrix/test_findings.py::test_ali_ons_begins_at_the_second_name_server",
+        "where Node's `ali-ons` begins",
+        ("tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receives_and_ends_at_sigterm", _SABOTAGE),
     ),
     Nightly(
         "tests/packaging/test_example_project.py::test_a_misspelt_marker_is_a_line_before_any_test_and_a_usage_error",
@@ -80,6 +110,64 @@ NIGHTLY = (
         "tests/chaos/spark/test_class_archive.py::test_the_session_of_a_small_history_has_the_archive_that_set_up_made",
         "that a session has the archive of Spark's classes, which only `make setup` and `make test-all` make",
         ("tests/chaos/spark/test_class_archive.py",),
+    ),
+    Nightly(
+        f"{_PAGE}::test_a_link_with_a_place_in_it_opens_there",
+        "a page that is opened by a link to a place in it",
+        (
+            f"{_PAGE}::test_the_link_of_an_example_zooms_there_and_marks_its_lane",
+            f"{_PAGE}::test_the_events_in_view_follow_the_zoom_and_the_filter",
+        ),
+    ),
+    Nightly(
+        "tests/chaos/statistics/test_compare.py::test_two_recorded_runs_are_compared_from_their_histories",
+        "`nemesrv compare` of two runs that Spark reads",
+        ("tests/chaos/statistics/test_compare.py", "tests/chaos/statistics/test_samples.py"),
+    ),
+    Nightly(
+        "tests/chaos/replay/test_replay.py::test_what_a_fix_would_have_changed_is_said_client_by_client",
+        "what a fix would have changed, of a replay",
+        (_REPLAYED, "tests/chaos/replay/test_picture.py", "tests/chaos/replay"),
+    ),
+    Nightly(
+        _FRAMES,
+        "a body of references",
+        (_FRAMES, "tests/fuzz/test_fuzz.py::test_nothing_but_the_documented_errors_escapes"),
+        ("a header of numbers", "a zip bomb"),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_acting_master.py"
+        "::test_a_broker_that_says_each_1_02_s_that_it_lives_and_not_each_second_is_found",
+        "a broker that says it lives 2 % too seldom",
+        (f"{_WINDOWS}::test_a_timer_is_found_that_is_2_percent_off", "tests/chaos/checkers/test_timers_kept.py"),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_half_open.py::test_a_broker_that_keeps_its_dead_channel_is_found",
+        "a broker that keeps its dead channel",
+        (
+            f"{_VIRTUAL}/test_half_open.py::test_the_tables_keep_whoever_can_still_register",
+            "tests/chaos/checkers/test_timed_waits.py",
+        ),
+    ),
+    Nightly(
+        f"{_SLAVES}::test_a_consumer_that_never_asks_the_slave_is_found",
+        "a consumer that never asks the slave",
+        (_NAMED, "tests/chaos/checkers/test_living_are_used.py"),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_shaped_partitions.py::test_a_name_server_that_keeps_who_is_on_the_other_side_is_found",
+        "a NameServer that keeps who is on the other side",
+        (f"{_VIRTUAL}/test_shaped_partitions.py", "tests/chaos/checkers/test_routes_converge.py"),
+    ),
+    Nightly(
+        "tests/chaos/reports/test_page.py::test_nothing_is_fetched",
+        "that a page without a browser names nothing to fetch",
+        ("tests/chaos/reports/test_page_in_browser.py",),
+    ),
+    Nightly(
+        "tests/chaos/reports/test_intervals.py::test_the_oracle_needs_no_spark",
+        "that the oracle imports no Spark, in a process",
+        ("tests/chaos/test_installation.py",),
     ),
     Nightly(_LEGEND, "legends on wider screens", (_LEGEND,), ("390",)),
     Nightly(_TEXTS, "rows of texts on a wider screen", (_TEXTS,), ("390",)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .record import BENCH, DEFECT, UP, Nightly
+from .record import BENCH, DEFECT, NODE_OF_APACHES, UP, Nightly
 
 _CLIENTS = "tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receives_and_ends_at_sigterm"
 _FINDINGS = "tests/clients_matrix/test_findings.py"
@@ -91,12 +91,8 @@ NIGHTLY = (
     ),
     Nightly(
         "tests/interop/test_log_lines.py::test_what_happens_is_logged_in_apaches_words",
-        "the log of Apache's NameServer 5.3 beside ours",
-        (
-            "tests/interop/test_log_lines.py::test_what_happens_is_logged_in_apaches_words",
-            "tests/actors/namesrv/test_log_lines.py",
-        ),
-        ("4.9",),
+        "the log of Apache's NameServer beside ours",
+        ("tests/actors/namesrv/test_log_lines.py",),
     ),
     Nightly(
         "tests/interop/test_cluster_test.py::test_both_give_the_routes_of_production_and_their_own",
@@ -111,7 +107,7 @@ NIGHTLY = (
         f"{_APACHE}::test_a_shipped_scenario_is_valid_on_apaches_servers",
         "smoke and a crash on Apache's servers of both versions (`make apache` runs all there are)",
         (
-            f"{_APACHE}::test_a_crash_among_servers_of_both_versions_is_judged",
+            NODE_OF_APACHES,
             "tests/apache_matrix/test_table.py",
         ),
     ),
@@ -124,7 +120,7 @@ NIGHTLY = (
         f"{_APACHE}::test_servers_are_upgraded_one_by_one_under_load_and_clients_after_them",
         "Apache's servers from 4.9.7 to 5.3.3, one by one, and its clients from 4.9.8 to 5.3.3 beside each other",
         (
-            f"{_APACHE}::test_a_crash_among_servers_of_both_versions_is_judged",
+            NODE_OF_APACHES,
             "tests/chaos/scenarios/test_upgrades.py",
         ),
     ),
@@ -147,7 +143,7 @@ NIGHTLY = (
     Nightly(
         f"{_FINDINGS}::test_the_phase_lock_of_ali_ons_is_one_look_up_in_n_minus_one",
         "the phase lock found by `nemesrv conform` in Node's `ali-ons` (2 min 15 s)",
-        (f"{_FINDINGS}::test_ali_ons_begins_at_the_second_name_server", _SABOTAGE),
+        (_SABOTAGE, _CLIENTS),
     ),
     Nightly(
         "tests/clients_matrix/test_hour.py::test_our_clients_side_by_side_have_no_errors",
@@ -164,9 +160,13 @@ NIGHTLY = (
             ("test_a_consumer_says_of_itself_what_it_does", "a consumer's state"),
             ("test_a_consume_queue_is_shown", "consume queues"),
             ("test_every_producer_of_a_broker_is_shown", "producers"),
-            ("test_the_progress_of_every_group_is_shown", "the progress of every group"),
             ("test_a_broker_tidies_up", "tidying up"),
         )
+    ),
+    Nightly(
+        f"{_ADMIN}::test_the_progress_of_every_group_is_shown",
+        "mqadmin: the progress of every group",
+        (f"{_ADMIN}::test_consumer_progress_reaches_the_end_of_every_queue", _ADMIN_COMMANDS),
     ),
     Nightly(
         "tests/interop/test_apache_tests.py::test_all_of_apaches_tests_pass",

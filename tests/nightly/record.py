@@ -16,6 +16,10 @@ class Nightly:
     """Ids of parameters, as pytest shows them in brackets."""
 
 
+NODE_OF_APACHES = (
+    "tests/chaos/apache/test_nodes_in_ray.py"
+    "::test_a_node_of_apaches_is_killed_restarted_paused_and_stopped_with_its_jvm"
+)
 SELFTEST = "tests/chaos/test_selftest.py"
 BENCH = "tests/chaos/bench/test_namesrv_bench.py"
 UP = (

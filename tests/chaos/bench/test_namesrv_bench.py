@@ -36,7 +36,7 @@ def test_everything_is_measured_and_every_aim_judged(compiler: bool, monkeypatch
     if not compiler:
         monkeypatch.setattr(measure, "which", lambda name: None)
     text = io.StringIO()
-    figures = namesrv.run(0.2, with_java=False, size=SMALL, console=Console(file=text, width=180))
+    figures = namesrv.run(0.1, with_java=False, size=SMALL, console=Console(file=text, width=180))
     compiled = compiler and any(map(which, COMPILERS))
     assert figures.servers() == (["C echo"] if compiled else []) + ["uvloop echo", OURS]
     assert len(figures.rows) == 4 * 3 + 3 + 4 + 2 + 2
