@@ -34,6 +34,7 @@ _JOINS = (
     "tests/chaos/scenarios/test_membership.py"
     "::test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_removed_stays_away"
 )
+_HELP = "tests/packaging/test_extras.py::test_without_extras_there_is_help"
 _CONFORM_ENDS = "tests/chaos/conform/test_command.py::test_a_signal_ends_it_at_once_with_nothing_left"
 _REPLAYED = (
     "tests/chaos/replay/test_replay.py"
@@ -43,7 +44,7 @@ _REPLAYED = (
 NIGHTLY = (
     Nightly(
         f"{_END_TO_END}::test_a_partition_run_as_shipped_is_valid_and_can_be_judged_again",
-        "`broker-partition` with eleven nodes on the machine's own clock, judged by Spark twice",
+        "`broker-partition` with eleven nodes on the machine's own clock, judged by all its checks, twice",
         (
             f"{_END_TO_END}::test_a_partition_run_leaves_a_folder_whose_verdict_is_valid",
             "tests/chaos/test_judging.py"
@@ -308,5 +309,6 @@ NIGHTLY = (
             "tests/chaos/test_preflight.py",
         ),
     ),
+    Nightly(_HELP, "the help of more commands without extras", (_HELP,), ("of all",)),
     Nightly(_LIMIT, "a limit of one direction alone, on virtual time", (_LIMIT,), ("both",)),
 )

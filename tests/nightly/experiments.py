@@ -44,13 +44,9 @@ _THREE_ODD = (
 )
 _KNOWN_EVERY_TIME = (
     "stale_route",
-    "two_masters",
     "wrong_answer",
-    "biased_choice",
-    "late_timer",
     "two_owners",
     "lost_message",
-    "received_twice",
 )
 
 NIGHTLY = (

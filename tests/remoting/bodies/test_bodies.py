@@ -312,7 +312,7 @@ BODIES = [
 ]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("body", BODIES)
 def test_every_body_round_trips(body, data):
@@ -333,7 +333,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("body", BODIES)
 def test_no_json_makes_a_reader_fail_otherwise(body, data):
