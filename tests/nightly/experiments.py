@@ -37,9 +37,8 @@ _CARRY = "tests/chaos/live/test_carry.py"
 _SEALED = "tests/chaos/live/test_stream.py::test_verdicts_follow_the_segments_and_sealed_messages_stay_counted"
 _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
 
-_THREE_ODD = (
+_TWO_ODD = (
     "a restart of a broker that still runs",
-    "a kill without a restart, among brokers",
     "a NameServer lost at the first send",
 )
 _KNOWN_EVERY_TIME = (
@@ -268,15 +267,15 @@ NIGHTLY = (
     ),
     Nightly(
         f"{_ODD}::test_it_is_no_alarm",
-        "all but three of the odd scenarios",
+        "all but two of the odd scenarios",
         (f"{_ODD}::test_it_is_no_alarm", _RANDOM),
-        _THREE_ODD,
+        _TWO_ODD,
     ),
     Nightly(
         f"{_ODD}::test_what_the_rule_was_for_is_still_found_there",
-        "a defect in all but three of the odd scenarios",
+        "a defect in all but two of the odd scenarios",
         (f"{_ODD}::test_what_the_rule_was_for_is_still_found_there", DEFECT, "tests/chaos/checkers"),
-        _THREE_ODD,
+        _TWO_ODD,
     ),
     Nightly(
         f"{_ODD}::test_commits_to_many_queues_of_a_broker_behind_lost_packets_are_no_alarm",
