@@ -313,6 +313,25 @@ NIGHTLY = (
             "tests/chaos/test_preflight.py",
         ),
     ),
+    Nightly(
+        "tests/chaos/replay/test_imported.py::test_the_first_hypothesis_happens_again_and_the_second_does_not",
+        "two hypotheses of an import, replayed",
+        (_REPLAYED, "tests/chaos/replay/test_imported.py"),
+    ),
+    Nightly(
+        "tests/chaos/audit/test_watch.py"
+        "::test_no_name_server_gets_more_requests_than_the_limit_whatever_there_is_to_ask",
+        "the limit of `nemesrv watch` with 300 topics",
+        ("tests/chaos/audit/test_watch.py",),
+    ),
+    Nightly(
+        "tests/chaos/commands/test_streams.py::test_an_encoding_that_lacks_a_character_gets_its_nearest",
+        "a command in an encoding that lacks a character",
+        (
+            "tests/chaos/commands/test_streams.py::test_a_table_in_ascii",
+            "tests/chaos/commands/test_streams.py::test_the_nearest_in_ascii",
+        ),
+    ),
     Nightly(_MADE_UP, "made-up runs of 30 more seeds", (_MADE_UP,), tuple(map(str, range(10)))),
     Nightly(_HELP, "the help of more commands without extras", (_HELP,), ("of all",)),
     Nightly(_LIMIT, "a limit of one direction alone, on virtual time", (_LIMIT,), ("both",)),
