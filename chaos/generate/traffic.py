@@ -95,8 +95,10 @@ class Messages:
     producer: Ints
     topic: Ints
     queue: Ints
+    """That of its last attempt."""
     first: Ints
     """The broker of the first attempt; -1: the producer knew none."""
+    first_queue: Ints
     first_type: Ints
     first_ms: Floats
     """When the first attempt began; the send began at `sent_ms`."""
@@ -147,6 +149,8 @@ class Traffic:
     _received_ms: Floats = field(init=False)
     _brokers_of: Ints = field(init=False)
     _count_of: Ints = field(init=False)
+    _passed_over: Ints = field(init=False)
+    """By each producer and topic: how many queues it has not sent to in its turn, for their broker refused."""
     _status: Timelines = field(init=False)
     _known: Timelines = field(init=False)
     _owners: Timelines = field(init=False)
@@ -160,6 +164,7 @@ class Traffic:
         self.ends = np.zeros(queues, dtype=np.int64)
         phase = random.Random(f"{plan.seed} phases").random
         self._phases = np.array([phase() for _ in range(plan.producers)])
+        self._passed_over = np.zeros(plan.producers * plan.topics, dtype=np.int64)
         self._wanted_ms, self._received_ms = np.zeros(queues), np.zeros(queues)
         masks = 1 << plan.brokers
         self._brokers_of = np.full((masks, plan.brokers), -1, dtype=np.int64)
@@ -192,13 +197,14 @@ class Traffic:
         sent_ms = TRAFFIC_MS + (number + self._phases[producer]) * plan.step_ms
         topic, turn = turn % plan.topics, turn // plan.topics + producer
         known = self._known.at(producer, sent_ms)
-        queue = turn % plan.queues
+        turn = self._in_turn(turn, producer * plan.topics + topic, known, sent_ms)
+        first_queue = turn % plan.queues
         one = self._pick(known, turn // plan.queues)
         status = self._status_of(one, sent_ms)
-        # A refused connection is known in a moment, and the send goes to another broker.
-        refused = status == CLOSED
-        others = np.where(refused, known & ~(1 << np.maximum(one, 0)), 0)
-        other = self._pick(others, turn // plan.queues)
+        # A refused connection is known in a moment, and the send goes to the next queue of another broker.
+        refused = (status == CLOSED) & (self._count_of[known] > 1)
+        other = np.where(refused, self._pick(known, turn // plan.queues + 1), -1)
+        queue = np.where(refused, 0, first_queue)
         other_status = self._status_of(other, sent_ms)
         took_ms = rng.uniform(0.8, 4.0, n)
         first_ms = sent_ms + 0.05
@@ -218,6 +224,7 @@ class Traffic:
             topic=topic,
             queue=queue,
             first=one,
+            first_queue=first_queue,
             first_type=first_type,
             first_ms=first_ms,
             first_took_ms=first_took_ms,
@@ -239,6 +246,20 @@ class Traffic:
         if self.plant is not None:
             self.plant(made)
         return made
+
+    def _in_turn(self, turn: Ints, goes_round: Ints, known: Ints, sent_ms: Floats) -> Ints:
+        """`turn`, and as many more as tries of that producer and topic have passed over since the run began."""
+        brokers = range(self.plan.brokers)
+        closed = np.stack([self._status_of(np.full_like(known, broker), sent_ms) == CLOSED for broker in brokers])
+        if not closed.any():
+            return turn + self._passed_over[goes_round]
+        places, queues = [], self.plan.queues
+        for at, (place, who, names) in enumerate(zip(turn.tolist(), goes_round.tolist(), known.tolist(), strict=True)):
+            places.append(place := place + int(self._passed_over[who]))
+            count = int(self._count_of[names])
+            if count > 1 and closed[self._brokers_of[names, place // queues % count], at]:
+                self._passed_over[who] += queues - place % queues
+        return np.array(places, dtype=np.int64)
 
     def _pick(self, known: Ints, turn: Ints) -> Ints:
         count = self._count_of[known]
@@ -314,10 +335,11 @@ class Traffic:
             duration_ms=made.acked_ms - made.sent_ms,
             **shared,
         )
-        tried = self._attempts(made, made.first, made.first_type, made.first_ms, made.first_took_ms, 0, sender)
+        first = made.first, made.first_queue, made.first_type
+        tried = self._attempts(made, *first, made.first_ms, made.first_took_ms, 0, sender)
         second_ms = made.first_ms + made.first_took_ms + 0.05
         took_ms = made.acked_ms - 0.02 - second_ms
-        tried += self._attempts(made, made.second, made.second_type, second_ms, took_ms, 1, sender)
+        tried += self._attempts(made, made.second, made.queue, made.second_type, second_ms, took_ms, 1, sender)
         got = np.flatnonzero(made.receiver >= 0)
         where = {"topic": made.topic[got], "broker": made.stored_on[got], "queue": made.queue[got]}
         where |= {"offset": made.offset[got], "who": consumers[made.receiver[got]]}
@@ -369,10 +391,18 @@ class Traffic:
         return invoked, ended
 
     def _attempts(
-        self, made: Messages, broker: Ints, type_: Ints, begins_ms: Floats, took_ms: Floats, attempt: int, sender: Ints
+        self,
+        made: Messages,
+        broker: Ints,
+        queue: Ints,
+        type_: Ints,
+        begins_ms: Floats,
+        took_ms: Floats,
+        attempt: int,
+        sender: Ints,
     ) -> list[Rows]:
         at = np.flatnonzero(broker >= 0) if (broker < 0).any() else slice(None)
-        shared = {"broker": broker[at], "queue": made.queue[at], "who": sender[at], "msg": made.msg[at]}
+        shared = {"broker": broker[at], "queue": queue[at], "who": sender[at], "msg": made.msg[at]}
         n = len(shared["broker"])
         invoked = rows(n, time_ms=begins_ms[at], type=INVOKE, attempt=attempt, **shared)
         ended = rows(
