@@ -161,11 +161,12 @@ def _steps(
         .groupBy(*_OP)
         .agg(F.max("topic").alias("topic"), F.max((F.col("type") == "ok").cast("int")).alias("is_stored"))
     )
-    segment = Window.partitionBy("node", "incarnation", "edge")
+    segment = Window.partitionBy("node", "incarnation", "topic", "edge")
     tries = (
         there.where((F.col("event") == "send_attempt") & (F.col("type") == "invoke"))
         .select(*_OP, "edge", "attempt", "broker_name", "queue_id", "time_ms", "seq")
         .withColumn("first", F.min("attempt").over(Window.partitionBy(*_OP, "edge")))
+        .join(sends.select(*_OP, "topic"), [*_OP])
     )
     of = F.struct("op_id", "broker_name", "queue_id", "first")
     pairs = (
@@ -175,8 +176,7 @@ def _steps(
     )
     former = sends.select("node", "incarnation", F.col("op_id").alias("former"), "is_stored")
     counted = (
-        pairs.join(sends.select(*_OP, "topic"), [*_OP])
-        .withColumn("former", F.col("before.op_id"))
+        pairs.withColumn("former", F.col("before.op_id"))
         .join(former, ["node", "incarnation", "former"], "left")
         .where(F.col("again") | (F.col("is_stored") == 1))
         .groupBy(

@@ -114,12 +114,15 @@ def _steps(
         if row["event"] == "send" or row["type"] != "invoke" or (row["node"], at_ms) not in failing:
             continue
         process = row["node"], row["incarnation"]
-        before, last[*process, at_ms] = last.get((*process, at_ms)), row
         op = *process, row["op_id"]
         if row["attempt"] == 0:
             begun[op] = at_ms
+        if op not in topics:
+            continue
+        ring = *process, topics[op], at_ms
+        before, last[ring] = last.get(ring), row
         former = op if before is None else (*process, before["op_id"])
-        if before is None or op not in topics or (op != former and former not in stored):
+        if before is None or (op != former and former not in stored):
             continue
         if begun.get(op) == begun.get(former) == at_ms:
             was, now = ((one["broker_name"], one["queue_id"]) for one in (before, row))
