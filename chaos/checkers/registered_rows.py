@@ -5,7 +5,8 @@
     at this NameServer   setting 1 may be held from ───┴─────────┤ to: the newer one is acknowledged
                          setting 2 may be held             ├──────────────────────
 
-A setting may be held from the beginning of the first registration that sent it, answered or not, until the end of the
+A setting may be held from the beginning of the first registration that sent it, answered or not (from when it was made,
+where its process ended before it recorded any), until the end of the
 first that sent a newer one and was acknowledged. One that nobody answered may lie in a link and arrive last, so the
 registration after that must be acknowledged, too. Both ends are the broker's own record, not the NameServer's. Where
 somebody had the broker's write permission wiped or added at a NameServer, that process may hold that, too.
@@ -193,6 +194,8 @@ def row_of(value: Any) -> QueueRow | None:
 class _Setting(NamedTuple):
     version: tuple[int, float]
     row: QueueRow | None
+    at_ms: float = -math.inf
+    """When its broker made it so."""
 
 
 def _settings(control: Control) -> Mapping[str, Mapping[str, Sequence[_Setting]]]:
@@ -202,7 +205,7 @@ def _settings(control: Control) -> Mapping[str, Mapping[str, Sequence[_Setting]]
         settings = found[row.node][row.topic or ""]
         is_as = row_of(row.decoded)
         if not settings or settings[-1].row != is_as:
-            settings.append(_Setting((row.incarnation, _version(row, row.time_ms)), is_as))
+            settings.append(_Setting((row.incarnation, _version(row, row.time_ms)), is_as, row.time_ms))
     return found
 
 
@@ -233,7 +236,10 @@ def _version(row: Row, or_else: float) -> float:
 def _spans(settings: Sequence[_Setting], sent: Sequence[Sent]) -> Sequence[Held]:
     found: list[Held] = []
     for number, setting in enumerate(settings):
-        from_ms = next((one.began_ms for one in sent if one.version >= setting.version), math.inf)
+        first = next((one for one in sent if one.version >= setting.version), None)
+        from_ms = math.inf if first is None else first.began_ms
+        if first is not None and first.version[0] > setting.version[0]:
+            from_ms = setting.at_ms  # its process ended, and may have sent it in a call that it did not live to record
         if number == 0 and not sent:
             from_ms = -math.inf  # nobody recorded how it registered
         to_ms = math.inf

@@ -88,10 +88,12 @@ def behind(history: DataFrame, kept: DataFrame, taken: Sequence[tuple[Row, str]]
 
 
 def forgotten(kept: DataFrame) -> list[Forgotten]:
-    """Commits before which the same process of the broker had a lower offset than it was told last."""
+    """Commits before which the same process of the broker had a lower offset than it was told last; of masters, for a
+    slave's table is its master's each 10 s, whatever it was told itself (`SlaveSynchronize`)."""
     of_process = Window.partitionBy(*_PLACE, "node", "incarnation").orderBy("time_ms", "seq")
     rows = (
-        kept.withColumn("told", F.lag("offset").over(of_process))
+        kept.where(~F.col("node").contains("/"))  # topology.is_slave
+        .withColumn("told", F.lag("offset").over(of_process))
         .withColumn("told_ms", F.lag("time_ms").over(of_process))
         .where(F.col("before") < F.col("told"))
         .select(*_PLACE, "before", "told", F.col("time_ms").alias("at_ms"), "told_ms")

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...oracle.deliveries import askers
 from ...oracle.world import World
+from ...topology import is_slave
 from ...verdict import Verdict
 from ..at_slaves import copied_before, slaves_that_tell
 from ..commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, Left, Older, asker_of
@@ -194,10 +195,11 @@ def _holding(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _forgotten(commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[Forgotten]:
+    """Of masters: a slave's table is its master's each 10 s, whatever it was told itself (`SlaveSynchronize`)."""
     found = []
     for place, of_place in commits.items():
         last: dict[tuple[str, int], Mapping[str, Any]] = {}
-        for row in of_place:
+        for row in (row for row in of_place if not is_slave(row["node"])):
             told, before = last.get((row["node"], row["incarnation"])), value_of(row).get("before")
             if told is not None and before is not None and before < told["offset"]:
                 found.append(Forgotten(*place, before, told["offset"], row["time_ms"], told["time_ms"]))

@@ -345,6 +345,16 @@ def test_a_process_of_a_broker_that_had_less_than_it_was_told_has_forgotten() ->
     assert (had(3).verdict, had(-1, restarted=True).verdict) == (Validity.VALID, Validity.VALID)
 
 
+def test_a_slave_that_took_over_its_masters_offsets_has_forgotten_nothing() -> None:
+    """Random scenario 90770: the master had none of that queue yet when the slave took its table."""
+    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"queues": 1})
+    builder = worked(taken(builder.at(10)), 5)
+    for seconds, offset, before in ((110, 3, -1), (125, 5, -1)):
+        value = {"group": CONSUMER_GROUP, "client": "127.0.0.1@consumer-0#1700000000000", "before": before}
+        builder.at(seconds).event("broker-a/1", "commit", f="update", offset=offset, value=value, **AT)
+    assert "had forgotten what was committed" not in kinds(verdict(builder))
+
+
 def test_commits_of_groups_that_are_not_the_runs_are_nobodys_business() -> None:
     builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3, by="1234", group="somebody-elses")
     found = verdict(builder)

@@ -93,6 +93,25 @@ def test_a_row_that_is_right_only_later_was_wrong_while_it_was_held_and_no_longe
     assert (example.from_ms, example.to_ms, example.over_ms) == (40_000.0, 41_000.0, 1_000.0)
 
 
+@pytest.mark.parametrize("killed", [True, False])
+def test_what_a_broker_sent_in_its_last_moment_a_route_may_show_though_nobody_recorded_the_call(
+    *, killed: bool
+) -> None:
+    """Random scenario 90732: the link was slow, and broker-a died before the answer came."""
+    new = route_of(*BOTH)
+    assert new is not None
+    new["queues"]["broker-a"] = [8, 8, 6, 0]
+    sent = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 10.0}
+    builder = story().at(0.5).event("broker-a", "register", value={"version": 0}, **sent)
+    builder.at(39).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6, "version": 1})
+    builder.at(40).event("ns-0", "route", topic="orders", value=new)
+    if killed:
+        builder.at(42).fault("f1", "kill", "sigkill", "broker-a").fault("f1", "kill", "sigkill", "broker-a", end=True)
+        builder.restarted("broker-a")
+    builder.at(50).event("broker-a", "register", value={"version": 1}, **sent)
+    assert check(builder.end(60)).verdict is (Validity.VALID if killed else Validity.INVALID)
+
+
 def test_a_write_permission_that_somebody_had_wiped_at_the_name_server_is_right() -> None:
     def wiped(broker: str, perm: int) -> Validity:
         route = route_of(*BOTH)
