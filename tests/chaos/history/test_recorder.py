@@ -99,15 +99,14 @@ def test_on_a_running_loop_an_event_waits_no_longer_than_the_buffer_does(tmp_pat
     async def body() -> tuple[int, int]:
         record = writer(tmp_path)
         record("route")
-        record("topic")
-        at_once = len(raw(tmp_path))
+        at_once = len(raw(tmp_path))  # a second one may find the first too old, on a machine that is slow enough
         async with asyncio.timeout(5):
-            while len(raw(tmp_path)) < 2:  # noqa: ASYNC110
+            while not raw(tmp_path):  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
         record.close()
         return at_once, len(raw(tmp_path))
 
-    assert asyncio.run(body()) == (0, 2)
+    assert asyncio.run(body()) == (0, 1)
 
 
 def test_a_busy_loop_does_not_hold_events_back(tmp_path: Path) -> None:
