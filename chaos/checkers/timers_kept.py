@@ -158,7 +158,7 @@ class _Tasks(Process):
             thread = [run for run in self.runs if run.row.f in (REGISTER, FETCH)]
         first_ms = self.start_ms + schedule.first_ms
         base_ms: float | None = None if schedule.task in AFTER_THE_FIRST_REGISTRATION else first_ms
-        number, busy = 0, _Busy(-math.inf, -math.inf)
+        number, busy, waited_ms = 0, _Busy(-math.inf, -math.inf), 0.0
         for run in thread:
             if run.row.f == schedule.task:
                 if base_ms is None:
@@ -167,9 +167,12 @@ class _Tasks(Process):
                     if not is_held and run is mine[0]:
                         yield self._first(run, first_ms)
                     is_held = self.held(run.began_ms, run.began_ms)
-                    base_ms, number = (None, 0) if is_held else (run.began_ms, 0)
+                    # Behind another task of its thread it was due at some moment of that one.
+                    is_behind = busy.from_ms < run.began_ms - self.timers.delivery_ms <= busy.to_ms
+                    waited_ms = run.began_ms - busy.from_ms if is_behind else 0.0
+                    base_ms, number = (None, 0) if is_held else (run.began_ms - waited_ms, 0)
                 else:
-                    yield self._tick(schedule, base_ms, number, run.began_ms, busy)
+                    yield self._tick(schedule, base_ms, number, run.began_ms, busy, waited_ms)
                 number += 1
             busy = busy.and_then(run, self.timers.delivery_ms)
         if base_ms is None and mine:
@@ -178,7 +181,7 @@ class _Tasks(Process):
             return  # it may not have come to its tasks: a start that meets no NameServer fails
         if base_ms is None:
             base_ms, number = first_ms + self.timers.B_ms, 0
-        missing = self._tick(schedule, base_ms, number, self.end_ms, busy)._replace(missing=True)
+        missing = self._tick(schedule, base_ms, number, self.end_ms, busy, waited_ms)._replace(missing=True)
         tasks = _SHARED_TASKS if schedule.shared else (schedule.task,)
         if not number and schedule.task in AFTER_THE_FIRST_REGISTRATION:
             tasks = (REGISTER,)
@@ -197,10 +200,12 @@ class _Tasks(Process):
         first = f"{early_ms / 1000:g} s"
         return Act(self.life.start_ms, run.began_ms - self.life.start_ms, early_ms, due_ms - self.life.start_ms, first)
 
-    def _tick(self, schedule: Schedule, base_ms: float, number: int, began_ms: float, busy: _Busy) -> Act:
+    def _tick(
+        self, schedule: Schedule, base_ms: float, number: int, began_ms: float, busy: _Busy, waited_ms: float
+    ) -> Act:
         from_ms = base_ms if number else self.start_ms
         earliest_ms = number * schedule.period_ms if number else base_ms - from_ms
-        latest_ms = self.after_pauses(from_ms + earliest_ms)
+        latest_ms = self.after_pauses(from_ms + earliest_ms + (waited_ms if number else 0.0))
         if busy.from_ms <= latest_ms + self.timers.delivery_ms:
             latest_ms = max(latest_ms, self.after_pauses(busy.to_ms))
         latest_ms = max(latest_ms - from_ms, earliest_ms)

@@ -162,6 +162,17 @@ def test_a_task_that_is_held_up_by_the_one_before_it_is_not_late_and_the_one_tha
     assert (found.object, found.kind, found.measured_ms) == (HEARTBEAT, "takes no longer than its calls", 15_000)
 
 
+@pytest.mark.parametrize(("then_s", "wrong_"), [(70, 0), (67.5, 1), (71.5, 1)])
+def test_a_registration_that_waited_for_the_list_was_due_at_some_moment_of_that(then_s: float, wrong_: int) -> None:
+    """Random scenario 91881: the first that counts, behind a pause, came 3 s late, and the one after it in time."""
+    told = story(REGISTER).at(2).fault("f1", "pause", "sigstop", "broker-a")
+    told.at(20).fault("f1", "pause", "sigstop", "broker-a", end=True)
+    told.at(41).event("broker-a", "scheduled_task", f=FETCH, duration_ms=3_000.0)
+    runs(told, REGISTER, [20, 41, then_s])
+    found = [one for one in wrong(check(told)) if one.object == REGISTER]
+    assert len(found) == wrong_
+
+
 def test_a_task_that_ran_late_though_its_thread_was_free_is_late() -> None:
     told = story(HEARTBEAT)
     runs(told, HEARTBEAT, [1, 46, 61, 91])
