@@ -17,6 +17,26 @@ def tolerated(tolerance: Tolerance) -> dict[str, Any]:
     return {"tolerance_ms": tolerance.valid_up_to_ms, "lag_ms": tolerance.lag_ms, "timers": tolerance.timers}
 
 
+def at_a_moment(
+    subject: str, object_: str, kind: str, at_ms: float, row: str, more: Mapping[str, Any], times: int = 1
+) -> Finding:
+    """What must never be, and was: so often, the first time then."""
+    return Finding(
+        subject=subject,
+        object=object_,
+        kind=kind,
+        from_ms=at_ms,
+        to_ms=at_ms,
+        row=row,
+        formula=NEVER,
+        examined=times,
+        wrong=times,
+        wrong_from_ms=at_ms,
+        wrong_to_ms=at_ms,
+        more=dict(more),
+    )
+
+
 def counted(over_ms: float, tolerance: Tolerance) -> dict[str, Any]:
     """`wrong` and `late` of one thing that was so far out of bounds."""
     wrong = over_ms > tolerance.unknown_up_to_ms

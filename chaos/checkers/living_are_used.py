@@ -37,7 +37,7 @@ from ..verdict import FINDINGS_MAX, Finding, Verdict
 from .at_slaves import read_there
 from .check import Check, Facts, Reads, Section, of_the_rest
 from .control import Control
-from .findings import NEVER, counted, tolerated, verdict_of
+from .findings import NEVER, at_a_moment, counted, tolerated, verdict_of
 from .isolated import Isolated
 from .lateness import LagWindow
 from .rings import Routes
@@ -227,19 +227,9 @@ def _retries(shares: BrokerShares, routes: Routes, control: Control, world: Worl
             examined=right,
         )
     for one in sorted(wrong, key=lambda of: of.time_ms)[:FINDINGS_MAX]:
-        yield Finding(
-            subject=one.node,
-            object=one.broker_name,
-            kind="tried again on the broker that had failed",
-            from_ms=one.time_ms,
-            to_ms=one.time_ms,
-            row=_OTHER,
-            formula=NEVER,
-            wrong=1,
-            wrong_from_ms=one.time_ms,
-            wrong_to_ms=one.time_ms,
-            more={"op_id": one.op_id, "attempt": one.attempt},
-        )
+        more = {"op_id": one.op_id, "attempt": one.attempt}
+        kind = "tried again on the broker that had failed"
+        yield at_a_moment(one.node, one.broker_name, kind, one.time_ms, _OTHER, more)
 
 
 def _reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from itertools import islice
 
 from ..verdict import FINDINGS_MAX, Finding
 from .control import Control
-from .findings import NEVER
+from .findings import at_a_moment
 from .timer_acts import by_process
 from .uses import BrokerShares, GivenUp
 
@@ -19,11 +19,11 @@ def odd_tries(shares: BrokerShares, control: Control) -> Iterator[Finding]:
     """One for each try that should not have been, and for each that was missing."""
     for odd in shares.odd[:FINDINGS_MAX]:
         more = {"op_id": odd.op_id, "attempt": odd.attempt}
-        yield _finding(odd.node, odd.broker_name, odd.kind, odd.time_ms, more)
+        yield at_a_moment(odd.node, odd.broker_name, odd.kind, odd.time_ms, _ROW, more)
     missing = (one for one in shares.given_up if not _asked_in_vain(one, control))
     for one in islice(missing, FINDINGS_MAX):
         more = {"op_id": one.op_id, "attempt": one.attempt, "left_ms": round(one.left_ms, 3)}
-        yield _finding(one.node, one.broker_name, "given up with a try and time left", one.ended_ms, more)
+        yield at_a_moment(one.node, one.broker_name, "given up with a try and time left", one.ended_ms, _ROW, more)
 
 
 def _asked_in_vain(one: GivenUp, control: Control) -> bool:
@@ -31,19 +31,3 @@ def _asked_in_vain(one: GivenUp, control: Control) -> bool:
     calls = by_process(control, "name_server_call").get((one.node, one.incarnation), ())
     until_ms = one.ended_ms + one.left_ms + _NEAR_MS
     return any(one.ended_ms - _NEAR_MS <= call.ended_ms <= until_ms and call.row.type != "ok" for call in calls)
-
-
-def _finding(node: str, broker: str, kind: str, at_ms: float, more: dict[str, object]) -> Finding:
-    return Finding(
-        subject=node,
-        object=broker,
-        kind=kind,
-        from_ms=at_ms,
-        to_ms=at_ms,
-        row=_ROW,
-        formula=NEVER,
-        wrong=1,
-        wrong_from_ms=at_ms,
-        wrong_to_ms=at_ms,
-        more=more,
-    )

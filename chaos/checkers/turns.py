@@ -19,7 +19,7 @@ from ..oracle.recorded import OURS
 from ..oracle.time_outs import avoids
 from ..oracle.world import World
 from ..verdict import FINDINGS_MAX, Finding
-from .findings import NEVER
+from .findings import NEVER, at_a_moment
 from .rings import Routes
 from .uses import BrokerShares, Queue, Stray
 
@@ -89,17 +89,5 @@ def out_of_turn(shares: BrokerShares, world: World) -> Iterator[Finding]:
         )
     for one in islice(shares.strays, FINDINGS_MAX):
         queue, due, before = (f"{name} {queue_id}" for name, queue_id in (one.queue, one.due, one.before))
-        yield Finding(
-            subject=one.node,
-            object=one.queue[0],
-            kind="sent to another queue than the next",
-            from_ms=one.first_ms,
-            to_ms=one.first_ms,
-            row=TURN,
-            formula=NEVER,
-            examined=one.times,
-            wrong=one.times,
-            wrong_from_ms=one.first_ms,
-            wrong_to_ms=one.first_ms,
-            more={"queue": queue, "next": due, "after": before},
-        )
+        kind, more = "sent to another queue than the next", {"queue": queue, "next": due, "after": before}
+        yield at_a_moment(one.node, one.queue[0], kind, one.first_ms, TURN, more, one.times)

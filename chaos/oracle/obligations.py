@@ -193,8 +193,7 @@ class RouteObligations:
 
     def _left_ms(self, at_ms: float, active: Iterable[Cause]) -> float:
         """From when on the broker registers no more: a clean stop is recorded when it is over, and until then it may
-        still register; a list without this NameServer is fetched some time later; and what a link lost before is sent
-        again, though its sender is gone: its kernel closes the connection behind that."""
+        still register; a list without this NameServer is fetched later; and a kernel sends again what a link lost."""
         active = list(active)
         stops = (cause.start_ms for cause in active if cause.on == "broker" and cause.loss is Loss.GRACEFUL)
         lists = (cause.start_ms + cause.begins_late_ms for cause in active if cause.begins_late_ms)
