@@ -16,14 +16,15 @@ from typing import Any
 
 import click
 
-from .commands.bench import bench
+from tests.bench.__main__ import bench
+from tests.generate.__main__ import generate
+
 from .commands.check import check
 from .commands.conform import conform
 from .commands.doctor import doctor
 from .commands.ending import Stopped, end, from_a_shell
 from .commands.explain import explain
 from .commands.fault import fault
-from .commands.generate import generate
 from .commands.import_ import import_logs
 from .commands.museum import museum
 from .commands.nodes import broker, namesrv

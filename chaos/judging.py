@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .checkers import CHECKS
+from .checks import CHECKS
 from .errors import HarnessError, ScenarioError, nearest
 from .experiment.run_folder import RunFolder
 from .installation import has, how_to_get
@@ -121,8 +121,8 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
     `spark` is called for what is not on this machine. ScenarioError for a path where no history is, and for a
     history with neither scenario nor checks.
     """
-    from .spark.settings import SMALL_BYTES
-    from .spark.storage import local_path, local_size, read_text
+    from .checks.spark.settings import SMALL_BYTES
+    from .checks.spark.storage import local_path, local_size, read_text
 
     path = local_path(where)
     if path is None:
@@ -159,8 +159,8 @@ def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
 
 def judge(history: History, spark: SparkSession) -> Judged:
     """What its checks say of it; kept. HarnessError when it cannot be read."""
-    from .spark.judge import check_run
-    from .spark.settings import is_local
+    from .checks.spark.judge import check_run
+    from .checks.spark.settings import is_local
 
     # Where workers are elsewhere, a large history has to be where they see it.
     where = history.copy if history.copy is not None and not is_local(spark.sparkContext.master) else history.where

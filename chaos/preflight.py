@@ -22,7 +22,13 @@ from .apache import libfaketime, workload_class
 from .apache.distribution import Part, distribution
 from .errors import HarnessError
 from .installation import how_to_get_toxiproxy
-from .machine import Java, Machine, allow_open_files, find_java, measure
+from .machine import (
+    Java,
+    Machine,
+    allow_open_files,
+    find_java,
+    measure,
+)
 from .scenarios.implementations import SERVERS
 
 if TYPE_CHECKING:

@@ -180,7 +180,7 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
     """The scenario that the marker describes, with seed and clock. UsageError says what is wrong."""
     import secrets
 
-    from .checkers import CHECKS
+    from .checks import CHECKS
     from .errors import ScenarioError, nearest
     from .runner import Options, as_run_with
     from .scenarios.model import parse

@@ -13,7 +13,6 @@ from platform import python_version
 
 from ..actors.cluster import ClusterError
 from .apache.jvm import last_words
-from .defects import Defect
 from .errors import HarnessError, ScenarioError
 from .experiment import rehearsal
 from .experiment.experiment import Experiment
@@ -27,9 +26,23 @@ from .experiment.virtual.stage import VirtualStage
 from .faults.link_faults import LinkFault
 from .history.store import HistoryStore, is_hadoops
 from .installation import require_extras
-from .judging import Judged, exit_status, extras_of, find, judge, of_run, show
+from .judging import (
+    Judged,
+    exit_status,
+    extras_of,
+    find,
+    judge,
+    of_run,
+    show,
+)
 from .preflight import Needs, require, require_programs
-from .scenarios.model import Scenario, TimersModel, found_defect, refuse_nowhere
+from .proof.defects import Defect
+from .scenarios.model import (
+    Scenario,
+    TimersModel,
+    found_defect,
+    refuse_nowhere,
+)
 from .scenarios.placement import Offer, placed
 
 THIS_MACHINE = "this-machine"
@@ -94,7 +107,7 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
 def _store(where: str, harness: Harness) -> HistoryStore:
     if not is_hadoops(where):
         return HistoryStore(where)
-    from .spark.hadoop_files import opened_by
+    from .checks.spark.hadoop_files import opened_by
 
     harness.start_spark()
     return HistoryStore(where, opened_by(harness.spark()))
@@ -319,8 +332,8 @@ def check_all(
     ScenarioError, before anything is started, for one on this machine that is none.
     """
     require_extras("nemesrv check", *extras_of(checks or ()))
-    from .spark.settings import SMALL_BYTES
-    from .spark.storage import local_size
+    from .checks.spark.settings import SMALL_BYTES
+    from .checks.spark.storage import local_size
 
     sizes = {where: local_size(where) for where in places}
     large = any(size is None or size > SMALL_BYTES for size in sizes.values())

@@ -121,7 +121,7 @@ install_packages() {
 
 # Spark then starts in half the time; without it, it only takes longer, and the command has said why.
 if [ "${1:-}" != packages ] && [ ! -f "$archived" ]; then
-    .venv/bin/python -m nemesrv.chaos.spark.make_class_archive --if-missing >/dev/null || true
+    .venv/bin/python -m nemesrv.chaos.checks.spark.make_class_archive --if-missing >/dev/null || true
     touch "$archived"
 fi
 wait

@@ -31,7 +31,12 @@ from .errors import (
     RocketMQError,
     TooManyRequests,
 )
-from .frame import FRAME_MAX, FrameReader, decode_frame, encode_frame
+from .frame import (
+    FRAME_MAX,
+    FrameReader,
+    decode_frame,
+    encode_frame,
+)
 from .node.clock import Clock, Timer
 from .node.network import Address
 

@@ -23,7 +23,7 @@ from typing import IO
 
 import pytest
 
-from nemesrv.chaos.checkers.plain.verdicts import verdicts
+from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.verdict import Verdict
 
 _ASKS = """#!{python} -SE
@@ -45,9 +45,9 @@ class Shell:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder
         self._listener = socket.socket(socket.AF_UNIX)
-        monkeypatch.setattr("nemesrv.chaos.spark.session.session", lambda *_args, **_options: None)
-        monkeypatch.setattr("nemesrv.chaos.spark.session.stop", lambda _spark: None)
-        monkeypatch.setattr("nemesrv.chaos.spark.judge.check_run", _judged_plainly)
+        monkeypatch.setattr("nemesrv.chaos.checks.spark.session.session", lambda *_args, **_options: None)
+        monkeypatch.setattr("nemesrv.chaos.checks.spark.session.stop", lambda _spark: None)
+        monkeypatch.setattr("nemesrv.chaos.checks.spark.judge.check_run", _judged_plainly)
 
     def __enter__(self) -> Shell:
         self._listener.bind("")  # an address of the kernel's choice, which is no file

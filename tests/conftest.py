@@ -10,8 +10,8 @@ import pytest
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
+    from nemesrv.chaos.checks.spark.session import session, stop
     from nemesrv.chaos.errors import HarnessError
-    from nemesrv.chaos.spark.session import session, stop
 
     try:
         running = session()

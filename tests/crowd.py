@@ -20,8 +20,8 @@ from pathlib import Path
 import click
 import yaml
 
-from nemesrv.chaos.bench.clients import crowd
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario, parse
+from tests.bench.clients import crowd
 
 TIMELINE = [
     {"at_s": 20, "do": "kill", "nodes": ["broker-c"]},

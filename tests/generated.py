@@ -11,15 +11,15 @@ import re
 import sys
 from pathlib import Path
 
-from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.conform.rules import RULES
-from nemesrv.chaos.conform.situations import SITUATIONS
-from nemesrv.chaos.defects.__main__ import render as defects
+from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.faults import kinds
 from nemesrv.chaos.history.docs import render as history
 from nemesrv.chaos.oracle.legend import SYMBOLS
+from nemesrv.chaos.proof.defects.__main__ import render as defects
 from nemesrv.chaos.scenarios.model import incidents, load
 from nemesrv.chaos.settings.docs import render as settings
+from nemesrv.conformance.rules import RULES
+from nemesrv.conformance.situations import SITUATIONS
 from tests.apache_matrix.table import kept
 from tests.apache_matrix.table import matrix as apache_matrix
 from tests.apache_matrix.table import windows as apache_windows

@@ -17,7 +17,7 @@ from .options import json_option
 from .values import WholeNumber
 
 if TYPE_CHECKING:
-    from ..conform.result import Result
+    from ...conformance.result import Result
 
 OPEN_FILES = 16_384
 START_GUESS_S, AT_ONCE_GUESS = 2.0, 64
@@ -25,14 +25,14 @@ START_GUESS_S, AT_ONCE_GUESS = 2.0, 64
 
 
 def _profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from ..conform.profile import names
+    from ...conformance.profile import names
 
     found = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
     return found or [CompletionItem(incomplete, type="file")]
 
 
 def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from ..conform.rules import RULES
+    from ...conformance.rules import RULES
 
     before, comma, begun = incomplete.rpartition(",")
     return [CompletionItem(f"{before}{comma}{name}") for name in RULES if name.startswith(begun)]
@@ -91,16 +91,21 @@ def conform(
 
     Exit status: 0 every rule VALID (or measured, without --profile), 1 INVALID, 3 UNKNOWN, 2 and 4 as a run's.
     """
-    from ..conform.histories import write_histories
-    from ..conform.judging import hindered_in, judge_all, situations_of
-    from ..conform.pace import cores, planned
-    from ..conform.profile import profile_of, written
-    from ..conform.result import Result as Found
-    from ..conform.result import hindered, tidy, with_reasons, write
-    from ..conform.run import run
-    from ..conform.scene import Plan
-    from ..conform.situations import SITUATIONS
-    from ..conform.subject import Program
+    from ...conformance.histories import write_histories
+    from ...conformance.judging import hindered_in, judge_all, situations_of
+    from ...conformance.pace import cores, planned
+    from ...conformance.profile import profile_of, written
+    from ...conformance.result import Result as Found
+    from ...conformance.result import (
+        hindered,
+        tidy,
+        with_reasons,
+        write,
+    )
+    from ...conformance.run import run
+    from ...conformance.scene import Plan
+    from ...conformance.situations import SITUATIONS
+    from ...conformance.subject import Program
     from ..experiment.progress import Progress
     from ..experiment.run_folder import RunFolder, refuse_used
     from ..machine import allow_open_files
@@ -152,7 +157,7 @@ def conform(
 
 def _named(rules: str | None) -> tuple[str, ...] | None:
     """The rules of a list with commas; None stays None. ScenarioError for one that does not exist."""
-    from ..conform.rules import RULES
+    from ...conformance.rules import RULES
 
     if rules is None:
         return None
@@ -169,7 +174,7 @@ def _refuse_folder(file: Path | None) -> None:
 
 
 def _tell(result: Result, folder: Path, *, as_json: bool) -> None:
-    from ..conform.table import print_table
+    from ...conformance.table import print_table
 
     if as_json:
         click.echo(json.dumps({**result.to_json(), "run_dir": str(folder)}, ensure_ascii=False, default=str))

@@ -1,4 +1,4 @@
-"""`nemesrv doctor`: why a client finds no route of a topic, asked of the servers or read from logs (chaos/audit/)."""
+"""`nemesrv doctor`: why a client finds no route of a topic, asked of the servers or read from logs (operations/cluster/)."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def doctor(
 def _asked(
     topic: str, name_servers: tuple[Address, ...], brokers: tuple[Address, ...], group: str | None, *, as_json: bool
 ) -> int:
-    from ..audit import doctor as it
-    from ..audit.causes import causes_of
+    from ...operations.cluster import doctor as it
+    from ...operations.cluster.causes import causes_of
 
     seen = it.look(topic, name_servers, brokers=brokers, group=group)
     causes = causes_of(seen)
@@ -85,8 +85,8 @@ def _asked(
 def _read(
     places: Sequence[str], topic: str | None, zones: Sequence[str], offsets: Sequence[str], *, as_json: bool
 ) -> int:
-    from ..audit import log_doctor as it
-    from ..incident.importing import offsets_given, zones_given
+    from ...operations.cluster import log_doctor as it
+    from ...operations.importing.importing import offsets_given, zones_given
     from ..logs.files import LogError
 
     given_zones, given_offsets = zones_given(zones), offsets_given(offsets)

@@ -36,8 +36,8 @@ def museum(names: tuple[str, ...], out: Path | None, at_once: int | None, as_jso
     Exit status: 0 when each is INVALID by the checks that are to find it and VALID with its fix, 1 when one is not.
     """
     from ..machine import processors
-    from ..museum.shown import chosen, show
-    from ..museum.table import document, museum_table, print_museum
+    from ..proof.museum.shown import chosen, show
+    from ..proof.museum.table import document, museum_table, print_museum
 
     shown = list(show(chosen(names), at_once or processors(), out))
     if as_json:

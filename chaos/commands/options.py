@@ -10,7 +10,13 @@ from .values import AppendedFile, RayAddress
 
 def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """For a shell: shipped scenarios, and files."""
-    from ..scenarios.model import drills, incidents, roles, shipped, version_changes
+    from ..scenarios.model import (
+        drills,
+        incidents,
+        roles,
+        shipped,
+        version_changes,
+    )
 
     names = [
         CompletionItem(name)
@@ -22,7 +28,7 @@ def scenario_names(_context: click.Context, _parameter: click.Parameter, incompl
 
 def check_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """For a shell: the name after the last comma."""
-    from ..checkers import CHECKS
+    from ..checks import CHECKS
 
     before, comma, begun = incomplete.rpartition(",")
     return [CompletionItem(f"{before}{comma}{name}") for name in (*CHECKS, "all") if name.startswith(begun)]

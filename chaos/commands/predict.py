@@ -1,4 +1,4 @@
-"""`nemesrv predict`: how long clients take to recover, and what share of sends fails (chaos/predict/)."""
+"""`nemesrv predict`: how long clients take to recover, and what share of sends fails (operations/predict/)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .values import Number, WholeNumber
 
 
 def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from ..predict.subject import KINDS
+    from ...operations.predict.subject import KINDS
 
     return [name for name in KINDS if name.startswith(incomplete)]
 
@@ -67,10 +67,10 @@ def predict(
     nemesrv predict --fault hang --for 47 --producers 8 --retries 0 --runs 20
     nemesrv predict broker-crash --set pollNameServerInterval=10000
     """
+    from ...operations.predict.page import page
+    from ...operations.predict.prediction import predict as predicted
+    from ...operations.predict.subject import Asked, scenario_of
     from ..errors import ScenarioError
-    from ..predict.page import page
-    from ..predict.prediction import predict as predicted
-    from ..predict.subject import Asked, scenario_of
     from ..scenarios.model import Scenario, find
 
     said = {name: value for name, value in options.items() if value is not None}

@@ -1,4 +1,4 @@
-"""`nemesrv replay`: a recorded or imported run as a scenario again (chaos/replay/)."""
+"""`nemesrv replay`: a recorded or imported run as a scenario again (operations/replay/)."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def replay(
 
     Exit status: 0 it happens again (similarity 0.9 or more), 1 it does not or in part, 3 there is nothing to compare.
     """
+    from ...operations.replay import running, telling
     from ..experiment.progress import Progress
-    from ..replay import running, telling
 
     progress = Progress(f"replay of {run_dir}", 0.0, quiet=quiet or clock == "virtual")
     wanted = running.Wanted(

@@ -9,7 +9,14 @@ import click
 
 from ..errors import ScenarioError
 from .ending import supervised
-from .options import implementation_option, json_option, ray_option, scenario_names, set_option, summary_option
+from .options import (
+    implementation_option,
+    json_option,
+    ray_option,
+    scenario_names,
+    set_option,
+    summary_option,
+)
 from .values import Number, SparkMaster, WholeNumber
 
 
@@ -94,7 +101,7 @@ def run(
     found = [find(name, sets, implementation) for name in names]
     for each in found:
         if each.workload.start_bias is not None:
-            from ..statistics.power import announcement
+            from ..proof.statistics.power import announcement
 
             click.echo(announcement(each), err=as_json)
     sys.exit(run_all(found, options))

@@ -1,4 +1,4 @@
-"""`nemesrv selftest`: planted defects against the checks meant for them (chaos/selftest.py)."""
+"""`nemesrv selftest`: planted defects against the checks meant for them (chaos/proof/selftest.py)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def selftest(
     On the real clock Spark judges, as it judges every run. On the virtual clock the same verdicts come without it.
     """
     from ..machine import processors
+    from ..proof.selftest import run_selftest
     from ..runner import Options
-    from ..selftest import run_selftest
 
     virtual = clock == "virtual"
     if not virtual:

@@ -1,4 +1,4 @@
-"""`nemesrv compare` and `nemesrv power`: do runs differ, and how many starts tell (statistics/)."""
+"""`nemesrv compare` and `nemesrv power`: do runs differ, and how many starts tell (proof/statistics/)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def compare(
         refuse_other(runs, (*side_a, *side_b))
         asked = Asked(scenario=scenario, sets=sets, runs=count or 1, seed=seed, out=out, quiet=as_json)
         a, b = map(tuple, run_sides(runs, asked))
-    from ..statistics.compare import compare as compare_them
+    from ..proof.statistics.compare import compare as compare_them
     from .sides import verdicts_of
 
     sys.exit(
@@ -124,7 +124,7 @@ def power(
     BIAS is how much too often one NameServer is chosen, as a share of all starts: 0.1 of three is 43.3 %.
     """
     require_extras("nemesrv power", "statistics")
-    from ..statistics.power import planned, print_power
+    from ..proof.statistics.power import planned, print_power
 
     plans = planned(name_servers, bias=bias, power=power, alphas=alphas, starts=starts)
     print_power(plans, power=power, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`nemesrv watch`: what is wrong in a live cluster, while it is (chaos/audit/)."""
+"""`nemesrv watch`: what is wrong in a live cluster, while it is (operations/cluster/)."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def watch(
     With --once: exit status 0 nothing is wrong, 1 something is, 4 no NameServer answers. With --check: the verdict's,
     as of `nemesrv check`. With --check or --out it says at its end which faults explain what it saw.
     """
-    from ..audit.judging import watched_checks
-    from ..audit.watch import run
+    from ...operations.cluster.judging import watched_checks
+    from ...operations.cluster.watch import run
     from ..errors import ScenarioError
 
     if once and (checks is not None or out is not None or for_s is not None):

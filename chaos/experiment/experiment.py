@@ -25,7 +25,6 @@ from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..apache.bypass import refuse_bypass
 from ..apache.server import PATIENCE_S
-from ..defects import Defect
 from ..errors import ScenarioError
 from ..faults.by_hand import ByHand
 from ..faults.clocks import ClockAction
@@ -33,24 +32,46 @@ from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
 from ..faults.kinds import NameServerList
 from ..faults.link_faults import Heal, LinkFault
-from ..faults.process_faults import Absent, ProcessFault, Restart, Resume
+from ..faults.process_faults import (
+    Absent,
+    ProcessFault,
+    Restart,
+    Resume,
+)
 from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
 from ..oracle.client_profiles import profile_of
+from ..proof.defects import Defect
 from ..scenarios.action import ActionModel
 from ..scenarios.by_hand import replaced_by
 from ..scenarios.elections import elected
 from ..scenarios.model import Scenario, parse
 from ..shapes import Stream
-from ..topology import ADDRESS_SERVER, Link, NodeKind, broker_name
+from ..topology import (
+    ADDRESS_SERVER,
+    Link,
+    NodeKind,
+    broker_name,
+)
 from .chosen_links import chosen_links
 from .fault_news import FaultNews, Heard
 from .hand_acts import HandActs
 from .last_faults import LastFaults
-from .nodes import NodePlan, about, cold, listing, timers_of
+from .nodes import (
+    NodePlan,
+    about,
+    cold,
+    listing,
+    timers_of,
+)
 from .outside_clients import ClientUnderTest
 from .run_folder import RunFolder
-from .stage import Nodes, Result, Stage, Starts
+from .stage import (
+    Nodes,
+    Result,
+    Stage,
+    Starts,
+)
 from .steps import steps_of
 from .wall_clocks import WallClocks
 from .whereabouts import Whereabouts

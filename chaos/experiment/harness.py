@@ -76,8 +76,8 @@ class Harness:
 
     def _start_spark(self) -> None:
         try:
-            from ..spark.session import session
-            from ..spark.warm_up import rehearse
+            from ..checks.spark.session import session
+            from ..checks.spark.warm_up import rehearse
 
             if self._gentle and sys.platform == "linux":  # a niceness is the thread's own there; the JVM inherits it
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), SPARK_NICENESS)
@@ -108,7 +108,7 @@ class Harness:
         except HarnessError:
             raise
         except Exception as exc:
-            from ..spark.session import jvm_death
+            from ..checks.spark.session import jvm_death
 
             lines = str(exc).strip().splitlines() or [type(exc).__name__]
             raise HarnessError(jvm_death(1.0) or f"Spark failed while it started: {lines[0]}") from exc
@@ -135,7 +135,7 @@ class Harness:
         """From now on Spark is waited for, so it gets the priority of everybody else, where we may give it."""
         if sys.platform != "linux" or self._hurried or not self._gentle or self._spark_thread is None:
             return
-        from ..spark.session import jvm_pid
+        from ..checks.spark.session import jvm_pid
 
         niceness, pid, thread = os.getpriority(os.PRIO_PROCESS, 0), jvm_pid(), self._spark_thread
         threads = [] if pid is None else [*Path(f"/proc/{pid}/task").glob("[0-9]*")]
@@ -168,7 +168,7 @@ class Harness:
                 self._end_spark(self._spark_thread)
 
     def _end_spark(self, starting: threading.Thread) -> None:
-        from ..spark.session import stop
+        from ..checks.spark.session import stop
 
         if self._spark.done():
             if self._spark.exception() is None:

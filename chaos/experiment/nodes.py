@@ -1,7 +1,7 @@
 """From a scenario to its nodes: which program each name is, with which settings.
 
 A factory is pickled and loaded in the node's own process, so it is made of what is light to import: programs.py,
-workloads/ and settings, nothing of this module.
+experiment/workloads/ and settings, nothing of this module.
 """
 
 from __future__ import annotations
@@ -22,22 +22,27 @@ from ...remoting.node.profile import Profile
 from ..apache.client import JavaClientConfig
 from ..apache.distribution import Distribution, distribution
 from ..apache.server import ServerPlan
-from ..defects import OF_APACHE, Defect
 from ..oracle.client_profiles import OF_CLUSTER, PROFILES, profile_of
 from ..oracle.timers import Timers, timers_of_nodes
+from ..proof.defects import OF_APACHE, Defect
 from ..scenarios.elections import elected
 from ..scenarios.implementations import SERVERS
 from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
-from ..topology import ADDRESS_SERVER, NodeKind, broker_id, broker_name
-from ..workloads.address_server import AddressServerNode
-from ..workloads.admin import AdminNode
-from ..workloads.consumer import ConsumerNode
-from ..workloads.prober import ProberNode, ProberWorkload
-from ..workloads.producer import ProducerNode, ProducerWorkload
+from ..topology import (
+    ADDRESS_SERVER,
+    NodeKind,
+    broker_id,
+    broker_name,
+)
 from . import programs
 from .client_rules import rules_of
 from .programs import Factory
+from .workloads.address_server import AddressServerNode
+from .workloads.admin import AdminNode
+from .workloads.consumer import ConsumerNode
+from .workloads.prober import ProberNode, ProberWorkload
+from .workloads.producer import ProducerNode, ProducerWorkload
 
 PRODUCER_GROUP = "nemesrv-producers"
 _CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER)

@@ -53,7 +53,7 @@ def apache_client(config: JavaClientConfig, context: NodeContext) -> Node:
 def planted(factory: Factory, defect: str | Callable[[Node], None], context: NodeContext) -> Node:
     """The node with a defect in it: one of the self-test's by name, because what plants it may be no function that can
     be pickled, or what plants one of the user's own."""
-    from ..defects import EVERY
+    from ..proof.defects import EVERY
 
     node = factory(context)
     plant = EVERY[defect].plant if isinstance(defect, str) else defect

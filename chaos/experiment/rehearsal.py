@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...actors.cluster import ClusterError
-from ..defects import Defect
 from ..errors import HarnessError
 from ..history.schema import raw_dir
+from ..proof.defects import Defect
 from ..scenarios.model import Scenario
 from .experiment import HARNESS, Experiment
 from .run_folder import RunFolder

@@ -31,7 +31,13 @@ from ..errors import HarnessError
 from ..topology import EXTERNAL, Link, first_address
 from .accept_queue import FullAcceptQueue
 from .injector import LinkFaultInjector, ScaledClock
-from .link_faults import DIRECTIONS, Direction, DirectionState, LinkFault, LinkState
+from .link_faults import (
+    DIRECTIONS,
+    Direction,
+    DirectionState,
+    LinkFault,
+    LinkState,
+)
 from .measuring import Route
 from .packet_drop import PacketDrop
 
@@ -40,7 +46,7 @@ _NEXT = "~"
 
 
 class ProxyApi(Protocol):
-    """Of one Toxiproxy (toxiproxy.py), or of one on each host (hosts/facades.py)."""
+    """Of one Toxiproxy (toxiproxy.py), or of one on each host (experiment/hosts/facades.py)."""
 
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None: ...
     def set_enabled(self, proxy: str, enabled: bool) -> None: ...

@@ -5,7 +5,7 @@
 
 `nemesrv check` of that place judges it, on a Spark cluster too. Written with Arrow's file systems: rights and endpoints
 are taken from the environment, as they say (AWS_*, …), or from the URI's query. HDFS is written by the client that
-Spark brings along (spark/hadoop_files.py), with the settings by which it is read.
+Spark brings along (checks/spark/hadoop_files.py), with the settings by which it is read.
 """
 
 from __future__ import annotations

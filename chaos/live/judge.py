@@ -25,15 +25,21 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from ..checkers import CHECKS
-from ..checkers.check import Facts, Inconsistent, Reads
-from ..checkers.dataframes.gathering import Gathering, gather
-from ..checkers.dataframes.small_tables import frame
+from ..checks import CHECKS
+from ..checks.check import Facts, Inconsistent, Reads
+from ..checks.dataframes.gathering import Gathering, gather
+from ..checks.dataframes.small_tables import frame
+from ..checks.spark.judge import (
+    Failed,
+    cached,
+    facts_of,
+    planned,
+    verdict_of,
+)
+from ..checks.spark.settings import SMALL_PLANS, plans_for
+from ..checks.spark.storage import HISTORY_SCHEMA
 from ..oracle.causes import leave_ms
 from ..oracle.world import World
-from ..spark.judge import Failed, cached, facts_of, planned, verdict_of
-from ..spark.settings import SMALL_PLANS, plans_for
-from ..spark.storage import HISTORY_SCHEMA
 from ..verdict import Validity, Verdict
 from .carry import (
     FOR,

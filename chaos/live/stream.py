@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..spark.storage import HISTORY_SCHEMA
+from ..checks.spark.storage import HISTORY_SCHEMA
 from .judge import LiveJudge
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from ...actors.supervisor import AtASignal, at_a_signal
 from ...actors.watch import Death
 from ...remoting.node.profile import Profile
 from ..apache.distribution import OURS
-from ..checkers import CHECKS
+from ..checks import CHECKS
 from ..errors import HarnessError
 from ..experiment.harness import Harness
 from ..experiment.hosts_stage import real_stage
@@ -34,13 +34,25 @@ from ..experiment.run_folder import RunFolder, refuse_used
 from ..experiment.session import RunningCluster, session
 from ..experiment.stage import RealStage
 from ..history.parts import discard
-from ..judging import Judged, exit_status, keep, of_run, show
+from ..judging import (
+    Judged,
+    exit_status,
+    keep,
+    of_run,
+    show,
+)
 from ..oracle.recorded import NodeInfo
 from ..oracle.world import World
 from ..preflight import Needs, require, require_programs
 from ..runner import Options, as_run_with
 from ..scenarios.implementations import profile_of
-from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel, parse
+from ..scenarios.model import (
+    ClusterModel,
+    Scenario,
+    TimersModel,
+    WorkloadModel,
+    parse,
+)
 from ..topology import broker_id, broker_name
 from ..verdict import Verdict
 from .changes import quiet_after_ms

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Self
 
 from ..errors import HarnessError
 from ..experiment.stage import StageClock
-from ..pace import Pace
 from ..verdict import Verdict
+from .pace import Pace
 from .segments import SegmentWriter, live_dir
 
 if TYPE_CHECKING:

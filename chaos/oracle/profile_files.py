@@ -2,9 +2,9 @@
 
     client: Go v2.1.2                  for people
     inside: {lock_wait_s: 3.0}         what cannot be seen from outside; may be missing
-    rules: {start: 0, …}               a rule of chaos/conform/rules: what it is expected to measure
+    rules: {start: 0, …}               a rule of conformance/rules: what it is expected to measure
 
-Which rules there are, and what each may expect, conform/profile.py knows; here a file is only read.
+Which rules there are, and what each may expect, conformance/profile.py knows; here a file is only read.
 """
 
 from __future__ import annotations

@@ -32,7 +32,16 @@ from .lists import changing, fetch_ms, without_list
 from .lost_queues import share_lost, turns_lost
 from .named_brokers import named_to, new_routes, unnamed
 from .quiet import changed_by_hand, joined_in_trouble, settle_ms
-from .reach import Moment, cut_offs, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
+from .reach import (
+    Moment,
+    cut_offs,
+    delayed_by_commits,
+    failed_calls,
+    lost,
+    sticks,
+    told_ms,
+    unlearnt_since_ms,
+)
 from .recorded import OURS
 from .roles import removal
 from .unrouted import unrouted_window

@@ -9,11 +9,21 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..checkers import CHECKS
-from ..verdict import Clients, Example, Validity, Verdict
-from ..words import all_of
-from .happened import SAID, happened, moment, seconds_of
+from ..checks import CHECKS
+from ..verdict import (
+    Clients,
+    Example,
+    Validity,
+    Verdict,
+)
+from .happened import (
+    SAID,
+    happened,
+    moment,
+    seconds_of,
+)
 from .values import NEVER, phrase, phrases
+from .words import all_of
 
 _OPERATIONS = {"send": "sends", "pull": "pulls", "name_server_call": "look-ups"}
 _LONGEST = 60

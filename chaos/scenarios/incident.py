@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from ..checkers import CHECKS
+from ..checks import CHECKS
 from ..errors import ScenarioError, nearest
 from .action import STRICT
 

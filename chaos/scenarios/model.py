@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from ...remoting.node.profile import Profile
 from ..apache.distribution import OURS
-from ..checkers import CHECKS
+from ..checks import CHECKS
 from ..errors import ScenarioError, nearest
 from ..faults.by_hand import ByHand
 from ..faults.kinds import ACTIONS
@@ -29,13 +29,23 @@ from .by_hand import check_by_hand
 from .clocks import check_clocks
 from .elections import check_elections
 from .host_actions import told_of_entries, unfolded
-from .implementations import check_implementations, implementations_of, said_by_command, with_defaults
+from .implementations import (
+    check_implementations,
+    implementations_of,
+    said_by_command,
+    with_defaults,
+)
 from .incident import IncidentModel, PromisesModel, check_incident
 from .lists import check_lists
 from .named import check_names, refuse_kept_channels
 from .new_addresses import addresses_of, check_new_addresses
 from .nodes import check_in_order, check_nodes, slaves_of
-from .placement import Offer, PlacementModel, check_placement, placed
+from .placement import (
+    Offer,
+    PlacementModel,
+    check_placement,
+    placed,
+)
 from .readdressed import listing, readdressed
 from .reading import read, refuse_booleans
 from .refused import allowed_at, key_of, shown_of
@@ -43,12 +53,17 @@ from .series import Plan, planned, refuse_series
 from .setting import change
 from .shared_processes import check_processes
 from .timeline import refuse_idle_heals, refuse_impossible
-from .topics import all_topics, check_topics, group_of, topic_of
+from .topics import (
+    all_topics,
+    check_topics,
+    group_of,
+    topic_of,
+)
 from .upgrades import check_upgrades, upgrades_of
 from .zones import check_zones, nodes_of_zones
 
 if TYPE_CHECKING:
-    from ..defects import Defect
+    from ..proof.defects import Defect
 
 SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
@@ -397,8 +412,8 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
     ScenarioError when there is none, or when the file is no defect.
     """
-    from ..defects import EVERY  # all nodes' programs, which few scenarios need
-    from ..defects.module import DefectModuleError, of_file
+    from ..proof.defects import EVERY  # all nodes' programs, which few scenarios need
+    from ..proof.defects.module import DefectModuleError, of_file
 
     if not name.endswith(".py"):
         if name not in EVERY:
@@ -414,7 +429,7 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
 def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
     """ScenarioError for a user's defect that no node would have, or one of Apache's where its nodes are ours."""
-    from ..defects import OF_APACHE
+    from ..proof.defects import OF_APACHE
 
     kinds = scenario.topology().kinds
     if defect.name in OF_APACHE:

@@ -6,13 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..checkers import CHECKS
+from ..checks import CHECKS
 from ..errors import ScenarioError, nearest
 from ..faults.link_faults import Cut, HalfOpen, SynDrop
 from ..faults.process_faults import Remove, RestartStorm, RollingRestart
 from ..oracle.client_profiles import PROFILES
 from ..settings.values import Value
-from ..topology import EXTERNAL, GROUPS, NodeKind, listed
+from ..topology import (
+    EXTERNAL,
+    GROUPS,
+    NodeKind,
+    listed,
+)
 from .action import ActionModel
 from .timeline import is_chosen
 

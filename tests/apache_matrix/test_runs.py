@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.apache import libfaketime
-from nemesrv.chaos.checkers.plain.verdicts import verdicts_of_rows
+from nemesrv.chaos.checks.plain.verdicts import verdicts_of_rows
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.scenarios.model import load, roles, version_changes
 from nemesrv.chaos.verdict import Validity

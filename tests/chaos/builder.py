@@ -11,13 +11,18 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nemesrv.chaos.checkers.check import Check
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.plain.verdicts import unfinished
+from nemesrv.chaos.checks.check import Check
+from nemesrv.chaos.checks.plain.verdicts import unfinished
+from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import COLUMNS
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.topology import CONSUMER_GROUP, broker_id, broker_name, is_slave
+from nemesrv.chaos.topology import (
+    CONSUMER_GROUP,
+    broker_id,
+    broker_name,
+    is_slave,
+)
 from nemesrv.chaos.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -158,7 +163,7 @@ class HistoryBuilder:
         rows = self.in_order()
         plain = next(verdict for verdict in unfinished(rows, World.of_rows(rows)) if verdict.name == check.name)
         if os.environ.get(BY_SPARK_TOO):
-            from nemesrv.chaos.spark.session import session
+            from nemesrv.chaos.checks.spark.session import session
 
             by_spark = self.judged(check, session())
             assert said(plain) == said(by_spark)
@@ -184,7 +189,7 @@ def frame(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:
 
 def judged(check: Check[Any], history: DataFrame) -> Verdict:
     """The check's verdict of what Spark gathers from the history."""
-    from nemesrv.chaos.checkers.dataframes.gathering import gather
+    from nemesrv.chaos.checks.dataframes.gathering import gather
 
     gathering, world = gather(history)
     return check.judge(check.gather(gathering, world), world)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.spark import settings
+from nemesrv.chaos.checks.spark import settings
 
 
 @contextmanager

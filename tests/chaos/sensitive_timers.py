@@ -8,11 +8,13 @@ from typing import Any
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.server import NameServer
-from nemesrv.actors.namesrv.tables import Dropped, DropReason, Registered, Registration
-from nemesrv.chaos.defects import timers as planted
-from nemesrv.chaos.defects import waits
-from nemesrv.chaos.defects.client import instance_of
-from nemesrv.chaos.defects.model import in_its_parts, replace_part
+from nemesrv.actors.namesrv.tables import (
+    Dropped,
+    DropReason,
+    Registered,
+    Registration,
+)
+from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.oracle.schedules import (
     FETCH,
     HEARTBEAT,
@@ -23,8 +25,11 @@ from nemesrv.chaos.oracle.schedules import (
     REGISTER,
     SCAN,
 )
+from nemesrv.chaos.proof.defects import timers as planted
+from nemesrv.chaos.proof.defects import waits
+from nemesrv.chaos.proof.defects.client import instance_of
+from nemesrv.chaos.proof.defects.model import in_its_parts, replace_part
 from nemesrv.chaos.topology import NodeKind
-from nemesrv.chaos.workloads.producer import ProducerNode
 from nemesrv.clients.route_cache import TopicPublishInfo
 from nemesrv.remoting.bodies.route import TopicRouteData
 from nemesrv.remoting.node.node import Node

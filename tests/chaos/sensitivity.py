@@ -14,12 +14,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nemesrv.chaos.checkers import timers_kept
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.plain.verdicts import verdicts
-from nemesrv.chaos.defects import Defect
+from nemesrv.chaos.checks.plain.verdicts import verdicts
+from nemesrv.chaos.checks.record.control import Control
+from nemesrv.chaos.checks.service import timers_kept
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.proof.defects import Defect
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.verdict import Finding, Validity

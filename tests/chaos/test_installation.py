@@ -11,7 +11,12 @@ import pytest
 from nemesrv.chaos import installation
 from nemesrv.chaos.commands.ending import explain
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.installation import EXTRAS, how_to_get_toxiproxy, in_checkout, require_extras
+from nemesrv.chaos.installation import (
+    EXTRAS,
+    how_to_get_toxiproxy,
+    in_checkout,
+    require_extras,
+)
 from nemesrv.chaos.judging import extras_of
 
 OPTIONAL = tuple(module for modules in EXTRAS.values() for module in modules)
@@ -67,7 +72,7 @@ def test_a_report_is_not_drawn_where_nothing_draws_it(wheel: pytest.MonkeyPatch,
     "does",
     [
         "import nemesrv.chaos.__main__, nemesrv.chaos.pytest_plugin, nemesrv.chaos.commands.admin",
-        "import nemesrv.chaos.runner, nemesrv.chaos.judging, nemesrv.chaos.selftest, nemesrv.chaos.preflight",
+        "import nemesrv.chaos.runner, nemesrv.chaos.judging, nemesrv.chaos.proof.selftest, nemesrv.chaos.preflight",
         "import nemesrv.actors.namesrv.standalone, nemesrv.actors.broker.standalone",
         "from nemesrv.chaos.__main__ import cli; cli(['scenarios'], standalone_mode=False)",
         "from pathlib import Path; from nemesrv.chaos.runner import record_virtual; "

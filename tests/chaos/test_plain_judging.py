@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checkers.plain.verdicts import verdicts
+from nemesrv.chaos.checks.plain.verdicts import verdicts
+from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
-from nemesrv.chaos.spark.judge import check_run
 from tests.chaos.builder import said
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.conform.rules import RULES, Rule
 from nemesrv.chaos.verdict import Validity
+from nemesrv.conformance.rules import RULES, Rule
 
 from .catalogue import CLIENTS, Client
 from .upstream import concerns

@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.conform.profile import names
-from nemesrv.chaos.conform.rules import RULES
+from nemesrv.conformance.profile import names
+from nemesrv.conformance.rules import RULES
 
 from .catalogue import CLIENTS, DRIVERS
-from .page import cell, keep, measured, render
+from .page import (
+    cell,
+    keep,
+    measured,
+    render,
+)
 from .upstream import CONCERNS, concerns
 
 

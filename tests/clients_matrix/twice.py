@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from nemesrv.chaos.conform.rules import RULES
 from nemesrv.chaos.verdict import Validity
+from nemesrv.conformance.rules import RULES
 
 CHANCE: Mapping[str, float] = {"queues_of_killed_s": 20.0, "queues_of_stopped_s": 20.0, "received_twice": 87.0}
 """When in a rebalance, each 20 s, one of two consumers ends; and how many of ten messages a second were received since

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from nemesrv.chaos.audit.auditor import KINDS
-from nemesrv.chaos.audit.metrics import NAMES
+from nemesrv.operations.cluster.auditor import KINDS
+from nemesrv.operations.cluster.metrics import NAMES
 
 WATCH = Path(__file__).resolve().parents[2] / "deploy" / "watch"
 

@@ -14,18 +14,10 @@ from random import Random
 
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.remoting import compression, fastjson
-from nemesrv.remoting.bodies import (
-    client as client_bodies,
-)
-from nemesrv.remoting.bodies import (
-    register as register_body,
-)
-from nemesrv.remoting.bodies import (
-    register_rows,
-)
-from nemesrv.remoting.bodies import (
-    route as route_bodies,
-)
+from nemesrv.remoting.bodies import client as client_bodies
+from nemesrv.remoting.bodies import register as register_body
+from nemesrv.remoting.bodies import register_rows
+from nemesrv.remoting.bodies import route as route_bodies
 from nemesrv.remoting.bodies.fields import Body
 from nemesrv.remoting.bodies.register import RegisterBrokerBody
 from nemesrv.remoting.bodies.route import QueueData, TopicConfig

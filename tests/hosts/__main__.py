@@ -25,9 +25,9 @@ from typing import NamedTuple
 import click
 
 from nemesrv.chaos.commands.values import Seeds
-from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.proof.defects import DEFECTS
+from nemesrv.chaos.proof.selftest import plan_of
 from nemesrv.chaos.scenarios.model import shipped
-from nemesrv.chaos.selftest import plan_of
 from tests.hosts.bench import Bench, missing
 
 LIMIT_S = 1200

@@ -14,8 +14,8 @@ from typing import Any
 
 from nemesrv.actors.hosts import RemoteHost
 from nemesrv.actors.joined_ray import JoinedRay
+from nemesrv.chaos.experiment.hosts.clocks import HostClocks
 from nemesrv.chaos.history.host_clocks import HostClock, reading_of
-from nemesrv.chaos.hosts.clocks import HostClocks
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World

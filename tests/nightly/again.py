@@ -5,7 +5,13 @@ At another size, seed, profile or moment; by a history that is told, not recorde
 
 from __future__ import annotations
 
-from .record import BENCH, DEFECT, NODE_OF_APACHES, UP, Nightly
+from .record import (
+    BENCH,
+    DEFECT,
+    NODE_OF_APACHES,
+    UP,
+    Nightly,
+)
 
 _VIRTUAL = "tests/chaos/experiment/virtual"
 _END_TO_END = "tests/chaos/test_end_to_end.py"
@@ -20,7 +26,7 @@ _SLAVE = (
 _REGISTERS = f"{_INTEROP}/test_name_server.py::test_a_java_broker_registers_with_ours_and_is_dropped_when_killed"
 _LOST = "tests/differential/test_found.py::test_a_lost_channel_takes_one_broker_and_a_reset_one_two"
 _INTERRUPTED = f"{_END_TO_END}::test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged"
-_SABOTAGE = "tests/chaos/conform/test_sabotage.py"
+_SABOTAGE = "tests/conformance/test_sabotage.py"
 _WINDOWS = "tests/chaos/oracle/test_window_edges.py"
 _FRAMES = "tests/fuzz/test_fuzz.py::test_a_frame_made_to_be_expensive_is_bounded"
 _LEGEND = f"{_PAGE}::test_a_legend_of_many_entries_has_rows_and_is_no_wider_than_its_plot"
@@ -35,13 +41,12 @@ _JOINS = (
     "::test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_removed_stays_away"
 )
 _MADE_UP = (
-    "tests/chaos/generate/test_generate.py"
-    "::test_a_made_up_run_has_only_faults_that_a_scenario_can_make_and_records_them_so"
+    "tests/generate/test_generate.py::test_a_made_up_run_has_only_faults_that_a_scenario_can_make_and_records_them_so"
 )
 _HELP = "tests/packaging/test_extras.py::test_without_extras_there_is_help"
-_CONFORM_ENDS = "tests/chaos/conform/test_command.py::test_a_signal_ends_it_at_once_with_nothing_left"
+_CONFORM_ENDS = "tests/conformance/test_command.py::test_a_signal_ends_it_at_once_with_nothing_left"
 _REPLAYED = (
-    "tests/chaos/replay/test_replay.py"
+    "tests/operations/replay/test_replay.py"
     "::test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happens_again"
 )
 
@@ -112,9 +117,9 @@ NIGHTLY = (
         ("5.x-False", "5.x-True", "4.9-True"),
     ),
     Nightly(
-        "tests/chaos/spark/test_class_archive.py::test_the_session_of_a_small_history_has_the_archive_that_set_up_made",
+        "tests/chaos/checks/spark/test_class_archive.py::test_the_session_of_a_small_history_has_the_archive_that_set_up_made",
         "that a session has the archive of Spark's classes, which only `make setup` and `make test-all` make",
-        ("tests/chaos/spark/test_class_archive.py",),
+        ("tests/chaos/checks/spark/test_class_archive.py",),
     ),
     Nightly(
         f"{_PAGE}::test_a_link_with_a_place_in_it_opens_there",
@@ -125,14 +130,14 @@ NIGHTLY = (
         ),
     ),
     Nightly(
-        "tests/chaos/statistics/test_compare.py::test_two_recorded_runs_are_compared_from_their_histories",
+        "tests/chaos/proof/statistics/test_compare.py::test_two_recorded_runs_are_compared_from_their_histories",
         "`nemesrv compare` of two runs that Spark reads",
-        ("tests/chaos/statistics/test_compare.py", "tests/chaos/statistics/test_samples.py"),
+        ("tests/chaos/proof/statistics/test_compare.py", "tests/chaos/proof/statistics/test_samples.py"),
     ),
     Nightly(
-        "tests/chaos/replay/test_replay.py::test_what_a_fix_would_have_changed_is_said_client_by_client",
+        "tests/operations/replay/test_replay.py::test_what_a_fix_would_have_changed_is_said_client_by_client",
         "what a fix would have changed, of a replay",
-        (_REPLAYED, "tests/chaos/replay/test_picture.py", "tests/chaos/replay"),
+        (_REPLAYED, "tests/operations/replay/test_picture.py", "tests/chaos/replay"),
     ),
     Nightly(
         _FRAMES,
@@ -144,25 +149,25 @@ NIGHTLY = (
         f"{_VIRTUAL}/test_acting_master.py"
         "::test_a_broker_that_says_each_1_02_s_that_it_lives_and_not_each_second_is_found",
         "a broker that says it lives 2 % too seldom",
-        (f"{_WINDOWS}::test_a_timer_is_found_that_is_2_percent_off", "tests/chaos/checkers/test_timers_kept.py"),
+        (f"{_WINDOWS}::test_a_timer_is_found_that_is_2_percent_off", "tests/chaos/checks/service/test_timers_kept.py"),
     ),
     Nightly(
         f"{_VIRTUAL}/test_half_open.py::test_a_broker_that_keeps_its_dead_channel_is_found",
         "a broker that keeps its dead channel",
         (
             f"{_VIRTUAL}/test_half_open.py::test_the_tables_keep_whoever_can_still_register",
-            "tests/chaos/checkers/test_timed_waits.py",
+            "tests/chaos/checks/service/test_timed_waits.py",
         ),
     ),
     Nightly(
         f"{_SLAVES}::test_a_consumer_that_never_asks_the_slave_is_found",
         "a consumer that never asks the slave",
-        (_NAMED, "tests/chaos/checkers/test_living_are_used.py"),
+        (_NAMED, "tests/chaos/checks/clients/test_living_are_used.py"),
     ),
     Nightly(
         f"{_VIRTUAL}/test_shaped_partitions.py::test_a_name_server_that_keeps_who_is_on_the_other_side_is_found",
         "a NameServer that keeps who is on the other side",
-        (f"{_VIRTUAL}/test_shaped_partitions.py", "tests/chaos/checkers/test_routes_converge.py"),
+        (f"{_VIRTUAL}/test_shaped_partitions.py", "tests/chaos/checks/routes/test_routes_converge.py"),
     ),
     Nightly(
         "tests/chaos/reports/test_page.py::test_nothing_is_fetched",
@@ -182,20 +187,20 @@ NIGHTLY = (
         (f"{_PAGE}::test_the_switch_turns_the_page_and_the_plots_dark_and_back",),
     ),
     Nightly(
-        "tests/chaos/replay/test_picture.py::test_both_time_lines_are_drawn_and_fit_a_phone",
+        "tests/operations/replay/test_picture.py::test_both_time_lines_are_drawn_and_fit_a_phone",
         "the page of a replay in a browser",
         (
-            "tests/chaos/replay/test_picture.py::test_the_page_says_how_alike_they_are_and_what_was_left_out",
+            "tests/operations/replay/test_picture.py::test_the_page_says_how_alike_they_are_and_what_was_left_out",
             f"{_PAGE}::test_on_a_phone_nothing_is_wider_than_the_screen_and_each_check_is_a_card",
         ),
     ),
     Nightly(
-        f"tests/chaos/checkers/test_living_are_used.py::{_GATHERS}",
+        f"tests/chaos/checks/clients/test_living_are_used.py::{_GATHERS}",
         "uses that Spark gathers with both kinds of plans",
         (
-            f"tests/chaos/checkers/test_messages_delivered.py::{_GATHERS}",
-            "tests/chaos/checkers/test_living_are_used.py",
-            "tests/chaos/spark/test_judge.py::test_a_healthy_run_of_real_size_passes_every_check",
+            f"tests/chaos/checks/messages/test_messages_delivered.py::{_GATHERS}",
+            "tests/chaos/checks/clients/test_living_are_used.py",
+            "tests/chaos/checks/spark/test_judge.py::test_a_healthy_run_of_real_size_passes_every_check",
         ),
     ),
     Nightly(
@@ -204,12 +209,9 @@ NIGHTLY = (
         (f"{BENCH}::test_everything_is_measured_and_every_aim_judged", "tests/chaos/test_preflight.py"),
     ),
     Nightly(
-        "tests/chaos/bench/test_recorder_bench.py::test_a_machine_too_busy_to_answer_a_look_up_is_told_in_a_sentence",
+        "tests/bench/test_recorder_bench.py::test_a_machine_too_busy_to_answer_a_look_up_is_told_in_a_sentence",
         "`nemesrv bench recorder` on a machine that is too busy",
-        (
-            "tests/chaos/bench/test_recorder_bench.py"
-            "::test_events_a_second_and_the_cost_of_recording_are_measured_and_judged",
-        ),
+        ("tests/bench/test_recorder_bench.py::test_events_a_second_and_the_cost_of_recording_are_measured_and_judged",),
     ),
     Nightly(
         "tests/chaos/test_report_command.py::test_of_two_runs_it_writes_one_page_with_both",
@@ -221,14 +223,14 @@ NIGHTLY = (
     ),
     Nightly(f"{_RUNS}::test_another_seed_gives_another_history", "a history with another seed", (_RUNS,)),
     Nightly(
-        "tests/chaos/replay/test_replay.py::test_with_another_seed_it_happens_again",
+        "tests/operations/replay/test_replay.py::test_with_another_seed_it_happens_again",
         "a replay with another seed",
         (_REPLAYED,),
     ),
     Nightly(
-        "tests/chaos/incident/test_importing.py::test_the_same_logs_tell_the_same_each_time",
+        "tests/operations/importing/test_importing.py::test_the_same_logs_tell_the_same_each_time",
         "the same logs, imported twice",
-        ("tests/chaos/incident/test_importing.py",),
+        ("tests/operations/importing/test_importing.py",),
     ),
     Nightly(_NAMED, "a slave of profile 4.9 while its master is gone", (_NAMED,), ("5.x",)),
     Nightly(_MADE_MASTER, "a slave of profile 4.9 that is made master", (_MADE_MASTER,), ("5.x",)),
@@ -251,21 +253,24 @@ NIGHTLY = (
         f"{_VIRTUAL}/test_client_processes.py"
         "::test_what_a_consumer_committed_ahead_of_its_work_is_lost_with_its_process_and_found",
         "a consumer that commits ahead of its work, recorded",
-        ("tests/chaos/checkers/test_commits_follow_work.py", "tests/chaos/checkers/test_messages_delivered.py"),
+        (
+            "tests/chaos/checks/messages/test_commits_follow_work.py",
+            "tests/chaos/checks/messages/test_messages_delivered.py",
+        ),
     ),
     Nightly(
         f"{_VIRTUAL}/test_heals.py::test_a_name_server_that_never_takes_a_healed_broker_back_is_found_at_the_first_heal",
         "a NameServer that never takes a healed broker back",
         (
             f"{_VIRTUAL}/test_heals.py::test_what_overlaps_ends_apart_and_every_link_is_as_it_should_be_in_between",
-            "tests/chaos/checkers/test_routes_converge.py",
+            "tests/chaos/checks/routes/test_routes_converge.py",
         ),
     ),
     Nightly(
         f"{_VIRTUAL}/test_shaped_partitions.py"
         "::test_a_producer_whose_name_server_names_only_the_broker_that_it_cannot_reach_may_fail",
         "a producer that is told only of a broker that it cannot reach",
-        (f"{_VIRTUAL}/test_shaped_partitions.py", "tests/chaos/checkers/test_recovery_time.py"),
+        (f"{_VIRTUAL}/test_shaped_partitions.py", "tests/chaos/checks/service/test_recovery_time.py"),
     ),
     Nightly(
         f"{_VIRTUAL}/test_not_done.py::test_name_servers_too_slow_for_the_prober_end_no_run",
@@ -289,7 +294,7 @@ NIGHTLY = (
         "tests/chaos/settings/test_config_of_a_scenario.py"
         "::test_clients_that_keep_silent_channels_are_not_asked_to_leave",
         "clients that keep silent channels, recorded",
-        ("tests/chaos/settings/test_config_of_a_scenario.py", "tests/chaos/checkers/test_timed_waits.py"),
+        ("tests/chaos/settings/test_config_of_a_scenario.py", "tests/chaos/checks/service/test_timed_waits.py"),
     ),
     Nightly(
         "tests/fuzz/test_fuzz.py::test_nothing_else_escapes_with_twice_as_many_inputs",
@@ -297,11 +302,11 @@ NIGHTLY = (
         ("tests/fuzz/test_fuzz.py::test_nothing_but_the_documented_errors_escapes",),
     ),
     Nightly(
-        "tests/chaos/conform/test_command.py::test_without_a_profile_it_is_measured_and_held_against_nothing",
+        "tests/conformance/test_command.py::test_without_a_profile_it_is_measured_and_held_against_nothing",
         "`nemesrv conform` without a profile, with a program",
         (
-            "tests/chaos/conform/test_command.py::test_a_run_leaves_every_rule_and_each_processs_output",
-            "tests/chaos/conform/test_run.py",
+            "tests/conformance/test_command.py::test_a_run_leaves_every_rule_and_each_processs_output",
+            "tests/conformance/test_run.py",
         ),
     ),
     Nightly(_CONFORM_ENDS, "`nemesrv conform` that Ctrl-C interrupts", (_CONFORM_ENDS,), ("SIGTERM",)),
@@ -314,15 +319,15 @@ NIGHTLY = (
         ),
     ),
     Nightly(
-        "tests/chaos/replay/test_imported.py::test_the_first_hypothesis_happens_again_and_the_second_does_not",
+        "tests/operations/replay/test_imported.py::test_the_first_hypothesis_happens_again_and_the_second_does_not",
         "two hypotheses of an import, replayed",
-        (_REPLAYED, "tests/chaos/replay/test_imported.py"),
+        (_REPLAYED, "tests/operations/replay/test_imported.py"),
     ),
     Nightly(
-        "tests/chaos/audit/test_watch.py"
+        "tests/operations/cluster/test_watch.py"
         "::test_no_name_server_gets_more_requests_than_the_limit_whatever_there_is_to_ask",
         "the limit of `nemesrv watch` with 300 topics",
-        ("tests/chaos/audit/test_watch.py",),
+        ("tests/operations/cluster/test_watch.py",),
     ),
     Nightly(
         "tests/chaos/commands/test_streams.py::test_an_encoding_that_lacks_a_character_gets_its_nearest",

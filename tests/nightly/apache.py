@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from .record import BENCH, DEFECT, NODE_OF_APACHES, UP, Nightly
+from .record import (
+    BENCH,
+    DEFECT,
+    NODE_OF_APACHES,
+    UP,
+    Nightly,
+)
 
 _CLIENTS = "tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receives_and_ends_at_sigterm"
 _FINDINGS = "tests/clients_matrix/test_findings.py"
-_SABOTAGE = "tests/chaos/conform/test_sabotage.py"
+_SABOTAGE = "tests/conformance/test_sabotage.py"
 _APACHE = "tests/apache_matrix/test_runs.py"
 _ADMIN = "tests/interop/test_mqadmin.py"
 _ADMIN_COMMANDS = "tests/chaos/commands/test_admin.py"
@@ -34,7 +40,7 @@ NIGHTLY = (
         f"{_JAVA}::test_a_call_under_way_as_its_server_closes_waits_for_its_time_out_in_4_9_alone",
         "what Apache's clients do as their broker closes the connection under a send",
         (
-            "tests/chaos/checkers/test_recovery_time.py"
+            "tests/chaos/checks/service/test_recovery_time.py"
             "::test_apaches_client_4_9_waits_out_the_send_that_is_under_way_as_its_broker_closes",
         ),
     ),
@@ -44,12 +50,12 @@ NIGHTLY = (
         (_JAVA_IS_JUDGED, "tests/chaos/apache/test_told.py"),
     ),
     Nightly(
-        "tests/chaos/conform/test_command.py::test_our_own_client_does_all_that_its_profile_says",
+        "tests/conformance/test_command.py::test_our_own_client_does_all_that_its_profile_says",
         "`nemesrv conform` with our own client in every situation, in real time (3 min 30 s)",
         (
-            "tests/chaos/conform/test_command.py",
-            "tests/chaos/conform/test_run.py",
-            "tests/chaos/conform/test_sabotage.py",
+            "tests/conformance/test_command.py",
+            "tests/conformance/test_run.py",
+            "tests/conformance/test_sabotage.py",
         ),
     ),
     Nightly(
@@ -61,10 +67,10 @@ NIGHTLY = (
         ),
     ),
     Nightly(
-        "tests/chaos/conform/test_sabotage_over_tcp.py"
+        "tests/conformance/test_sabotage_over_tcp.py"
         "::test_programs_with_a_defect_are_invalid_by_its_rule_alone_and_the_twin_is_valid",
         "sabotaged client programs and their twin under `nemesrv conform`, in real time",
-        ("tests/chaos/conform/test_sabotage.py", "tests/chaos/conform/test_command.py"),
+        ("tests/conformance/test_sabotage.py", "tests/conformance/test_command.py"),
     ),
     *(
         Nightly(
@@ -114,7 +120,7 @@ NIGHTLY = (
     Nightly(
         f"{_APACHE}::test_what_brokers_of_a_role_do_is_valid",
         "groups with an elected master (DLedger, controller), and a SYNC_MASTER without its slave",
-        ("tests/chaos/checkers/test_one_master.py", "tests/chaos/scenarios/test_elections.py"),
+        ("tests/chaos/checks/routes/test_one_master.py", "tests/chaos/scenarios/test_elections.py"),
     ),
     Nightly(
         f"{_APACHE}::test_servers_are_upgraded_one_by_one_under_load_and_clients_after_them",
@@ -133,7 +139,7 @@ NIGHTLY = (
     Nightly(
         "tests/clients_matrix/test_twice.py::test_two_runs_of_a_client_agree",
         "two whole profiles of Java 4.9.8 (`python -m tests.clients_matrix --twice CLIENT`)",
-        ("tests/clients_matrix/test_twice.py", "tests/chaos/conform/test_sabotage.py"),
+        ("tests/clients_matrix/test_twice.py", "tests/conformance/test_sabotage.py"),
     ),
     Nightly(
         f"{_FINDINGS}::test_7056_is_red_on_java_4_9_8_and_green_on_5_3_3_within_a_minute",
@@ -174,9 +180,9 @@ NIGHTLY = (
         ("tests/interop/test_apache_tests.py::test_a_few_of_apaches_tests_pass",),
     ),
     Nightly(
-        "tests/chaos/defects/test_apache.py::test_it_is_found_on_the_real_thing_and_its_clean_twin_is_not",
+        "tests/chaos/proof/defects/test_apache.py::test_it_is_found_on_the_real_thing_and_its_clean_twin_is_not",
         "defects put into Apache's servers from outside, and their clean twins",
-        ("tests/chaos/defects/test_apache.py::test_one_is_refused_where_its_node_is_ours",),
+        ("tests/chaos/proof/defects/test_apache.py::test_one_is_refused_where_its_node_is_ours",),
     ),
     Nightly(
         "tests/interop/test_apache_tests.py::test_a_few_of_apaches_tests_pass_while_links_fail",

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from .record import BENCH, DEFECT, SELFTEST, UP, Nightly
+from .record import (
+    BENCH,
+    DEFECT,
+    SELFTEST,
+    UP,
+    Nightly,
+)
 
 _EDGES = "tests/chaos/oracle/test_window_edges.py"
 _VIRTUAL = "tests/chaos/experiment/virtual"
 _ODD = f"{_VIRTUAL}/test_odd_scenarios.py"
 _COMING_AND_GOING = f"{_VIRTUAL}/test_client_processes.py"
 _HALF_OPEN = f"{_VIRTUAL}/test_half_open.py::test_the_tables_keep_whoever_can_still_register"
-_KNOWN = "tests/chaos/generate/test_known_verdicts.py"
+_KNOWN = "tests/generate/test_known_verdicts.py"
 _GATHERS = "test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history"
 _NEEDS_EXTRA = "tests/packaging/test_extras.py::test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip"
 _CHANGED_LIST = "tests/chaos/scenarios/test_lists.py::test_a_changed_list_is_in_use_within_its_time_and_all_follows"
-_PAGES = "tests/chaos/checkers/dataframes/test_plain_pages.py"
+_PAGES = "tests/chaos/checks/dataframes/test_plain_pages.py"
 _END_TO_END = "tests/chaos/test_end_to_end.py"
 _STOPPING = "tests/chaos/test_stopping.py"
 _DRILLS = "tests/drills/test_drills.py::test_a_drill_on_our_nodes_gives_the_fields_intervals"
-_MUSEUM = "tests/chaos/museum/test_incidents.py"
-_INFERENCE = "tests/chaos/incident/test_inference.py::test_what_was_done"
+_MUSEUM = "tests/chaos/proof/museum/test_incidents.py"
+_INFERENCE = "tests/operations/importing/test_inference.py::test_what_was_done"
 _INCIDENTS = f"{_MUSEUM}::test_what_was_reported_happens_and_is_found_and_with_its_fix_does_not"
-_PROOF = "tests/chaos/incident/test_proof.py"
+_PROOF = "tests/operations/importing/test_proof.py"
 _SHIPPED = f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_valid"
-_JUDGE = "tests/chaos/spark/test_judge.py"
+_JUDGE = "tests/chaos/checks/spark/test_judge.py"
 _HEALTHY = f"{_JUDGE}::test_a_healthy_run_of_real_size_passes_every_check"
 _RANDOM = f"{_VIRTUAL}/test_random_scenarios.py::test_no_check_says_invalid_of_a_random_scenario"
 _PARTITION = f"{_END_TO_END}::test_a_partition_run_leaves_a_folder_whose_verdict_is_valid"
 _TUTORIAL = "tests/test_tutorial.py::test_a_page_of_the_tutorial_does_what_it_says"
 _OPEN_FILES = "tests/chaos/test_preflight.py::test_too_few_open_files_are_told_in_the_first_second_by_every_command"
 _LINKS = "tests/chaos/reports/test_links.py::test_every_link_leads_to_a_lane_and_a_time_that_contain_the_event"
-_HAND_WRITTEN = "tests/chaos/checkers/test_order_kept.py"
+_HAND_WRITTEN = "tests/chaos/checks/messages/test_order_kept.py"
 _BY_HAND = f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_not_done_as_asked_is_found"
-_LESS_ALIKE = "tests/chaos/replay/test_replay.py::test_what_is_not_the_same_is_less_alike"
-_RESTARTED = "tests/chaos/audit/test_watch.py::test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row"
+_LESS_ALIKE = "tests/operations/replay/test_replay.py::test_what_is_not_the_same_is_less_alike"
+_RESTARTED = "tests/operations/cluster/test_watch.py::test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row"
 _CARRY = "tests/chaos/live/test_carry.py"
 _SEALED = "tests/chaos/live/test_stream.py::test_verdicts_follow_the_segments_and_sealed_messages_stay_counted"
 _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
@@ -52,7 +58,7 @@ NIGHTLY = (
     Nightly(
         _BY_HAND,
         "more defects of acts by hand and of clocks",
-        (_BY_HAND, "tests/chaos/checkers/test_done_by_hand.py"),
+        (_BY_HAND, "tests/chaos/checks/service/test_done_by_hand.py"),
         ("name-server-takes-out-nobody",),
     ),
     Nightly(
@@ -64,12 +70,12 @@ NIGHTLY = (
     Nightly(
         f"{_EDGES}::test_just_inside_is_valid_and_just_outside_is_invalid",
         "edges of the windows, each from both sides",
-        (f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off", "tests/chaos/checkers/test_timed_waits.py"),
+        (f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off", "tests/chaos/checks/service/test_timed_waits.py"),
     ),
     Nightly(
         f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off",
         "more timers that are 2 % too long or too short",
-        (f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off", "tests/chaos/checkers/test_timers_kept.py"),
+        (f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off", "tests/chaos/checks/service/test_timers_kept.py"),
         ("R: registration-longer", "T: send with all its tries-shorter"),
     ),
     Nightly(
@@ -78,9 +84,13 @@ NIGHTLY = (
         (DEFECT, _HAND_WRITTEN),
     ),
     Nightly(
-        "tests/chaos/checkers/test_by_spark_too.py::test_spark_comes_to_the_same_in_every_history_that_is_told_here",
+        "tests/chaos/checks/test_by_spark_too.py::test_spark_comes_to_the_same_in_every_history_that_is_told_here",
         "hand-written histories that are judged plainly, judged by Spark",
-        (_HAND_WRITTEN, "tests/chaos/checkers/test_duplicates.py", "tests/chaos/checkers/test_exercised.py"),
+        (
+            _HAND_WRITTEN,
+            "tests/chaos/checks/messages/test_duplicates.py",
+            "tests/chaos/checks/service/test_exercised.py",
+        ),
     ),
     Nightly(
         f"{BENCH}::test_everything_is_measured_and_every_aim_judged",
@@ -93,14 +103,14 @@ NIGHTLY = (
         ("True",),
     ),
     Nightly(
-        "tests/chaos/bench/test_fronts_bench.py::test_a_front_is_measured_beside_toxiproxy_and_nothing_and_judged",
+        "tests/bench/test_fronts_bench.py::test_a_front_is_measured_beside_toxiproxy_and_nothing_and_judged",
         "`nemesrv bench fronts`",
         ("tests/chaos/fronts", "tests/chaos/bench"),
     ),
     Nightly(
-        "tests/chaos/bench/test_logs_bench.py::test_each_reader_has_its_figure_and_sparks_is_judged",
+        "tests/bench/test_logs_bench.py::test_each_reader_has_its_figure_and_sparks_is_judged",
         "`nemesrv bench logs`",
-        ("tests/chaos/bench/test_logs_bench.py::test_the_logs_have_what_such_logs_are_full_of",),
+        ("tests/bench/test_logs_bench.py::test_the_logs_have_what_such_logs_are_full_of",),
     ),
     Nightly(
         "tests/chaos/test_pytest_plugin.py::test_with_xdist_a_wrong_marker_is_its_tests_own_error",
@@ -135,13 +145,13 @@ NIGHTLY = (
         "recorded incidents of 26 kinds, told by what logs would have of them",
         (
             f"{_PROOF}::test_a_crash_and_a_pair_partition_are_found_in_logs_with_wrong_clocks",
-            "tests/chaos/incident/test_episodes.py",
+            "tests/operations/inferring/test_episodes.py",
         ),
     ),
     Nightly(
-        "tests/chaos/incident/test_inference.py::test_without_one_servers_log_nothing_wrong_is_certain",
+        "tests/operations/importing/test_inference.py::test_without_one_servers_log_nothing_wrong_is_certain",
         "the same without one server's log",
-        ("tests/chaos/incident/test_episodes.py",),
+        ("tests/operations/inferring/test_episodes.py",),
     ),
     Nightly(_RANDOM, "more random scenarios on the virtual clock", (_RANDOM,), ("1",)),
     Nightly(f"{_RANDOM}_that_spark_has_read", "random scenarios, judged in Spark", (_RANDOM, _SHIPPED)),
@@ -238,7 +248,7 @@ NIGHTLY = (
         "all worked incidents",
         (
             f"{_MUSEUM}::test_every_incident_has_an_outcome",
-            "tests/chaos/museum/test_command.py::test_an_incident_is_found_and_gone_with_its_fix",
+            "tests/chaos/proof/museum/test_command.py::test_an_incident_is_found_and_gone_with_its_fix",
         ),
     ),
     Nightly(
@@ -247,14 +257,14 @@ NIGHTLY = (
         (f"{_PROOF}::test_a_crash_and_a_pair_partition_are_found_in_logs_with_wrong_clocks",),
     ),
     Nightly(
-        "tests/chaos/incident/test_apache_proof.py"
+        "tests/operations/importing/test_apache_proof.py"
         "::test_the_fault_of_apaches_servers_is_first_by_their_own_logs_and_nothing_wrong_is_certain",
         "four incidents on Apache's own servers and clients, told by their logs "
-        "(`python -m tests.chaos.incident.apache_proof`: all sixteen)",
+        "(`python -m tests.operations.importing.apache_proof`: all sixteen)",
         (
-            "tests/chaos/incident/test_importing.py"
+            "tests/operations/importing/test_importing.py"
             "::test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong",
-            "tests/chaos/incident/test_apache_proof.py::test_who_is_dropped_twice_came_in_between",
+            "tests/operations/importing/test_apache_proof.py::test_who_is_dropped_twice_came_in_between",
         ),
     ),
     Nightly(
@@ -282,12 +292,12 @@ NIGHTLY = (
     Nightly(
         f"{_ODD}::test_commits_to_many_queues_of_a_broker_behind_lost_packets_are_no_alarm",
         "commits to sixteen queues behind lost packets, with two seeds and a defect",
-        (f"{_ODD}::test_it_is_no_alarm", _RANDOM, "tests/chaos/checkers/test_dead_brokers_avoided.py"),
+        (f"{_ODD}::test_it_is_no_alarm", _RANDOM, "tests/chaos/checks/clients/test_dead_brokers_avoided.py"),
     ),
     Nightly(
         f"{_VIRTUAL}/test_runs.py::test_a_run_of_minutes_at_rocketmqs_own_timers_takes_a_few_seconds_of_processor_time",
         "how much processor time a recording on the virtual clock takes",
-        (_SHIPPED, "tests/chaos/bench/test_virtual_bench.py"),
+        (_SHIPPED, "tests/bench/test_virtual_bench.py"),
     ),
     Nightly(
         "tests/chaos/oracle/test_start_choice.py::test_power_and_alpha_are_what_simulation_finds",
@@ -319,7 +329,7 @@ NIGHTLY = (
         "when a killed consumer's queues are taken, recorded",
         (
             f"{_COMING_AND_GOING}::test_clients_come_and_go_and_nothing_is_wrong",
-            "tests/chaos/checkers/test_queue_ownership.py",
+            "tests/chaos/checks/messages/test_queue_ownership.py",
         ),
     ),
     Nightly(
@@ -343,21 +353,21 @@ NIGHTLY = (
     Nightly(
         _RESTARTED,
         "`nemesrv watch` while all servers are restarted twice",
-        ("tests/chaos/audit/test_watch.py", "tests/chaos/audit/test_watch_record.py"),
+        ("tests/operations/cluster/test_watch.py", "tests/operations/cluster/test_watch_record.py"),
     ),
     Nightly(
-        "tests/chaos/incident/test_distortion.py::test_what_was_done_and_a_minute_round_it_stay",
+        "tests/operations/importing/test_distortion.py::test_what_was_done_and_a_minute_round_it_stay",
         "what is left of logs that are cut and edited, of three more incidents",
-        ("tests/chaos/incident/test_distortion.py::test_what_was_done_and_a_minute_round_it_stay",),
+        ("tests/operations/importing/test_distortion.py::test_what_was_done_and_a_minute_round_it_stay",),
         ("3",),
     ),
     Nightly(
-        "tests/chaos/statistics/test_two_samples.py::test_clean_twins_are_called_different_no_oftener_than_alpha",
+        "tests/chaos/proof/statistics/test_two_samples.py::test_clean_twins_are_called_different_no_oftener_than_alpha",
         "how often `nemesrv compare` calls twins different, of samples",
         (
-            "tests/chaos/statistics/test_two_samples.py"
+            "tests/chaos/proof/statistics/test_two_samples.py"
             "::test_clean_twins_of_shares_are_called_different_no_oftener_than_alpha",
-            "tests/chaos/statistics/test_compare.py"
+            "tests/chaos/proof/statistics/test_compare.py"
             "::test_clean_twins_of_five_runs_are_called_different_no_oftener_than_alpha",
         ),
     ),
@@ -389,9 +399,9 @@ NIGHTLY = (
         (f"{_STOPPING}::test_while_spark_judges",),
     ),
     Nightly(
-        "tests/chaos/spark/test_class_archive.py::test_a_jvm_starts_with_classes_that_it_cannot_read",
+        "tests/chaos/checks/spark/test_class_archive.py::test_a_jvm_starts_with_classes_that_it_cannot_read",
         "a JVM over a class archive that is damaged",
-        ("tests/chaos/spark/test_class_archive.py",),
+        ("tests/chaos/checks/spark/test_class_archive.py",),
     ),
     Nightly(
         f"{_PAGES}::test_all_messages_of_a_clean_queue_are_plain",
@@ -414,19 +424,19 @@ NIGHTLY = (
         (_SEALED,),
     ),
     Nightly(
-        f"tests/chaos/checkers/test_commits_follow_work.py::{_GATHERS}",
+        f"tests/chaos/checks/messages/test_commits_follow_work.py::{_GATHERS}",
         "commits that Spark gathers with the plans of a large history",
         (
-            f"tests/chaos/checkers/test_commits_follow_work.py::{_GATHERS}",
-            f"tests/chaos/checkers/test_messages_delivered.py::{_GATHERS}",
+            f"tests/chaos/checks/messages/test_commits_follow_work.py::{_GATHERS}",
+            f"tests/chaos/checks/messages/test_messages_delivered.py::{_GATHERS}",
             f"{_KNOWN}::test_a_history_planned_as_a_large_one_gets_the_same_verdicts",
         ),
         ("small",),
     ),
     Nightly(
-        f"tests/chaos/checkers/test_messages_delivered.py::{_GATHERS}",
+        f"tests/chaos/checks/messages/test_messages_delivered.py::{_GATHERS}",
         "deliveries to consumers that broadcast, gathered with the plans of a large history",
-        (f"tests/chaos/checkers/test_messages_delivered.py::{_GATHERS}",),
+        (f"tests/chaos/checks/messages/test_messages_delivered.py::{_GATHERS}",),
         ("small-False", "small-True", "large-False"),
     ),
     Nightly(
@@ -436,12 +446,12 @@ NIGHTLY = (
         _KNOWN_EVERY_TIME,
     ),
     Nightly(
-        "tests/chaos/predict/test_runs.py::test_model_and_runs_differ_by_no_more_than_chance",
+        "tests/operations/predict/test_runs.py::test_model_and_runs_differ_by_no_more_than_chance",
         "the window model of `nemesrv predict` beside 12 virtual runs of every fault that it names",
         (
-            "tests/chaos/predict/test_runs.py::test_a_run_with_fixed_phases_is_what_the_model_says",
-            "tests/chaos/predict/test_runs.py::test_a_run_with_fixed_phases_recovers_when_they_say",
-            "tests/chaos/predict/test_field_drills.py",
+            "tests/operations/predict/test_runs.py::test_a_run_with_fixed_phases_is_what_the_model_says",
+            "tests/operations/predict/test_runs.py::test_a_run_with_fixed_phases_recovers_when_they_say",
+            "tests/operations/predict/test_field_drills.py",
         ),
     ),
 )

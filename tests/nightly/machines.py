@@ -11,26 +11,26 @@ _CUT_BETWEEN_HOSTS = f"{_HOSTS}::test_a_partition_between_hosts_is_judged_as_one
 
 NIGHTLY = (
     Nightly(
-        "tests/chaos/bench/test_collecting_bench.py"
+        "tests/bench/test_collecting_bench.py"
         "::test_what_three_hosts_recorded_is_collected_in_two_ways_and_both_are_timed",
         "`nemesrv bench collect` over a Ray cluster of three nodes (15 s)",
-        ("tests/chaos/hosts/test_collect.py",),
+        ("tests/chaos/experiment/hosts/test_collect.py",),
     ),
     Nightly(
-        "tests/chaos/spark/test_hadoop_files.py::test_a_history_is_written_to_hdfs_and_read_from_there",
+        "tests/chaos/checks/spark/test_hadoop_files.py::test_a_history_is_written_to_hdfs_and_read_from_there",
         "a NameNode and a DataNode of Hadoop's own, by Maven: a history written there and read again (20 s)",
-        ("tests/chaos/spark/test_hadoop_files.py::test_what_hadoop_writes_is_in_place_of_what_was",),
+        ("tests/chaos/checks/spark/test_hadoop_files.py::test_what_hadoop_writes_is_in_place_of_what_was",),
     ),
     Nightly(
         "tests/hosts/test_clocks.py::test_the_offset_of_a_host_is_within_its_bound_of_the_truth",
         "what is measured of three hosts, one of whose clocks is 700 ms ahead",
-        ("tests/chaos/hosts/test_clocks.py", "tests/chaos/history/test_host_clocks.py"),
+        ("tests/chaos/experiment/hosts/test_clocks.py", "tests/chaos/history/test_host_clocks.py"),
     ),
     Nightly(
         "tests/hosts/test_lost_rows.py"
         "::test_the_history_of_a_run_that_lost_a_host_is_judged_without_that_host_s_last_rows",
         "a host of three is gone in mid-run; what was collected is judged, and what is missing is said (1 min)",
-        ("tests/chaos/hosts/test_collect.py", "tests/chaos/checkers/test_blind.py"),
+        ("tests/chaos/experiment/hosts/test_collect.py", "tests/chaos/checks/test_blind.py"),
     ),
     Nightly(
         "tests/hosts/test_packet_loss.py::test_each_host_loses_the_packets_of_its_own_links_until_the_heal",
@@ -40,7 +40,7 @@ NIGHTLY = (
     Nightly(
         "tests/hosts/test_clocks.py::test_a_run_on_these_hosts_is_valid_and_its_times_are_on_one_axis",
         "a run on them is VALID (40 s)",
-        ("tests/chaos/hosts/test_clocks.py", "tests/chaos/history/test_one_axis.py"),
+        ("tests/chaos/experiment/hosts/test_clocks.py", "tests/chaos/history/test_one_axis.py"),
     ),
     Nightly(
         "tests/hosts/test_bad_input.py::test_an_experiment_on_odd_hosts_ends_with_one_sentence_before_a_node_starts",
@@ -96,7 +96,7 @@ NIGHTLY = (
     Nightly(
         "tests/chaos/history/test_random_hosts.py::test_nothing_is_invalid_for_the_clocks_of_three_hosts",
         "random runs as three hosts would have recorded them, their clocks wrong in eight ways (1 min)",
-        ("tests/chaos/history/test_one_axis.py", "tests/chaos/checkers/test_blind.py"),
+        ("tests/chaos/history/test_one_axis.py", "tests/chaos/checks/test_blind.py"),
     ),
     Nightly(
         f"{_TOOLS}::test_kubeconform_takes_every_manifest_by_kubernetes_and_kuberays_schemas",

@@ -20,8 +20,8 @@ NODE_OF_APACHES = (
     "tests/chaos/apache/test_nodes_in_ray.py"
     "::test_a_node_of_apaches_is_killed_restarted_paused_and_stopped_with_its_jvm"
 )
-SELFTEST = "tests/chaos/test_selftest.py"
-BENCH = "tests/chaos/bench/test_namesrv_bench.py"
+SELFTEST = "tests/chaos/proof/test_selftest.py"
+BENCH = "tests/bench/test_namesrv_bench.py"
 UP = (
     "tests/chaos/live/test_up_alone.py"
     "::test_a_node_that_somebody_kills_is_said_at_once_and_recorded_once_and_up_goes_on"

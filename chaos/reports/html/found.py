@@ -12,10 +12,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...checkers import CHECKS
-from ...checkers.check import Section
+from ...checks import CHECKS
+from ...checks.check import Section
 from ...oracle.world import World
-from ...verdict import Example, Finding, Validity, Verdict
+from ...verdict import (
+    Example,
+    Finding,
+    Validity,
+    Verdict,
+)
 from ..sentences import exact_s, example_sentence
 from .stretches import Lane, Stretch, thin
 

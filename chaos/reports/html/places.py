@@ -10,9 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from ...checkers.check import Section
+from ...checks.check import Section
 from ...oracle.world import World
-from ...verdict import Example, Finding, Validity, Verdict
+from ...verdict import (
+    Example,
+    Finding,
+    Validity,
+    Verdict,
+)
 from ..sentences import example_sentence
 from .found import lane_of, section_of
 

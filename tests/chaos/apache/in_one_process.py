@@ -15,16 +15,16 @@ from typing import Any
 from nemesrv.actors.actor import NodeActor, NodeSpec
 from nemesrv.chaos.apache.maven import JavaMissing
 from nemesrv.chaos.apache.workload_class import class_path
-from nemesrv.chaos.bench.measure import free_address
-from nemesrv.chaos.defects import DEFECTS
 from nemesrv.chaos.experiment.nodes import NodePlan, about, client_profile_of
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.recorder import HistoryWriter, LagProbe, RecorderSpec
 from nemesrv.chaos.history.rows import read_raw, read_rows
+from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.clock import RealClock
+from tests.bench.measure import free_address
 
 LIMIT_S = 120.0
 

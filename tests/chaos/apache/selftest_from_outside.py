@@ -15,12 +15,12 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from nemesrv.chaos.checkers.plain.verdicts import verdicts_of_rows
+from nemesrv.chaos.checks.plain.verdicts import verdicts_of_rows
 from nemesrv.chaos.commands.values import Seeds
-from nemesrv.chaos.defects import DEFECTS, Defect
 from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.proof.defects import DEFECTS, Defect
+from nemesrv.chaos.proof.selftest import plan_of, scenario_of
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.selftest import plan_of, scenario_of
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.apache.from_outside import seen_from_outside

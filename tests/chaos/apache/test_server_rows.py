@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checkers.plain.verdicts import verdicts_of_rows
+from nemesrv.chaos.checks.plain.verdicts import verdicts_of_rows
 from nemesrv.chaos.history.recorder import check_fields
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual

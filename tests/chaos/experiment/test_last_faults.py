@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checkers.plain.verdicts import verdicts
+from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.verdict import Validity

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos import runner
-from nemesrv.chaos.defects import DEFECTS, Defect
 from nemesrv.chaos.experiment import rehearsal
 from nemesrv.chaos.experiment.experiment import Experiment
 from nemesrv.chaos.experiment.harness import Harness
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.proof.defects import DEFECTS, Defect
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.topology import NodeKind
 

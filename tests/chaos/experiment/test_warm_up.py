@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from nemesrv.chaos.experiment.nodes import cold
+from nemesrv.chaos.experiment.workloads.prober import ProberNode, ProberWorkload
 from nemesrv.chaos.scenarios.model import parse
-from nemesrv.chaos.workloads.prober import ProberNode, ProberWorkload
 from nemesrv.clients.config import ClientConfig
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.network import Address

@@ -17,9 +17,16 @@ from pyspark.sql import SparkSession
 
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
+from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
 from nemesrv.chaos.faults.bandwidth_proof import BandwidthProofs
-from nemesrv.chaos.faults.link_faults import Bandwidth, Latency, LinkState, Stream, combine
+from nemesrv.chaos.faults.link_faults import (
+    Bandwidth,
+    Latency,
+    LinkState,
+    Stream,
+    combine,
+)
 from nemesrv.chaos.faults.measuring import MeasuringThread
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy
@@ -27,7 +34,6 @@ from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
-from nemesrv.chaos.spark.judge import check_run
 from nemesrv.chaos.topology import Link
 from nemesrv.chaos.verdict import Validity
 from nemesrv.remoting.node.clock import RealClock

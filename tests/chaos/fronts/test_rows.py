@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.name_server_selection import judge
+from nemesrv.chaos.checks.clients.name_server_selection import judge
+from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
 from nemesrv.chaos.fronts.look_ups import Rules
 from nemesrv.chaos.fronts.observed import (
@@ -28,7 +28,14 @@ from nemesrv.chaos.fronts.observed import (
 )
 from nemesrv.chaos.fronts.rows import ClientRows, Row
 from nemesrv.chaos.history.schema import EVENTS
-from nemesrv.chaos.oracle.client_profiles import PROFILES, Advance, Attempts, ClientProfile, Order, Outcome
+from nemesrv.chaos.oracle.client_profiles import (
+    PROFILES,
+    Advance,
+    Attempts,
+    ClientProfile,
+    Order,
+    Outcome,
+)
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
 from nemesrv.remoting.headers.broker import SendMessageRequestHeader

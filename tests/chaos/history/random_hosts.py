@@ -14,13 +14,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.one_axis import CLOCKS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario
-from tests.chaos.history.many_hosts import Row, ahead, jumping, rows_of, spread, written
+from tests.chaos.history.many_hosts import (
+    Row,
+    ahead,
+    jumping,
+    rows_of,
+    spread,
+    written,
+)
 
 APART = {"h1": ahead(700), "h2": ahead(-300)}
 BOUND_MS = 20.0

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.generate import random_rows
 from nemesrv.chaos.history import clustered
 from nemesrv.chaos.history import merge as history
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import raw_dir
+from tests.generate import random_rows
 
 
 def recorded(run_dir: Path) -> int:

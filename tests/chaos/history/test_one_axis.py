@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.checkers.plain.verdicts import verdicts
+from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history import clustered, parts
 from nemesrv.chaos.history.files import part_files
 from nemesrv.chaos.history.merge import to_parquet
@@ -21,7 +21,15 @@ from nemesrv.chaos.live.segments import SegmentWriter
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.history.many_hosts import Row, ahead, host_of, jumping, rows_of, spread, written
+from tests.chaos.history.many_hosts import (
+    Row,
+    ahead,
+    host_of,
+    jumping,
+    rows_of,
+    spread,
+    written,
+)
 
 SCENARIO = {
     "name": "three-hosts",

@@ -26,13 +26,13 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.checkers.check import Reads
+from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.check import Reads
+from nemesrv.chaos.checks.spark.judge import check_history
+from nemesrv.chaos.checks.spark.storage import HISTORY_SCHEMA
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.live.carry import TRAFFIC
 from nemesrv.chaos.live.judge import LiveJudge
-from nemesrv.chaos.spark.judge import check_history
-from nemesrv.chaos.spark.storage import HISTORY_SCHEMA
 from nemesrv.chaos.verdict import Verdict
 from tests.chaos.live.histories import Rows, random_history
 
@@ -140,8 +140,8 @@ def main() -> int:
 
 
 def _run(seeds: Sequence[int], checks: Sequence[str], asked: argparse.Namespace) -> list[dict[str, Any]]:
-    from nemesrv.chaos.spark.session import session, stop
-    from nemesrv.chaos.spark.settings import SMALL_PLANS, use
+    from nemesrv.chaos.checks.spark.session import session, stop
+    from nemesrv.chaos.checks.spark.settings import SMALL_PLANS, use
 
     if asked.out:
         asked.out.parent.mkdir(parents=True, exist_ok=True)

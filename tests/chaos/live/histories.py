@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nemesrv.chaos.generate import DEFECTS, random_plan
-from nemesrv.chaos.generate.plan import Plan
-from nemesrv.chaos.generate.run import GeneratedRun
-from nemesrv.chaos.generate.writing import _rows
+from tests.generate import DEFECTS, random_plan
+from tests.generate.plan import Plan
+from tests.generate.run import GeneratedRun
+from tests.generate.writing import _rows
 
 Rows = list[dict[str, Any]]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.name_server_calls import Tries, selections
-from nemesrv.chaos.checkers.name_server_selection import broken_rules, judge
+from nemesrv.chaos.checks.clients.name_server_calls import Tries, selections
+from nemesrv.chaos.checks.clients.name_server_selection import broken_rules, judge
+from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.schema import raw_dir
 from nemesrv.chaos.oracle.client_profiles import PROFILES, ClientProfile, profile_of
 from nemesrv.chaos.scenarios.model import parse
-from nemesrv.chaos.spark.judge import check_run
 from nemesrv.chaos.verdict import Validity, Verdict
 from nemesrv.remoting.node.profile import Profile
 from tests.chaos.builder import HistoryBuilder, address_of, cluster

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.oracle.makes import clients_of
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html.places import Place

@@ -7,16 +7,22 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checkers.plain.verdicts import verdicts
-from nemesrv.chaos.defects import Defect
+from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.proof.defects import Defect
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.sensitivity import found
 
-from .window_edges import EDGES, OF_TIMERS, SHARE, TIMER_OF, Edge
+from .window_edges import (
+    EDGES,
+    OF_TIMERS,
+    SHARE,
+    TIMER_OF,
+    Edge,
+)
 
 
 def judged(edge: Edge, out: Path, defect: Defect | None) -> dict[str, Verdict]:

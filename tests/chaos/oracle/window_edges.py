@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nemesrv.actors.namesrv.server import NameServer
-from nemesrv.chaos.defects.client import instance_of
-from nemesrv.chaos.defects.model import replace_part
+from nemesrv.chaos.experiment.workloads.producer import ProducerNode
+from nemesrv.chaos.proof.defects.client import instance_of
+from nemesrv.chaos.proof.defects.model import replace_part
 from nemesrv.chaos.topology import NodeKind
-from nemesrv.chaos.workloads.producer import ProducerNode
 from tests.chaos.sensitive_timers import (
     QUIET,
     TIMERS,

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from nemesrv.chaos.proof.selftest import Outcome, seeds_table, selftest_table
 from nemesrv.chaos.reports.console import PIPE_COLUMNS, print_fitting, standard_output
 from nemesrv.chaos.reports.table import print_table
-from nemesrv.chaos.selftest import Outcome, seeds_table, selftest_table
 from nemesrv.chaos.verdict import Validity, Verdict
 
 

@@ -9,12 +9,12 @@ from urllib.parse import parse_qs
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.spark.judge import check_run
+from nemesrv.chaos.proof.defects import DEFECTS
+from nemesrv.chaos.proof.selftest import scenario_of
 from nemesrv.chaos.reports.html import Run, Told
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.selftest import scenario_of
-from nemesrv.chaos.spark.judge import check_run
 from nemesrv.chaos.verdict import Example, Validity
 
 pytestmark = pytest.mark.spark

@@ -10,19 +10,19 @@ from click.testing import CliRunner
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.chaos.__main__ import cli
-from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.plain.verdicts import verdicts
-from nemesrv.chaos.defects.model import Defect, in_its_parts
+from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.plain.verdicts import verdicts
+from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle import lists
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.proof.defects.model import Defect, in_its_parts
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, load, parse
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Validity
-from nemesrv.chaos.workloads.producer import ProducerNode
 
 CLUSTER = {"name_servers": 3, "brokers": 2, "name_server_list": ["ns-0", "ns-1"]}
 FEW = {"producers": 1, "consumers": 1, "sends_per_s": 1, "client_starts": 10}

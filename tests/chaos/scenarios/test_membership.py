@@ -10,13 +10,13 @@ from click.testing import CliRunner
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.chaos.__main__ import cli
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong, verdicts
-from nemesrv.chaos.defects.model import Defect, in_its_parts
+from nemesrv.chaos.checks.plain.verdicts import found_wrong, verdicts
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
 from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.proof.defects.model import Defect, in_its_parts
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.topology import NodeKind

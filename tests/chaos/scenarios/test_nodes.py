@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.obligations import ObligationKind, obligations

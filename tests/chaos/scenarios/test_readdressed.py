@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, found_defect, parse

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
-from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, load, parse
 from nemesrv.chaos.verdict import Validity

@@ -6,10 +6,7 @@ import zlib
 import pytest
 
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
-from nemesrv.remoting.bodies.route import (
-    DataVersion,
-    TopicConfig,
-)
+from nemesrv.remoting.bodies.route import DataVersion, TopicConfig
 from nemesrv.remoting.errors import RemoteProtocolError
 from nemesrv.remoting.node.profile import Profile
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse

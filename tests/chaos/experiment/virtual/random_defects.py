@@ -28,10 +28,10 @@ from pathlib import Path
 
 import click
 
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
-from nemesrv.chaos.defects import DEFECTS, Defect
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.experiment.rehearsal import same
 from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.proof.defects import DEFECTS, Defect
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario
 from nemesrv.chaos.verdict import Validity
@@ -116,8 +116,8 @@ def plainly(number: int, out: Path) -> Pair:
 
 def with_spark(missed: Sequence[Pair], out: Path) -> Iterator[Pair]:
     """The same, by all checks."""
-    from nemesrv.chaos.spark.judge import check_run
-    from nemesrv.chaos.spark.session import session, stop
+    from nemesrv.chaos.checks.spark.judge import check_run
+    from nemesrv.chaos.checks.spark.session import session, stop
 
     if not missed:
         return

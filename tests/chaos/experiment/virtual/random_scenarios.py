@@ -20,11 +20,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.checkers.plain import verdicts as plain_judging
+from nemesrv.chaos.checks.plain import verdicts as plain_judging
+from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario, parse
-from nemesrv.chaos.spark.judge import check_run
 from nemesrv.chaos.verdict import Validity, Verdict
 
 LINK_FAULTS = ("black_hole", "black_hole", "cut", "latency", "reset", "packet_loss", "bandwidth")
@@ -185,7 +185,7 @@ def told(scenario: Scenario) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 when no check of any scenario said INVALID."""
-    from nemesrv.chaos.spark.session import session, stop
+    from nemesrv.chaos.checks.spark.session import session, stop
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenarios", type=int, default=400)

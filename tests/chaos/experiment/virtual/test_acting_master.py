@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong, verdicts
-from nemesrv.chaos.defects import by_hand
-from nemesrv.chaos.defects.model import Defect
+from nemesrv.chaos.checks.plain.verdicts import found_wrong, verdicts
 from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.proof.defects import by_hand
+from nemesrv.chaos.proof.defects.model import Defect
+from nemesrv.chaos.proof.selftest import scenario_of
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario
-from nemesrv.chaos.selftest import scenario_of
 
 
 def few_sends(name: str) -> Scenario:

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.exercised import Evidence
-from nemesrv.chaos.checkers.exercised import judge as exercised
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
-from nemesrv.chaos.defects import DEFECTS
-from nemesrv.chaos.defects.module import of_file
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
+from nemesrv.chaos.checks.record.control import Control
+from nemesrv.chaos.checks.service.exercised import Evidence
+from nemesrv.chaos.checks.service.exercised import judge as exercised
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.proof.defects import DEFECTS
+from nemesrv.chaos.proof.defects.module import of_file
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 
@@ -33,7 +33,7 @@ ONE_AFTER_THE_OTHER: list[dict[str, Any]] = [
 
 DEAF = '''"""Brokers do not notice that a client is gone."""
 
-from nemesrv.chaos.defects.model import in_its_parts
+from nemesrv.chaos.proof.defects.model import in_its_parts
 
 KINDS = ["broker"]
 

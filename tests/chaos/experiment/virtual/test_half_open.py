@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.exercised import Evidence
-from nemesrv.chaos.checkers.exercised import judge as exercised
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
-from nemesrv.chaos.defects.module import of_file
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
+from nemesrv.chaos.checks.record.control import Control
+from nemesrv.chaos.checks.service.exercised import Evidence
+from nemesrv.chaos.checks.service.exercised import judge as exercised
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.proof.defects.module import of_file
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 

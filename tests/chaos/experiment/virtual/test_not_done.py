@@ -11,17 +11,17 @@ import pytest
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.server import NameServer
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.exercised import NAME as EXERCISED
-from nemesrv.chaos.defects import Defect
+from nemesrv.chaos.checks.record.control import Control
+from nemesrv.chaos.checks.service.exercised import NAME as EXERCISED
+from nemesrv.chaos.checks.spark.judge import with_exercised
 from nemesrv.chaos.experiment.experiment import Experiment
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.virtual import loop, watchdog
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.proof.defects import Defect
 from nemesrv.chaos.scenarios.model import parse
-from nemesrv.chaos.spark.judge import with_exercised
 from nemesrv.chaos.topology import NodeKind
 from tests.chaos.builder import HistoryBuilder, cluster
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
-from nemesrv.chaos.defects import DEFECTS, Defect
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
+from nemesrv.chaos.proof.defects import DEFECTS, Defect
 from nemesrv.chaos.runner import record_virtual
 from tests.chaos.experiment.virtual.odd import TOLD, Odd, scenario
 

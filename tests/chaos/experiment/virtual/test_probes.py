@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.exercised import Evidence, judge
+from nemesrv.chaos.checks.record.control import Control
+from nemesrv.chaos.checks.service.exercised import Evidence, judge
 from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
 from nemesrv.chaos.faults.link_faults import LinkState
 from nemesrv.chaos.faults.losses import Dial

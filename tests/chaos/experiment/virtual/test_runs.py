@@ -13,11 +13,16 @@ from typing import Any
 import pytest
 
 from nemesrv.actors.cluster import ClusterError
-from nemesrv.chaos.checkers.plain.verdicts import verdicts
+from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import Options, record_virtual, run_all
-from nemesrv.chaos.scenarios.model import Scenario, find, parse, shipped
+from nemesrv.chaos.scenarios.model import (
+    Scenario,
+    find,
+    parse,
+    shipped,
+)
 from nemesrv.chaos.verdict import Validity
 
 AT_5_X = {"acting-master", "broker-hang", "name-server-crash", "smoke"}
@@ -162,7 +167,7 @@ def test_a_folder_that_is_not_empty_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_run_that_fails_leaves_what_was_recorded_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nemesrv.chaos.workloads.prober import ProberNode
+    from nemesrv.chaos.experiment.workloads.prober import ProberNode
 
     async def fails(self: ProberNode, brokers: object) -> int:
         raise OSError("planted")
@@ -189,7 +194,7 @@ def test_a_shipped_scenario_is_valid(name: str, profile: str, tmp_path: Path) ->
 @pytest.mark.spark
 @pytest.mark.parametrize(("name", "profile"), SHIPPED)
 def test_spark_says_valid_of_a_shipped_scenario(name: str, profile: str, tmp_path: Path, spark: Any) -> None:
-    from nemesrv.chaos.spark.judge import check_run
+    from nemesrv.chaos.checks.spark.judge import check_run
 
     scenario = of_profile(name, profile)
     folder = record_virtual(scenario, 1, tmp_path / "run")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.exercised import Evidence
-from nemesrv.chaos.checkers.exercised import judge as exercised
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
-from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
+from nemesrv.chaos.checks.record.control import Control
+from nemesrv.chaos.checks.service.exercised import Evidence
+from nemesrv.chaos.checks.service.exercised import judge as exercised
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 

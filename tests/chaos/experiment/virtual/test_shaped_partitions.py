@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.exercised import Evidence
-from nemesrv.chaos.checkers.exercised import judge as exercised
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
-from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
+from nemesrv.chaos.checks.record.control import Control
+from nemesrv.chaos.checks.service.exercised import Evidence
+from nemesrv.chaos.checks.service.exercised import judge as exercised
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.shapes import SHAPES

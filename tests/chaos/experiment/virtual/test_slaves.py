@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nemesrv.actors.broker.server import Broker
-from nemesrv.chaos.checkers.plain.verdicts import found_wrong
-from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.remoting.node.node import Node

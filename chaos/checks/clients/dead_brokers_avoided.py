@@ -1,0 +1,155 @@
+"""Each client stops using a broker that died, hung or became unreachable, within the window of its route's removal.
+
+    broker lost ── t_rm ── P ── (Qr) ──┬──────────── no use ────────────┬─ broker back
+       removed at every NameServer     └ last use must be before this   ┘
+
+Judged per (client, broker, stretch without the broker), where every NameServer that the client can reach has dropped
+the broker: one that only the client cannot reach stays in the routes, and nothing bounds its use (the table says ∞).
+Nor does anything bound the use of a topic's last broker, because a client keeps its old route when there is none.
+A use is a send attempt or a pull at its beginning. A retry belongs to a send that began up to T earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...oracle.lost_brokers import Absence, absences
+from ...oracle.world import World
+from ...verdict import Finding, Verdict
+from ..check import Check, Reads, Section
+from ..findings import (
+    counted,
+    rounded,
+    tolerated,
+    verdict_of,
+)
+from ..record.broker_uses import BrokerUses, Key, Uses
+from ..record.control import Control
+from ..record.lateness import LagWindow
+from ..tolerance import Tolerance, tolerance
+
+if TYPE_CHECKING:
+    from ..dataframes.gathering import Gathering
+
+NAME = "dead_brokers_avoided"
+_SHOWN = 60
+
+
+def gather(gathering: Gathering, world: World) -> BrokerUses:
+    """What clients did while brokers were lost to them, each absence that outlasts its window."""
+    found = judged_absences(world)
+    if not found:
+        return BrokerUses()
+    from ..dataframes.broker_uses import broker_uses
+
+    lags = measured_lags(gathering.control, world, found)
+    uses = broker_uses(gathering, world, found)
+    return BrokerUses({_key(a): uses.get(a.id, Uses()).plus(Uses(lag_ms=lags.get(a.id))) for a in found})
+
+
+def judge(facts: BrokerUses, world: World) -> Verdict:
+    """Examined: absences that outlasted their window, of clients that did something then. Violations: later uses."""
+    found = judged_absences(world)
+    if not found:
+        why = "no broker was lost for longer than the window of its clients, so there is nothing to examine"
+        return Verdict.nothing_examined(NAME, why)
+    nothing = Uses()
+    seen = [(absence, facts.of.get(_key(absence), nothing)) for absence in found]
+    findings = [_finding(a, tolerance(world.timers, uses.lag_ms, a.window.timers), uses) for a, uses in seen]
+    lasts = [(a, finding.measured_ms) for (a, _), finding in zip(seen, findings, strict=True)]
+    return verdict_of(
+        NAME,
+        findings,
+        measured={"last_use": _last_uses(lasts)},
+        nothing="no client did anything after the window of a lost broker",
+        noun="clients used a lost broker after its window",
+    )
+
+
+CHECK = Check(
+    name=NAME,
+    says="each client's last use of a dead broker lies within its window",
+    section=Section.CLIENTS,
+    reads=Reads.OPERATIONS,
+    gather=gather,
+    judge=judge,
+    outside=True,
+    tells=lambda measured: _told(measured.get("last_use") or ()),
+    adds_up=True,
+)
+
+
+def _told(last_uses: Sequence[Mapping[str, Any]]) -> str:
+    if not last_uses:
+        return "no lost broker was used"
+    last = last_uses[0]
+    return f"last use {last['after_ms'] / 1000:.1f} s after {last['broker_name']} was lost, by {last['client']}"
+
+
+def judged_absences(world: World) -> list[Absence]:
+    """Those that outlast the window of the client's use."""
+    return [absence for absence in absences(world) if absence.from_ms < absence.end_ms]
+
+
+def _key(absence: Absence) -> Key:
+    return absence.client, absence.broker, absence.start_ms
+
+
+def measured_lags(control: Control, world: World, found: Sequence[Absence]) -> dict[int, float]:
+    name_servers = [node.name for node in world.of_kind("name_server")]
+    windows = [
+        LagWindow(absence.id, node, absence.start_ms - world.timers.R_ms, absence.from_ms)
+        for absence in found
+        for node in (absence.client, absence.broker, *name_servers)
+    ]
+    return control.lateness.measured(world, windows)
+
+
+def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
+    worst = uses.worst
+    reaches_ms = worst.reaches_ms if worst else 0.0
+    last_ms, over_ms = uses.last_ms, 0.0
+    if worst is not None and reaches_ms > tolerance_.valid_up_to_ms:
+        last_ms, over_ms = absence.from_ms + worst.over_ms, worst.over_ms
+    elif worst is not None:  # in time but for the tolerance, counted from the nearer end
+        last_ms, over_ms = absence.from_ms + reaches_ms, reaches_ms
+    more = {"op_id": worst.op_id, "late_uses": uses.late} if worst else {}
+    if absence.address:
+        more["at"] = absence.address
+    return Finding(
+        subject=absence.client,
+        object=absence.broker,
+        topic=worst.topic if worst else "",
+        kind="must not use",
+        from_ms=absence.from_ms,
+        to_ms=absence.end_ms,
+        bound_ms=absence.window.latest_ms,
+        formula=absence.window.formula,
+        row=absence.window.row,
+        **tolerated(tolerance_),
+        **counted(reaches_ms, tolerance_),
+        measured_ms=None if last_ms is None else last_ms - absence.start_ms,
+        over_ms=over_ms,
+        examined=int(uses.after > 0),
+        wrong_from_ms=worst.time_ms if worst else None,
+        after=absence.after,
+        times={"lost": absence.start_ms},
+        more=more,
+    )
+
+
+def _last_uses(lasts: Sequence[tuple[Absence, float | None]]) -> list[dict[str, Any]]:
+    """When each client used the lost broker last, counted from its loss; the latest first."""
+    rows: list[dict[str, Any]] = [
+        {
+            "client": absence.client,
+            "broker_name": absence.broker,
+            "fault_id": absence.fault_id,
+            "after_ms": rounded(after_ms),
+            "bound_ms": rounded(absence.window.latest_ms),
+        }
+        for absence, after_ms in lasts
+        if after_ms is not None
+    ]
+    return sorted(rows, key=lambda row: -row["after_ms"])[:_SHOWN]

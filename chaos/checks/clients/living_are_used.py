@@ -1,0 +1,384 @@
+"""The living are used: each queue of a held route in its turn, another broker after a failure, and all queues read.
+
+    a producer's sends while nothing fails and its route stays     rule: round robin, so exact
+      broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each
+    its tries while some fail                                       each at the queue behind that of the try before
+                                                                    (turns.py)
+    a try that follows a failed one                                 on another broker, where its route has one (with
+                                                                    sendLatencyFaultEnable: that is not isolated), and
+                                                                    only while the send has tries and time (tries.py)
+    a queue of a living broker, in a quiet time                     somebody of each group asks for it every 20 s
+    a queue whose master is gone, and a slave there                 so does whoever holds it, at the slave, and goes
+                                                                    back to the master when the route has it again
+
+What is in turn is counted, not tested: one send beyond those bounds is found. q sends in a row decide whether each
+queue is used; a producer with fewer is named as not decided. A broker that is back is in its producer's route again
+and so among the q (with sendLatencyFaultEnable, when its isolation is over). Whether NameServers are chosen evenly is
+name_server_selection's question, and whether each queue has one owner is queue_ownership's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ...oracle.deliveries import (
+    Asker,
+    Holding,
+    askers,
+    dues,
+    holdings,
+    quiet_for_groups,
+)
+from ...oracle.intervals import Stretch
+from ...oracle.quiet import aftermath_ms, clients_began_ms
+from ...oracle.recorded import OURS
+from ...oracle.slaves import served_by_slaves
+from ...oracle.time_outs import avoidance, avoids
+from ...oracle.world import World
+from ...verdict import FINDINGS_MAX, Finding, Verdict
+from ..check import (
+    Check,
+    Facts,
+    Reads,
+    Section,
+    of_the_rest,
+)
+from ..findings import (
+    NEVER,
+    at_a_moment,
+    counted,
+    tolerated,
+    verdict_of,
+)
+from ..record.at_slaves import read_there
+from ..record.control import Control
+from ..record.lateness import LagWindow
+from ..record.rings import Routes
+from ..record.turns import TURN, out_of_turn
+from ..record.uses import (
+    PART_MS,
+    BrokerShares,
+    Queue,
+    SameBroker,
+    Segment,
+    edges,
+)
+from ..tolerance import tolerance
+from .isolated import Isolated
+from .tries import odd_tries
+
+if TYPE_CHECKING:
+    from ..dataframes.gathering import Gathering
+
+NAME = "living_are_used"
+_OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
+_READ = "a held pull is answered within 15 s, looked at every 5 s"
+_READABLE = 4
+ASKED_MS = 20_000.0
+"""A consumer asks for each of its queues so often: a held pull is answered within 15 s, looked at every 5 s."""
+_ROUNDING_MS = 1.0
+READ_PARTS = 3
+"""So many parts of 10 s without a pull are a queue that nobody reads."""
+
+
+@dataclass(frozen=True)
+class Used(Facts):
+    """Counts, and the rows that say what there was to use."""
+
+    shares: BrokerShares = field(default_factory=BrokerShares)
+    control: Control = of_the_rest(lambda: Control.of_rows(()))  # noqa: RUF009 - it is a dataclass field
+
+
+def gather(gathering: Gathering, world: World) -> Used:
+    """Sends by queue and segment, retries, and reads by queue and time: counted, but for what is wrong."""
+    from ..dataframes.uses import broker_shares
+
+    return Used(broker_shares(gathering, world), gathering.control)
+
+
+def judge(used: Used, world: World) -> Verdict:
+    """Examined: producers' turns, retries, and queues that had to be read. Violations: queues that were used more or
+    less often than in turn, retries on the broker that had failed, and queues that nobody read for 30 s."""
+    shares, control = used.shares, used.control
+    routes = Routes(control)
+    turns = list(_turns(shares, world, routes, edges(control, world)))
+    tries = [*_retries(shares, routes, control, world), *odd_tries(shares, control), *out_of_turn(shares, world)]
+    found = [*turns, *tries, *_reads(shares, control, world), *read_there(shares, world, control)]
+    open_ = _undecided(turns, world)
+    measured: dict[str, Any] = {
+        "sends": sum(finding.more.get("sends", 0) for finding in turns),
+        "turns": sum(finding.examined for finding in turns),
+        "retries": shares.retries,
+        "reads": sum(finding.examined for finding in found if finding.kind.startswith("read")),
+    }
+    nothing = "no producer sent in turn, no send was tried again, and no queue had to be read"
+    if open_:
+        nothing = "; ".join(f"{what}: {why}" for what, why in open_.items())
+    said = verdict_of(
+        NAME, found, measured=measured, nothing=nothing, noun="uses of the living were not as the rules say"
+    )
+    return _with(said, open_)
+
+
+CHECK = Check(
+    name=NAME,
+    says="producers use their routes' queues in turn and retry elsewhere while they may, and every queue is read",
+    section=Section.CLIENTS,
+    reads=Reads.OPERATIONS,
+    gather=gather,
+    judge=judge,
+    tells=lambda measured: _told(measured),
+    adds_up=True,
+)
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    """ "1,962 sends in turn, 3 retries, 12 queues read" """
+    sends, retries, reads = (measured.get(name, 0) for name in ("sends", "retries", "reads"))
+    return f"{sends:,} sends in turn, {retries:,} retries on another broker, {reads:,} queues read"
+
+
+def _with(said: Verdict, undecided: Mapping[str, str]) -> Verdict:
+    return replace(said, undecided=dict(undecided)) if said.examined and undecided else said
+
+
+def _turns(shares: BrokerShares, world: World, routes: Routes, all_edges: Sequence[float]) -> Iterator[Finding]:
+    """One for each process and segment that is judged: the queue that is furthest from its turn."""
+    if world.workload.get("ordered"):
+        return  # sharding keys choose the queue
+    avoided = avoidance(world)
+    after_ms = avoided.longest_ms if avoided else 0.0
+    for segment, counts in sorted(shares.sends.items()):
+        failed = [
+            start_ms
+            for (node, start_ms), number in shares.failed.items()
+            if number and node == segment.node and _end(all_edges, start_ms) + after_ms > segment.start_ms >= start_ms
+        ]
+        ring = routes.ring(segment.node, segment.incarnation, segment.topic, segment.start_ms)
+        if failed or not ring:
+            continue
+        yield _turn(segment, counts, ring, _end(all_edges, segment.start_ms, world.end_ms))
+
+
+def _end(edges_: Sequence[float], start_ms: float, last_ms: float = float("inf")) -> float:
+    at = bisect_right(edges_, start_ms)
+    return edges_[at] if at < len(edges_) else last_ms
+
+
+def _turn(segment: Segment, counts: Mapping[Queue, int], ring: tuple[Queue, ...], until_ms: float) -> Finding:
+    sends, queues = sum(counts.values()), len(ring)
+    fewest, most = sends // queues, -(-sends // queues)
+    strange = sorted(queue for queue in counts if queue not in ring)
+    off = {queue: max(fewest - counts.get(queue, 0), counts.get(queue, 0) - most) for queue in ring}
+    worst = max(ring, key=lambda queue: (off[queue], -counts.get(queue, 0)))
+    if strange:
+        worst = strange[0]
+    wrong = bool(strange) or off[worst] > 0
+    decided = sends >= queues
+    kind = "out of its route" if strange else "used in turn" if not wrong else "not used in turn"
+    unused = sorted({broker for broker, _ in ring} - {broker for broker, _ in counts}) if decided else []
+    return Finding(
+        subject=segment.node,
+        object=worst[0],
+        topic=segment.topic,
+        kind=f"never used in {sends} sends" if worst[0] in unused and wrong else kind,
+        from_ms=segment.start_ms,
+        to_ms=until_ms,
+        formula=f"{fewest} to {most} of {sends} sends over {queues} queues",
+        row=TURN,
+        examined=int(decided or wrong),
+        wrong=int(wrong),
+        wrong_from_ms=segment.start_ms if wrong else None,
+        wrong_to_ms=until_ms if wrong else None,
+        more={
+            "queue_id": worst[1],
+            "sends": sends,
+            "of": queues,
+            "its_sends": counts.get(worst, 0),
+            "off_by": max(off.values()),
+        },
+    )
+
+
+def _undecided(turns: list[Finding], world: World) -> dict[str, str]:
+    """What to call each producer's turns that are not decided → how many sends decide them."""
+    if world.workload.get("ordered"):
+        return {}
+    found = {}
+    for node in world.of_kind("producer"):
+        mine = [finding for finding in turns if finding.subject == node.name]
+        if any(finding.examined for finding in mine):
+            continue
+        needed = max((finding.more["of"] for finding in mine), default=None)
+        said = "as many sends in a row as its route has queues decide them" if needed is None else ""
+        found[f"turns of {node.name}"] = said or f"{needed} sends in a row decide them"
+    return found
+
+
+def _retries(shares: BrokerShares, routes: Routes, control: Control, world: World) -> Iterator[Finding]:
+    """All that were on another broker together, and each that was not though there was one.
+
+    With the fault strategy on, one that is not isolated, while the one that failed is: reachability, and which of the
+    isolated is the least bad, decide the rest. Whom an outside client isolates nobody knows.
+    """
+    isolated = Isolated(control, world)
+
+    def has_another(one: SameBroker) -> bool:
+        # At the earliest; for all its tries a send goes by the route that it began with.
+        began_ms = one.time_ms - world.timers_of(one.node).T_ms
+        named = (routes.brokers(one.node, one.incarnation, at_ms) for at_ms in (began_ms, one.time_ms))
+        others = set.intersection(*named) - {one.broker_name}
+        if not avoids(world, one.node):
+            return bool(others)
+        until_ms = isolated.until_ms(one.node, one.incarnation, one.time_ms)
+        is_isolated = until_ms.get(one.broker_name, 0.0) > one.time_ms + _ROUNDING_MS
+        return is_isolated and any(until_ms.get(name, 0.0) < one.time_ms - _ROUNDING_MS for name in others)
+
+    wrong = [one for one in shares.same if has_another(one)]
+    right = shares.retries - len(wrong)
+    unknown = any(avoids(world, node.name) and node.implementation != OURS for node in world.of_kind("producer"))
+    if right > 0 and not unknown:
+        yield Finding(
+            subject="producers",
+            kind="tried another broker",
+            from_ms=0.0,
+            to_ms=world.end_ms,
+            row=_OTHER,
+            formula=NEVER,
+            examined=right,
+        )
+    for one in sorted(wrong, key=lambda of: of.time_ms)[:FINDINGS_MAX]:
+        more = {"op_id": one.op_id, "attempt": one.attempt}
+        kind = "tried again on the broker that had failed"
+        yield at_a_moment(one.node, one.broker_name, kind, one.time_ms, _OTHER, more)
+
+
+def _reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Finding]:
+    """One for each group and queue that had to be read, which is so while somebody holds it and nothing keeps that one
+    from pulling, and in quiet times whoever should hold it."""
+    if world.views_differ:
+        return
+    quiet = quiet_for_groups(world)
+    held = holdings(world, control.rows("queue_taken"), control.rows("queue_dropped"))
+    heard, routes = control.rows("client_heartbeat", "client_gone"), control.rows("route_changed")
+    due_by = dues(world, held, control.rows("assigned"), heard, routes)
+    by_queue: dict[tuple[str, str, int], dict[str, Mapping[int, int]]] = defaultdict(dict)
+    for of, parts in shares.reads.items():
+        by_queue[of.topic, of.broker_name, of.queue_id][of.node] = parts
+    for group in askers(world):
+        for topic, broker, queue_id, from_ms, until_ms in _queues(control, world, group):
+            queue = topic, broker, queue_id
+            free = [s for h in held.get(queue, ()) if h.node in group.members for s in due_by.free(queue, h)]
+            stretches = [Stretch(max(s.start_ms, from_ms), min(s.end_ms, until_ms)) for s in (*quiet, *free)]
+            windows = sorted({window for stretch in stretches for window in _windows(stretch)})
+            if not windows:
+                continue
+            pulled = [of for node, of in by_queue[queue].items() if node in group.members]
+            unread = [at for at in windows if not any(of.get(at + n) for of in pulled for n in range(READ_PARTS))]
+            yield _read(group, topic, (broker, queue_id), windows, unread, control, world)
+        yield from _of_slaves(group, held, by_queue, control, world)
+
+
+def _of_slaves(
+    group: Asker,
+    held: Mapping[tuple[str, str, int], Sequence[Holding]],
+    by_queue: Mapping[tuple[str, str, int], Mapping[str, Mapping[int, int]]],
+    control: Control,
+    world: World,
+) -> Iterator[Finding]:
+    """One for each queue whose master was lost to who holds it, and whose slave that consumer must pull from."""
+    for (topic, broker, queue_id), holdings_ in held.items():
+        stretches = [
+            Stretch(max(s.start_ms, h.start_ms), min(s.end_ms, h.end_ms))
+            for h in holdings_
+            if h.node in group.members and topic == world.topic_of(h.node)
+            for s in served_by_slaves(world, h.node, broker)
+        ]
+        windows = sorted({window for stretch in stretches for window in _windows(stretch)})
+        if windows:
+            pulled = [of for node, of in by_queue[topic, broker, queue_id].items() if node in group.members]
+            unread = [at for at in windows if not any(of.get(at + n) for of in pulled for n in range(READ_PARTS))]
+            yield _read(group, topic, (broker, queue_id), windows, unread, control, world)
+
+
+def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[str, str, int, float, float]]:
+    """Topic, broker name, queue id, from when to when: of each living broker that all members may be told of."""
+    for broker in world.of_kind("broker"):
+        if not all(broker in world.seen_by(member, "broker") for member in group.members):
+            continue
+        for life in world.lives_of(broker.name):
+            rows = [r for r in control.rows("topic") if r.process == (broker.name, life.incarnation)]
+            for topic in sorted({row.topic for row in rows if row.topic and group.topic in ("", row.topic)}):
+                if topic not in {world.topic_of(member) for member in group.members}:
+                    continue
+                states = [(row.time_ms, row.decoded) for row in rows if row.topic == topic]
+                ends = [*(at_ms for at_ms, _ in states[1:]), min(life.end_ms, world.end_ms)]
+                for (at_ms, state), end_ms in zip(states, ends, strict=True):
+                    if at_ms > clients_began_ms(world):  # routes, members and shares have to follow first
+                        at_ms += aftermath_ms(world)
+                    if isinstance(state, Mapping) and state.get("perm", 0) & _READABLE:
+                        for queue_id in range(int(state.get("read", 0))):
+                            yield topic, broker.name, queue_id, at_ms, end_ms
+
+
+def _windows(stretch: Stretch) -> range:
+    """The first parts of each READ_PARTS that lie in it whole."""
+    first = int(-(-stretch.start_ms // PART_MS))
+    return range(first, max(first, int(stretch.end_ms // PART_MS) - READ_PARTS + 1))
+
+
+def _read(
+    group: Asker,
+    topic: str,
+    queue: Queue,
+    windows: list[int],
+    unread: list[int],
+    control: Control,
+    world: World,
+) -> Finding:
+    wrong: dict[str, Any] = {}
+    if unread:
+        first, parts = _longest(unread)
+        from_ms, to_ms = first * PART_MS, (first + parts) * PART_MS
+        nodes = (*sorted(group.members), queue[0])
+        lags = control.lateness.measured(world, [LagWindow(0, node, from_ms, to_ms) for node in nodes])
+        allowed = tolerance(world.timers, lags.get(0), 1)
+        over_ms = to_ms - from_ms - ASKED_MS
+        wrong = {
+            "wrong_from_ms": from_ms,
+            "wrong_to_ms": to_ms,
+            "measured_ms": to_ms - from_ms,
+            "bound_ms": ASKED_MS,
+            "over_ms": over_ms,
+            **tolerated(allowed),
+            **counted(over_ms, allowed),
+        }
+    return Finding(
+        subject=group.name,
+        object=queue[0],
+        topic=topic,
+        kind="read by nobody" if unread else "read by the group",
+        from_ms=windows[0] * PART_MS,
+        to_ms=(windows[-1] + READ_PARTS) * PART_MS,
+        formula="15 s + 5 s, counted in parts of 10 s",
+        row=_READ,
+        **wrong,
+        more={"queue_id": queue[1]},
+    )
+
+
+def _longest(unread: Sequence[int]) -> tuple[int, int]:
+    """The longest time without a read: its first part, and how many they are."""
+    longest = first = unread[0]
+    most = 0
+    for before, at in pairwise([unread[0] - 1, *unread]):
+        if at != before + 1:
+            first = at
+        if at - first + READ_PARTS > most:
+            longest, most = first, at - first + READ_PARTS
+    return longest, most

@@ -1,0 +1,425 @@
+"""How clients keep, leave and ask NameServers: the rules of `name_server_selection` that are about calls.
+
+    Selection    one process of a client, or one of the prober's starts: its rows in order of time, and its choices
+    Broken       one row of it that breaks a rule
+
+All rules but those of a call's tries look at one selection at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from ...oracle.client_profiles import Advance, ClientProfile, Outcome
+from ...oracle.lists import due_ms, in_use
+from ...oracle.quiet import earliest_effect_ms
+from ...oracle.recorded import OURS
+from ...oracle.world import World
+from ..record.control import Control, Row, decoded
+from ..record.lateness import Lateness
+
+PROBER = "prober"
+TRIES_RULES = ("answers are final", "attempts", "in time")
+"""What is judged of a call by the tries that it says it made."""
+ROUNDING_MS = 0.5
+"""A call's beginning is its end less its duration; a choice made at once may seem to be before it."""
+LEAVES_MS = 3_000.0
+"""Who is told to end has closed its channels, and is gone, so long after; what is under way then is cut short."""
+CHAINED_TIMERS = 4
+"""The timers that may each be late within one call: the wait for a choice, a connect, a time-out, a callback."""
+
+_EVENTS = ("name_server_list", "name_server_chosen", "name_server_call", "channel")
+
+
+class Who(NamedTuple):
+    """Who selects: one process of a client, or one of the prober's starts."""
+
+    node: str
+    incarnation: int
+    start: str
+    """The prober's start; empty for everyone else."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """One choice of a NameServer, with the one before it."""
+
+    row: Row
+    index: int | None
+    """Of the NameServer in the list in use."""
+    listed: tuple[str, ...] | None
+    """The list in use."""
+    before: Choice | None
+    """None: it is the selection's first."""
+    same_list: bool
+    """Whether the choice before it was made from the same list."""
+    is_kept: bool = True
+    """Whether every list that was fetched since then, by HTTP, has the NameServer of the choice before."""
+    is_started: bool = True
+    """Whether its client was started anew since then: its list was not fetched in mid-run."""
+
+
+class Broken(NamedTuple):
+    """A row that breaks `rule`."""
+
+    rule: str
+    row: Row
+    start: str
+    was: str
+
+
+@dataclass(slots=True)
+class Selection:
+    """What one who selects recorded."""
+
+    who: Who
+    rows: Sequence[Row]
+    """Lists, choices, calls and channels, in order of time."""
+    choices: Sequence[Choice]
+
+    @property
+    def is_prober(self) -> bool:
+        return bool(self.rows) and self.rows[0].role == PROBER
+
+    def broken(self, rule: str, row: Row, was: str) -> Broken:
+        return Broken(rule, row, self.who.start, was)
+
+
+def selections(control: Control) -> list[Selection]:
+    """Every selection of the run, each in order of time."""
+    of: dict[Who, list[Row]] = defaultdict(list)
+    for event in _EVENTS:
+        for row in control.rows(event):
+            if row.role in ("broker", "slave"):
+                continue  # it chooses none: it registers with all
+            start = (row.op_id or "") if row.role == PROBER else ""
+            of[Who(row.node, row.incarnation, start)].append(row)
+    found = []
+    for who, rows in of.items():
+        rows.sort(key=_time_and_seq)
+        found.append(Selection(who, rows, _choices(rows)))
+    return found
+
+
+def _time_and_seq(row: Row) -> tuple[float, int]:
+    return row.time_ms, row.seq
+
+
+def _choices(rows: Sequence[Row]) -> list[Choice]:
+    found: list[Choice] = []
+    listed: tuple[str, ...] | None = None
+    news: list[Row] = []
+    for row in rows:
+        if row.event == "name_server_list":
+            said = _listed(row.value)
+            listed = listed if said is None else said
+            news.append(row)
+        elif row.event == "name_server_chosen":
+            before = found[-1] if found else None
+            fetched = [_listed(new.value) or () for new in news if new.f is not None]
+            is_kept = before is None or all(before.row.name_server in one for one in fetched)
+            is_started = any(new.f is None for new in news)
+            found.append(Choice(row, _index(row.value), listed, before, bool(found) and not news, is_kept, is_started))
+            news = []
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _listed(value: str | None) -> tuple[str, ...] | None:
+    """The list that a `name_server_list` row says; None when it is none."""
+    found = decoded(value)
+    return tuple(found) if isinstance(found, list) else None
+
+
+@lru_cache(maxsize=4096)
+def _index(value: str | None) -> int | None:
+    found = decoded(value)
+    index = found.get("index") if isinstance(found, dict) else None
+    return index if isinstance(index, int) and not isinstance(index, bool) else None
+
+
+@lru_cache(maxsize=4096)
+def _outcomes(value: str | None) -> tuple[str | None, ...]:
+    """What each try of a call came to, as its row says; empty when it does not say."""
+    found = decoded(value)
+    tried = found.get("tried") if isinstance(found, dict) else None
+    if not isinstance(tried, list):
+        return ()
+    return tuple(one.get("outcome") if isinstance(one, dict) else None for one in tried)
+
+
+def lists_not_taken(of: Selection, world: World) -> Iterator[Broken]:
+    """Lists by HTTP that the client has not taken in time, though it could ask for them; told at the one it kept."""
+    node = of.who.node
+    if not world.asks_for_list(node):
+        return
+    ends_ms = {life.incarnation: life.end_ms for life in world.lives_of(node)}.get(of.who.incarnation, world.end_ms)
+    lists = [row for row in of.rows if row.event == "name_server_list"]
+    for served in world.served[1:]:
+        due = due_ms(world, node, served) + world.timers.lateness_cap_ms
+        had = [row for row in lists if row.time_ms <= due]
+        if not had or due >= min(ends_ms, world.end_ms):
+            continue
+        may = [set(world.addresses(one.entries)) for one in in_use(world, node, due, due)]
+        if set(_listed(had[-1].value) or ()) not in may:
+            yield of.broken(
+                "takes the list", had[-1], f"still in use {(due - served.from_ms) / 1000:.0f} s after another"
+            )
+
+
+def broken_calls(of: Selection, profile: ClientProfile, configured: Sequence[str], world: World) -> Iterator[Broken]:
+    """What breaks the profile's rule about when another NameServer is chosen."""
+    if profile.advance is Advance.EVERY_REQUEST:
+        yield from kept_between_requests(of)
+    elif not of.is_prober:  # its starts end with their first call
+        if len(configured) > 1:
+            yield from left_without_reason(of, world)
+            if world.timers_of(of.who.node).Z:  # else its channel stays open, and it stays
+                yield from repeated_calls(of)
+        yield from silent_reconnects(of, configured, world.timers.at_once_ms)
+        yield from unchosen(of, configured, world)
+
+
+def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
+    """Choices of another NameServer although nothing says that the current one failed."""
+    later = of.choices[1:]
+    if not later:
+        return
+    failures = _failures(of.rows)
+    closes: Mapping[str | None, Sequence[float]] | None = None
+    for choice in later:
+        if choice.is_started and _is_first(choice.row.value):
+            continue  # the client was started anew in the same process, and chooses from its own start
+        if not choice.is_kept:
+            continue  # `updateNameServerAddressList` forgets whom the list has lost, and nobody else
+        old = choice.before.row if choice.before else choice.row
+        if _any_within(failures.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
+            continue
+        if closes is None:
+            closes = _innocent_closes(of, world)
+        if not _any_within(closes.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
+            yield of.broken("sticky", choice.row, old.name_server or "")
+
+
+@lru_cache(maxsize=4096)
+def _is_first(value: str | None) -> bool:
+    """Whether the row of a choice says that its client had chosen nobody before."""
+    found = decoded(value)
+    return isinstance(found, dict) and found.get("reason") == "first"
+
+
+def _any_within(times: Sequence[float], from_ms: float, to_ms: float) -> bool:
+    """Whether one of the ascending times lies there, bounds included."""
+    at = bisect_left(times, from_ms)
+    return at < len(times) and times[at] <= to_ms
+
+
+def _failures(rows: Sequence[Row]) -> Mapping[str | None, Sequence[float]]:
+    """NameServer → when it failed this client for certain."""
+    found: dict[str | None, list[float]] = defaultdict(list)
+    for row in rows:
+        if row.event == "name_server_call":
+            if row.type in ("fail", "info") and row.code is None and row.name_server is not None:
+                found[row.name_server].append(row.time_ms)
+        elif row.event == "channel" and row.f == "connect_failed" and row.address is not None:
+            found[row.address].append(row.time_ms)
+    return found
+
+
+def _innocent_closes(of: Selection, world: World) -> Mapping[str | None, Sequence[float]]:
+    """NameServer → closes of its channel that are a reason to leave it.
+
+    The close itself must fall into the fault; the choice may follow as late as the next call. A channel that was used
+    for nothing for I is closed by either side, and that is nobody's fault.
+    """
+    explaining = world.memoized("explained closes", lambda: _explaining(world))
+    idle_ms = idle_limit_ms(world, of.who.node)
+    found: dict[str | None, list[float]] = defaultdict(list)
+    used: dict[str | None, float] = {}
+    for row in of.rows:
+        if row.event not in ("channel", "name_server_call"):
+            continue
+        peer = row.address if row.event == "channel" else row.name_server
+        if row.event == "channel" and row.f == "close" and peer is not None:
+            is_idle = row.time_ms - used.get(peer, row.time_ms) >= 0.95 * idle_ms
+            if is_idle or any(
+                client in (row.node, "*") and closed in (peer, "*") and from_ms <= row.time_ms <= to_ms
+                for client, closed, from_ms, to_ms in explaining
+            ):
+                found[peer].append(row.time_ms)
+        used[peer] = row.time_ms
+    return found
+
+
+def idle_limit_ms(world: World, client: str) -> float:
+    """After how long without use a channel between this client and some NameServer is closed by either."""
+    limits = [world.timers_of(node.name).I_ms for node in world.of_kind("name_server")]
+    if world.run.get("settings"):
+        limits.append(1000.0 * float(str(world.setting(client, "clientChannelMaxIdleTimeSeconds"))))
+    return min(limits, default=world.timers.I_ms)
+
+
+def _explaining(world: World) -> list[tuple[str, str, float, float]]:
+    """(client or *, NameServer's address or *, from, to): when a close of that channel is no fault of the client."""
+    addresses = {node.name: node.address or "" for node in world.of_kind("name_server")}
+    # What the fault did to a call or a connect in flight shows when that times out.
+    after_ms = world.timers.A_ms + world.timers.C_ms + world.timers.delivery_ms
+    found: list[tuple[str, str, float, float]] = []
+    for fault in world.faults:
+        span = (earliest_effect_ms(world, fault) - world.timers.delivery_ms, fault.end_ms + after_ms)
+        if fault.target is None:
+            found.append(
+                ("*", addresses[fault.source], *span) if fault.source in addresses else (fault.source, "*", *span)
+            )
+        elif fault.target in addresses:
+            found.append((fault.source, addresses[fault.target], *span))
+    for life in world.lives:
+        if life.node in addresses and life.end_ms < math.inf:
+            found.append(("*", addresses[life.node], life.end_ms - world.timers.delivery_ms, life.end_ms + after_ms))
+    return found
+
+
+def _began_ms(row: Row) -> float:
+    """A call's beginning; anything else was when it was recorded."""
+    return row.time_ms - (row.duration_ms or 0.0) if row.event == "name_server_call" else row.time_ms
+
+
+def repeated_calls(of: Selection) -> Iterator[Broken]:
+    """First calls begun after a call without an answer, made to the same NameServer with no choice in between."""
+    moves = [
+        row for row in of.rows if row.event == "name_server_chosen" or (row.event == "channel" and row.f == "open")
+    ]
+    calls = [row for row in of.rows if row.event == "name_server_call"]
+    ordered = sorted([*moves, *calls], key=lambda row: (_began_ms(row), row.seq))
+    next_ms, next_moves = math.inf, []
+    for row in reversed(ordered):
+        next_moves.append(next_ms)
+        if row.event != "name_server_call":
+            next_ms = min(next_ms, row.time_ms)
+    moved_ms = lost_ms = -1.0
+    lost_at: str | None = None
+    for row, moves_ms in zip(ordered, reversed(next_moves), strict=True):
+        if row.event != "name_server_call":
+            moved_ms = max(moved_ms, row.time_ms)
+            continue
+        is_again = lost_at is not None and row.name_server == lost_at and _began_ms(row) >= lost_ms
+        # A call that chooses records its choice while it runs, that is after it began.
+        if is_again and moved_ms < lost_ms and moves_ms > row.time_ms:
+            yield of.broken("moves on", row, "called again after a call without an answer")
+        # The latest end so far of a call without an answer, and the NameServer that was asked.
+        if row.type == "info" and row.code is None and row.time_ms >= lost_ms:
+            lost_ms, lost_at = row.time_ms, row.name_server
+
+
+def silent_reconnects(of: Selection, configured: Collection[str], at_once_ms: float) -> Iterator[Broken]:
+    """Channels to a NameServer opened again after a close, although it was not chosen again. Where two calls time out
+    together, one may choose before the other has closed the channel."""
+    before: dict[str, tuple[str | None, float]] = {}
+    for row in of.rows:
+        if row.event not in ("name_server_chosen", "channel"):
+            continue
+        address = row.address if row.event == "channel" else row.name_server
+        if address is None or address not in configured:
+            continue
+        what = row.f if row.event == "channel" else "chosen"
+        last, at_ms = before.get(address, (None, -math.inf))
+        if what == "open" and last in ("close", "connect_failed"):
+            yield of.broken("moves on", row, "connected again without being chosen")
+        if what != "close" or last != "chosen" or row.time_ms > at_ms + at_once_ms:
+            before[address] = what, row.time_ms
+
+
+def unchosen(of: Selection, configured: Collection[str], world: World) -> Iterator[Broken]:
+    """Channels to a NameServer that was never chosen: only brokers look for available ones (`scanAvailableNameSrv`).
+
+    Of an outside client the choice is seen only with its first request, behind the dial, so it is not judged by this.
+    """
+    if not any(n.name == of.who.node and n.implementation == OURS and not n.is_under_test for n in world.nodes):
+        return
+    chosen = set[str | None]()
+    for row in of.rows:
+        if row.event == "name_server_chosen":
+            chosen.add(row.name_server)
+        elif row.event == "channel" and row.f == "open" and row.address in configured and row.address not in chosen:
+            yield of.broken("dials the chosen", row, "connected without being chosen")
+
+
+class Tries:
+    """The rules of one call, for calls that say what each of their tries came to."""
+
+    def __init__(self, profile: ClientProfile, world: World, lateness: Lateness) -> None:
+        self._profile, self._timers = profile, world.timers
+        self._retried = frozenset(str(outcome) for outcome in profile.retries)
+        self._world = world
+        self._lag_ms = {node: float(of.lag_ms.max()) for node, of in lateness.of_node.items() if len(of.lag_ms)}
+        self.calls = 0
+        """How many calls said it so far."""
+
+    def broken(self, of: Selection) -> Iterator[Broken]:
+        """The calls that made too many tries, gave up early though their client lived on, went on after an answer, or
+        took too long."""
+        by_http, listed, since_ms = self._world.asks_for_list(of.who.node), 0, -math.inf
+        for row in of.rows:
+            if row.event == "name_server_list":
+                listed, since_ms = len(_listed(row.value) or ()), row.time_ms
+            if row.event == "name_server_call" and (outcomes := _outcomes(row.value)):
+                self.calls += 1
+                if by_http and _began_ms(row) <= since_ms:
+                    continue  # its list changed under it
+                entries = listed if by_http else len(self._world.addresses_of(row.node))
+                most = self._profile.attempts_max(entries)
+                rule = self._rule(row, outcomes, most)
+                if rule == "attempts" and len(outcomes) < most and self._cut_short(row, of):
+                    continue
+                if rule is not None:
+                    took = "" if row.duration_ms is None else f" in {math.floor(row.duration_ms + 0.5)} ms"
+                    yield of.broken(rule, row, ", ".join(map(str, outcomes)) + took)
+
+    def _cut_short(self, row: Row, of: Selection) -> bool:
+        """Whether the end of its client (SIGTERM, its shutdown) or of the run may have ended it: nothing came after."""
+        lives = (life.end_ms for life in self._world.lives_of(row.node) if life.incarnation == row.incarnation)
+        ends_ms = min(max(lives, default=math.inf), self._world.end_ms)
+        return row.time_ms >= ends_ms - LEAVES_MS - self._timers.delivery_ms and not any(
+            _began_ms(later) > row.time_ms for later in of.rows if later.event != "channel" or later.f != "close"
+        )
+
+    def _rule(self, row: Row, outcomes: tuple[str | None, ...], most: int) -> str | None:
+        number, earlier = len(outcomes), outcomes[:-1]
+        if str(Outcome.ANSWERED) in earlier:
+            return "answers are final"
+        if number > most or any(outcome not in self._retried for outcome in earlier):
+            return "attempts"
+        if number < most and outcomes[-1] in self._retried:
+            return "attempts"
+        if row.duration_ms is not None and row.duration_ms > self._allowed_ms(row.node, number):
+            return "in time"
+        return None
+
+    def _allowed_ms(self, node: str, number: int) -> float:
+        # Nobody measured the lateness of a client that is not ours: then the most that any verdict forgives.
+        lag_ms = self._lag_ms.get(node, self._timers.lateness_cap_ms)
+        try_ms, wait_ms = self._profile.try_timeout_ms, self._profile.wait_ms
+        if self._world.run.get("settings") and not (self._world.workload).get("client_profile"):
+            timers = self._world.timers_of(node)  # ours: as it was told
+            try_ms = max(timers.A_ms, timers.C_ms)
+            wait_ms = float(str(self._world.setting(node, "lockTimeoutMillis")))
+        tries_ms = number * try_ms + wait_ms
+        return tries_ms + lag_ms * CHAINED_TIMERS + self._timers.delivery_ms
+
+
+def kept_between_requests(of: Selection) -> Iterator[Broken]:
+    """Calls without a choice of their own, of clients that take the next NameServer at every request."""
+    chosen: dict[str, list[float]] = defaultdict(list)
+    for choice in of.choices:
+        chosen[choice.row.name_server or ""].append(choice.row.time_ms)
+    for row in of.rows:
+        if row.event == "name_server_call" and row.name_server is not None:
+            since_ms = _began_ms(row) - ROUNDING_MS
+            if not _any_within(chosen.get(row.name_server, ()), since_ms, row.time_ms):
+                yield of.broken("every request", row, "asked without being chosen")

@@ -1,0 +1,406 @@
+"""Clients choose NameServers as those of their language do; whose, the run's `client_profile` says, or the client's own
+profile where it is one under test (docs/clients-under-test.md).
+
+Over every selection of the run (a process of a client, or one of the prober's starts), for Java's clients:
+
+    shuffled      the list in use is a permutation of the configured NameServers, and over all selections each is drawn
+                  equally often (list_orders.py)
+    uniform       over all selections, the first choice falls on each NameServer equally often (alpha 1e-6); and over
+                  those of producers and consumers alone, which many starts of the prober would hide
+    in order      each later choice is the next entry of the client's own list
+    sticky        another one is chosen only after the current one failed: a call without an answer, a failed connect,
+                  or a close that a fault of that NameServer, of the link or of the client itself explains
+    moves on      after such a failure the next call, or the next connect, is not made to the same one again
+    dials the chosen    it opens no channel to a NameServer that it never chose
+    attempts      a call tries as many NameServers as it may, no more, and not fewer while they fail
+    answers are final   a call that got an answer, whatever its code, makes no other try
+    in time       a call takes no longer than its tries may, and a wait for another call that is choosing
+
+Other profiles put in place of these: `listed` (the list is as configured, in the order of the NameServers' names),
+`start` (the first choice is a fixed entry) and `every request` (each call takes the next entry). The rules of a call
+are judged where the history says its tries. An answer with an error code is no failure. A client's own close without a
+reason is none either.
+
+All these rules but `uniform` are exact: one row decides. `uniform` is a matter of chance, and decided when there are
+enough first choices to find one NameServer chosen ten points too often with POWER; with fewer an even result says
+nothing, so it is named as not decided, and the verdict is that of the exact rules. A run whose workload names a
+`start_bias` asks for a decision: with too few starts to find it, it is UNKNOWN.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...oracle.client_profiles import (
+    Advance,
+    Attempts,
+    ClientProfile,
+    Order,
+    profile_of,
+)
+from ...oracle.lists import in_use
+from ...oracle.recorded import OURS
+from ...oracle.start_choice import (
+    ALPHA,
+    BIAS,
+    EXACT,
+    POWER,
+    detectable_bias,
+    method,
+    p_value,
+    plan,
+    starts_needed,
+)
+from ...oracle.world import World
+from ...verdict import (
+    EXAMPLES_MAX,
+    Finding,
+    Validity,
+    Verdict,
+)
+from ..check import Check, Reads, Section
+from ..record.control import Control
+from .list_orders import uneven_orders
+from .name_server_calls import (
+    Broken,
+    Choice,
+    Selection,
+    Tries,
+    broken_calls,
+    lists_not_taken,
+    selections,
+)
+
+NAME = "name_server_selection"
+UNIFORM = "first choices uniform"
+EXPECTED_MIN = 10
+"""First choices expected per NameServer below which χ² says nothing of them."""
+
+FINDINGS_MAX = 200
+"""So many rows that break a rule are kept of each; all are counted."""
+
+
+def judge(control: Control, world: World) -> Verdict:
+    """Examined: choices of a NameServer. Violations: choices, lists, calls and connects against the rules."""
+    configured = configured_name_servers(world)
+    if not configured:
+        return Verdict.nothing_examined(NAME, "no NameServer is in the history")
+    workload = world.workload
+    try:
+        profile = profile_of(workload.get("client_profile"), world.timers.profile)
+    except KeyError as exc:
+        return Verdict.nothing_examined(NAME, f"the run names a client profile that does not exist: {exc}")
+    found = selections(control)
+    groups, calls = _by_dialler(found, world), 0
+    broken: dict[str, list[Broken]] = defaultdict(list)
+    for dialler, those in groups.items():
+        try:
+            own = profile if dialler is None else world.client_profile_of(those[0].who.node)
+        except KeyError as exc:
+            return Verdict.nothing_examined(NAME, f"{dialler} names a client profile that does not exist: {exc}")
+        tries = Tries(own, world, control.lateness)
+        for one in broken_rules(those, world, own, tries):
+            broken[one.rule].append(one)
+        calls += tries.calls
+    if profile.order is Order.SHUFFLED:
+        # Of Apache's clients only the order in which they chose is known.
+        known = (of for of in groups[None] if world.made_by(of.who.node) == OURS and not _has_its_own(of, world))
+        for one in uneven_orders(known):
+            broken[one.rule].append(one)
+    return _verdict(world, profile, groups, broken, calls, workload.get("start_bias"))
+
+
+def _by_dialler(found: Sequence[Selection], world: World) -> dict[str | None, list[Selection]]:
+    """Those of clients under test by the dialler that they share, of who has a profile of its own by its name; of all
+    others, by None."""
+    diallers = {node.name: node.dialler or (node.name if node.client_profile else None) for node in world.nodes}
+    groups: dict[str | None, list[Selection]] = {None: []}
+    for of in found:
+        groups.setdefault(diallers.get(of.who.node), []).append(of)
+    return groups
+
+
+CHECK = Check(
+    name=NAME,
+    says="the first NameServer is uniform over the list, the next is the next in the client's own order, and it stays "
+    "until it fails; by the rules of the client's [profile](docs/client-profiles.md) (Java 4.9 and 5.3, Go, C++, Node)",
+    section=Section.CLIENTS,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+    outside=True,
+    clients=("producer", "consumer", "prober"),
+    tells=lambda measured: _told(measured),
+    extras=("statistics",),
+)
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    """ "first choices 33 / 24 / 37, p = 0.25; 0 later ones; 168 calls" """
+    counts = measured.get("first_choices")
+    if not counts:
+        return ""
+    p = measured.get("p_value")
+    said = f"first choices {' / '.join(map(str, counts.values()))}" + ("" if p is None else f", p = {p:.2g}")
+    if own := measured.get("own_lists"):
+        said += f" (without {', '.join(own)}, which have lists of their own)"
+    return f"{said}; {measured.get('later_choices', 0)} later ones; {measured.get('calls', 0)} calls"
+
+
+def _has_its_own(of: Selection, world: World) -> bool:
+    return world.has_own_list(of.who.node) or world.asks_for_list(of.who.node)
+
+
+def configured_name_servers(world: World) -> list[str]:
+    """The addresses, in the order of the NameServers' names."""
+    return [node.address for node in world.of_kind("name_server") if node.address]
+
+
+def broken_rules(found: Sequence[Selection], world: World, profile: ClientProfile, tries: Tries) -> Iterator[Broken]:
+    """What breaks the profile's rules, but for the one about all first choices."""
+    for of in found:
+        configured = world.addresses_of(of.who.node)
+        for choice in of.choices:
+            rule = _rule_of_choice(choice, profile, _as_given(of, choice, profile, configured, world))
+            if rule is not None:
+                old = choice.before.index if choice.before else None
+                was = " then ".join(str(index) for index in (old, choice.index) if index is not None)
+                yield of.broken(rule, choice.row, was)
+        yield from lists_not_taken(of, world)
+        yield from tries.broken(of)
+        yield from broken_calls(of, profile, configured, world)
+
+
+def _as_given(
+    of: Selection, choice: Choice, profile: ClientProfile, configured: Sequence[str], world: World
+) -> Sequence[tuple[str, ...]]:
+    """What the list may be, sorted unless it is not shuffled: as configured, or as the client may have fetched it."""
+    lists: Sequence[Sequence[str]] = [configured]
+    if world.asks_for_list(of.who.node):
+        at_ms = choice.row.time_ms
+        lists = [world.addresses(one.entries) for one in in_use(world, of.who.node, at_ms, at_ms)]
+    return [tuple(one if profile.order is Order.LISTED else sorted(one)) for one in lists]
+
+
+def _rule_of_choice(choice: Choice, profile: ClientProfile, as_given: Sequence[tuple[str, ...]]) -> str | None:
+    """The rule that it breaks."""
+    listed, index = choice.listed, choice.index
+    if listed is None or (listed if profile.order is Order.LISTED else tuple(sorted(listed))) not in as_given:
+        return str(profile.order)
+    if index is None or not 0 <= index < len(listed) or listed[index] != choice.row.name_server:
+        return "in order"
+    if choice.before is None:
+        start = profile.start.place(len(listed))
+        return "start" if start is not None and index != start else None
+    before = choice.before.index
+    if choice.same_list and (before is None or index != (before + 1) % len(listed)):
+        return "in order"
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _FirstChoices:
+    """The first choices of some clients, by address, and how likely counts at least so uneven are by chance."""
+
+    of: str
+    """Whose."""
+    counts: Mapping[str, int]
+    times_ms: Sequence[float]
+    p_value: float
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def uneven(self) -> bool:
+        """Whether chance cannot be the reason."""
+        n = len(self.counts)
+        enough = method(self.total, n) is EXACT or self.total >= EXPECTED_MIN * n
+        return enough and self.p_value < ALPHA
+
+    @property
+    def says(self) -> str:
+        """ "34 / 3 / 3" """
+        return " / ".join(map(str, self.counts.values()))
+
+
+def _first_choices(found: Sequence[Selection], addresses: Iterable[str], of: str) -> _FirstChoices:
+    first = [selection.choices[0].row for selection in found if selection.choices]
+    chosen = Counter(row.name_server for row in first)
+    counts = {address: chosen[address] for address in addresses}
+    p = p_value([*counts.values()])
+    return _FirstChoices(of=of, counts=counts, times_ms=[row.time_ms for row in first], p_value=p)
+
+
+def _told_by(first: _FirstChoices, bias: float) -> tuple[dict[str, Any], str]:
+    """What so many first choices can tell of a bias, for `measured`; and why that does not decide it, "" if it does."""
+    n, total = len(first.counts), first.total
+    told: dict[str, Any] = {"starts": total, "p_value": first.p_value}
+    if n < 2 or bias > 1 - 1 / n:
+        return told, ""
+    needed = starts_needed(n, bias=bias, power=POWER, alpha=ALPHA)
+    found = detectable_bias(total, n, power=POWER, alpha=ALPHA)
+    power = round(plan(total, n, bias=bias, alpha=ALPHA).power, 4)
+    told |= {
+        "judged_by": method(total, n),
+        "bias": bias,
+        "starts_needed": needed,
+        "power": power,
+        "bias_found": None if found is None else round(found, 3),
+    }
+    if total >= needed or first.uneven:
+        return told, ""
+    what = f"one NameServer chosen {100 * bias:g} points too often"
+    return told, f"{total:,} first choices find {what} with power {power:g}; {needed:,} decide it"
+
+
+def _formula(profile: ClientProfile, needed: int) -> str:
+    parts = [f"p ≥ {ALPHA:g}" + (f" over {needed:,}+ first choices" if needed else "")] if profile.drawn else []
+    when = "only after a failure" if profile.advance is Advance.ON_FAILURE else "at every request"
+    tries = "1 try a call" if profile.attempts is Attempts.ONE else "n tries a call"
+    return "; ".join([*parts, f"next = index + 1 mod n, {when}", tries])
+
+
+def _verdict(
+    world: World,
+    profile: ClientProfile,
+    groups: Mapping[str | None, Sequence[Selection]],
+    broken: Mapping[str, Sequence[Broken]],
+    calls: int,
+    start_bias: float | None,
+) -> Verdict:
+    names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
+    ours, found = groups[None], [of for those in groups.values() for of in those]
+    own = sorted({of.who.node for of in ours if _has_its_own(of, world)})
+    if world.served:  # the prober has the first list
+        names = {address: name for address, name in names.items() if name in world.served[0].entries}
+    even = [of for of in ours if of.who.node not in own]
+    first = _first_choices(even, names, "all clients")
+    lasting = _first_choices([of for of in even if not of.is_prober], names, "producers and consumers")
+    under_test = {
+        _first_choices(those, names, dialler): world.client_profile_of(those[0].who.node)
+        for dialler, those in groups.items()
+        if dialler is not None
+    }
+    later = sum(len(of.choices) - 1 for of in found if of.choices)
+    examined = first.total + later + sum(one.total for one in under_test)
+    told, open_ = _told_by(first, start_bias or BIAS) if profile.drawn else ({"starts": first.total}, "")
+    if under_test and not first.total:
+        open_ = ""  # a cluster without clients of ours
+    judged = [one for one in (first, lasting) if profile.drawn and one.total]
+    judged += [one for one, of in under_test.items() if of.drawn and one.total]
+    uneven = [one for one in judged if one.uneven]
+    numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
+    violations = sum(numbers.values())
+    measured = {
+        "first_choices": dict(first.counts),
+        "first_choices_of_lasting": dict(lasting.counts),
+        **({"own_lists": own} if own else {}),
+        **({"first_choices_of": {one.of: dict(one.counts) for one in under_test}} if under_test else {}),
+        "later_choices": later,
+        "calls": calls,
+        **told,
+        "broken_rules": numbers,
+    }
+    allowed = {
+        "bound_ms": None,
+        "formula": _formula(profile, told.get("starts_needed", 0)),
+        "tolerance_ms": None,
+        "row": profile.rule,
+        "client_profile": profile.name,
+    }
+    why = [f"first choices of {one.of} are not uniform: {one.says}, p = {one.p_value:.2g}" for one in uneven]
+    if violations:
+        why.append("; ".join(f"rule '{rule}' broken {number} times" for rule, number in numbers.items()))
+    validity = Validity.VALID
+    if why:
+        validity = Validity.INVALID
+    elif examined == 0:
+        return Verdict.nothing_examined(NAME, "no client chose a NameServer", measured=measured, allowed=allowed)
+    elif open_ and start_bias:
+        validity = Validity.UNKNOWN
+        why.append(f"the run is to find a bias of {start_bias:g}: {open_}")
+    strange = {rule: _strange(rows, names, world) for rule, rows in sorted(broken.items())}
+    return Verdict(
+        name=NAME,
+        verdict=validity,
+        examined=examined,
+        violations=violations + len(uneven),
+        measured=measured,
+        allowed=allowed,
+        examples=tuple(one.example for rows in strange.values() for one in rows[:EXAMPLES_MAX])[:EXAMPLES_MAX],
+        findings=(
+            *(one for rows in strange.values() for one in rows),
+            *_kept(found, broken, world),
+            *(_uniform(one, under_test.get(one, profile), open_) for one in judged if one is first or one.uneven),
+        ),
+        why="; ".join(why),
+        undecided={UNIFORM: open_} if open_ else {},
+    )
+
+
+def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World) -> list[Finding]:
+    """The first of those that break one rule."""
+    ordered = sorted(
+        rows, key=lambda b: (b.row.time_ms, b.row.node, b.start, b.row.name_server or b.row.address or "", b.was)
+    )
+    found = []
+    for rule, row, start, was in ordered[:FINDINGS_MAX]:
+        address = row.name_server or row.address or ""
+        more = {"start": start, "was": was} if start else {"was": was}
+        found.append(
+            Finding(
+                subject=row.node,
+                object=names.get(address, address),
+                kind=rule,
+                from_ms=row.time_ms,
+                to_ms=row.time_ms,
+                row=world.client_profile_of(row.node).rule,
+                wrong=1,
+                wrong_from_ms=row.time_ms,
+                more=more,
+            )
+        )
+    return found
+
+
+def _kept(found: Sequence[Selection], broken: Mapping[str, Sequence[Broken]], world: World) -> Iterator[Finding]:
+    """One for each process that broke no rule, the prober's starts together: from its first choice to its last."""
+    choices: dict[tuple[str, int], list[Choice]] = defaultdict(list)
+    for of in found:
+        choices[of.who.node, of.who.incarnation] += of.choices
+    for process in {b.row.process for rows in broken.values() for b in rows}:
+        choices.pop(process, None)
+    for (node, _), made in choices.items():
+        if made:
+            yield Finding(
+                subject=node,
+                kind="chose by the rules",
+                from_ms=min(choice.row.time_ms for choice in made),
+                to_ms=max(choice.row.time_ms for choice in made),
+                row=world.client_profile_of(node).rule,
+                examined=len(made),
+            )
+
+
+def _uniform(first: _FirstChoices, profile: ClientProfile, undecided: str) -> Finding:
+    """The one about all first choices of some clients; it examined nothing where they do not decide it."""
+    return Finding(
+        subject=first.of,
+        kind=UNIFORM,
+        from_ms=min(first.times_ms),
+        to_ms=max(first.times_ms),
+        formula=f"p ≥ {ALPHA:g}",
+        row=profile.rule,
+        examined=0 if undecided and not first.uneven else first.total,
+        wrong=int(first.uneven),
+        more={
+            "first_choices": dict(first.counts),
+            "p_value": first.p_value,
+            **({"not_decided": undecided} if undecided and not first.uneven else {}),
+        },
+    )

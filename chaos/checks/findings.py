@@ -1,0 +1,132 @@
+"""From findings to a verdict: the worst of them decides, with its bound and what was measured against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..verdict import (
+    EXAMPLES_MAX,
+    Example,
+    Finding,
+    Validity,
+    Verdict,
+)
+from .tolerance import Tolerance
+
+NEVER = "never"
+"""The formula of what may be at no time."""
+
+
+def tolerated(tolerance: Tolerance) -> dict[str, Any]:
+    """The tolerance as a Finding keeps it."""
+    return {"tolerance_ms": tolerance.valid_up_to_ms, "lag_ms": tolerance.lag_ms, "timers": tolerance.timers}
+
+
+def at_a_moment(
+    subject: str, object_: str, kind: str, at_ms: float, row: str, more: Mapping[str, Any], times: int = 1
+) -> Finding:
+    """What must never be, and was: so often, the first time then."""
+    return Finding(
+        subject=subject,
+        object=object_,
+        kind=kind,
+        from_ms=at_ms,
+        to_ms=at_ms,
+        row=row,
+        formula=NEVER,
+        examined=times,
+        wrong=times,
+        wrong_from_ms=at_ms,
+        wrong_to_ms=at_ms,
+        more=dict(more),
+    )
+
+
+def counted(over_ms: float, tolerance: Tolerance) -> dict[str, Any]:
+    """`wrong` and `late` of one thing that was so far out of bounds."""
+    wrong = over_ms > tolerance.unknown_up_to_ms
+    return {"wrong": int(wrong), "late": int(not wrong and over_ms > tolerance.valid_up_to_ms)}
+
+
+def rounded(value_ms: float | None) -> float | None:
+    """To a tenth of a millisecond, as verdicts show times."""
+    return None if value_ms is None else round(float(value_ms), 1)
+
+
+def allowed(finding: Finding) -> dict[str, Any]:
+    """The bound as `allowed` of a verdict shows it; `earliest_ms` where there is an early end, too."""
+    early = {} if finding.earliest_ms is None else {"earliest_ms": rounded(finding.earliest_ms)}
+    return {
+        "bound_ms": rounded(finding.bound_ms),
+        **early,
+        "formula": finding.formula,
+        "tolerance_ms": rounded(finding.tolerance_ms),
+        "row": finding.row,
+    }
+
+
+def verdict_of(
+    name: str, findings: Sequence[Finding], *, measured: Mapping[str, Any], nothing: str, noun: str
+) -> Verdict:
+    """The verdict; `allowed` and `max_ms` in `measured` are of the window nearest to its bound, or furthest over it;
+    `min_ms` in its place where that is the early end.
+
+    `nothing` says why nothing was examined, when that is so; `noun` names what a violation is, in the plural.
+    """
+    examined = sum(finding.examined for finding in findings)
+    judged = [finding for finding in findings if finding.examined]
+    if not judged:
+        return Verdict.nothing_examined(name, nothing, measured=measured)
+    worst = max(judged, key=lambda finding: finding.badness)
+    wrong, late = sum(finding.wrong for finding in judged), sum(finding.late for finding in judged)
+    measured = {("min_ms" if worst.too_early else "max_ms"): rounded(worst.measured_ms), **measured}
+    validity, why = Validity.VALID, ""
+    if wrong:
+        validity, why = Validity.INVALID, f"{wrong} of {examined} {noun}; {_says(worst)}"
+    elif late and worst.lag_ms is None:
+        validity, why = Validity.UNKNOWN, f"{late} of {examined} {noun}, but nobody measured how late timers fired"
+    elif late:
+        lateness = f"timers fired up to {worst.lag_ms:.0f} ms late, and {worst.timers} are chained"
+        validity, why = Validity.UNKNOWN, f"{late} of {examined} {noun}, but the machine was too late: {lateness}"
+    return Verdict(
+        name=name,
+        verdict=validity,
+        examined=examined,
+        violations=wrong,
+        measured=measured,
+        allowed=allowed(worst),
+        examples=tuple(_examples(judged)),
+        findings=tuple(findings),
+        why=why,
+    )
+
+
+def _says(finding: Finding) -> str:
+    if finding.too_early:
+        bound = f"not before {finding.earliest_ms or 0:.0f} - {finding.tolerance_ms:.0f} ms"
+    else:
+        bound = f"{finding.bound_ms or 0:.0f} + {finding.tolerance_ms:.0f} ms"
+    return f"allowed {bound} ({finding.formula}; {finding.row})"
+
+
+def wrongs(findings: Iterable[Finding]) -> dict[str, int]:
+    """How many were out of bounds, tolerated for lateness or not, as a verdict's `measured` says it; {} for none."""
+    count = sum(finding.wrong + finding.late for finding in findings)
+    return {"wrong": count} if count else {}
+
+
+def lasted(from_ms: float, to_ms: float) -> dict[str, Any]:
+    """The measured part of a finding of what may never be, and was, from when to when."""
+    length_ms = max(to_ms - from_ms, 0.0)
+    return {"measured_ms": length_ms, "bound_ms": 0.0, "formula": NEVER, "over_ms": length_ms}
+
+
+def examples_of(findings: Iterable[Finding], validity: Validity) -> tuple[Example, ...]:
+    """The first findings of this validity, as a verdict shows them."""
+    return tuple(finding.example for finding in findings if finding.validity is validity)[:EXAMPLES_MAX]
+
+
+def _examples(findings: Iterable[Finding]) -> list[Example]:
+    bad = sorted((f for f in findings if f.wrong or f.late), key=lambda f: f.badness, reverse=True)
+    return [finding.example for finding in bad[:EXAMPLES_MAX]]

@@ -1,0 +1,357 @@
+"""Committed offsets follow the work: never beyond what was received, never back, soon behind it, and kept by who was
+told them.
+
+    received ── 0 1 2 3 4 · · ·
+    commit 5 ─────────────┘ right: all before it was received by then
+    commit 7 ─────────────────── ahead: 5 and 6 are lost if its consumer dies now
+    commit 4 ── after 5: back, which only a change of hands, a fault or a broker's restart explains (oracle/commits.py)
+    taken at 3, 5 s after 5 was committed: the broker answered an older offset than it was told
+    nothing committed, and a persistAllConsumerOffset is over since 5 was received: uncommitted.py
+    committed at a slave though the route has the master: at_slaves.py
+    given up, and what was worked off is not committed: handed_over.py
+
+A message counts as worked off when its listener is done with it (`receive`). A group's commits are judged against what
+all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...oracle.commits import CommitRules
+from ...oracle.deliveries import Asker, askers, holdings
+from ...oracle.recorded import OURS
+from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
+from ...oracle.world import World
+from ...topology import node_of_client_id
+from ...verdict import (
+    FINDINGS_MAX,
+    Finding,
+    Validity,
+    Verdict,
+)
+from ..check import (
+    Check,
+    Facts,
+    Reads,
+    Section,
+    largest,
+)
+from ..findings import NEVER, examples_of, tolerated
+from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
+from ..record.commits import Ahead, Back, CommitFacts
+from ..record.control import Control
+from ..record.handed_over import left
+from ..record.lateness import LagWindow
+from ..record.route_tables import exists
+from ..record.uncommitted import behind, forgotten
+from ..tolerance import tolerance
+
+if TYPE_CHECKING:
+    from ..dataframes.gathering import Gathering
+
+NAME = "commits_follow_work"
+_HANDS_OVER = 2
+"""The old holder's last commit, and the broker's turn."""
+_ROW = "an offset is committed when all before it is consumed"
+_RULES = ("ahead", "back", "older", "behind", "left", "misplaced", "forgotten")
+_COUNTS = ("commits", *_RULES, "at_brokers")
+
+
+@dataclass(frozen=True)
+class Commits(Facts):
+    """What became of the commits; messages are counted where they are ahead."""
+
+    commits: int = 0
+    taken: int = 0
+    ahead: int = 0
+    back: int = 0
+    older: int = 0
+    behind: int = 0
+    """Holdings' stretches of messages that were worked off and not committed in time."""
+    left: int = 0
+    """Queues that were given up with work that was not committed."""
+    misplaced: int = 0
+    """Parts of the time in which a consumer committed at a slave though its route had the master."""
+    forgotten: int = 0
+    at_brokers: int = 0
+    unsure: int = 0
+    """Of all these: their receipts may have died with a killed process, or the machine was late."""
+    lag_ms: float | None = largest()
+    first: tuple[Finding, ...] = ()
+    """The first of the wrong ones, or of the unsure ones."""
+
+
+def gather(gathering: Gathering, world: World) -> Commits:
+    """One pass over commits, sends and receipts; what has to be explained is looked at one by one."""
+    from ..dataframes.commits import commits
+
+    return judged(commits(gathering, world), gathering.control, world)
+
+
+def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
+    """What the rules do not explain of these facts."""
+    topics = control.rows("topic")
+    rules = CommitRules(
+        world,
+        holdings(world, control.rows("queue_taken"), control.rows("queue_dropped")),
+        {(row.topic or "", row.node) for row in topics if not exists(row.value)},
+        _stopped(control, world),
+    )
+    groups = {group.name: group for group in askers(world)}
+    found = [
+        *_ahead(facts, rules, groups, control),
+        *_back(facts, rules, groups, control),
+        *_older(facts, rules, groups, control),
+        *behind(facts, rules, groups, control),
+        *left(facts, rules, groups, control),
+        *misplaced(facts, world, control),
+        *forgotten(facts, rules, groups),
+    ]
+    wrong = [finding for finding in found if finding.wrong]
+    first = sorted(wrong or found, key=lambda finding: (finding.from_ms, finding.object))[:FINDINGS_MAX]
+    if facts.at_brokers:
+        first.append(_at_brokers(facts.at_brokers, world))
+    counts = {name: sum(finding.more["rule"] == name for finding in found) for name in _RULES}
+    return Commits(
+        commits=facts.commits,
+        taken=facts.taken,
+        **counts,
+        at_brokers=facts.at_brokers,
+        unsure=len(found) - len(wrong),
+        lag_ms=max((finding.lag_ms for finding in found if finding.lag_ms is not None), default=None),
+        first=tuple(first),
+    )
+
+
+def _stopped(control: Control, world: World) -> set[tuple[str, int]]:
+    """The processes of brokers of ours that ended in order, and were not ended where they did not."""
+    ended = {row.source for row in control.rows("not_done")}
+    return {row.process for row in control.rows("stopped") if world.made_by(row.node) == OURS and row.node not in ended}
+
+
+def judge(seen: Commits, world: World) -> Verdict:
+    """Examined: commits that changed an offset, and those that should have been. Violations: messages that were
+    committed past before they were received, commits of older offsets, older offsets answered, work that was not
+    committed in time, or not before a queue was given up, offsets that a broker forgot, broadcasters' at a broker."""
+    measured: dict[str, Any] = {name: getattr(seen, name) for name in _COUNTS}
+    examined = (
+        seen.commits + seen.at_brokers + seen.behind + seen.left
+    )  # of a growing history old commits are gone when a queue is taken later
+    allowed = {"bound_ms": 0.0, "formula": NEVER, "row": _ROW}
+    if not examined:
+        why = "no offset was committed" if world.of_kind("consumer") else "there was no consumer"
+        return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
+    bad = sum(getattr(seen, name) for name in _RULES) + seen.at_brokers
+    wrong, validity, why = bad - seen.unsure, Validity.VALID, ""
+    if wrong and world.mixed_up_by_hand:
+        return Verdict.nothing_examined(NAME, world.mixed_up_by_hand, measured=measured, allowed=allowed)
+    said = (
+        f"{seen.ahead} messages committed past before they were received, {seen.back} offsets went back, "
+        f"{seen.older} taken at an older one, {seen.behind} times work was not committed in time, "
+        f"{seen.left} queues given up without a commit, {seen.misplaced} times at a slave, "
+        f"{seen.forgotten} offsets forgotten, {seen.at_brokers} of broadcasters at a broker"
+    )
+    if wrong:
+        validity, why = Validity.INVALID, f"of {seen.commits} commits: {said}"
+    elif bad:
+        validity = Validity.UNKNOWN
+        why = (
+            f"of {seen.commits} commits: {said}, which a killed consumer's last rows or the machine's lateness explain"
+        )
+    return Verdict(
+        name=NAME,
+        verdict=validity,
+        examined=examined,
+        violations=wrong,
+        measured=measured,
+        allowed=allowed,
+        examples=examples_of(seen.first, validity),
+        findings=seen.first,
+        why=why,
+    )
+
+
+CHECK = Check(
+    name=NAME,
+    says="offsets are committed in time and only for what was received, never go back but where rules say so, are kept",
+    section=Section.MESSAGES,
+    reads=Reads.MESSAGES,
+    gather=gather,
+    judge=judge,
+    tells=lambda measured: _told(measured),
+    clients=("consumer",),
+    adds_up=True,
+)
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    """ "1,398 commits, 0 ahead, 0 back" """
+    said = [f"{measured.get('commits', 0):,} commits", f"{measured.get('ahead', 0):,} ahead"]
+    said.append(f"{measured.get('back', 0):,} back")
+    few = {"older": "answered older", "behind": "times late", "left": "given up uncommitted"}
+    few |= {"misplaced": "times at a slave"}
+    few |= {"forgotten": "forgotten", "at_brokers": "of broadcasters at a broker"}
+    return ", ".join([*said, *(f"{measured[name]:,} {text}" for name, text in few.items() if measured.get(name))])
+
+
+def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
+    world = rules.world
+    found: list[tuple[Ahead, str]] = []
+    for one in facts.ahead:
+        queue = one.topic, one.broker_name, one.queue_id
+        began_at = rules.began_at(queue, groups[one.group], one.committed_ms)
+        if began_at is None or one.offset < began_at or (one.topic, one.broker_name) in rules.deleted:
+            continue  # where a group begins is its consumeFromWhere's to say
+        if one.received_ms is not None and one.received_ms - one.committed_ms <= (world.timers.clocks_ms or 0.0):
+            continue  # by the clocks of two hosts, which are that far apart
+        later_ms = one.committed_ms if one.acked_ms is None else one.acked_ms
+        if rules.died_after(one.broker_name, one.committed_ms, later_ms) is not None:
+            continue  # the broker has lost what was there, and given the offset to another message
+        if rules.was_reset(queue, groups[one.group], one.committed_ms, one.committed_ms, one.offset):
+            continue
+        found.append((one, node_of_client_id(one.client) or rules.holder(queue, groups[one.group], one.committed_ms)))
+    windows = [
+        LagWindow(number, node, one.committed_ms - 1000.0, one.committed_ms) for number, (one, node) in enumerate(found)
+    ]
+    lags = control.lateness.measured(world, windows)
+    for number, (one, node) in enumerate(found):
+        members = groups[one.group].members
+        unsure = one.received_ms is None and any(
+            rules.may_be_unrecorded(member, one.committed_ms, lags.get(number, 0.0)) for member in members
+        )
+        until_ms = world.end_ms if one.received_ms is None else one.received_ms
+        yield Finding(
+            subject=node or one.group,
+            object=one.broker_name,
+            topic=one.topic,
+            kind="committed past, and not received" if one.received_ms is None else "committed before it was received",
+            from_ms=one.committed_ms,
+            to_ms=until_ms,
+            bound_ms=0.0,
+            measured_ms=until_ms - one.committed_ms,
+            over_ms=until_ms - one.committed_ms,
+            formula=NEVER,
+            row=_ROW,
+            wrong=int(not unsure),
+            late=int(unsure),
+            wrong_from_ms=one.committed_ms,
+            wrong_to_ms=until_ms,
+            times={} if one.acked_ms is None else {"acknowledged": one.acked_ms},
+            more={"rule": "ahead", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
+        )
+
+
+def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
+    world, found = rules.world, list[Back]()
+    for one in facts.back:
+        queue, group = (one.topic, one.broker_name, one.queue_id), groups[one.group]
+        if (one.topic, one.broker_name) in rules.deleted or offsets_vary(world, one.broker_name, one.at_ms):
+            continue
+        if rules.may_go_back(queue, group, one.offset, one.before_ms, one.at_ms):
+            continue
+        if not rules.was_reset(queue, group, one.at_ms, one.at_ms):
+            found.append(one)
+    windows = [
+        LagWindow(number, node, (one.before_ms or one.at_ms) - 1000.0, one.at_ms)
+        for number, one in enumerate(found)
+        for node in (*sorted(groups[one.group].members), one.broker_name)
+    ]
+    lags = control.lateness.measured(world, windows)
+    for number, one in enumerate(found):
+        queue, group = (one.topic, one.broker_name, one.queue_id), groups[one.group]
+        allowed = tolerance(world.timers, lags.get(number), _HANDS_OVER)
+        hands = queue, group, one.offset, one.before_ms, one.at_ms
+        if rules.may_go_back(*hands, lag_ms=allowed.valid_up_to_ms - allowed.delivery_ms):
+            continue
+        late = rules.may_go_back(*hands, lag_ms=allowed.lateness_ms)
+        yield Finding(
+            subject=node_of_client_id(one.client) or rules.holder(queue, group, one.at_ms) or one.group,
+            object=one.broker_name,
+            topic=one.topic,
+            kind="went back",
+            from_ms=one.at_ms,
+            to_ms=one.at_ms,
+            row=_ROW,
+            formula=NEVER,
+            wrong=int(not late),
+            late=int(late),
+            lag_ms=allowed.lag_ms,
+            wrong_from_ms=one.at_ms,
+            wrong_to_ms=one.at_ms,
+            times={} if one.before_ms is None else {"committed before": one.before_ms},
+            more={
+                "rule": "back",
+                "group": one.group,
+                "queue_id": one.queue_id,
+                "offset": one.offset,
+                "before": one.before,
+            },
+        )
+
+
+def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
+    world = rules.world
+    windows = [
+        LagWindow(number, node, one.taken_ms - 2 * ANSWERED_MS, one.taken_ms)
+        for number, one in enumerate(facts.older)
+        for node in (one.consumer, one.broker_name, *slaves_of(world, one.broker_name))
+    ]
+    lags = control.lateness.measured(world, windows)
+    for number, one in enumerate(facts.older):
+        faults = [fault for fault in world.process_faults(one.consumer) if not fault.ends_process]
+        if (one.topic, one.broker_name) in rules.deleted or any(
+            fault.overlaps(one.passed_ms, one.taken_ms) for fault in faults
+        ):
+            continue
+        copied = copied_before(world, one.broker_name, one.taken_ms)
+        varies = offsets_vary(world, one.broker_name, one.taken_ms)
+        if varies and (copied is None or one.master_ms is None):
+            continue
+        queue = one.topic, one.broker_name, one.queue_id
+        if rules.was_reset(queue, groups[one.group], one.passed_ms, one.taken_ms):
+            continue
+        if rules.may_have_lost(one.broker_name, one.passed_ms, one.taken_ms):
+            continue
+        allowed = tolerance(world.timers, lags.get(number), 1)
+        since_ms, measured_ms, bound_ms = one.passed_ms, one.taken_ms - one.passed_ms, ANSWERED_MS
+        if varies and copied is not None and one.master_ms is not None:
+            since_ms, measured_ms, bound_ms = one.master_ms, copied.to_ms - one.master_ms, SYNCHRONIZED_MS
+        over_ms = measured_ms - bound_ms
+        if over_ms <= allowed.valid_up_to_ms:
+            continue
+        wrong = over_ms > allowed.unknown_up_to_ms
+        yield Finding(
+            subject=one.broker_name,
+            object=one.consumer,
+            topic=one.topic,
+            kind="answered an older offset than was committed",
+            from_ms=since_ms,
+            to_ms=one.taken_ms,
+            bound_ms=bound_ms,
+            measured_ms=measured_ms,
+            over_ms=over_ms,
+            formula="SlaveSynchronize: 10 s + 3 s" if varies else "time-out of the query",
+            row=_ROW,
+            wrong=int(wrong),
+            late=int(not wrong),
+            **tolerated(allowed),
+            wrong_from_ms=one.taken_ms,
+            wrong_to_ms=one.taken_ms,
+            more={"rule": "older", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
+        )
+
+
+def _at_brokers(commits: int, world: World) -> Finding:
+    return Finding(
+        subject="consumers",
+        kind="a broadcast group's offsets at a broker",
+        from_ms=0.0,
+        to_ms=world.end_ms,
+        row="with broadcasting each consumer keeps its own offsets",
+        formula=NEVER,
+        wrong=1,
+        more={"rule": "at_brokers", "commits": commits},
+    )

@@ -1,0 +1,277 @@
+"""Every acknowledged message reaches each consumer group, in its time and as it was sent.
+
+    acknowledged ──► received within D = 5 s ─────────────────────────────► prompt
+                └──► later, or never ──► was it due before (oracle/deliveries.py)? ─┬─ no ──► waited, or waits still
+                                                                                    └─ yes ─► late, or not received
+    received ──► its digest is another than the sent one's ──► not as it was sent
+
+Waiting is right while nobody can be asked for it: its queue has no consumer yet, a fault or its aftermath lasts. So a
+message that is only kept by its broker, which is all that no_acknowledged_loss asks, counts as delivered by nobody.
+Whether a queue has its consumer is queue_ownership's question, and whether a message came twice is duplicates'. With
+broadcasting every consumer is a group of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...oracle.deliveries import (
+    PROMPT_MS,
+    Due,
+    askers,
+    dues,
+    holdings,
+)
+from ...oracle.world import World
+from ...verdict import (
+    FINDINGS_MAX,
+    Finding,
+    Validity,
+    Verdict,
+)
+from ..check import (
+    Check,
+    Facts,
+    Reads,
+    Section,
+    largest,
+)
+from ..findings import (
+    counted,
+    examples_of,
+    rounded,
+    tolerated,
+)
+from ..record.control import Control
+from ..record.lateness import LagWindow
+from ..record.slow_messages import Slow
+from ..tolerance import Tolerance, tolerance
+
+if TYPE_CHECKING:
+    from ..dataframes.gathering import Gathering
+
+NAME = "messages_delivered"
+PROMISED = "delivered_within_s"
+_ROW = "a held pull is woken by a message, and looked at every 5 s"
+_FORMULAS = {"passed over": "received before it is committed", PROMISED: f"{PROMISED}, promised by the scenario"}
+"""By the rule that made a message due; the others count D."""
+_CHAINED = 3
+"""The send's answer, the broker's look at its held pulls, the consumer's turn."""
+_COUNTS = ("acknowledged", "prompt", "waited", "waiting", "late", "not_received", "changed")
+
+
+class Undelivered(NamedTuple):
+    """One of them that was wrong, or that only the machine's lateness explains."""
+
+    message: Slow
+    what: str
+    due: Due | None
+    end_ms: float
+    """When it was received, or until when it was not."""
+    lag_ms: float | None
+    is_wrong: bool
+
+
+@dataclass(frozen=True)
+class Deliveries(Facts):
+    """What became of the acknowledged messages, counted once a group."""
+
+    acknowledged: int = 0
+    prompt: int = 0
+    """Received within D."""
+    waited: int = 0
+    """Received after D, and in time all the same."""
+    waiting: int = 0
+    """Not received, and not due before the run's end."""
+    late: int = 0
+    not_received: int = 0
+    changed: int = 0
+    """Received, but not as they were sent."""
+    unsure: int = 0
+    """Of `late`, and of `not_received`: so little over that the machine's lateness may be why."""
+    prompt_ms: float | None = largest()
+    """The longest that one of the prompt ones took."""
+    lag_ms: float | None = largest()
+    first: tuple[Undelivered, ...] = ()
+    """The first of the wrong ones, or of the unsure ones."""
+
+
+def gather(gathering: Gathering, world: World) -> Deliveries:
+    """One pass over the sends and receipts; who was not prompt is looked at one by one."""
+    from ..dataframes.deliveries import deliveries
+
+    found = deliveries(gathering, world)
+    return judged(found.slow, gathering.control, world, prompt=found.prompt, prompt_ms=found.prompt_ms)
+
+
+def judged(
+    slow: Iterable[Slow], control: Control, world: World, *, prompt: int = 0, prompt_ms: float | None = None
+) -> Deliveries:
+    """What became of the messages that were not prompt, beside so many that were."""
+    held = holdings(world, control.rows("queue_taken"), control.rows("queue_dropped"))
+    groups = {asker.name: asker for asker in askers(world)}
+    heard, routes = control.rows("client_heartbeat", "client_gone"), control.rows("route_changed")
+    due_by = dues(world, held, control.rows("assigned"), heard, routes)
+    counts = dict.fromkeys(_COUNTS, 0)
+    promised_ms = world.promised_ms(PROMISED)
+    overdue: list[tuple[Slow, Due, float]] = []
+    found: list[Undelivered] = []
+    for message in slow:
+        counts["acknowledged"] += 1
+        if message.changed:
+            counts["changed"] += 1
+            end_ms = message.acked_ms if message.received_ms is None else message.received_ms
+            found.append(Undelivered(message, "not as it was sent", None, end_ms, None, True))
+            continue
+        queue = message.topic, message.broker_name, message.queue_id
+        end_ms = world.end_ms if message.received_ms is None else message.received_ms
+        due = due_by.of(queue, message.offset, message.acked_ms, groups[message.group])
+        if promised_ms is not None and (due is None or due.at_ms > message.acked_ms + promised_ms):
+            due = Due(message.acked_ms + promised_ms, message.acked_ms, PROMISED)
+        if due is None or end_ms <= due.at_ms:
+            counts["waiting" if message.received_ms is None else "waited"] += 1
+        else:
+            overdue.append((message, due, end_ms))
+    lags = _lags(overdue, control, world)
+    unsure = 0
+    for index, (message, due, end_ms) in enumerate(overdue):
+        allowed = tolerance(world.timers, lags.get(index), _CHAINED)
+        over_ms = end_ms - due.at_ms
+        if over_ms <= allowed.valid_up_to_ms:
+            counts["waiting" if message.received_ms is None else "waited"] += 1
+            continue
+        counts["not_received" if message.received_ms is None else "late"] += 1
+        is_wrong = over_ms > allowed.unknown_up_to_ms
+        unsure += not is_wrong
+        found.append(Undelivered(message, _what(message, due), due, end_ms, lags.get(index), is_wrong))
+    counts["acknowledged"] += prompt
+    counts["prompt"] += prompt
+    first = sorted(found, key=lambda one: (not one.is_wrong, one.message.acked_ms, one.message.msg_key))
+    if first and first[0].is_wrong:
+        first = [one for one in first if one.is_wrong]
+    lag_ms = max((lag for lag in lags.values()), default=None)
+    return Deliveries(**counts, unsure=unsure, prompt_ms=prompt_ms, lag_ms=lag_ms, first=tuple(first[:FINDINGS_MAX]))
+
+
+def judge(seen: Deliveries, world: World) -> Verdict:
+    """Examined: acknowledged messages, once a group, but for those that were not due. Violations: those that came late,
+    not at all, or not as they were sent."""
+    measured: dict[str, Any] = {name: getattr(seen, name) for name in _COUNTS}
+    if seen.prompt_ms is not None:
+        measured["max_ms"] = rounded(seen.prompt_ms)
+    allowed = {
+        "bound_ms": rounded(PROMPT_MS),
+        "formula": "D = 5 s, from when nothing keeps its consumer from pulling its queue" + _promised(world),
+        "tolerance_ms": rounded(tolerance(world.timers, seen.lag_ms or 0.0, _CHAINED).valid_up_to_ms),
+        "row": _ROW,
+    }
+    examined = seen.acknowledged - seen.waiting
+    if world.unclear:
+        return Verdict.nothing_examined(NAME, world.unclear)
+    if not examined:
+        why = "no acknowledged message was due" if seen.acknowledged else "no send was acknowledged"
+        why = why if world.of_kind("consumer") else "there was no consumer"
+        return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
+    bad = seen.late + seen.not_received + seen.changed
+    wrong, validity, why = bad - seen.unsure, Validity.VALID, ""
+    said = f"{seen.not_received} not received, {seen.late} late, {seen.changed} not as they were sent"
+    if wrong:
+        validity, why = Validity.INVALID, f"of {examined} acknowledged messages that were due: {said}"
+    elif bad:
+        lateness = "nobody measured" if seen.lag_ms is None else f"up to {seen.lag_ms:.0f} ms"
+        validity = Validity.UNKNOWN
+        why = f"of {examined} acknowledged messages {said}, which may be the machine's lateness ({lateness})"
+    findings = tuple(_finding(one, tolerance(world.timers, one.lag_ms, _CHAINED)) for one in seen.first)
+    return Verdict(
+        name=NAME,
+        verdict=validity,
+        examined=examined,
+        violations=wrong,
+        measured=measured,
+        allowed=allowed,
+        examples=examples_of(findings, validity),
+        findings=findings,
+        why=why,
+    )
+
+
+CHECK = Check(
+    name=NAME,
+    says="every acknowledged message reached each consumer group in its time, as it was sent",
+    section=Section.MESSAGES,
+    reads=Reads.MESSAGES,
+    gather=gather,
+    judge=judge,
+    tells=lambda measured: _told(measured),
+    adds_up=True,
+)
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    """ "1,962 acknowledged, 1,950 received within 5 s, 12 waited, 0 not received" """
+    said = [f"{measured.get('acknowledged', 0):,} acknowledged", f"{measured.get('prompt', 0):,} received within 5 s"]
+    few = [name for name in ("waited", "waiting", "late", "changed") if measured.get(name)]
+    said += [f"{measured[name]:,} {name}" for name in few]
+    return ", ".join([*said, f"{measured.get('not_received', 0):,} not received"])
+
+
+def _promised(world: World) -> str:
+    promised_s = world.promised(PROMISED)
+    return "" if promised_s is None else f"; {promised_s:g} s at most, promised by the scenario"
+
+
+def _what(message: Slow, due: Due) -> str:
+    if due.rule == "passed over":
+        return "committed past" if message.received_ms is None else "committed past before it was received"
+    return "late" if message.received_ms is not None else "not received"
+
+
+def _lags(overdue: Sequence[tuple[Slow, Due, float]], control: Control, world: World) -> dict[int, float]:
+    """How late the nodes on a message's way were meanwhile, by its place."""
+    members = {asker.name: sorted(asker.members) for asker in askers(world)}
+    windows = []
+    for index, (message, due, end_ms) in enumerate(overdue):
+        who = [due.consumer] if due.consumer else [message.receiver] if message.receiver else members[message.group]
+        for node in (*who, message.broker_name):
+            windows.append(LagWindow(index, node, due.from_ms, min(end_ms, due.at_ms + PROMPT_MS)))
+    return control.lateness.measured(world, windows)
+
+
+def _finding(one: Undelivered, tolerance_: Tolerance) -> Finding:
+    message, due = one.message, one.due
+    subject = (due.consumer if due else "") or message.receiver or message.group
+    more = {
+        "msg_key": message.msg_key,
+        "queue_id": message.queue_id,
+        "offset": message.offset,
+        "producer": message.producer,
+        "group": message.group,
+        "rule": due.rule if due else "",
+    }
+    timed: dict[str, Any] = {"wrong": 1}
+    if due is not None:
+        over_ms = one.end_ms - due.at_ms
+        timed = {
+            "bound_ms": due.at_ms - due.from_ms,
+            "measured_ms": one.end_ms - due.from_ms,
+            "over_ms": over_ms,
+            "formula": _FORMULAS.get(due.rule, "D"),
+            **counted(over_ms, tolerance_),
+        }
+    return Finding(
+        subject=subject,
+        object=message.broker_name,
+        topic=message.topic,
+        kind=one.what,
+        from_ms=due.at_ms if due else one.end_ms,
+        to_ms=one.end_ms,
+        row=_ROW,
+        **tolerated(tolerance_),
+        **timed,
+        wrong_from_ms=due.at_ms if due else one.end_ms,
+        wrong_to_ms=one.end_ms,
+        times={"acknowledged": message.acked_ms},
+        more={name: value for name, value in more.items() if value not in (None, "")},
+    )

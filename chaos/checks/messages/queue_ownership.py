@@ -1,0 +1,200 @@
+"""In quiet times each queue that the NameServers route to has exactly one owner in each consumer group.
+
+Quiet means that every change has had its time: a consumer that came or went (Qr + A), a route that changed (P + J + Qr
++ A, and H where a broker is new, for a broker learns its group's members by heartbeat), a broker or link that failed
+or healed (the drop or return window before those). What is owned is what `assigned` rows say; what is there to own is
+what every living NameServer holds alike, so that tables which differ are routes_converge's finding and not this one's.
+With broadcasting every consumer is a group of its own. Two owners mean duplicates, none means that nobody consumes.
+
+In disturbed times, too, each rebalance takes the share that the averaging allocation gives (shares.py), and a group
+that is new to a queue begins at its first message (first_takes.py). That alone makes no VALID: it says nothing of
+whether all saw the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from ....remoting.codes import RequestCode
+from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...oracle.queue_owners import (
+    Holding,
+    Judged,
+    Piece,
+    Queue,
+    Tables,
+    Unanswered,
+    holdings,
+    judged,
+    pieces,
+)
+from ...oracle.quiet import aftermath_ms
+from ...oracle.world import World
+from ...verdict import Finding, Verdict
+from ..check import Check, Reads, Section
+from ..findings import (
+    lasted,
+    rounded,
+    tolerated,
+    verdict_of,
+)
+from ..record.control import Control
+from ..record.lateness import LagWindow
+from ..tolerance import Tolerance, tolerance
+from .first_takes import FIRST_TAKEN, first_takes
+from .shares import shares_taken
+
+NAME = "queue_ownership"
+_COLUMNS = ("time_ms", "seq", "node", "incarnation", "topic")
+
+
+def judge(control: Control, world: World) -> Verdict:
+    """Examined: (queue, group, quiet stretch) and rebalances. Violations: queues with no owner, or more than one, in
+    it, and rebalances that took another's share."""
+    if world.unclear:
+        return Verdict.nothing_examined(NAME, world.unclear)
+    held = holdings(world, _rows(control, "assigned"))
+    stretches = judged(world, held, Tables(world, _rows(control, "route", held)), _unanswered(control, world))
+    taken = [*shares_taken(control, world), *first_takes(control, world)]
+    if not stretches and not any(finding.wrong for finding in taken):
+        why = "there was no quiet time: nobody was assigned queues, or every change was followed by another too soon"
+        return Verdict.nothing_examined(NAME, why)
+    nodes = [node.name for node in world.of_kind("consumer", "broker")]
+    windows = [
+        LagWindow(index, node, stretch.change.at_ms, stretch.start_ms)
+        for index, stretch in enumerate(stretches)
+        for node in nodes
+    ]
+    lags = control.lateness.measured(world, windows)
+    findings = [*taken]
+    for index, stretch in enumerate(stretches):
+        allowed = tolerance(world.timers, lags.get(index), stretch.change.window.timers)
+        for group, members in _groups(world, stretch.topic).items():
+            if all(world.joined_ms(member) > stretch.start_ms for member in members):
+                continue
+            if _lives(world, members, stretch.start_ms):
+                findings.append(_finding(stretch, group, members, held[stretch.topic], allowed))
+    measured = {
+        "stretches": len(stretches),
+        "quiet_ms": rounded(sum(stretch.end_ms - stretch.start_ms for stretch in stretches)),
+        "queues": len({(stretch.topic, queue) for stretch in stretches for queue in stretch.queues}),
+        "rebalances": sum(finding.examined for finding in taken if finding.kind != FIRST_TAKEN),
+        "groups": len({group for stretch in stretches for group in _groups(world, stretch.topic)}),
+    }
+    noun = "queues did not have one owner each in a quiet time, or rebalances did not take their share"
+    return verdict_of(NAME, findings, measured=measured, nothing="there was no queue to own", noun=noun)
+
+
+CHECK = Check(
+    name=NAME,
+    says="in quiet times each queue has one owner in its group; each rebalance takes its share, and a new group all",
+    section=Section.CLIENTS,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+    tells=lambda measured: _told(measured),
+    settles=aftermath_ms,
+)
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    quiet_s = (measured.get("quiet_ms") or 0.0) / 1000
+    rounds = f", {measured['rebalances']} rebalances" if measured.get("rebalances") else ""
+    return f"{measured.get('queues', 0)} queues looked at in {quiet_s:.1f} s of quiet{rounds}" if quiet_s else ""
+
+
+def _groups(world: World, topic: str) -> dict[str, frozenset[str]]:
+    """Group → its consumers, of those that read the topic; a group's retry topic is its own."""
+    found = {
+        group: frozenset(members)
+        for group, members in world.groups.items()
+        if topic == world.topic_of(members[0])
+        or topic == f"{RETRY_GROUP_TOPIC_PREFIX}{group}"
+        or len(world.groups) == 1
+    }
+    if world.workload.get("broadcasting"):
+        return {name: frozenset([name]) for members in found.values() for name in sorted(members)}
+    return found
+
+
+def _lives(world: World, members: Collection[str], at_ms: float) -> bool:
+    """Whether any of the group's consumers has been started and not ended: a group without one owns nothing."""
+    return any(life.start_ms <= at_ms < life.end_ms for name in members for life in world.lives_of(name))
+
+
+def _rows(control: Control, event: str, topics: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """The rows of an event, those of these topics; `value` decoded."""
+    return [
+        {**{name: getattr(row, name) for name in _COLUMNS}, "value": row.decoded}
+        for row in control.rows(event)
+        if topics is None or row.topic in topics
+    ]
+
+
+def _unanswered(control: Control, world: World) -> list[Unanswered]:
+    brokers = {node.address: node.name for node in world.of_kind("broker", "slave")}
+    consumers = {node.name for node in world.of_kind("consumer")}
+    return [
+        Unanswered(row.time_ms, row.node, brokers[row.address])
+        for row in control.rows("timed_out")
+        if row.f == RequestCode.HEART_BEAT.name and row.node in consumers and row.address in brokers
+    ]
+
+
+def _finding(
+    stretch: Judged,
+    group: str,
+    members: frozenset[str],
+    held: Mapping[Queue, Sequence[Holding]],
+    tolerance_: Tolerance,
+) -> Finding:
+    settled_ms, wrong, late, reaches_ms = stretch.change.at_ms, 0, 0, 0.0
+    worst: Piece | None = None
+    for queue in stretch.queues:
+        owned = [holding for holding in held.get(queue, ()) if holding.node in members]
+        over_ms = 0.0
+        for piece in pieces(queue, owned, stretch.change.at_ms, stretch.end_ms):
+            if piece.start_ms < stretch.start_ms:
+                settled_ms = max(settled_ms, piece.end_ms)
+            into_ms = piece.end_ms - stretch.start_ms
+            back_ms = stretch.end_ms - max(piece.start_ms, stretch.start_ms)
+            piece_over_ms = max(0.0, min(into_ms, back_ms))
+            over_ms = max(over_ms, piece_over_ms)
+            if piece_over_ms > reaches_ms:
+                reaches_ms, worst = piece_over_ms, piece
+        wrong += over_ms > tolerance_.unknown_up_to_ms
+        late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
+    window = stretch.change.window
+    return Finding(
+        subject=worst.owners[0] if worst and worst.owners else group,
+        object=worst.queue[0] if worst else "",
+        topic=stretch.topic,
+        kind="must own" if worst and not worst.owners else "must alone own",
+        from_ms=stretch.start_ms,
+        to_ms=stretch.end_ms,
+        row=window.row,
+        **tolerated(tolerance_),
+        **_against(stretch, worst if wrong or late else None, settled_ms),
+        examined=len(stretch.queues),
+        wrong=wrong,
+        late=late,
+        wrong_from_ms=max(worst.start_ms, stretch.start_ms) if worst else None,
+        wrong_to_ms=worst.end_ms if worst else None,
+        after=stretch.change.what,
+        more={"group": group, **({"queue_id": worst.queue[1], "clients": list(worst.owners)} if worst else {})},
+    )
+
+
+def _against(stretch: Judged, worst: Piece | None, settled_ms: float) -> dict[str, Any]:
+    """What was measured: until when a queue had not its one owner, or for how long when that should not have been."""
+    at_ms, due_ms = stretch.change.at_ms, stretch.start_ms
+    if worst is not None and worst.start_ms >= due_ms:
+        return lasted(worst.start_ms, worst.end_ms)
+    settled_ms = worst.end_ms if worst is not None else settled_ms
+    return {
+        "measured_ms": settled_ms - at_ms,
+        "bound_ms": due_ms - at_ms,
+        "formula": stretch.change.window.formula,
+        "over_ms": max(settled_ms - due_ms, 0.0),
+    }

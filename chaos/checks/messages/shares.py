@@ -1,0 +1,176 @@
+"""Each rebalance takes the share that the averaging allocation gives: of queue_ownership, in disturbed times too.
+
+    its route's readable queues, sorted        q0 q1 q2 │ q3 q4 │ q5 q6
+    the group's clientIds, sorted               member 0   1       2        the first (queues % members) have one more
+
+All members do the same sum over what each sees, so a round is held to what its own consumer held as route, and to whom
+every broker that it may have asked knew. Judged are rounds in which none of that changed, no fault was in force of
+these brokers, the consumer or a link between them, and no call ran out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...oracle.deliveries import node_of_client
+from ...oracle.queue_owners import Queue, readable
+from ...oracle.recorded import OURS, Life, NodeInfo
+from ...oracle.schedules import REBALANCE
+from ...oracle.world import World
+from ...topology import node_of_client_id
+from ...verdict import Finding
+from ..findings import NEVER, lasted
+from ..record.control import Control, Row
+
+_ROW = "AllocateMessageQueueAveragely: every member takes its own slice of the same queues"
+
+
+class _States(NamedTuple):
+    """What something was from when on, in order of time."""
+
+    at_ms: Sequence[float]
+    values: Sequence[Any]
+
+    def at(self, at_ms: float) -> Any | None:
+        """What it was at that time; None where it was not known."""
+        last = bisect_right(self.at_ms, at_ms)
+        return self.values[last - 1] if last else None
+
+    def throughout(self, from_ms: float, to_ms: float) -> Any | None:
+        """What it was all the time; None where it was not known, or changed."""
+        first, last = bisect_right(self.at_ms, from_ms), bisect_right(self.at_ms, to_ms)
+        return self.values[first - 1] if first == last and first else None
+
+
+def share(client_id: str, queues: Collection[Queue], client_ids: Collection[str]) -> frozenset[Queue]:
+    """The queues of this member, by broker name and queue id. Who is listed twice has the share of its first place."""
+    members, in_order = sorted(client_ids), sorted(queues)
+    number = members.index(client_id)
+    each, more = divmod(len(in_order), len(members))
+    first = number * each + min(number, more)
+    return frozenset(in_order[first : first + each + (number < more)])
+
+
+def shares_taken(control: Control, world: World) -> Iterator[Finding]:
+    """One of each consumer process that had a round which is judged."""
+    brokers = world.of_kind("broker", "slave")
+    if world.workload.get("broadcasting") or any(node.implementation != OURS for node in brokers):
+        return
+    if world.of_kind("slave"):
+        return  # which of a name's brokers was asked nobody records
+    known = _known(control, world)
+    assigned = [row for row in control.rows("assigned") if row.topic]
+    said: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in control.rows("assigned", "route_changed", "scheduled_task"):
+        said[row.process].append(row)
+    for node in world.of_kind("consumer"):
+        topics = _topics(world, node.name, assigned)
+        for life in world.lives_of(node.name) if node.implementation == OURS else ():
+            rounds = _Rounds(world, node, said[node.name, life.incarnation], known)
+            judged = [(at_ms, topic, right) for topic in topics for at_ms, right in rounds.of(topic)]
+            if judged:
+                yield _finding(node.name, life, min(life.end_ms, world.end_ms), judged)
+
+
+class _Rounds:
+    """The rounds of one process of a consumer."""
+
+    def __init__(self, world: World, node: NodeInfo, said: Sequence[Row], known: Mapping[str, _States]) -> None:
+        self._world, self._said, self._known = world, said, known
+        self._consumer, self._group = node.name, frozenset(world.members_of(node.name))
+        # On the virtual clock a row has the time of what it tells, so a round that follows a change at once is judged.
+        self._near_ms = 0.0 if world.run.get("clock") == "virtual" else world.timers_of(node.name).delivery_ms
+        slow_ms = world.timers_of(node.name).A_ms / 2
+        done = [row for row in said if row.f == REBALANCE and (row.decoded or {}).get("balanced")]
+        self._ended = [(row.time_ms, took) for row in done if (took := row.duration_ms or 0.0) < slow_ms]
+
+    def of(self, topic: str) -> Iterator[tuple[float, bool]]:
+        """When each ended that is judged, and whether what its consumer held then was its share."""
+        routes, taken = _states(self._said, "route_changed", topic), _states(self._said, "assigned", topic)
+        for ended_ms, took_ms in self._ended:
+            due = self._share(routes, ended_ms - took_ms - self._near_ms, ended_ms + self._near_ms)
+            if due is not None:
+                held = taken.at(ended_ms) or ()
+                yield ended_ms, {(str(name), int(number)) for name, number in held} == due
+
+    def _share(self, routes: _States, from_ms: float, to_ms: float) -> frozenset[Queue] | None:
+        """What it had to take; None where that is not known of all the time."""
+        route = routes.throughout(from_ms, to_ms)
+        queues = readable(route) if isinstance(route, Mapping) else frozenset()
+        if not queues or not isinstance(route, Mapping):
+            return None
+        brokers = frozenset(str(name) for name in route.get("brokers") or ())
+        if self._disturbed(brokers, from_ms, to_ms):
+            return None
+        heard = {self._known[name].throughout(from_ms, to_ms) if name in self._known else None for name in brokers}
+        ids = heard.pop() if len(heard) == 1 else None
+        members = [one for one in ids or () if node_of_client_id(one) in self._group]
+        own = {one for one in members if node_of_client_id(one) == self._consumer}
+        return share(own.pop(), queues, members) if len(own) == 1 else None
+
+    def _disturbed(self, brokers: Collection[str], from_ms: float, to_ms: float) -> bool:
+        faults = [*self._world.process_faults(self._consumer)]
+        for broker in brokers:
+            faults += [*self._world.process_faults(broker), *self._world.link_faults(self._consumer, broker)]
+        return any(fault.overlaps(from_ms, to_ms) for fault in faults)
+
+
+def _finding(consumer: str, life: Life, until_ms: float, judged: Sequence[tuple[float, str, bool]]) -> Finding:
+    """Wrong from the first wrong round on, until the same topic's next right one after the last that was wrong."""
+    wrong = sorted((at_ms, topic) for at_ms, topic, right in judged if not right)
+    fields: dict[str, Any] = {"bound_ms": 0.0, "formula": NEVER}
+    if wrong:
+        (first_ms, topic), (last_ms, last_of) = wrong[0], wrong[-1]
+        later = (at_ms for at_ms, of, right in judged if right and of == last_of and at_ms > last_ms)
+        righted_ms = min(later, default=until_ms)
+        fields = {"topic": topic, "wrong_from_ms": first_ms, "wrong_to_ms": righted_ms, **lasted(first_ms, righted_ms)}
+    return Finding(
+        subject=consumer,
+        kind="takes its own share",
+        from_ms=life.start_ms,
+        to_ms=until_ms,
+        row=_ROW,
+        examined=len(judged),
+        wrong=len(wrong),
+        **fields,
+    )
+
+
+def _topics(world: World, consumer: str, assigned: Sequence[Row]) -> list[str]:
+    """The consumer's topic, if the run says which, and its group's retry topic; else what is assigned to anybody."""
+    topic = world.topic_of(consumer)
+    own = {f"{RETRY_GROUP_TOPIC_PREFIX}{group}" for group, members in world.groups.items() if consumer in members}
+    found = {row.topic for row in assigned if row.topic}
+    return sorted(of for of in found if not topic or of == topic or of in own)
+
+
+def _states(rows: Sequence[Row], event: str, topic: str) -> _States:
+    found = [row for row in rows if row.event == event and row.topic == topic]
+    return _States([row.time_ms for row in found], [row.decoded for row in found])
+
+
+def _known(control: Control, world: World) -> dict[str, _States]:
+    """Of each broker the clientIds that it had heard and not forgotten, from when on; nobody's while it is dead. One a
+    channel, in order: a client whose old channel has not ended yet is listed twice (`ConsumerGroupInfo`)."""
+    of_broker: dict[str, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
+    channels: dict[tuple[str, int], dict[str | None, str]] = defaultdict(dict)
+    for node in world.of_kind("broker"):
+        for life in world.lives_of(node.name):
+            of_broker[node.name] += [(life.start_ms, ()), (life.end_ms, ())]
+    for row in control.rows("client_heartbeat", "client_gone"):
+        here = channels[row.process]
+        before = tuple(sorted(here.values()))
+        if row.event == "client_gone":
+            here.pop(row.op_id, None)
+        else:
+            here[row.op_id] = str((row.decoded or {}).get("client"))
+        if (now := tuple(sorted(here.values()))) != before and node_of_client(row):
+            of_broker[row.node].append((row.time_ms, now))
+    return {
+        name: _States([at_ms for at_ms, _ in states], [ids for _, ids in states])
+        for name, states in ((name, sorted(of, key=lambda one: one[0])) for name, of in of_broker.items())
+    }

@@ -1,0 +1,201 @@
+"""What the Spark queries of dataframes/ count of the traffic, in plain Python over a history's rows.
+The counts are the same (test_plain_judging.py); of what is wrong only answers that nobody asked for are kept."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ...oracle.intervals import Stretch
+from ...oracle.unreplicated import alone
+from ...oracle.world import World
+from ...topology import broker_name
+from ...verdict import FINDINGS_MAX, Verdict
+from .. import CHECKS
+from ..clients.dead_brokers_avoided import judged_absences, measured_lags
+from ..messages.no_acknowledged_loss import Fates, missing_of
+from ..messages.order_kept import Order
+from ..record.broker_uses import (
+    BrokerUses,
+    Use,
+    Uses,
+    lost_at,
+)
+from ..record.control import Control
+from ..record.route_tables import exists
+from ..record.timed import Timed, Who, level_of
+from ..service.answers_asked_for import Answers, Unasked
+from ..service.prompt_answers import (
+    Times,
+    bound_ms,
+    of_name_servers,
+    sends,
+    shared,
+)
+from .commits import value_of
+from .repeats import repeats
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def judges_of_traffic(rows: Rows, control: Control, world: World) -> dict[str, Callable[[], Verdict]]:
+    """Of the checks that count operations and messages: by name what says its verdict."""
+    facts: dict[str, Callable[[], Any]] = {
+        "answers_asked_for": lambda: _answers(rows),
+        "dead_brokers_avoided": lambda: _uses(rows, control, world),
+        "duplicates": lambda: repeats(rows, control, world),
+        "no_acknowledged_loss": lambda: _fates(rows, control, world),
+        "order_kept": lambda: _order(rows, world),
+        "prompt_answers": lambda: Times(_timed(rows, control, world), control.lateness),
+    }
+
+    def judge(name: str) -> Verdict:
+        found: Verdict = CHECKS[name].judge(facts[name](), world)
+        return found
+
+    return {name: partial(judge, name) for name in facts}
+
+
+def _answers(rows: Rows) -> Answers:
+    answered = sum(row["event"] in ("send_attempt", "pull", "name_server_call") and row["type"] == "ok" for row in rows)
+    unasked = [row for row in rows if row["event"] == "unasked_answer"]
+    peers = tuple(sorted({row["address"] for row in unasked if row["address"]}))
+    first = [
+        Unasked(row["time_ms"], row["node"], row["address"] or "", value_of(row)["reason"])
+        for row in unasked[:FINDINGS_MAX]
+    ]
+    return Answers(answered, len(unasked), peers, tuple(first))
+
+
+def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:
+    """Chosen at its time, or, a retry, from the route that its send began with."""
+    topic_of = {
+        (row["node"], row["op_id"]): row["topic"] for row in rows if row["event"] == "send" and row["type"] == "invoke"
+    }
+    began = [row for row in rows if row["event"] in ("send_attempt", "pull") and row["type"] == "invoke"]
+    held: dict[str, set[str]] = defaultdict(set)
+    for topic in control.rows("topic"):
+        if exists(topic.value) and topic.topic is not None:
+            held[topic.node].add(topic.topic)
+    found: dict[tuple[str, str, float], Uses] = {}
+    absences = judged_absences(world)
+    lags = measured_lags(control, world, absences)
+    for absence in absences:
+        bounded = {topic for other in absence.others for topic in held.get(other, ())}
+        uses = Uses()
+        for row in began:
+            at_ms = row["time_ms"]
+            if row["node"] != absence.client or not absence.start_ms <= at_ms < absence.end_ms:
+                continue
+            chosen_ms = at_ms - (world.timers.T_ms if row.get("attempt") else 0.0)
+            after = int(at_ms >= absence.from_ms)
+            own = lost_at(absence, world)
+            is_there = own is None or row.get("address") == own or (row.get("address") is None and not absence.address)
+            if row["broker_name"] != broker_name(absence.broker) or not is_there:
+                uses = uses.plus(Uses(after=after))
+                continue
+            reaches_ms = max(0.0, min(chosen_ms - absence.from_ms, absence.end_ms - at_ms))
+            topic_ = row.get("topic") or topic_of.get((row["node"], row.get("op_id")))
+            if not reaches_ms:
+                uses = uses.plus(Uses(after=after, last_ms=chosen_ms))
+            elif topic_ in bounded:
+                worst = Use(reaches_ms, at_ms, str(topic_), row.get("op_id") or "", chosen_ms - absence.from_ms)
+                uses = uses.plus(Uses(after=after, late=1, last_ms=chosen_ms, worst=worst))
+            else:
+                uses = uses.plus(Uses(after=after))
+        found[absence.client, absence.broker, absence.start_ms] = uses.plus(Uses(lag_ms=lags.get(absence.id)))
+    return BrokerUses(found)
+
+
+def _fates(rows: Rows, control: Control, world: World) -> Fates:
+    received = {row["msg_key"] for row in rows if row["event"] == "receive"}
+    read = {row["msg_key"] for row in rows if row["event"] == "read"}
+    whole = {(row.topic, row.broker_name, row.queue_id) for row in control.rows("read_done")}
+    counts = Counter[str]()
+    sends = [row for row in rows if row["event"] == "send" and row["type"] == "ok"]
+    for row in sends:
+        place = row["topic"], row["broker_name"], row["queue_id"]
+        key, gone = row["msg_key"], "lost" if place in whole else "unread"
+        counts["received" if key in received else "only_in_final_reads" if key in read else gone] += 1
+    of_final_reads = counts["only_in_final_reads"]
+    unsafe = [row for row in sends if _is_unsafe(row, alone(world))]
+    first = [missing_of(row, is_lost=False) for row in unsafe[:FINDINGS_MAX]]
+    counted = len(sends), counts["received"], of_final_reads, counts["lost"], counts["unread"]
+    return Fates(*counted, unsafe=len(unsafe), first_unsafe=tuple(first))
+
+
+def _is_unsafe(send: Mapping[str, Any], without_slaves: Mapping[str, Sequence[Stretch]]) -> bool:
+    began_ms = send["time_ms"] - (send.get("duration_ms") or 0.0)
+    return any(
+        s.start_ms <= began_ms and send["time_ms"] <= s.end_ms for s in without_slaves.get(send["broker_name"], ())
+    )
+
+
+def _order(rows: Rows, world: World) -> Order:
+    """Sends of one process to one queue, and what one holding hands over where that is promised an order."""
+    groups: dict[tuple[Any, ...], list[tuple[int, float, float]]] = defaultdict(list)
+    kinds = {"send": 0, "receipt": 0}
+    for row in rows:
+        place = row.get("topic"), row.get("broker_name"), row.get("queue_id")
+        if row.get("offset") is None:
+            continue
+        if row["event"] == "send" and row["type"] == "ok":
+            began_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
+            groups["send", row["node"], row["incarnation"], *place].append((row["offset"], began_ms, row["time_ms"]))
+            kinds["send"] += 1
+        elif row["event"] == "receive" and world.workload.get("ordered"):
+            who = row["node"], row["incarnation"], row.get("op_id")
+            groups["receipt", *who, *place].append((row["offset"], row["seq"], row["seq"]))
+            kinds["receipt"] += 1
+    wrong = 0
+    for (what, *_), found in groups.items():
+        ended, above = float("inf"), None
+        for offset, began, end in sorted(found, reverse=True):
+            wrong += ended < began or (what == "send" and offset == above)
+            ended, above = min(ended, end), offset
+    return Order(kinds["send"], kinds["receipt"], wrong)
+
+
+def _timed(rows: Rows, control: Control, world: World) -> dict[Who, Timed]:
+    found, least_ms = dict(of_name_servers(control, world)), bound_ms(world)
+    quiet, waited = sends(world), shared(world)
+    took: dict[Who, list[tuple[float, float]]] = defaultdict(list)
+    for row in rows:
+        if row["event"] == "send_attempt" and row["type"] == "ok" and row.get("duration_ms") is not None:
+            link = row["node"], row["broker_name"]
+            since_ms = _since(row["time_ms"] - row["duration_ms"], row["time_ms"], quiet.get(link, ()))
+            if since_ms is not None:
+                took[Who("send", row["broker_name"], since_ms)].append((row["duration_ms"], row["time_ms"]))
+    if waited:
+        begins_ms, ends_ms = min(s.start_ms for s in waited), max(s.end_ms for s in waited)
+        sent: dict[str, Mapping[str, Any]] = {}
+        got: dict[str, float] = {}
+        for row in rows:
+            if not begins_ms <= row["time_ms"] <= ends_ms:
+                continue
+            if row["event"] == "send" and row["type"] == "ok":
+                sent.setdefault(row["msg_key"], row)
+            elif row["event"] == "receive":
+                got[row["msg_key"]] = min(row["time_ms"], got.get(row["msg_key"], row["time_ms"]))
+        for key, at_ms in got.items():
+            if key in sent:
+                since_ms = _since(sent[key]["time_ms"], max(at_ms, sent[key]["time_ms"]), waited)
+                if since_ms is not None:
+                    who = Who("delivery", sent[key]["broker_name"], since_ms)
+                    took[who].append((max(0.0, at_ms - sent[key]["time_ms"]), at_ms))
+    for who, each in took.items():
+        over: dict[int, int] = defaultdict(int)
+        for took_ms, _ in each:
+            if (level := level_of(took_ms, least_ms)) >= 0:
+                over[level] += 1
+        slow = [at_ms for took_ms, at_ms in each if took_ms > least_ms]
+        slowest_ms = max(took_ms for took_ms, _ in each)
+        found[who] = Timed(len(each), dict(over), slowest_ms, min(slow, default=None))
+    return found
+
+
+def _since(began_ms: float, ended_ms: float, stretches: Sequence[Stretch]) -> float | None:
+    inside = (s.start_ms for s in stretches if began_ms >= s.start_ms and ended_ms <= s.end_ms)
+    return next(inside, None)

@@ -1,0 +1,166 @@
+"""A consumer commits to its route's master, and pulls from it: a slave is told and asked only while the route has none.
+
+    its route   ├─ without id 0, with id 1 ──┤ with id 0 again ─────────────
+    commits              at broker-a/1       │ at broker-a: right
+                                             │ at broker-a/1: the next who asks the master begins at an older offset
+
+`RemoteBrokerOffsetStore.updateConsumeOffsetToBroker` looks for id 0 each time, and takes another one where there is
+none. A slave that has become master, or acts for it, stands in the route as id 0.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ...oracle.deliveries import PULL_MS
+from ...oracle.quiet import earliest_effect_ms
+from ...oracle.recorded import OURS
+from ...oracle.roles import elects
+from ...oracle.slaves import offsets_copied
+from ...oracle.world import World
+from ...topology import node_of_client_id
+from ...verdict import Finding
+from ..findings import NEVER, counted, tolerated
+from ..tolerance import tolerance
+from .commits import AtSlave, CommitFacts, Copied
+from .control import Control, Row
+from .known_brokers import MASTER_ID
+from .lateness import LagWindow
+from .uses import PART_MS, BrokerShares
+
+ANSWERED_MS = 5_000.0
+"""A consumer asks for a committed offset with this time-out: what it got was right at most so long ago."""
+_ROW = "RemoteBrokerOffsetStore: commits go to the master that the route has"
+_PULLED = "PullAPIWrapper: pulls go to the master that the route has, but where it suggests another (slaveReadEnable)"
+_SENT_MS = 1_000.0
+"""What was on its way when the route came."""
+
+
+def slaves_that_tell(world: World) -> list[str]:
+    return [node.name for node in world.of_kind("slave") if node.implementation == OURS]
+
+
+def misplaced(facts: CommitFacts, world: World, control: Control) -> Iterator[Finding]:
+    """Parts of the time in which a consumer went on committing at a slave though it had the master."""
+    if not facts.at_slaves or world.mixed_up_by_hand:
+        return
+    routes = _Routes(control, world)
+    found: list[tuple[AtSlave, str, float]] = []
+    for one in facts.at_slaves:
+        consumer = node_of_client_id(one.client)
+        if world.made_by(consumer) != OURS or elects(world, one.slave) or _is_disturbed(world, consumer, one):
+            continue
+        since_ms = routes.another_since(consumer, one)
+        if since_ms + _SENT_MS < one.last_ms:
+            found.append((one, consumer, since_ms))
+    windows = [
+        LagWindow(number, node, one.first_ms - 1000.0, one.last_ms)
+        for number, (one, consumer, _) in enumerate(found)
+        for node in (consumer, one.slave)
+    ]
+    lags = control.lateness.measured(world, windows)
+    for number, (one, consumer, since_ms) in enumerate(found):
+        over_ms, allowed = one.last_ms - since_ms - _SENT_MS, tolerance(world.timers, lags.get(number), 2)
+        marks = counted(over_ms, allowed)
+        if any(marks.values()):
+            yield Finding(
+                subject=consumer,
+                object=one.slave,
+                kind="committed at a slave",
+                from_ms=since_ms,
+                to_ms=one.last_ms,
+                bound_ms=_SENT_MS,
+                measured_ms=one.last_ms - since_ms,
+                over_ms=over_ms,
+                formula="at once",
+                row=_ROW,
+                **marks,
+                **tolerated(allowed),
+                wrong_from_ms=max(since_ms, one.first_ms),
+                wrong_to_ms=one.last_ms,
+                more={"rule": "misplaced", "group": one.group, "commits": one.commits},
+            )
+
+
+def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator[Finding]:
+    """One for each consumer and slave: parts of the time in which it pulled there though it had the master.
+
+    Nobody sends it there: without slaveReadEnable a master suggests itself for the next pull, and so does a slave.
+    """
+    if not shares.at_slaves or world.mixed_up_by_hand:
+        return
+    routes = _Routes(control, world)
+    for (consumer, broker, address), parts in sorted(shares.at_slaves.items()):
+        slave = world.owners[address]
+        if world.made_by(consumer) != OURS or world.made_by(broker) != OURS or elects(world, slave):
+            continue
+        found = []
+        for part, pulls in sorted(parts.items()):
+            one = AtSlave(broker, "", slave, consumer, part * PART_MS, (part + 1) * PART_MS, pulls)
+            if not _is_disturbed(world, consumer, one):
+                since_ms = routes.another_since(consumer, one)
+                found.append((part, since_ms + _SENT_MS < one.first_ms))
+        wrong = [part for part, is_wrong in found if is_wrong]
+        if found:
+            yield Finding(
+                subject=consumer,
+                object=slave,
+                kind="pulled from a slave",
+                from_ms=(wrong[0] if wrong else found[0][0]) * PART_MS,
+                to_ms=((wrong[-1] if wrong else found[-1][0]) + 1) * PART_MS,
+                formula=NEVER,
+                row=_PULLED,
+                examined=len(found),
+                wrong=len(wrong),
+                wrong_from_ms=wrong[0] * PART_MS if wrong else None,
+                wrong_to_ms=(wrong[-1] + 1) * PART_MS if wrong else None,
+            )
+
+
+def _is_disturbed(world: World, consumer: str, one: AtSlave) -> bool:
+    """Whether what it had sent before may have come only then."""
+    faults = [*world.process_faults(consumer), *world.process_faults(one.slave)]
+    faults += [*world.link_faults(consumer, one.slave)]
+    after_ms = PULL_MS + world.timers.C_ms
+    return any(
+        earliest_effect_ms(world, fault) <= one.last_ms and one.first_ms <= fault.end_ms + after_ms for fault in faults
+    )
+
+
+def copied_before(world: World, master: str, taken_ms: float) -> Copied | None:
+    """None: there are no slaves, or nothing is certain of them."""
+    until_ms = taken_ms - ANSWERED_MS
+    found = [one for one in offsets_copied(world, master) if one.start_ms < until_ms]
+    return Copied(found[-1].start_ms, min(found[-1].end_ms, until_ms)) if found else None
+
+
+class _Routes:
+    """Which address each consumer's routes had for id 0 of a broker name, from `route_changed` rows."""
+
+    def __init__(self, control: Control, world: World) -> None:
+        self._slaves = {node.name: node.addresses for node in world.of_kind("slave")}
+        self._of: dict[str, list[Row]] = defaultdict(list)
+        for row in control.rows("route_changed"):
+            self._of[row.node].append(row)
+
+    def another_since(self, consumer: str, one: AtSlave) -> float:
+        """Since when all of its routes that name the broker have had another node than this slave as id 0; inf: they
+        have not."""
+        rows = self._of[consumer]
+        rows = rows[: bisect_right(rows, one.last_ms, key=lambda row: row.time_ms)]
+        since_ms, held = math.inf, dict[str, bool]()
+        for row in rows:
+            if row.incarnation != rows[-1].incarnation:
+                continue
+            addresses = ((row.decoded or {}).get("brokers") or {}).get(one.broker_name)
+            held.pop(row.topic or "", None)
+            if addresses:
+                held[row.topic or ""] = addresses.get(MASTER_ID, "") not in ("", *self._slaves.get(one.slave, ()))
+            if not held or not all(held.values()):
+                since_ms = math.inf
+            elif since_ms == math.inf:
+                since_ms = row.time_ms
+        return since_ms

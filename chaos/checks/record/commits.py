@@ -1,0 +1,147 @@
+"""Commits of offsets that have to be explained, one by one, beside counts of all others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...oracle.resets import ALL_CONSUMERS
+from ...topology import CONSUMER_GROUP
+
+
+class Ahead(NamedTuple):
+    """A message of a queue that its group committed past before a member had received it, or that none has."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    """With broadcasting a consumer."""
+    offset: int
+    committed_ms: float
+    """The first commit beyond it."""
+    client: str | None
+    """Whose commit that was: a client's id."""
+    acked_ms: float | None
+    received_ms: float | None
+
+
+class Back(NamedTuple):
+    """A commit of a lower offset than the one before."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    offset: int
+    before: int
+    at_ms: float
+    before_ms: float | None
+    """When the one before was committed to this process of the broker; None: it was not, or nobody knows."""
+    client: str | None
+
+
+class Older(NamedTuple):
+    """A queue taken at an offset below the one that had been committed last."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    consumer: str
+    offset: int
+    taken_ms: float
+    passed_ms: float
+    """Since when the committed offset has been a higher one."""
+    master_ms: float | None = None
+    """Of a name with slaves: since when its master had a higher one, while they copied its offsets (Copied)."""
+
+
+class Copied(NamedTuple):
+    """The last time before a queue was taken in which its broker's slaves copied the master's offsets for certain."""
+
+    from_ms: float
+    to_ms: float
+
+
+class Forgotten(NamedTuple):
+    """A commit before which the broker had a lower offset than the same process of it had been told last."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    before: int
+    """What it had."""
+    told: int
+    at_ms: float
+    told_ms: float
+
+
+class Behind(NamedTuple):
+    """The first of the messages that one holder of a queue worked off, with all before them, and that one commit,
+    later than persistConsumerOffsetInterval, was the first to cover."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    """With broadcasting a consumer."""
+    consumer: str
+    incarnation: int
+    taken_ms: float
+    """When the holding began."""
+    offset: int
+    worked_ms: float
+    committed_ms: float | None
+
+
+class Left(NamedTuple):
+    """A queue that was given up before a commit covered what its holder had worked off."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    consumer: str
+    incarnation: int
+    offset: int
+    """All before it was worked off."""
+    dropped_ms: float
+    worked_ms: float
+    """When the last message before it was."""
+    committed_ms: float | None
+    """The first commit that covers it."""
+
+
+class AtSlave(NamedTuple):
+    """A consumer's commits at a slave in one part of the time."""
+
+    broker_name: str
+    group: str
+    slave: str
+    client: str
+    first_ms: float
+    last_ms: float
+    commits: int
+
+
+class CommitFacts(NamedTuple):
+    """What is gathered of a history."""
+
+    commits: int = 0
+    taken: int = 0
+    """Queues that were taken after the group had committed an offset there."""
+    at_brokers: int = 0
+    """With broadcasting: commits that a broker got, which is nobody's to keep there."""
+    ahead: tuple[Ahead, ...] = ()
+    back: tuple[Back, ...] = ()
+    older: tuple[Older, ...] = ()
+    forgotten: tuple[Forgotten, ...] = ()
+    behind: tuple[Behind, ...] = ()
+    left: tuple[Left, ...] = ()
+    at_slaves: tuple[AtSlave, ...] = ()
+
+
+def asker_of(group: str) -> str:
+    """How a commit says the name of this group: as it is, or the workload's where the run names none."""
+    return CONSUMER_GROUP if group == ALL_CONSUMERS else group

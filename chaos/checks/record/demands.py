@@ -1,0 +1,170 @@
+"""What obligations.py demands of a NameServer's table, topic by topic, and how late the machine allows it to be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ...oracle.intervals import Stretch, merged, without
+from ...oracle.obligations import Obligation, ObligationKind, obligations
+from ...oracle.roles import elects
+from ...oracle.slaves import Table, held_names, table_of
+from ...oracle.told_by_hand import told_by_hand
+from ...oracle.windows import Window, topic_window
+from ...oracle.world import World
+from ...topology import broker_name, is_slave
+from ..tolerance import Tolerance, tolerance
+from .control import Control
+from .lateness import LagWindow
+from .route_tables import Process, RouteTables
+
+
+class Demand(NamedTuple):
+    """In [from_ms, to_ms) the topic's route must have the obligation's broker, or must not."""
+
+    topic: str
+    from_ms: float
+    to_ms: float
+    at_ms: float
+    """The change that it counts from."""
+    window: Window
+    obligation: Obligation
+
+    @property
+    def wants(self) -> bool:
+        return self.obligation.demand is not ObligationKind.DROP
+
+
+def demand_tolerances(control: Control, world: World) -> Mapping[int, Tolerance]:
+    """Obligation → how far it may be off."""
+
+    def measure() -> Mapping[int, Tolerance]:
+        demanded = obligations(world)
+        # A registration one period before the change is where φ is counted from.
+        windows = [
+            LagWindow(
+                o.id, node, o.at_ms - world.timers.R_ms, o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms
+            )
+            for o in demanded
+            for node in (o.name_server, o.broker)
+        ]
+        lags = control.lateness.measured(world, windows)
+        return {o.id: tolerance(world.timers, lags.get(o.id), o.window.timers) for o in demanded}
+
+    found: Mapping[int, Tolerance] = control.memoized(("demand tolerances", id(world)), lambda: (world, measure()))[1]
+    return found
+
+
+_Topics = Mapping[tuple[str, int], Sequence[tuple[str, float, float, float | None]]]
+"""Broker process → its topics: name, when its process was started, when it made the topic, and when it lost it."""
+
+
+class Demands:
+    """The demands of every obligation."""
+
+    def __init__(self, tables: RouteTables, world: World) -> None:
+        self._tables, self._world = tables, world
+        self._of_broker = _topics_of(tables)
+        self._of_master: dict[Table, Mapping[str, Sequence[Demand]]] = {}
+
+    def of(self, o: Obligation) -> Iterator[Demand]:
+        """One for each topic: one that the broker made while it was up is due R + B later."""
+        own = o.window._replace(latest_ms=o.from_ms - o.at_ms)
+        if o.demand is ObligationKind.DROP:
+            yield from (Demand(topic, o.from_ms, o.to_ms, o.at_ms, own, o) for topic in self._tables.topics)
+            return
+        if elects(self._world, o.broker):
+            yield from self._of_elected(o)
+            return
+        if is_slave(o.broker):
+            yield from self._of_slave(o)
+            return
+        window = topic_window(self._world.timers)
+        for topic, started_ms, made_ms, gone_ms in self._of_broker.get((o.broker, self._incarnation(o)), ()):
+            until_ms = o.to_ms if gone_ms is None else min(o.to_ms, gone_ms)
+            if o.demand is ObligationKind.KEEP and made_ms > started_ms and made_ms + window.latest_ms > o.at_ms:
+                continue  # the broker was lost to the NameServer before it had to have told it of the topic
+            due = Demand(topic, o.from_ms, until_ms, o.at_ms, own, o)
+            if made_ms > started_ms and made_ms + window.latest_ms > o.from_ms:
+                due = Demand(topic, made_ms + window.latest_ms, until_ms, made_ms, window, o)
+            for from_ms, to_ms in self._but_deleted(o.name_server, due):
+                yield due._replace(from_ms=from_ms, to_ms=to_ms)
+
+    def _of_slave(self, o: Obligation) -> Iterator[Demand]:
+        """A slave is in the route of each topic that its master brought there: from then on, for as long as the
+        NameServer has had some broker of the name all the time."""
+        own = o.window._replace(latest_ms=o.from_ms - o.at_ms)
+        for held in held_names(self._world).get(table_of(o), ()):
+            from_ms, to_ms = max(o.from_ms, held.start_ms), min(o.to_ms, held.end_ms)
+            for topic, brought in self._brought(table_of(o)).items() if from_ms < to_ms else ():
+                first = next((d for d in brought if held.start_ms <= d.from_ms < to_ms), None)
+                if first is None:
+                    continue
+                late = first.from_ms > o.from_ms
+                at_ms, window = (first.at_ms, first.window) if late else (o.at_ms, own)
+                due = Demand(topic, max(from_ms, first.from_ms), to_ms, at_ms, window, o)
+                for start_ms, end_ms in self._but_deleted(o.name_server, due):
+                    yield due._replace(from_ms=start_ms, to_ms=end_ms)
+
+    def _of_elected(self, o: Obligation) -> Iterator[Demand]:
+        """Where brokers elect their master each is in the route of each topic that any of them brought as master."""
+        own, window = o.window._replace(latest_ms=o.from_ms - o.at_ms), topic_window(self._world.timers)
+        for held in held_names(self._world).get(table_of(o), ()):
+            for topic, made_ms in self._made_by(broker_name(o.broker)).items():
+                due_ms, from_ms = made_ms + window.latest_ms, max(o.from_ms, held.start_ms)
+                late = due_ms > from_ms
+                due = Demand(topic, max(due_ms, from_ms), min(o.to_ms, held.end_ms), o.at_ms, own, o)
+                due = due._replace(at_ms=made_ms, window=window) if late else due
+                for start_ms, end_ms in self._but_deleted(o.name_server, due) if due.from_ms < due.to_ms else ():
+                    yield due._replace(from_ms=start_ms, to_ms=end_ms)
+
+    def _made_by(self, name: str) -> Mapping[str, float]:
+        """Topic → when a broker of the name had it first; none that one of them deleted."""
+        of = sorted((c for c in self._tables.topic_changes if broker_name(c.broker) == name), key=lambda c: -c.time_ms)
+        made = {change.topic: change.time_ms for change in of if change.is_there}
+        return {topic: at_ms for topic, at_ms in made.items() if all(c.is_there for c in of if c.topic == topic)}
+
+    def _brought(self, table: Table) -> Mapping[str, Sequence[Demand]]:
+        """Topic → what is demanded of its master there, in order of time; none of a topic that the master deleted."""
+        if table not in self._of_master:
+            found: dict[str, list[Demand]] = defaultdict(list)
+            for o in obligations(self._world):
+                if o.demand is not ObligationKind.DROP and (o.name_server, o.incarnation, o.broker) == table:
+                    for demand in self.of(o):
+                        found[demand.topic].append(demand)
+            gone = {change.topic for change in self._tables.topic_changes if not change.is_there}
+            ordered = {topic: sorted(of, key=lambda d: d.from_ms) for topic, of in found.items() if topic not in gone}
+            self._of_master[table] = ordered
+        return self._of_master[table]
+
+    def _but_deleted(self, name_server: str, due: Demand) -> Sequence[Stretch]:
+        """Without the time in which somebody had the topic deleted there."""
+        deleted = told_by_hand(self._world).deleted(name_server, due.topic)
+        return without(due.from_ms, due.to_ms, merged(Stretch(*span) for span in deleted))
+
+    def by_route(self) -> Mapping[tuple[Process, str], Sequence[Demand]]:
+        """(NameServer process, topic) → all of them."""
+        found: dict[tuple[Process, str], list[Demand]] = defaultdict(list)
+        for o in obligations(self._world):
+            for demand in self.of(o):
+                found[(o.name_server, o.incarnation), demand.topic].append(demand)
+        return found
+
+    def _incarnation(self, o: Obligation) -> int:
+        living = [life.incarnation for life in self._world.lives_of(o.broker) if life.start_ms <= o.at_ms]
+        return living[-1] if living else -1
+
+
+def _topics_of(tables: RouteTables) -> _Topics:
+    made: dict[tuple[str, int, str, float], float] = {}
+    gone: dict[tuple[str, int, str, float], float] = {}
+    for change in tables.topic_changes:
+        key = change.broker, change.incarnation, change.topic, change.started_ms
+        times = made if change.is_there else gone
+        times[key] = min(times.get(key, change.time_ms), change.time_ms)
+    found: dict[tuple[str, int], list[tuple[str, float, float, float | None]]] = defaultdict(list)
+    for (broker, incarnation, topic, started_ms), made_ms in sorted(made.items()):
+        lost_ms = gone.get((broker, incarnation, topic, started_ms))
+        found[broker, incarnation].append((topic, started_ms, made_ms, lost_ms))
+    return found

@@ -1,0 +1,199 @@
+"""How late each node's timers were, and when: what the nodes and the harness measured, for any window at once.
+
+Each node records how late its own timers fired (`timer_lag`), and the harness how late Toxiproxy is, through which all
+bytes go. A process that a fault ends measures nothing any more: how long it took to be gone (`gone`) counts as its
+lateness. Rows of a node that was paused are no measure of the machine: they are left out, up to one second past its
+resume.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ....remoting.node.profile import Profile
+from ...oracle.recorded import OURS
+from ...oracle.windows import Timers
+from ...oracle.world import MEMO, World
+
+if TYPE_CHECKING:
+    import numpy as np  # a tenth of the time in which a command starts that judges nothing
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+RESUME_GRACE_MS = 1000.0
+DYING_MS = 1000.0
+_ASKED_MS = 3_000.0
+PROXIES = "toxiproxy"
+"""The node whose lateness concerns everybody: every byte goes through it (chaos/faults/proxy_lag.py)."""
+
+
+class LagWindow(NamedTuple):
+    """Ask for the lateness of `node` in [from_ms, to_ms]; answers are joined by `id`."""
+
+    id: int
+    node: str
+    from_ms: float
+    to_ms: float
+
+
+class Missing(NamedTuple):
+    """A stretch in which a registration should have been there; the lateness of `nodes` may be why it was not."""
+
+    nodes: Sequence[str]
+    from_ms: float
+    to_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """One node's measurements in order of their ends: each is about [since, until]."""
+
+    since: Floats
+    until: Floats
+    lag_ms: Floats
+
+    def but(self, spans: Iterable[tuple[float, float]]) -> Measurements:
+        """Those that overlap none of the spans."""
+        import numpy as np
+
+        counts = np.full(len(self.lag_ms), True)
+        for from_ms, to_ms in spans:
+            counts &= ~((self.since < to_ms) & (self.until > from_ms))
+        return self if counts.all() else Measurements(self.since[counts], self.until[counts], self.lag_ms[counts])
+
+    def within(self, from_ms: float, to_ms: float) -> Floats:
+        """The lateness of each that reaches into [from_ms, to_ms]."""
+        return self.lag_ms[(self.until >= from_ms) & (self.since <= to_ms)]
+
+    def latest(self, from_ms: float, to_ms: float) -> float | None:
+        """The largest lateness of those that reach into [from_ms, to_ms]; None without any."""
+        import numpy as np
+
+        first = int(np.searchsorted(self.until, from_ms, side="left"))
+        # Measurements of a node follow each other, but one may have been made while another was: look at all that end
+        # later, as long as any of them can have begun in time.
+        within = self.since[first:] <= to_ms
+        found = self.lag_ms[first:][within]
+        return float(found.max()) if len(found) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lateness:
+    """All measurements of a history, by node."""
+
+    of_node: Mapping[str, Measurements] = field(default_factory=dict)
+    _memo: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Any]) -> Lateness:
+        """From `timer_lag` rows: node, time_ms, lag_ms and duration_ms as attributes."""
+        import numpy as np
+
+        found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+        for row in rows:
+            if row.lag_ms is not None:
+                found[row.node].append((row.time_ms, row.time_ms - (row.duration_ms or 0.0), row.lag_ms))
+        return cls({node: _measurements(np.array(of, dtype=np.float64)) for node, of in found.items()})
+
+    @classmethod
+    def of_columns(cls, nodes: Sequence[str], since: Floats, until: Floats, lag_ms: Floats) -> Lateness:
+        """From columns of equal length, one entry a measurement."""
+        import numpy as np
+
+        names, places = np.unique(np.array(nodes, dtype=object).astype(str), return_inverse=True)
+        table = np.stack([until, since, lag_ms], axis=1) if len(nodes) else np.empty((0, 3))
+        return cls({str(name): _measurements(table[places == place]) for place, name in enumerate(names)})
+
+    def measured(self, world: World, windows: Iterable[LagWindow]) -> dict[int, float]:
+        """id → largest lateness in RocketMQ milliseconds, of the node or of Toxiproxy; an id without any measurement
+        of the node itself is missing."""
+        of_node = self._counted(world)
+        largest: dict[int, float] = {}
+        known: dict[tuple[str, float, float], float | None] = {}
+        for window in windows:
+            span = window.node, window.from_ms, window.to_ms
+            if span not in known:
+                known[span] = self._of_span(world, of_node, *span)
+            lag_ms = known[span]
+            if lag_ms is not None:
+                largest[window.id] = max(largest.get(window.id, lag_ms), lag_ms)
+        return largest
+
+    def _of_span(
+        self, world: World, of_node: Mapping[str, Measurements], node: str, from_ms: float, to_ms: float
+    ) -> float | None:
+        own = of_node[node].latest(from_ms, to_ms) if node in of_node else None
+        if own is None:
+            return None  # what nobody measured at the node itself is not measured
+        proxies = of_node[PROXIES].latest(from_ms, to_ms) if PROXIES in of_node else None
+        lag_ms = max(own, proxies or 0.0)
+        for fault in world.process_faults(node):
+            if fault.ends_process and from_ms <= fault.start_ms <= to_ms:
+                if fault.gone_ms is not None:
+                    lag_ms = max(lag_ms, fault.gone_ms - fault.start_ms)
+                else:  # nobody recorded it: the latest of all nodes in the second that followed stands for it
+                    lag_ms = max(lag_ms, self._of_anybody(world, of_node, fault.start_ms))
+        return lag_ms
+
+    def _of_anybody(self, world: World, of_node: Mapping[str, Measurements], at_ms: float) -> float:
+        found = (of_node[n.name].latest(at_ms, at_ms + DYING_MS) for n in world.nodes if n.name in of_node)
+        return max((lag_ms for lag_ms in found if lag_ms is not None), default=0.0)
+
+    def _counted(self, world: World) -> Mapping[str, Measurements]:
+        """Without what paused nodes measured."""
+        with MEMO:
+            if id(world) not in self._memo:
+                pauses: dict[str, list[tuple[float, float]]] = defaultdict(list)
+                for fault in world.pauses():
+                    pauses[fault.source].append((fault.start_ms, fault.end_ms + RESUME_GRACE_MS))
+                counted = {node: of.but(pauses.get(node, ())) for node, of in self.of_node.items()}
+                self._memo[id(world)] = world, counted  # the World with it, so that its id stays its own
+            found: Mapping[str, Measurements] = self._memo[id(world)][1]
+        return found
+
+    def stalled(self, world: World, missing: Mapping[int, Missing]) -> set[int]:
+        """The ids whose stretch the machine explains: again and again it stood still as long as a registration waits.
+
+        The broker then gives the registration up and closes its channel, and the NameServer rightly drops it. But the
+        next one follows within R, so one stall explains no more than R + B + C: a longer stretch needs another one in
+        each.
+        """
+        timers = world.timers
+        period_ms = timers.R_ms + timers.B_ms + timers.C_ms
+        explained = set()
+        for id_, (nodes, from_ms, to_ms) in missing.items():
+            windows = []
+            for number in range(periods := max(1, math.ceil((to_ms - from_ms) / period_ms))):
+                begin_ms = from_ms + (number - 1) * period_ms
+                windows += [LagWindow(number, node, begin_ms, begin_ms + 2 * period_ms) for node in nodes]
+            lags = self.measured(world, windows)
+            if all(may_time_out(timers, lags.get(number), patience_ms(world, *nodes)) for number in range(periods)):
+                explained.add(id_)
+        return explained
+
+
+def _measurements(table: Floats) -> Measurements:
+    """until, since, lag_ms a row; in any order."""
+    import numpy as np
+
+    table = table[np.argsort(table[:, 0], kind="stable")]
+    return Measurements(table[:, 1].copy(), table[:, 0].copy(), table[:, 2].copy())
+
+
+def patience_ms(world: World, *nodes: str) -> float:
+    """How long a call of these nodes waits until its channel to a NameServer is closed: a registration B; what Apache's
+    5.x brokers ask the one that they have chosen each 5 s (106, 901), 3 s."""
+    is_apaches = world.timers.profile is Profile.V5_X and any(
+        world.made_by(node.name) != OURS for node in world.of_kind("broker", "slave") if node.name in nodes
+    )
+    return min(_ASKED_MS, world.timers.B_ms) if is_apaches else world.timers.B_ms
+
+
+def may_time_out(timers: Timers, lag_ms: float | None, patience_ms: float) -> bool:
+    """Whether both ends of a healthy pair were together so late that a time-out of `patience_ms` may have run out."""
+    return lag_ms is not None and 2 * lag_ms + timers.delivery_ms >= patience_ms

@@ -1,0 +1,88 @@
+"""Counts of what clients' operations came to, by client, operation, and slot of time; availability and recovery_time
+are judged by these, however many operations there were.
+
+Buckets are equal parts of the run, at most 200. Segments lie between the edges that a check asks about (a fault, a
+heal, the bounds of a quiet time): an operation belongs to the segment in which it began. Each client adds at most
+buckets + segments slots an operation, so they are collected and the rest is plain Python (dataframes/operations.py).
+
+Good is an answer: a send that ended ok, or was stored on no slave while there may have been none
+(oracle/unreplicated.py); a pull or a look-up that was answered at all, for a broker that says "not yet" or a NameServer
+that says "no such topic" serves. Operations without an end are not counted. The prober's starts are counted, too: they
+ask the NameServers that no client sits at, and are no client's operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...oracle.intervals import Stretch
+from ...oracle.quiet import calm
+from ...oracle.reach import moments
+from ...oracle.world import World
+from .lateness import Lateness
+
+OPERATIONS = ("send", "pull", "name_server_call")
+BUCKETS_MAX = 200
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+class Slot(NamedTuple):
+    node: str
+    operation: str
+    bucket: int
+    segment: int
+    """How many of the edges had passed when its operations began."""
+    until: int
+    """How many had passed when they ended."""
+    good: int
+    bad: int
+    first_good_ms: float | None
+    """The earliest end of a good one."""
+    last_ms: float
+    """The latest end of any."""
+    last_bad_ms: float | None
+    first_bad_ms: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """All slots of a history, between `edges`, and how late its nodes' timers were."""
+
+    edges: Sequence[float] = ()
+    slots: Sequence[Slot] = ()
+    lateness: Lateness = field(default_factory=Lateness)
+
+    def begins_ms(self, slot: Slot) -> float:
+        """From when on the slot's operations began."""
+        return self.edges[slot.segment - 1] if slot.segment else 0.0
+
+    def is_within(self, slot: Slot, stretch: Stretch) -> bool:
+        """Whether the slot's operations began and ended within the stretch."""
+        begins = slot.segment > 0 and self.edges[slot.segment - 1] >= stretch.start_ms
+        return begins and slot.until < len(self.edges) and self.edges[slot.until] <= stretch.end_ms
+
+
+def counted_nodes(world: World) -> list[str]:
+    """Whose operations are counted: clients, and the prober."""
+    return [node.name for node in world.of_kind("producer", "consumer", "prober")]
+
+
+def of_clients(slots: Sequence[Slot], world: World) -> list[Slot]:
+    """Those without the prober's."""
+    probers = {node.name for node in world.of_kind("prober")}
+    return [slot for slot in slots if slot.node not in probers]
+
+
+def edges(world: World) -> list[float]:
+    """Every fault, heal and bound of a quiet stretch, ascending."""
+    return sorted({edge for stretch in calm(world) for edge in stretch} | {m.at_ms for m in moments(world)})
+
+
+def bucket_ms(world: World) -> float:
+    """The width of a bucket: a round number of milliseconds, at least 1 s, that makes no more than BUCKETS_MAX."""
+    least_ms = max(1000.0, world.end_ms / (BUCKETS_MAX - 1))
+    power = 10.0 ** math.floor(math.log10(least_ms))
+    return next(power * step for step in _STEPS if power * step >= least_ms)

@@ -1,0 +1,195 @@
+"""What the timed acts of a process have in common: one act, measured and allowed, and what is found of all of a timer.
+
+from ──── earliest ════ latest ────►        measured is early before the one, late after the other
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from ...faults.losses import Loss
+from ...oracle.causes import Cause, leave_ms
+from ...oracle.deliveries import node_of_client
+from ...oracle.recorded import Life
+from ...oracle.schedules import Troubles, pauses
+from ...oracle.world import World
+from ...verdict import Finding
+from ..findings import counted, tolerated
+from ..tolerance import Tolerance, tolerance
+from .control import Control, Row
+from .known_brokers import MASTER_ID
+from .lateness import RESUME_GRACE_MS, LagWindow
+
+
+class Run(NamedTuple):
+    """One run of a task."""
+
+    began_ms: float
+    ended_ms: float
+    row: Row
+
+
+class Act(NamedTuple):
+    """What was measured of one run, or look-up, and what is allowed. Counted from `from_ms`."""
+
+    from_ms: float
+    measured_ms: float
+    earliest_ms: float | None
+    latest_ms: float
+    formula: str
+    missing: bool = False
+    peers: Sequence[str] = ()
+    """Whose lateness it suffers from, besides its node's: who has to answer."""
+    calls: int = 1
+    """How many calls follow one another in it, each of which the lateness of both its ends may hold up."""
+    since_ms: float | None = None
+    """From when on the lateness of its node counts, where the act is one of several and nobody knows when."""
+
+    @property
+    def over_ms(self) -> float:
+        early_ms = 0.0 if self.earliest_ms is None else self.earliest_ms - self.measured_ms
+        return max(self.measured_ms - self.latest_ms, early_ms, 0.0)
+
+    @property
+    def at_ms(self) -> float:
+        return self.from_ms + self.measured_ms
+
+
+def by_process(control: Control, event: str) -> Mapping[tuple[str, int], Sequence[Run]]:
+    def found() -> Mapping[tuple[str, int], Sequence[Run]]:
+        of: dict[tuple[str, int], list[Run]] = defaultdict(list)
+        for row in control.rows(event):
+            of[row.process].append(Run(row.time_ms - (row.duration_ms or 0.0), row.time_ms, row))
+        return of
+
+    made: Mapping[tuple[str, int], Sequence[Run]] = control.memoized(("runs", event), found)
+    return made
+
+
+class Process:
+    """One process, its settings, what held it up, and what is found of its timers."""
+
+    def __init__(self, control: Control, world: World, life: Life, kind: str) -> None:
+        self.control, self.world, self.life, self.kind = control, world, life, kind
+        self.process = life.node, life.incarnation
+        # A client whose start failed is made anew within its process: each takes its list and begins its tasks.
+        rows = (row for row in control.rows("name_server_list") if row.process == self.process)
+        lists = (row.time_ms for row in rows if row.f is None)  # one with f was fetched in mid-run
+        self.start_ms = max((*lists, life.start_ms)) if kind in ("producer", "consumer") else life.start_ms
+        self.timers = world.timers_of(life.node)
+        self.pauses: Sequence[Cause] = pauses(world, life.node)
+        self.troubles = Troubles(world, life.node)
+        self.name_servers = [node.name for node in world.of_kind("name_server")]
+        self.brokers = [node.name for node in world.of_kind("broker", "slave")]
+        self.end_ms = min(life.end_ms, world.end_ms)
+        crashes = [f for f in world.process_faults(life.node) if f.loss(world.timers) is Loss.CRASH]
+        if life.end_ms < world.end_ms and not any(f.start_ms == life.end_ms for f in crashes):
+            self.end_ms -= leave_ms(world) + self.timers.A_ms * len(self.brokers)  # it stops in peace
+        measured = control.lateness.of_node.get(life.node)
+        if life.end_ms >= world.end_ms and measured is not None and len(measured.until):
+            self.end_ms = min(self.end_ms, float(measured.until[-1]))  # a history that grows has no more of it yet
+
+    def after_pauses(self, at_ms: float) -> float:
+        """That moment, or when the node was itself again."""
+        for pause in self.pauses:
+            if pause.start_ms <= at_ms + self.timers.delivery_ms and at_ms < pause.end_ms + RESUME_GRACE_MS:
+                at_ms = pause.end_ms + RESUME_GRACE_MS
+        return at_ms
+
+    def held(self, from_ms: float, to_ms: float) -> bool:
+        return any(p.start_ms <= to_ms and p.end_ms + RESUME_GRACE_MS >= from_ms for p in self.pauses)
+
+    @cached_property
+    def named(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Address → from when until when some route that it had named it; ascending."""
+        return self._named(lambda _: True)
+
+    @cached_property
+    def named_masters(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """The same of those that a route named as masters."""
+        return self._named(lambda broker_id: broker_id == MASTER_ID)
+
+    def _named(self, counts: Callable[[str], bool]) -> Mapping[str, Sequence[tuple[float, float]]]:
+        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        since: dict[str, float] = {}
+        last: dict[str, set[str]] = {}
+        for run in by_process(self.control, "route_changed").get(self.process, ()):
+            brokers = (run.row.decoded or {}).get("brokers") or {}
+            last[run.row.topic or ""] = {at for ids in brokers.values() for id_, at in ids.items() if counts(id_)}
+            now = set().union(*last.values())
+            for address in now - since.keys():
+                since[address] = run.ended_ms
+            for address in since.keys() - now:
+                found[address].append((since.pop(address), run.ended_ms))
+        for address, start_ms in since.items():
+            found[address].append((start_ms, math.inf))
+        return found
+
+    def at_brokers(self, event: str) -> Mapping[str, Sequence[float]]:
+        """When each broker of ours wrote such a row of this client, `client_heartbeat` or `client_gone`."""
+
+        def found() -> Mapping[str, Mapping[str, Sequence[float]]]:
+            of: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+            for row in self.control.rows(event):
+                of[node_of_client(row)][row.node].append(row.time_ms)
+            return of
+
+        made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("at brokers", event), found)
+        return made.get(self.life.node, {})
+
+    def finding(self, task: str, kind: str, row: str, acts: Iterable[Act]) -> Iterator[Finding]:
+        """One of all acts of a timer; measured is the first that was out of time, else the one nearest to it."""
+        judged = [(act, self.tolerance(act)) for act in acts]
+        if not judged:
+            return
+        marks = [counted(act.over_ms, tolerance_) for act, tolerance_ in judged]
+        wrong, late = sum(mark["wrong"] for mark in marks), sum(mark["late"] for mark in marks)
+        named = "wrong" if wrong else "late" if late else None
+        if named:
+            act, tolerance_ = next(one for one, mark in zip(judged, marks, strict=True) if mark[named])
+        else:
+            act, tolerance_ = max(judged, key=lambda one: _margin_ms(one[0]))
+        out = bool(wrong or late)
+        yield Finding(
+            subject=self.life.node,
+            object=task,
+            kind=kind,
+            from_ms=act.from_ms,
+            to_ms=self.end_ms,
+            bound_ms=act.latest_ms,
+            earliest_ms=act.earliest_ms,
+            formula=act.formula,
+            row=row,
+            **tolerated(tolerance_),
+            measured_ms=act.measured_ms,
+            over_ms=act.over_ms,
+            examined=len(judged),
+            wrong=wrong,
+            late=late,
+            wrong_from_ms=min(act.at_ms, act.from_ms + act.latest_ms) if out else None,
+            wrong_to_ms=max(act.at_ms, act.from_ms + act.latest_ms) if out else None,
+            more={"never": True} if act.missing else {},
+        )
+
+    def tolerance(self, act: Act) -> Tolerance:
+        """By how late its timers were around its own time, and around the one that it counts from."""
+        node, delivery_ms = self.life.node, self.timers.delivery_ms
+        if act.over_ms <= delivery_ms:
+            return tolerance(self.timers, 0.0, 1)
+        ends = {act.from_ms, min(act.from_ms + act.latest_ms, act.at_ms)}
+        windows = [LagWindow(0, node, at_ms - delivery_ms, at_ms + delivery_ms) for at_ms in ends]
+        windows.append(LagWindow(0, node, min(act.from_ms + act.latest_ms, act.at_ms), act.at_ms))
+        if act.since_ms is not None:
+            windows.append(LagWindow(0, node, act.since_ms, act.at_ms))
+        windows += [LagWindow(0, peer, act.from_ms, act.at_ms) for peer in act.peers]
+        return tolerance(self.timers, self.control.lateness.measured(self.world, windows).get(0), 1 + act.calls)
+
+
+def _margin_ms(act: Act) -> float:
+    """How near to either end."""
+    short_ms = -math.inf if act.earliest_ms is None else act.earliest_ms - act.measured_ms
+    return max(act.measured_ms - act.latest_ms, short_ms)

@@ -1,0 +1,150 @@
+"""Counts of what clients used: each producer's sends by queue, retries by broker, reads by queue and time.
+
+They add up over parts of a history: the edges between segments are rows that stay where they are (a route taken, a
+fault that begins or ends), and buckets are equal parts of all time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...oracle.recorded import OURS
+from ...oracle.time_outs import SEND, avoidance
+from ...oracle.tries import SendRules
+from ...oracle.world import World
+from ..check import Facts
+from .control import Control
+
+PART_MS = 10_000.0
+"""What is read, and what is committed at a slave, is counted in such parts of all time."""
+_ROUNDING_MS = 1.0
+Queue = tuple[str, int]
+"""Broker name and queue id."""
+
+
+class Segment(NamedTuple):
+    """One process's sends to a topic that began between two edges."""
+
+    node: str
+    incarnation: int
+    topic: str
+    start_ms: float
+
+
+class Read(NamedTuple):
+    """A queue and who read it."""
+
+    node: str
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
+class SlaveRead(NamedTuple):
+    """A consumer and the slave that it pulled from."""
+
+    node: str
+    broker_name: str
+    address: str
+
+
+class SameBroker(NamedTuple):
+    """A try on the broker on which the one before had failed."""
+
+    node: str
+    incarnation: int
+    op_id: str
+    attempt: int
+    broker_name: str
+    time_ms: float
+
+
+class OddTry(NamedTuple):
+    """A try that should not have been."""
+
+    node: str
+    incarnation: int
+    op_id: str
+    attempt: int
+    broker_name: str
+    time_ms: float
+    kind: str
+
+
+class Stray(NamedTuple):
+    """A try's queue that was not the next one."""
+
+    node: str
+    incarnation: int
+    queue: Queue
+    due: Queue
+    before: Queue
+    """Of the try before it."""
+    times: int
+    first_ms: float
+
+
+class GivenUp(NamedTuple):
+    """A send that failed though its last try, which ended so, left it another and the time for it."""
+
+    node: str
+    incarnation: int
+    op_id: str
+    attempt: int
+    broker_name: str
+    ended_ms: float
+    left_ms: float
+
+
+@dataclass(frozen=True)
+class BrokerShares(Facts):
+    """What clients used; see the module."""
+
+    sends: Mapping[Segment, Mapping[Queue, int]] = field(default_factory=dict)
+    """Acknowledged ones, by the queue that each went to."""
+    failed: Mapping[tuple[str, float], int] = field(default_factory=dict)
+    """Of each producer and segment's start: sends and tries that failed in it, and slow ones where those count."""
+    retries: int = 0
+    same: tuple[SameBroker, ...] = ()
+    odd: tuple[OddTry, ...] = ()
+    given_up: tuple[GivenUp, ...] = ()
+    in_turn: int = 0
+    """Tries at the next queue, where something failed."""
+    strays: tuple[Stray, ...] = ()
+    reads: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
+    """How many of its pulls were answered, and of its messages came, in each PART_MS of all time."""
+    at_slaves: Mapping[SlaveRead, Mapping[int, int]] = field(default_factory=dict)
+    """How many pulls it began in each PART_MS."""
+
+
+def slave_addresses(world: World) -> Sequence[str]:
+    """Where slaves of ours are, or were."""
+    slaves = (node for node in world.of_kind("slave") if node.implementation == OURS)
+    return sorted({address for node in slaves for address in node.addresses})
+
+
+def ran_out(control: Control, rules: Mapping[str, SendRules]) -> frozenset[tuple[str, int, str, int]]:
+    """The tries, by process, send and number, that were not answered in all the time that their sends had."""
+    return frozenset(
+        (row.node, row.incarnation, row.op_id or "", row.attempt or 0)
+        for row in control.rows("timed_out")
+        if row.f == SEND and row.node in rules and (row.duration_ms or 0.0) >= rules[row.node].time_ms
+    )
+
+
+def least_left_ms(world: World) -> float:
+    """A send with less time left than this may have had none when it looked."""
+    return 2 * world.timers.delivery_ms + _ROUNDING_MS
+
+
+def edges(control: Control, world: World) -> Sequence[float]:
+    """Between which sends are counted: whenever a producer took a route, and at each begin and end of a fault."""
+    producers = {node.name for node in world.of_kind("producer")}
+    found = {row.time_ms for row in control.rows("route_changed") if row.node in producers}
+    avoided = avoidance(world)
+    after_ms = avoided.longest_ms if avoided else 0.0
+    for fault in world.faults:
+        found |= {at_ms for at_ms in (fault.start_ms, fault.end_ms, fault.end_ms + after_ms) if at_ms < world.end_ms}
+    return [0.0, *sorted(at_ms for at_ms in found if at_ms > 0.0)]

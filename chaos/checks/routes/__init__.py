@@ -1,0 +1,1 @@
+"""Is what NameServers have and say true: the checks of routes."""

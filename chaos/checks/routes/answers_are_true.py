@@ -1,0 +1,275 @@
+"""Every look-up of a route is answered with the route that its NameServer must, or may, hold then.
+
+A client records each answer of a NameServer that differs from the last one (`route_answer`), so that of every call
+(`name_server_call`) it is known what came. The NameServer answered at some moment between the call's beginning and its
+end, and the answer must have been right at one of them:
+
+    its table    it is the topic's route in this NameServer's own table, code 17 where it holds none
+    brokers      it has every broker that the table must hold then, and none that it must not (obligations.py)
+    rows         queue counts and permissions are those that the broker registered there, and none older than the
+                 newest that was acknowledged (registered_rows.py); addresses and ids are the broker's own
+    codes        0, or 17; a NameServer that is not to wait for service answers with no other
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ....remoting.codes import ResponseCode
+from ...oracle.recorded import Life
+from ...oracle.roles import may_be_shown, shown_ids
+from ...oracle.told_by_hand import told_by_hand
+from ...oracle.world import World
+from ...verdict import Finding, Verdict
+from ..check import Check, Reads, Section
+from ..findings import verdict_of
+from ..record.control import Control, decoded
+from ..record.demands import Demand, Demands, demand_tolerances
+from ..record.known_brokers import (
+    brokers_at,
+    due_words,
+    has_broker,
+    known_brokers,
+    words,
+)
+from ..record.lateness import Missing
+from ..record.registered_rows import QueueRow, registered_rows, row_of
+from ..record.route_answers import RouteAnswer, route_answers
+from ..record.route_tables import Process, route_tables
+
+NAME = "answers_are_true"
+_ROW = "a look-up is answered with the topic's route, or with code 17"
+_FORMULA = "the route that the NameServer must, or may, hold then"
+
+
+class _Wrong(NamedTuple):
+    """Why an answer was wrong, what was due, and whether the machine's lateness may explain it."""
+
+    kind: str
+    due: str
+    is_late: bool = False
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What was wrong in one way with the answers of one NameServer to one asker about one topic."""
+
+    first: RouteAnswer
+    why: _Wrong
+    times: int = 0
+    last_ms: float = 0.0
+
+
+def judge(control: Control, world: World) -> Verdict:
+    """Examined: look-ups that were answered. Violations: answers that were right at no moment of their call."""
+    judged = _Judged(control, world)
+    right: dict[tuple[str, str], list[RouteAnswer]] = defaultdict(list)
+    wrong: dict[tuple[str, str, str, str, bool], _Counted] = {}
+    for answer in route_answers(control, world):
+        why = judged.why_wrong(answer)
+        if why is None:
+            right[answer.name_server, answer.asker].append(answer)
+            continue
+        key = answer.name_server, answer.asker, answer.topic, why.kind, why.is_late
+        counted = wrong.setdefault(key, _Counted(answer, why))
+        counted.times, counted.last_ms = counted.times + 1, answer.to_ms
+    findings = [_wrong_finding(counted) for counted in wrong.values()]
+    findings += [_right_finding(*who, answers) for who, answers in right.items()]
+    return _verdict(findings, world)
+
+
+CHECK = Check(
+    name=NAME,
+    says="every look-up is answered with the route that the NameServer must, or may, hold then",
+    section=Section.ROUTES,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+    tells=lambda measured: f"{measured.get('wrong', 0):,} of {measured.get('answers', 0):,} answers were wrong",
+)
+
+
+class _Judged:
+    """What every answer is held against."""
+
+    def __init__(self, control: Control, world: World) -> None:
+        self._control, self._world = control, world
+        self._tables = route_tables(control, world)
+        self._rows = registered_rows(control, world)
+        self._known = known_brokers(world)
+        self._by_hand = told_by_hand(world)
+        self._demands = Demands(self._tables, world).by_route()
+        self._tolerances = demand_tolerances(control, world)
+        self._records = {row.node for row in control.rows("route")}
+        """The NameServers that recorded their tables."""
+
+    def why_wrong(self, answer: RouteAnswer) -> _Wrong | None:
+        """None when the answer was right at some moment of its call."""
+        if answer.code == ResponseCode.SYSTEM_ERROR and self._may_wait(answer):
+            return None
+        if answer.code not in (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST):
+            return _Wrong(f"code {answer.code}", self._held(answer))
+        if answer.route is not None and not answer.is_readable:
+            return _Wrong("unreadable", self._held(answer))
+        return self._not_its_table(answer) or self._not_registered(answer) or self._not_demanded(answer)
+
+    def _may_wait(self, answer: RouteAnswer) -> bool:
+        """Whether the NameServer may wait for service then (needWaitForService). Its wall clock may go back."""
+        wait_ms = self._world.timers_of(answer.name_server).W_ms
+        return wait_ms is not None and any(
+            self._up_ms(life, answer) <= wait_ms + self._world.timers.delivery_ms
+            for life in self._world.lives_of(answer.name_server)
+            if life.start_ms <= answer.to_ms and life.end_ms >= answer.from_ms
+        )
+
+    def _up_ms(self, life: Life, answer: RouteAnswer) -> float:
+        """For how long it may have been running, as it sees it."""
+        started_ms = self._world.wall_ms(life.node, life.start_ms)
+        by_its_clock = (self._world.wall_ms(life.node, at_ms) - started_ms for at_ms in (answer.from_ms, answer.to_ms))
+        return min(answer.from_ms - life.start_ms, *by_its_clock)
+
+    def _processes(self, answer: RouteAnswer) -> list[Process]:
+        lives = self._world.lives_of(answer.name_server)
+        return [
+            (life.node, life.incarnation)
+            for life in lives
+            if life.start_ms <= answer.to_ms and life.end_ms >= answer.from_ms
+        ]
+
+    def _values(self, answer: RouteAnswer) -> Iterator[str | None]:
+        """What the NameServer's table held for the topic in the course of the call."""
+        for process in self._processes(answer):
+            yield from self._tables.held(process, answer.topic, answer.from_ms, answer.to_ms)
+
+    def _held(self, answer: RouteAnswer) -> str:
+        if answer.name_server not in self._records:
+            return "a route, or code 17"
+        values = [decoded(value) for value in self._values(answer)]
+        return words(values[-1]) if values and values[-1] else "code 17"
+
+    def _not_its_table(self, answer: RouteAnswer) -> _Wrong | None:
+        if answer.name_server not in self._records:
+            return None
+        values = list(self._values(answer))
+        if not values or answer.value in values or answer.route in [decoded(value) for value in values]:
+            return None
+        return _Wrong("not its table", self._held(answer))
+
+    def _not_registered(self, answer: RouteAnswer) -> _Wrong | None:
+        """A broker's row, name, id or address that this broker did not register there."""
+        route = answer.route or {}
+        for broker, addresses in (route.get("brokers") or {}).items():
+            known = self._known.get(broker)
+            by_hand = self._by_hand
+            if known is not None and any(
+                address not in known.get(id_, ())
+                and not by_hand.may_name(broker, id_, address)
+                and not may_be_shown(self._world, broker, id_, address)
+                for id_, address in addresses.items()
+            ):
+                return _Wrong("not the broker's address", due_words(broker, known))
+        for broker, row in (route.get("queues") or {}).items():
+            if not self._rows.knows(broker):
+                continue
+            rows = self._rows.due(answer.name_server, answer.topic, broker, answer.from_ms, answer.to_ms)
+            if row_of(row) not in rows:
+                return _Wrong("not as registered", f"{broker} {_said(rows)}")
+        return None
+
+    def _not_demanded(self, answer: RouteAnswer) -> _Wrong | None:
+        """A broker that the NameServer had to hold and did not give, or gave although it must not hold it."""
+        processes = self._processes(answer)
+        if len(processes) != 1:
+            return None
+        for demand in self._demands.get((processes[0], answer.topic), ()):
+            broker, tolerance = demand.obligation.broker, self._tolerances[demand.obligation.id]
+            ids = shown_ids(self._world, broker, answer.from_ms, answer.to_ms)
+            known = brokers_at(self._world, answer.from_ms) if demand.wants else self._known
+            if has_broker(answer.route or {}, broker, known, ids) == demand.wants:
+                continue
+            if not _lies_in(answer, demand, tolerance.valid_up_to_ms):
+                continue
+            is_late = not _lies_in(answer, demand, tolerance.unknown_up_to_ms) or self._stalled(answer, demand)
+            return _Wrong("without a broker" if demand.wants else "with a lost broker", _due(demand), is_late)
+        return None
+
+    def _stalled(self, answer: RouteAnswer, demand: Demand) -> bool:
+        """Whether the machine explains why the broker was missing."""
+        o, tables = demand.obligation, route_tables(self._control, self._world)
+        presence = tables.presence((o.name_server, o.incarnation), answer.topic, o.broker)
+        lost = [s for present, s, e in presence if not present and s <= answer.to_ms and e >= answer.from_ms]
+        missing = Missing((o.name_server, o.broker), max([o.at_ms, *lost]), answer.to_ms)
+        return demand.wants and bool(self._control.lateness.stalled(self._world, {0: missing}))
+
+
+def _lies_in(answer: RouteAnswer, demand: Demand, tolerance_ms: float) -> bool:
+    return answer.from_ms >= demand.from_ms + tolerance_ms and answer.to_ms <= demand.to_ms - tolerance_ms
+
+
+def _due(demand: Demand) -> str:
+    o = demand.obligation
+    since = f"{o.window.formula} after {o.label}"
+    return f"with {o.broker} ({since})" if demand.wants else f"without {o.broker} ({since})"
+
+
+def _said(rows: frozenset[QueueRow]) -> str:
+    if not rows:
+        return "did not register the topic"
+    return " or ".join(f"[{read} read, {write} write, perm {perm}]" for read, write, perm in sorted(rows))
+
+
+def _wrong_finding(counted: _Counted) -> Finding:
+    answer, why = counted.first, counted.why
+    return Finding(
+        subject=answer.name_server,
+        object=answer.asker,
+        topic=answer.topic,
+        kind=why.kind,
+        from_ms=answer.from_ms,
+        to_ms=answer.to_ms,
+        formula=_FORMULA,
+        row=_ROW,
+        examined=counted.times,
+        wrong=0 if why.is_late else counted.times,
+        late=counted.times if why.is_late else 0,
+        wrong_from_ms=answer.from_ms,
+        wrong_to_ms=answer.to_ms,
+        times={"last": counted.last_ms} if counted.times > 1 else {},
+        more={"came": answer.came, "due": why.due, "answers": counted.times},
+    )
+
+
+def _right_finding(name_server: str, asker: str, answers: Sequence[RouteAnswer]) -> Finding:
+    return Finding(
+        subject=name_server,
+        object=asker,
+        kind="answered",
+        from_ms=answers[0].from_ms,
+        to_ms=answers[-1].to_ms,
+        formula=_FORMULA,
+        row=_ROW,
+        examined=len(answers),
+    )
+
+
+def _verdict(findings: Sequence[Finding], world: World) -> Verdict:
+    measured = {"answers": sum(f.examined for f in findings), "wrong": sum(f.wrong for f in findings)}
+    nothing = "no look-up was answered, or nobody recorded with what"
+    verdict = verdict_of(NAME, findings, measured=measured, nothing=nothing, noun="answers were wrong")
+    if not findings:
+        return verdict
+    why, late = "", sum(f.late for f in findings)
+    if verdict.violations or late:
+        count, but = (verdict.violations, "") if verdict.violations else (late, ", but the machine was too late")
+        first = min((f for f in findings if f.validity is verdict.verdict), key=lambda f: f.from_ms)
+        why = f"{count} of {verdict.examined} answers were wrong{but}; {_told(first, world)}"
+    return replace(verdict, measured=measured, why=why)  # an answer is right or wrong: nothing of it is timed
+
+
+def _told(finding: Finding, world: World) -> str:
+    at_s = round((finding.to_ms - world.timeline_ms) / 1000, 1) + 0.0  # no -0.0
+    asked = f"{finding.object} asked {finding.subject} for {finding.topic} at {at_s:.1f} s"
+    return f"{asked}, got {finding.more['came']}, due was {finding.more['due']}"

@@ -1,0 +1,125 @@
+"""Of one_master: a name that elects its master has one again in time, and clients' routes have that one.
+
+leader lost        ── election ──┤ each NameServer's table has a living broker as id 0
+                                 ├── P + A + J ──┤ so have the routes of each client
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...oracle.hung import hung_brokers
+from ...oracle.intervals import Stretch
+from ...oracle.lost_brokers import alive
+from ...oracle.reach import failed_calls
+from ...oracle.roles import (
+    Settled,
+    at_work,
+    members_of,
+    settled,
+)
+from ...oracle.windows import client_leave_window
+from ...oracle.world import World
+from ...verdict import Finding
+from ..findings import counted, tolerated
+from ..record.control import Control, Row, decoded
+from ..record.known_brokers import MASTER_ID, words
+from ..record.lateness import LagWindow
+from ..tolerance import tolerance
+
+NO_MASTER, NOT_TOLD = "without a master", "a client without its master"
+_Routes = Mapping[tuple[str, int, str], Sequence[Row]]
+"""Node, incarnation and topic to the routes that it had, in order of time."""
+
+
+def of_elections(control: Control, world: World) -> Iterator[Finding]:
+    """For each name that elects its master, each NameServer and client: what was the longest without one."""
+    tables, taken = _routes(control, "route"), _routes(control, "route_changed")
+    for name, members in members_of(world).items():
+        if not members.elects:
+            continue
+        of_all: list[Sequence[Settled]] = []
+        for server in world.of_kind("name_server"):
+            due = settled(world, name, server.name)
+            of_all.append(due)
+            for one in due:
+                yield from _finding(control, world, NO_MASTER, server.name, name, one, tables)
+        for client in world.of_kind("producer", "consumer"):
+            for one in of_all[0] if of_all else ():
+                others = [next((o for o in due if o.at_ms == one.at_ms), None) for due in of_all]
+                if all(others) and (told := _told(world, client.name, one)) is not None:
+                    yield from _finding(control, world, NOT_TOLD, client.name, name, told, taken)
+
+
+def _told(world: World, client: str, one: Settled) -> Settled | None:
+    """When the client's own routes must follow; None where that is not while nothing else happens."""
+    timers = world.timers_of(client)
+    hung = hung_brokers(world, client, one.at_ms, one.from_ms + timers.P_ms + timers.A_ms)
+    failed = failed_calls(world, (client,), one.at_ms - timers.P_ms, one.from_ms + timers.P_ms + timers.A_ms)
+    follows = client_leave_window(timers, one.window, hung_brokers=hung, failed_calls=failed)
+    window = follows.plus(timers.A_ms, "A")
+    from_ms = one.at_ms + window.latest_ms
+    if from_ms >= one.to_ms or not alive(world, client, one.at_ms - timers.P_ms, one.to_ms):
+        return None
+    return one._replace(from_ms=from_ms, window=window)
+
+
+def _routes(control: Control, event: str) -> _Routes:
+    found: dict[tuple[str, int, str], list[Row]] = defaultdict(list)
+    for row in control.rows(event):
+        found[row.node, row.incarnation, row.topic or ""].append(row)
+    return found
+
+
+def _finding(
+    control: Control, world: World, kind: str, node: str, name: str, one: Settled, routes: _Routes
+) -> Iterator[Finding]:
+    """Over all topics that name the broker name there: until when one had no master that is at work."""
+    wrong: list[tuple[Stretch, str, str]] = []
+    topics = set()
+    for (who, _, topic), rows in routes.items():
+        if who != node:
+            continue
+        ends = [*(row.time_ms for row in rows[1:]), max(world.end_ms, rows[-1].time_ms)]
+        for row, to_ms in zip(rows, ends, strict=True):
+            held = Stretch(max(row.time_ms, one.at_ms), min(to_ms, one.to_ms))
+            route = decoded(row.value) if held.start_ms < held.end_ms else None
+            ids = ((route or {}).get("brokers") or {}).get(name) if isinstance(route, Mapping) else None
+            if ids is None:
+                continue
+            topics.add(topic)
+            owner = members_of(world)[name].owner(ids.get(MASTER_ID, ""))
+            if owner is None or not at_work(world, owner, one.from_ms):
+                wrong.append((held, topic, words(route)))
+    if not topics:
+        return
+    nodes = (node, *members_of(world)[name].nodes)
+    windows = [LagWindow(0, each, one.at_ms - world.timers.R_ms, one.from_ms) for each in nodes if world.lives_of(each)]
+    allowed = tolerance(world.timers, control.lateness.measured(world, windows).get(0), one.window.timers)
+    # What ends the stretch may be learnt a little before it is told of.
+    wrong = [each for each in wrong if one.to_ms - each[0].start_ms > allowed.unknown_up_to_ms]
+    worst = max(wrong, key=lambda each: each[0].end_ms, default=None)
+    until_ms = worst[0].end_ms if worst else one.at_ms
+    over_ms = max((min(held.end_ms - one.from_ms, one.to_ms - held.start_ms) for held, *_ in wrong), default=0.0)
+    over_ms = max(over_ms, 0.0)
+    yield Finding(
+        subject=node,
+        object=name,
+        topic=worst[1] if worst else "",
+        kind=kind,
+        from_ms=one.from_ms,
+        to_ms=one.to_ms,
+        bound_ms=one.window.latest_ms,
+        formula=one.window.formula,
+        row=one.window.row,
+        measured_ms=until_ms - one.at_ms,
+        over_ms=over_ms,
+        examined=len(topics),
+        after=one.after,
+        **tolerated(allowed),
+        **counted(over_ms, allowed),
+        wrong_from_ms=one.from_ms if over_ms else None,
+        wrong_to_ms=until_ms if over_ms else None,
+        more={"came": worst[2]} if worst and over_ms else {},
+    )

@@ -1,0 +1,254 @@
+"""What a scenario promises beyond RocketMQ's windows (`promises`), of control rows: nothing where it promises nothing.
+
+    tables_agree_within_s   two NameServers on lists differ in a topic for no longer: whoever can reach whom, whatever
+                            somebody did at which of them. This is what a comparison of tables from outside sees
+    masters_stay            the address of a name's id 0 does not change, but by a role change
+    wipes_last              who may not be written to any more may not, until somebody adds the permission again
+    polls_within_s          a client begins no route poll later than that after the one before
+
+Each check that holds one of them adds these findings to its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import NamedTuple
+
+from ...oracle.intervals import Stretch, merged, without
+from ...oracle.lists import certainly_off
+from ...oracle.roles import members_of
+from ...oracle.schedules import POLL
+from ...oracle.world import World
+from ...topology import broker_name
+from ...verdict import Finding
+from ..findings import counted, tolerated
+from ..record.control import Control, decoded, order
+from ..record.known_brokers import MASTER_ID
+from ..record.lateness import LagWindow
+from ..record.route_tables import RouteStretch, RouteTables
+from ..tolerance import tolerance
+
+AGREE, STAY, LAST, POLLS = "tables_agree_within_s", "masters_stay", "wipes_last", "polls_within_s"
+_WRITE = 2
+_ROW = "promised by the scenario"
+
+
+class _Apart(NamedTuple):
+    """In this stretch two NameServers did not hold the same of the topic."""
+
+    stretch: Stretch
+    topic: str
+
+    @property
+    def length_ms(self) -> float:
+        return self.stretch.end_ms - self.stretch.start_ms
+
+
+def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterator[Finding]:
+    """One finding for each two NameServers that are on lists: the topic of which their tables differed longest. Nothing
+    where nothing is promised."""
+    promised_ms = world.promised_ms(AGREE)
+    if promised_ms is None:
+        return
+    askers = [node.name for node in world.of_kind("broker", "slave", "producer", "consumer")]
+    listed = {name.name for asker in askers for name in world.listed(asker)}
+    for one, other in combinations(sorted(listed), 2):
+        # Nobody asks a NameServer that is on no list, or not on any yet.
+        off = merged(stretch for name in (one, other) for stretch in _off_all(world, askers, name))
+        apart = [
+            _Apart(stretch, topic)
+            for topic in tables.topics
+            for stretch in merged(
+                left for piece in _unequal(tables, topic, one, other) for left in without(*piece, off)
+            )
+        ]
+        longest = max(apart, key=lambda found: (found.length_ms, found.topic), default=_Apart(Stretch(0.0, 0.0), ""))
+        wrong = {found.topic for found in apart if found.length_ms > promised_ms}
+        s, e = longest.stretch
+        windows = [LagWindow(0, name, s, s + promised_ms) for name in (one, other)]
+        allowed = tolerance(world.timers, control.lateness.measured(world, windows).get(0), 1)
+        over_ms = max(longest.length_ms - promised_ms, 0.0)
+        counts = counted(over_ms, allowed)
+        routes = [_held(tables, name, longest.topic, (s + e) / 2) for name in (one, other)]
+        yield Finding(
+            subject=other,
+            object=one,
+            topic=longest.topic,
+            kind="promised to agree",
+            from_ms=s,
+            to_ms=e,
+            bound_ms=promised_ms,
+            formula=AGREE,
+            row=_ROW,
+            measured_ms=longest.length_ms,
+            over_ms=over_ms,
+            examined=len(tables.topics),
+            **tolerated(allowed),
+            **{name: count * len(wrong) for name, count in counts.items()},
+            wrong_from_ms=s + promised_ms if over_ms else None,
+            wrong_to_ms=e if over_ms else None,
+            more={"name_servers": [one, other], "routes": routes} if over_ms else {},
+        )
+
+
+def _off_all(world: World, askers: Sequence[str], name_server: str) -> list[Stretch]:
+    """When the NameServer is on nobody's list."""
+    found: list[Stretch] | None = None
+    for asker in askers:
+        on_list = any(node.name == name_server for node in world.listed(asker))
+        off = [*certainly_off(world, asker, name_server)] if on_list else [Stretch(0.0, world.end_ms)]
+        both = off if found is None else [_common(a, b) for a in found for b in off if _common(a, b)]
+        found = [one for one in both if one is not None]
+    return found or []
+
+
+def _common(one: Stretch, other: Stretch) -> Stretch | None:
+    start_ms, end_ms = max(one.start_ms, other.start_ms), min(one.end_ms, other.end_ms)
+    return Stretch(start_ms, end_ms) if start_ms < end_ms else None
+
+
+def _unequal(tables: RouteTables, topic: str, one: str, other: str) -> Iterator[Stretch]:
+    """When processes of both held different routes of the topic."""
+    for a in _stretches(tables, topic, one):
+        for b in _stretches(tables, topic, other):
+            s, e = max(a.s, b.s, 0.0), min(a.e, b.e)
+            if s < e and a.value != b.value:
+                yield Stretch(s, e)
+
+
+def _stretches(tables: RouteTables, topic: str, name_server: str) -> list[RouteStretch]:
+    processes = sorted(process for process in tables.stretches if process[0] == name_server)
+    return [stretch for process in processes for stretch in tables.stretches[process].get(topic, ())]
+
+
+def _held(tables: RouteTables, name_server: str, topic: str, at_ms: float) -> object:
+    return decoded(next((st.value for st in _stretches(tables, topic, name_server) if st.s <= at_ms < st.e), None))
+
+
+# -- a name's master
+
+
+def _is_one(owner: Callable[[str], str | None], before: str, after: str) -> bool:
+    """Whether both are one broker's addresses."""
+    return before == after or (owner(before) is not None and owner(before) == owner(after))
+
+
+def masters_stay(control: Control, world: World) -> Iterator[Finding]:
+    """One finding a NameServer and broker name: from when to when its id 0 went from one address to another."""
+    if not world.promised(STAY):
+        return
+    held: dict[tuple[str, int, str], list[tuple[float, str]]] = defaultdict(list)
+    members = members_of(world)
+    for row in sorted(control.rows("route"), key=order):
+        for name, ids in ((row.decoded or {}).get("brokers") or {}).items():
+            changes = members[name].elects or members[name].has_acting_master if name in members else False
+            if MASTER_ID in ids and row.time_ms < world.end_ms and not changes and not _is_switched(world, name):
+                held[row.node, row.incarnation, name].append((row.time_ms, ids[MASTER_ID]))
+    for (node, _, name), addresses in sorted(held.items()):
+        owner = members[name].owner if name in members else str
+        moved = [at_ms for (_, before), (at_ms, after) in pairwise(addresses) if not _is_one(owner, before, after)]
+        length_ms = moved[-1] - moved[0] if moved else 0.0
+        yield Finding(
+            subject=node,
+            object=name,
+            kind="promised to stay",
+            from_ms=moved[0] if moved else addresses[0][0],
+            to_ms=moved[-1] if moved else addresses[-1][0],
+            bound_ms=0.0,
+            formula=STAY,
+            row=_ROW,
+            measured_ms=length_ms if moved else None,
+            over_ms=max(length_ms, 1.0) if moved else 0.0,
+            examined=len(addresses),
+            wrong=len(moved),
+            wrong_from_ms=moved[0] if moved else None,
+            wrong_to_ms=moved[-1] if moved else None,
+            more={"masters": ", ".join(sorted({address for _, address in addresses}))} if moved else {},
+        )
+
+
+def _is_switched(world: World, name: str) -> bool:
+    return any(act.f == "switch" and broker_name(act.node) == name for act in world.acts)
+
+
+# -- a permission that was taken away
+
+
+def wipes_last(tables: RouteTables, world: World) -> Iterator[Finding]:
+    """One finding a wipe that was done: for how long the broker could be written to all the same."""
+    if not world.promised(LAST):
+        return
+    for act in world.acts:
+        if act.f != "wipe_write_perm" or not act.is_done:
+            continue
+        added = (a.began_ms for a in world.acts if (a.f, a.node, a.broker) == ("add_write_perm", act.node, act.broker))
+        until_ms = min((at_ms for at_ms in added if at_ms > act.ended_ms), default=world.end_ms)
+        wrong = merged(
+            Stretch(max(st.s, act.ended_ms), min(st.e, until_ms))
+            for topic in tables.topics
+            for st in _stretches(tables, topic, act.node)
+            if _is_writable(st.value, act.broker)
+        )
+        longest = max(wrong, default=Stretch(0.0, 0.0), key=lambda one: one.end_ms - one.start_ms)
+        over_ms, allowed = longest.end_ms - longest.start_ms, tolerance(world.timers, 0.0, 1)
+        yield Finding(
+            subject=act.node,
+            object=act.broker,
+            kind="promised to last",
+            from_ms=act.ended_ms,
+            to_ms=until_ms,
+            bound_ms=0.0,
+            formula=LAST,
+            row=_ROW,
+            measured_ms=over_ms if over_ms else None,
+            over_ms=over_ms,
+            **tolerated(allowed),
+            **counted(over_ms, allowed),
+            wrong_from_ms=longest.start_ms if over_ms else None,
+            wrong_to_ms=longest.end_ms if over_ms else None,
+            after=f"{act.act_id} start",
+        )
+
+
+def _is_writable(value: str | None, broker: str) -> bool:
+    row = ((decoded(value) or {}).get("queues") or {}).get(broker)
+    return row is not None and bool(row[2] & _WRITE)
+
+
+# -- route polls
+
+
+def polls_within(control: Control, world: World) -> Iterator[Finding]:
+    """One finding a client's process: the longest time between the beginnings of two of its route polls."""
+    promised_ms = world.promised_ms(POLLS)
+    if promised_ms is None:
+        return
+    began: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for row in control.rows("scheduled_task"):
+        if row.f == POLL and row.time_ms < world.end_ms:
+            began[row.process].append(row.time_ms - (row.duration_ms or 0.0))
+    for (node, incarnation), times in sorted(began.items()):
+        life = next(life for life in world.lives_of(node) if life.incarnation == incarnation)
+        ends = sorted([*times, min(life.end_ms, world.end_ms)])
+        s, e = max(pairwise(ends), key=lambda gap: gap[1] - gap[0])
+        allowed = tolerance(world.timers, control.lateness.measured(world, [LagWindow(0, node, s, e)]).get(0), 1)
+        over_ms = max(e - s - promised_ms, 0.0)
+        yield Finding(
+            subject=node,
+            object=POLL,
+            kind="promised to poll",
+            from_ms=s,
+            to_ms=e,
+            bound_ms=promised_ms,
+            formula=POLLS,
+            row=_ROW,
+            measured_ms=e - s,
+            over_ms=over_ms,
+            examined=len(times),
+            **tolerated(allowed),
+            **counted(over_ms, allowed),
+            wrong_from_ms=s + promised_ms if over_ms else None,
+            wrong_to_ms=e if over_ms else None,
+        )

@@ -1,0 +1,375 @@
+"""What the scenario was about really happened: every fault has its rows and shows an effect, and every client worked.
+
+A run whose faults never bit proves nothing, however many checks call it VALID. This one is VALID or UNKNOWN, never
+INVALID: a fault without effect is no fault of the cluster's.
+
+| fault                   | effect: one of these rows while it lasts, or just after                                  |
+|-------------------------|------------------------------------------------------------------------------------------|
+| kill, stop of a node    | its next process started; a NameServer dropped it; a call or connection to it failed     |
+| pause of a node         | it measured no timers all the while; or as above                                         |
+| black_hole, cut, reset  | the dialler's call or connection over the link failed; the NameServer dropped the broker |
+| latency                 | a call over the link took at least as long as one direction was delayed                  |
+| any; bandwidth only so  | the harness recorded `verified`                                                          |
+
+What a node did not do for the harness (a stop, a final read), though it was waited for, is told here too.
+
+Where clients had chosen a NameServer that was then lost to them, at least one must have chosen another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...faults.by_hand import BY_HAND
+from ...faults.clocks import CLOCK_ACTIONS
+from ...faults.losses import Dial, Loss
+from ...faults.process_faults import Absent, Remove
+from ...oracle.dials import dials_met, late_ms
+from ...oracle.recorded import Fault
+from ...oracle.world import World
+from ...topology import ADMIN
+from ...verdict import (
+    EXAMPLES_MAX,
+    Finding,
+    Validity,
+    Verdict,
+)
+from ..check import Check, Reads, Section
+from ..record.control import Control, Row
+from ..record.lateness import RESUME_GRACE_MS, Lateness
+
+if TYPE_CHECKING:
+    from ..dataframes.gathering import Gathering
+
+NAME = "exercised"
+_SHOWN = 60
+_FORMULA = "each fault begins, ends and has an effect; each client works"
+_ROW = "what did not happen proves nothing"
+_NO_FAULTS = ("heal", "resume", "restart", "rolling_restart", "restart_storm", "name_server_list")
+"""Actions that begin no fault, or some that nobody has counted."""
+_CALLS = ("register", "name_server_call")
+_EVIDENT = (*_CALLS, "channel", "broker_dropped", "started")
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What shows that faults had effects and clients worked."""
+
+    control: Control
+    calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """fault_id → failed, or slow → how many tries and pulls."""
+    worked: frozenset[str] = frozenset()
+    """Clients that had a success."""
+
+
+class Asked(NamedTuple):
+    """What of a fault a row may show."""
+
+    fault_id: str
+    address: str | None
+    """That is hit."""
+    by: str | None
+    """Who dials it, or drops it; None: anybody."""
+    only: str
+    """The kind of effect that counts; empty: all."""
+    start_ms: float
+    until_ms: float
+    slow_ms: float
+    """How long a call over the link must take at least to show it; 0 for a fault that does not delay."""
+    again_ms: float = 0.0
+    """Until when the start of a next process shows it, which may take as long as a program needs to come up."""
+
+
+def gather(gathering: Gathering, world: World) -> Evidence:
+    """One pass over tries and pulls where there was a fault; the slots of other checks."""
+    from ..dataframes.effects import effects_on_calls
+    from ..dataframes.operations import slots_of
+
+    asked = [(a.fault_id, a.address, a.by, a.start_ms, a.until_ms, a.slow_ms) for a in asked_of_calls(world)]
+    worked = frozenset(slot.node for slot in slots_of(gathering, world).slots if slot.good)
+    return Evidence(gathering.control, effects_on_calls(gathering.history, asked), worked)
+
+
+def judge(evidence: Evidence, world: World) -> Verdict:
+    """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
+    if world.run.get("imported"):
+        return Verdict.nothing_examined(NAME, "it was no experiment: nobody injected these faults")
+    by_id: dict[str, list[Fault]] = defaultdict(list)
+    for fault in world.faults:
+        if not fault.by_hand:
+            by_id[fault.fault_id].append(fault)
+    done = {act.act_id for act in world.acts if act.is_done}
+    done |= {change.change_id for of in world.clocks.values() for change in of if not change.change_id.endswith("-end")}
+    clients = [node.name for node in world.of_kind("producer", "consumer")]
+    if not by_id and not done and not clients:
+        return Verdict.nothing_examined(NAME, "there was neither a fault nor a client")
+    effects = _effects(evidence, world)
+    switches, used = _switches(evidence.control, world)
+    missing = [
+        _finding(client, "it never had a success", 0.0, world.end_ms)
+        for client in clients
+        if client not in evidence.worked
+    ]
+    shown: list[dict[str, Any]] = []
+    for fault_id, faults in by_id.items():
+        seen = effects.get(fault_id, {})
+        start_ms, end_ms = min(f.start_ms for f in faults), max(f.end_ms for f in faults)
+        what = _lacks(world, faults, seen, switches.get(fault_id, 0), fault_id in used)
+        shown.append({"fault_id": fault_id, "fault": faults[0].fault, "effects": seen})
+        if fault_id in used or switches.get(fault_id):
+            shown[-1]["switches"] = switches.get(fault_id, 0)
+        if what:
+            until_ms = end_ms if math.isfinite(end_ms) else world.end_ms
+            missing.append(_finding(faults[0].source, what, start_ms, until_ms, fault_id))
+    missing += _unproven(evidence.control, world)
+    missing += [
+        _finding(str(row.source), str((row.decoded or {}).get("why") or "it did not answer"), row.time_ms, row.time_ms)
+        for row in evidence.control.rows("not_done")
+    ]
+    planned = [action for action in world.run.get("timeline") or () if action not in _NO_FAULTS]
+    acted = [fault_id for fault_id, faults in by_id.items() if not isinstance(faults[0].kind, Absent)]
+    if len(planned) > len(acted) + len(done):
+        what = f"{len(planned)} faults were planned and {len(acted)} recorded"
+        if acts := [action for action in planned if action in BY_HAND or action in CLOCK_ACTIONS]:
+            asked = f"{len(planned) - len(acts)} faults and {len(acts)} acts by hand"
+            what = f"{asked} were planned, {len(acted)} and {len(done)} done"
+        missing.append(_finding("harness", what, 0.0, world.end_ms))
+    return Verdict(
+        name=NAME,
+        verdict=Validity.UNKNOWN if missing else Validity.VALID,
+        examined=len(by_id) + len(done) + len(clients),
+        measured={
+            "faults": len(by_id),
+            **({"acts": len(done)} if done else {}),
+            "clients": len(clients),
+            "effects": sum(sum(seen.values()) for seen in effects.values()),
+            "switches": sum(switches.values()),
+            "by_fault": shown[:_SHOWN],
+            "probes": len(evidence.control.rows("probe")),
+        },
+        allowed={"bound_ms": None, "formula": _FORMULA, "tolerance_ms": 0, "row": _ROW},
+        examples=tuple(finding.example for finding in missing[:EXAMPLES_MAX]),
+        findings=tuple(missing),
+        why=f"{len(missing)} things did not happen, so the run proves nothing about them: {missing[0].kind}"
+        if missing
+        else "",
+    )
+
+
+CHECK = Check(
+    name=NAME,
+    says="the faults, time-outs and switches that the scenario is about really happened; else UNKNOWN",
+    section=Section.RUN,
+    reads=Reads.OPERATIONS,
+    gather=gather,
+    judge=judge,
+    tells=lambda measured: _told(measured),
+    takes_all_rows=("effects", "by_fault"),
+)
+
+
+def _unproven(control: Control, world: World) -> list[Finding]:
+    """Where a probe met something else than the faults that were asked for let it meet."""
+    found = []
+    probes = [row for row in control.rows("probe") if row.time_ms <= world.end_ms]
+    if world.run.get("prove_faults") and any(not fault.by_hand for fault in world.faults) and not probes:
+        found.append(_finding("harness", "no link was probed, though the scenario asks for it", 0.0, world.end_ms))
+    for row in probes:
+        source, target = row.source or "", row.target or ""
+        began_ms = row.time_ms - (row.duration_ms or 0.0)
+        allowed = dials_met(world, source, target, began_ms, row.time_ms)
+        value = row.decoded or {}
+        met, took_ms, due_ms = Dial(value["met"]), value.get("took_ms") or 0.0, late_ms(world, source, target, began_ms)
+        if met is Dial.ANSWERED and due_ms > 0:
+            met = Dial.LATE if took_ms >= due_ms - 1 else met
+        if allowed and met not in allowed:
+            wanted = " or ".join(sorted(allowed))
+            found.append(
+                _finding(source, f"a dial to {target} met: {met}; asked for was: {wanted}", began_ms, row.time_ms)
+            )
+    return found
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    """ "1 fault with 7 effects, 4 clients" """
+    faults, clients, effects = measured.get("faults", 0), measured.get("clients", 0), measured.get("effects")
+    said = f"{faults} fault{'s' * (faults != 1)}"
+    said += "" if effects is None or not faults else f" with {effects} effect{'s' * (effects != 1)}"
+    if acts := measured.get("acts"):
+        said += f", {acts} act{'s' * (acts != 1)} by hand"
+    return f"{said}, {clients} client{'s' * (clients != 1)}"
+
+
+def _finding(who: str, what: str, from_ms: float, to_ms: float, fault_id: str = "") -> Finding:
+    return Finding(
+        subject=who,
+        kind=what,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        formula=_FORMULA,
+        row=_ROW,
+        late=1,
+        wrong_from_ms=from_ms,
+        wrong_to_ms=to_ms,
+        after=f"{fault_id} start" if fault_id else "",
+    )
+
+
+def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switches: int, used: bool) -> str:
+    """What is missing of a fault; "" when nothing is."""
+    if any(fault.start_ms >= world.end_ms for fault in faults):
+        return "it began after the end"
+    for_good = all(isinstance(fault.kind, Remove) for fault in faults)
+    if world.run.get("timeline") and not for_good and all(fault.end_ms > world.end_ms for fault in faults):
+        return "it never ended"  # a run by a timeline heals every fault before it settles
+    if not seen:
+        return "no row shows an effect of it"
+    if used and not switches and all(_forces_a_switch(world, fault) for fault in faults):
+        return "clients had chosen the NameServer that it took, and none chose another"
+    return ""
+
+
+def _forces_a_switch(world: World, fault: Fault) -> bool:
+    """Whether a client that keeps on calling must have met the loss: it lasted a poll and a time-out."""
+    lasts_ms = min(fault.end_ms, world.end_ms) - fault.start_ms
+    if fault.loss(world.timers) is Loss.UNDIALLED:
+        return False  # who is connected need not notice
+    return not fault.harmless(world.timers) and lasts_ms > world.timers.P_ms + 2 * world.timers.A_ms
+
+
+def asked_of_calls(world: World) -> list[Asked]:
+    """What tries and pulls may show; some faults show in other rows only."""
+    return [one for one in _asked(world) if not one.only]
+
+
+def _asked(world: World) -> list[Asked]:
+    """One entry for each fault of a process, two for one of a link: who dialled it, and who dropped the dialler."""
+    nodes, grace_ms = {node.name: node for node in world.nodes}, world.timers.A_ms + world.timers.T_ms
+
+    def address(name: str, at_ms: float) -> str | None:
+        return nodes[name].address_at(at_ms) if name in nodes else None
+
+    found: list[Asked] = []
+    ended_ms: dict[str, list[float]] = defaultdict(list)
+    for fault in world.faults:
+        if fault.ends_process:
+            ended_ms[fault.source].append(fault.start_ms)
+    for fault in world.faults:
+        if not fault.kind.shows_in_rows:
+            continue  # no row tells a narrow link from a busy one, and acts have rows of their own
+        when = fault.start_ms, min(fault.end_ms, world.end_ms) + grace_ms, fault.kind.call_takes_ms
+        source, target = address(fault.source, fault.start_ms) or fault.source, fault.target  # a client has no address
+        if target is None:
+            later_ms = (at_ms for at_ms in ended_ms[fault.source] if at_ms > fault.start_ms)
+            again_ms = min(later_ms, default=world.end_ms) if fault.ends_process else 0.0
+            found.append(Asked(fault.fault_id, source, None, "", *when, again_ms))
+        else:
+            found.append(Asked(fault.fault_id, address(target, fault.start_ms), fault.source, "", *when))
+            found.append(Asked(fault.fault_id, source, target, "broker_dropped", *when))
+    return found
+
+
+def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
+    """fault_id → kind of effect → how many rows show it."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for fault_id, kinds in evidence.calls.items():
+        found[fault_id].update(kinds)
+    asked: dict[str, list[Asked]] = defaultdict(list)
+    for one in _asked(world):
+        if one.address is not None:
+            asked[one.address].append(one)
+    if asked:
+        for row in evidence.control.rows(*_EVIDENT):
+            for one in asked.get(row.address or row.name_server or row.node, ()):
+                if kind := _shows(row, one):
+                    found[one.fault_id][kind] += 1
+    for row in evidence.control.rows("probe"):
+        for fault in world.link_faults(row.source or "", row.target or ""):
+            met, began_ms = (row.decoded or {}).get("met"), row.time_ms - (row.duration_ms or 0.0)
+            if (
+                fault.kind.meets is not Dial.ANSWERED
+                and met == fault.kind.meets
+                and fault.overlaps(began_ms, row.time_ms)
+            ):
+                found[fault.fault_id]["probed"] += 1
+    for fault in world.faults:
+        met = [act for act in world.acts if act.node == fault.target and fault.source == ADMIN and not act.is_done]
+        if late := sum(fault.overlaps(act.began_ms, act.ended_ms) for act in met if not fault.by_hand):
+            found[fault.fault_id]["failed"] += late
+    for row in evidence.control.rows("verified"):
+        if row.fault_id is not None:
+            found[row.fault_id]["verified"] += 1
+    for fault_id in _silent(evidence.control.lateness, world):
+        found[fault_id]["silent"] += 1
+    return {fault_id: dict(kinds) for fault_id, kinds in found.items()}
+
+
+def _shows(row: Row, asked: Asked) -> str:
+    """The kind of effect that this row, which speaks of the address, shows of the fault; empty: none."""
+    took_ms, kind = row.duration_ms or 0.0, _kind(row)
+    until_ms = max(asked.until_ms, asked.again_ms) if kind == "started_again" else asked.until_ms
+    if not asked.start_ms <= row.time_ms <= until_ms or row.time_ms - took_ms > until_ms:
+        return ""
+    if kind == "slow" and not 0 < asked.slow_ms <= took_ms:
+        return ""
+    if asked.slow_ms and kind not in ("slow", "failed"):
+        return ""
+    fits = asked.by in (None, row.node) and asked.only in ("", kind)
+    return kind if fits else ""
+
+
+def _kind(row: Row) -> str:
+    if row.event in _CALLS:
+        if row.type in ("fail", "info") and row.code is None:
+            return "failed"
+        return "slow" if (row.duration_ms or 0.0) > 0 else ""
+    if row.event == "channel":
+        return "closed" if row.f in ("close", "connect_failed") else ""
+    if row.event == "started":
+        return "started_again" if row.incarnation > 0 else ""
+    return row.event
+
+
+def _silent(lateness: Lateness, world: World) -> set[str]:
+    """Pauses during which the node, which measured its timers before, measured nothing."""
+    found: set[str] = set()
+    for fault in world.pauses():
+        if fault.source not in lateness.of_node:
+            continue
+        at_ms, from_ms = lateness.of_node[fault.source].until, fault.start_ms + RESUME_GRACE_MS
+        during = (at_ms >= from_ms) & (at_ms < min(fault.end_ms, world.end_ms))
+        if (at_ms < from_ms).any() and not during.any():
+            found.add(fault.fault_id)
+    return found
+
+
+def _switches(control: Control, world: World) -> tuple[dict[str, int], set[str]]:
+    """fault_id → choices of another NameServer while it lasted; and the faults that took one that was chosen."""
+    servers = {node.name: node.address for node in world.of_kind("name_server")}
+    clients = {node.name for node in world.of_kind("producer", "consumer")}
+    asked = [
+        fault
+        for fault in world.faults
+        if (fault.target is None and fault.source in servers) or (fault.target in servers and fault.source in clients)
+    ]
+    if not asked or not clients:
+        return {}, set()
+    choices: dict[str, list[Row]] = defaultdict(list)
+    for row in sorted(control.rows("name_server_chosen"), key=lambda row: (row.time_ms, row.seq)):
+        choices[row.node].append(row)
+    counts: dict[str, int] = defaultdict(int)
+    used: set[str] = set()
+    for fault in asked:
+        server = servers[fault.source if fault.target is None else fault.target]
+        until_ms = min(fault.end_ms, world.end_ms) + world.timers.P_ms + world.timers.A_ms
+        for client in clients if fault.target is None else {fault.source}:
+            before = [row for row in choices[client] if row.time_ms <= fault.start_ms]
+            if before and before[-1].name_server == server:
+                used.add(fault.fault_id)
+                after = [row for row in choices[client] if fault.start_ms < row.time_ms <= until_ms]
+                counts[fault.fault_id] += any((row.decoded or {}).get("reason") != "first" for row in after)
+    return dict(counts), used

@@ -1,0 +1,277 @@
+"""In quiet times peers answer at once: NameServers look-ups and registrations, brokers sends, and messages arrive.
+
+    look-up         name_server_call that was answered        took its duration        of the NameServer that answered
+    registration    register that was acknowledged            its duration             of the NameServer
+    send            send_attempt that was acknowledged        its duration             of the broker
+    delivery        a message from its send's end until it    a held pull is woken     of the broker that has it
+                    first reached a listener
+
+A time is quiet for a call when nothing was done to who calls, to who answers, or to the link between them (of a
+look-up: to any NameServer, for the choice is a part of it; of a delivery: to anybody). At once is what the run's own
+network takes: twice a delivery (a connect and a call), what latency faults too small to matter add, and how late timers
+were in that stretch. One that is slower may have met what nobody measured, so a peer is slow that was so more often
+than once in twenty, and three times at least, in one quiet stretch; of calls on the virtual clock, all of whose
+lateness is measured, one is enough. The lateness is the longest that was measured there; where a quarter was slow, that
+of all but one second in a hundred.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ...oracle.intervals import Stretch, without
+from ...oracle.quiet import (
+    brokers_joined,
+    calm_among,
+    clients_began_ms,
+    harmful_to_deliveries,
+    members_window,
+    quiet,
+    settle_ms,
+    sharing_window,
+)
+from ...oracle.slaves import slaves_of
+from ...oracle.world import World
+from ...verdict import Finding, Verdict
+from ..check import (
+    Check,
+    Facts,
+    Reads,
+    Section,
+    of_the_rest,
+)
+from ..findings import rounded, tolerated, verdict_of
+from ..record.control import Control
+from ..record.lateness import PROXIES, Lateness
+from ..record.timed import (
+    STEPS,
+    Timed,
+    Who,
+    level_of,
+)
+from ..tolerance import Tolerance, tolerance
+
+if TYPE_CHECKING:
+    from ..dataframes.gathering import Gathering
+
+NAME = "prompt_answers"
+_SHARE, _LEAST = 0.05, 3
+_MANY = 0.25
+"""So many were not all slowed down by what nodes measured once in a hundred seconds."""
+_HOPS = 4
+"""Event loops that must run one after the other: client, proxy, server, client."""
+_ROW = "in quiet times peers answer at once"
+_FORMULA = "2 deliveries"
+_KINDS = {
+    "look-up": "answered look-ups late",
+    "registration": "acknowledged registrations late",
+    "send": "acknowledged sends late",
+    "delivery": "handed messages over late",
+}
+
+
+@dataclass(frozen=True)
+class Times(Facts):
+    """How long everything took that ended in quiet times."""
+
+    timed: Mapping[Who, Timed] = field(default_factory=dict)
+    lateness: Lateness = of_the_rest(Lateness)  # noqa: RUF009
+
+
+def bound_ms(world: World) -> float:
+    """What an answer takes at most on the run's own network."""
+    delays = [
+        fault.kind.delay.round_trip_max_ms
+        for fault in world.faults
+        if fault.harmless(world.timers) and fault.kind.delay is not None
+    ]
+    return 2 * (world.timers.delivery_ms + max(delays, default=0.0))
+
+
+def gather(gathering: Gathering, world: World) -> Times:
+    """Of NameServers from control rows; of brokers counted by Spark."""
+    from ..dataframes.latencies import latencies
+
+    found = of_name_servers(gathering.control, world)
+    found |= latencies(gathering.history, world, sends(world), shared(world), bound_ms(world))
+    return Times(found, gathering.control.lateness)
+
+
+Link = tuple[str, str]
+"""Who calls, and who answers."""
+
+
+def sends(world: World) -> dict[Link, list[Stretch]]:
+    """When sends of each producer to each broker name are quiet."""
+    brokers = [node.name for node in world.of_kind("broker")]
+    return {
+        (producer.name, broker): calm_among(world, {producer.name, broker, *slaves_of(world, broker)})
+        for producer in world.of_kind("producer")
+        for broker in brokers
+    }
+
+
+def registrations(world: World) -> dict[Link, list[Stretch]]:
+    """When those of each broker at each NameServer are quiet."""
+    return {
+        (broker.name, server.name): calm_among(world, {broker.name, server.name})
+        for broker in world.of_kind("broker", "slave")
+        for server in world.of_kind("name_server")
+    }
+
+
+def look_ups(world: World, node: str) -> list[Stretch]:
+    """When those of this node are quiet."""
+    return calm_among(world, {node, *(server.name for server in world.of_kind("name_server"))})
+
+
+def shared(world: World) -> list[Stretch]:
+    """The quiet stretches in which each queue has its consumer, too, who waits for messages, and whose subscription its
+    brokers know: until a heartbeat behind the last rebalance they may refuse its pulls (code 25). None where consumers
+    may see different brokers, so that a queue may have nobody for ever."""
+    if world.views_differ:
+        return []
+    timers, hung = world.timers, len(world.of_kind("broker"))
+    settled_ms = settle_ms(world) + sharing_window(timers, hung_brokers=hung).latest_ms + timers.H_ms
+    from_ms = clients_began_ms(world) + members_window(timers).latest_ms + timers.H_ms
+    free = quiet(world, settled_ms, from_ms=from_ms, faults=harmful_to_deliveries(world))
+    joined = brokers_joined(world, settled_ms)
+    return [left for stretch in free for left in without(*stretch, joined)]
+
+
+def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:
+    """Look-ups and registrations that were answered, by NameServer and quiet stretch."""
+    names = {node.address: node.name for node in world.of_kind("name_server")}
+    least_ms, found = bound_ms(world), defaultdict[Who, list[tuple[float, float]]](list)
+    registering = registrations(world)
+    for row in control.rows("name_server_call", "register"):
+        is_call = row.event == "name_server_call"
+        if row.code is None or row.duration_ms is None or row.name_server not in names or (is_call and _tries(row) > 1):
+            continue
+        began_ms = row.time_ms - row.duration_ms
+        server = names[row.name_server]
+        for stretch in look_ups(world, row.node) if is_call else registering.get((row.node, server), ()):
+            if stretch.start_ms <= began_ms and row.time_ms <= stretch.end_ms:
+                operation = "look-up" if is_call else "registration"
+                found[Who(operation, server, stretch.start_ms)].append((row.time_ms, row.duration_ms))
+    return {who: _timed(of, least_ms) for who, of in found.items()}
+
+
+def _tries(row: Any) -> int:
+    return len((row.decoded or {}).get("tried") or ())
+
+
+def _timed(times: Iterable[tuple[float, float]], least_ms: float) -> Timed:
+    over: dict[int, int] = defaultdict(int)
+    slow = []
+    times = list(times)
+    for at_ms, took_ms in times:
+        level = level_of(took_ms, least_ms)
+        if level >= 0:
+            over[level] += 1
+            slow.append(at_ms)
+    return Timed(len(times), dict(over), max(took for _, took in times), min(slow, default=None))
+
+
+def judge(times: Times, world: World) -> Verdict:
+    """Examined: operations in quiet times. Violations: those that a slow peer answered late."""
+    ends = _ends(times, world)
+    findings = [_finding(times, world, who, timed, ends) for who, timed in sorted(times.timed.items())]
+    slowest: dict[str, float] = {}
+    for who, timed in times.timed.items():
+        slowest[who.operation] = max(slowest.get(who.operation, 0.0), timed.slowest_ms or 0.0)
+    return verdict_of(
+        NAME,
+        findings,
+        measured={"slowest_ms": {operation: rounded(took_ms) for operation, took_ms in sorted(slowest.items())}},
+        nothing="no operation began and ended in a quiet time",
+        noun="operations in quiet times were answered late",
+    )
+
+
+def _ends(times: Times, world: World) -> dict[float, float]:
+    """When the stretches that began then were over, the last of them."""
+    asked = {node.name for node in world.nodes}
+    stretches = [*shared(world), *(one for of in sends(world).values() for one in of)]
+    stretches += [one for of in registrations(world).values() for one in of]
+    stretches += [one for node in asked for one in look_ups(world, node)]
+    ends: dict[float, float] = {}
+    for start_ms, end_ms in stretches:
+        ends[start_ms] = max(end_ms, ends.get(start_ms, end_ms))
+    return {who.since_ms: ends[who.since_ms] for who in times.timed if who.since_ms in ends}
+
+
+CHECK = Check(
+    name=NAME,
+    says="in quiet times NameServers and brokers answer at once, and a message that is there is handed over at once",
+    section=Section.OPERATIONS,
+    reads=Reads.OPERATIONS,
+    gather=gather,
+    judge=judge,
+    tells=lambda measured: _told(measured),
+    adds_up=True,
+)
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    slowest = measured.get("slowest_ms") or {}
+    said = ", ".join(f"{operation} {took_ms / 1000:.2f} s" for operation, took_ms in slowest.items())
+    return f"slowest {said}" if said else ""
+
+
+def _over(timed: Timed, least_ms: float, allowed_ms: float) -> int:
+    """How many took longer for certain."""
+    level = 0 if allowed_ms <= least_ms else math.ceil(STEPS * math.log2(allowed_ms / least_ms) - 1e-9)
+    return sum(count for of, count in timed.over.items() if of >= level)
+
+
+def _finding(times: Times, world: World, who: Who, timed: Timed, ends: Mapping[float, float]) -> Finding:
+    end_ms, least_ms = ends.get(who.since_ms, world.end_ms), bound_ms(world)
+    longest, usual = _tolerances(times.lateness, world, who, end_ms)
+    few, many = (max(_LEAST, math.ceil(share * timed.count)) for share in (_SHARE, _MANY))
+    slow = _over(timed, least_ms, least_ms + min(usual.lateness_ms, usual.cap_ms))
+    wrong = _over(timed, least_ms, least_ms + longest.lateness_ms)
+    often = _over(timed, least_ms, least_ms + usual.lateness_ms)
+    wrong = wrong if wrong >= few else often if often >= many else 0
+    if not wrong and who.operation != "delivery" and world.run.get("clock") == "virtual":
+        wrong = _over(timed, least_ms, least_ms + longest.unknown_up_to_ms)
+    late = slow if not wrong and slow >= few else 0
+    tolerance_ = longest
+    is_slow = bool(wrong or late)
+    took_ms = timed.slowest_ms or 0.0
+    return Finding(
+        subject=who.peer,
+        kind=_KINDS[who.operation],
+        from_ms=who.since_ms,
+        to_ms=end_ms,
+        bound_ms=least_ms if is_slow else None,
+        formula=_FORMULA,
+        row=_ROW,
+        tolerance_ms=tolerated(tolerance_)["tolerance_ms"],
+        lag_ms=tolerance_.lag_ms,
+        timers=tolerance_.timers,
+        measured_ms=took_ms if is_slow else None,
+        over_ms=took_ms - least_ms if is_slow else 0.0,
+        examined=timed.count,
+        wrong=wrong,
+        late=late,
+        wrong_from_ms=timed.first_slow_ms if is_slow else None,
+        wrong_to_ms=end_ms if is_slow else None,
+        more={"operation": who.operation, "slow": wrong or late, "of": timed.count} if is_slow else {},
+    )
+
+
+def _tolerances(lateness: Lateness, world: World, who: Who, end_ms: float) -> tuple[Tolerance, Tolerance]:
+    """By the longest lateness of anybody who had to do with it, and by the one that only a hundredth exceeded."""
+    nodes = {who.peer, PROXIES, *(node.name for node in world.of_kind("producer", "consumer", "broker"))}
+    found = [of.within(who.since_ms, end_ms) for node in nodes if (of := lateness.of_node.get(node)) is not None]
+    lags = [of for of in found if len(of)]
+    longest_ms = max((float(of.max()) for of in lags), default=None)
+    import numpy as np  # a tenth of the time in which a command starts that judges nothing
+
+    usual_ms = max((float(np.quantile(of, 0.99, method="lower")) for of in lags), default=None)
+    return tolerance(world.timers, longest_ms, _HOPS), tolerance(world.timers, usual_ms, _HOPS)

@@ -1,0 +1,230 @@
+"""What a client does though none of RocketMQ's rules has it do that. Part of timers_kept.
+
+| act       | a client does it                                                                | rows             |
+|-----------|---------------------------------------------------------------------------------|------------------|
+| look-up   | in each route poll, and for a topic of which it has no route that serves; where | name_server_call |
+|           | that one is nowhere, of the topic whose route it borrows (createTopicKey)       |                  |
+| dial      | of a broker that a route of its names, or did until its last heartbeat round:   | channel          |
+|           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
+| heartbeat | to such a broker, too                                                           | client_heartbeat |
+| rebalance | each Qr, and when a broker says that the members of a group of its changed      | scheduled_task   |
+
+Look-ups and rebalances are judged in quiet times (`calm`), dials at any, and heartbeats where nothing was done to the
+broker and its link for so long that one of them may still be on its way. Upstream: `MQClientInstance`,
+`DefaultMQProducerImpl.tryToFindTopicPublishInfo`, `DefaultConsumerIdsChangeListener`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from ...oracle.deliveries import node_of_client
+from ...oracle.quiet import calm
+from ...oracle.recorded import OURS
+from ...oracle.schedules import HEARTBEAT, POLL, REBALANCE
+from ...verdict import Finding
+from ..findings import NEVER, lasted
+from ..record.known_brokers import MASTER_ID
+from ..record.timer_acts import Process, Run, by_process
+
+_WRITE = 2
+_DIALS = ("open", "connect_failed")
+
+
+class Unasked(Process):
+    """The acts of one process of a client."""
+
+    def findings(self) -> Iterator[Finding]:
+        row = "MQClientInstance: asks for every topic each P, and between for what it has no route of"
+        yield from self._told("look-up", "asks at its polls", row, *self._look_ups())
+        row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
+        yield from self._told("dial", "of brokers of its routes", row, *self._dials())
+        yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
+        if self.kind == "consumer" and self._knows_members():
+            row = "DefaultConsumerIdsChangeListener: a group is told when its members change"
+            yield from self._told(REBALANCE, "woken by a change of members", row, *self._wakings())
+
+    def _told(self, what: str, kind: str, row: str, examined: int, wrong: Sequence[float]) -> Iterator[Finding]:
+        if not examined:
+            return
+        out = lasted(wrong[0], max(wrong[-1], wrong[0] + 1.0)) if wrong else {"bound_ms": 0.0, "formula": NEVER}
+        yield Finding(
+            subject=self.life.node,
+            object=what,
+            kind=kind,
+            from_ms=self.start_ms,
+            to_ms=self.end_ms,
+            row=row,
+            examined=examined,
+            wrong=len(wrong),
+            wrong_from_ms=wrong[0] if wrong else None,
+            wrong_to_ms=max(wrong[-1], wrong[0] + 1.0) if wrong else None,
+            **out,
+        )
+
+    def _runs(self, task: str) -> Sequence[Run]:
+        runs = by_process(self.control, "scheduled_task").get(self.process, ())
+        return [run for run in runs if run.row.f == task]
+
+    def _is_calm(self, from_ms: float, to_ms: float) -> bool:
+        return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in calm(self.world))
+
+    # -- look-ups
+
+    def _look_ups(self) -> tuple[int, Sequence[float]]:
+        """How many, and when those began that no poll made, of topics with a route that serves."""
+        polls, examined, wrong = self._runs(POLL), 0, list[float]()
+        begun, near_ms = [run.began_ms for run in polls], self.timers.delivery_ms
+        for call in by_process(self.control, "name_server_call").get(self.process, ()):
+            topic, ended_ms = call.row.topic or "", call.ended_ms
+            if call.row.f != "route" or not polls or ended_ms > polls[-1].ended_ms:
+                continue  # a poll that is under way at the end has left no row
+            if not self._is_calm(call.began_ms, ended_ms):
+                continue
+            examined += 1
+            before = bisect_right(begun, call.began_ms + near_ms) - 1
+            if before >= 0 and ended_ms <= polls[before].ended_ms + near_ms:
+                continue
+            if self._serves(topic, call.began_ms - near_ms) and not self._borrows(call):
+                wrong.append(call.began_ms)
+        return examined, wrong
+
+    def _borrows(self, call: Run) -> bool:
+        """Whether it is asked in the place of a topic that was just not found."""
+        near_ms = self.timers.delivery_ms
+        before = (
+            other
+            for other in by_process(self.control, "name_server_call").get(self.process, ())
+            if other.row.f == "route" and abs(other.ended_ms - call.began_ms) <= near_ms
+        )
+        return any(
+            other.row.type != "ok" and other.row.topic != call.row.topic
+            for other in before
+            if not self._serves(other.row.topic or "", other.ended_ms)
+        )
+
+    def _serves(self, topic: str, at_ms: float) -> bool:
+        """Whether the route that it has of the topic then leaves nothing to ask for."""
+        times, routes = self._routes().get(topic, ((), ()))
+        number = bisect_right(times, at_ms) - 1
+        if number < 0:
+            return False
+        brokers, queues = routes[number].get("brokers") or {}, routes[number].get("queues") or {}
+        if not brokers or any(not brokers.get(name) for name in queues):
+            return False
+        return self.kind == "consumer" or any(
+            of[1] > 0 and of[2] & _WRITE and MASTER_ID in brokers[name] for name, of in queues.items()
+        )
+
+    def _routes(self) -> Mapping[str, tuple[Sequence[float], Sequence[Mapping[str, Any]]]]:
+        """Topic → when it took its routes, and those."""
+
+        def found() -> Mapping[str, tuple[list[float], list[Mapping[str, Any]]]]:
+            of: dict[str, tuple[list[float], list[Mapping[str, Any]]]] = defaultdict(lambda: ([], []))
+            for run in by_process(self.control, "route_changed").get(self.process, ()):
+                times, routes = of[run.row.topic or ""]
+                times.append(run.ended_ms)
+                routes.append(run.row.decoded or {})
+            return of
+
+        made: Mapping[str, tuple[Sequence[float], Sequence[Mapping[str, Any]]]]
+        made = self.control.memoized(("routes of", self.process), found)
+        return made
+
+    # -- dials
+
+    def _dials(self) -> tuple[int, Sequence[float]]:
+        """How many of brokers, and when those ended whose broker it had forgotten by then."""
+        examined, wrong = 0, list[float]()
+        for run in by_process(self.control, "channel").get(self.process, ()):
+            address = run.row.address or ""
+            if run.row.f not in _DIALS or address not in self.named:
+                continue
+            began_ms = run.ended_ms - (self.timers.C_ms if run.row.f == "connect_failed" else self.timers.delivery_ms)
+            if self.held(self._named_until(address, run.ended_ms), run.ended_ms):
+                continue
+            examined += 1
+            forgotten_ms = self._forgotten_ms(address, run.ended_ms)
+            if forgotten_ms is not None and forgotten_ms + self.timers.delivery_ms < began_ms:
+                wrong.append(run.ended_ms)
+        return examined, wrong
+
+    def _heartbeats(self) -> tuple[int, Sequence[float]]:
+        """How many brokers say that they had, and when those came whose broker it had forgotten by then: a round that a
+        rebalance had begun before may go on meanwhile, A longer for each broker that hangs."""
+        examined, wrong = 0, list[float]()
+        under_way_ms = self.timers.A_ms * len(self.brokers) + self.timers.delivery_ms
+        heard = self.at_brokers("client_heartbeat")
+        for broker, at_ms in ((broker, at_ms) for broker, times in heard.items() for at_ms in times):
+            address = self.world.address_at(broker, at_ms) or ""
+            if address not in self.named or not self.life.start_ms <= at_ms < self.end_ms:
+                continue
+            until_ms = self._named_until(address, at_ms)
+            if self.held(until_ms, at_ms) or self._may_be_late(broker, until_ms, at_ms):
+                continue
+            examined += 1
+            forgotten_ms = self._forgotten_ms(address, at_ms)
+            if forgotten_ms is not None and forgotten_ms + under_way_ms < at_ms:
+                wrong.append(at_ms)
+        return examined, sorted(wrong)
+
+    def _may_be_late(self, broker: str, from_ms: float, to_ms: float) -> bool:
+        """Whether what is sent to the broker by `from_ms` may arrive by `to_ms` only."""
+        faults = (*self.world.link_faults(self.life.node, broker), *self.world.process_faults(broker))
+        return any(fault.overlaps(from_ms - 2 * self.timers.H_ms, to_ms) for fault in faults)
+
+    def _forgotten_ms(self, address: str, by_ms: float) -> float | None:
+        """When the first heartbeat round began after the last route that named the broker; None: in none by then."""
+        at = bisect_left(self._rounds, self._named_until(address, by_ms) + self.timers.delivery_ms)
+        return self._rounds[at] if at < len(self._rounds) and self._rounds[at] <= by_ms else None
+
+    def _named_until(self, address: str, by_ms: float) -> float:
+        return next((end for start, end in reversed(self.named[address]) if start <= by_ms), by_ms)
+
+    @cached_property
+    def _rounds(self) -> Sequence[float]:
+        return [run.began_ms for run in self._runs(HEARTBEAT)]
+
+    # -- rebalances
+
+    def _knows_members(self) -> bool:
+        """Whether every broker says who comes and goes, and nobody is there but the run's own clients."""
+        nodes = self.world.of_kind("broker", "slave", "consumer")
+        return self.world.run.get("scenario") != "up" and all(node.implementation == OURS for node in nodes)
+
+    def _wakings(self) -> tuple[int, Sequence[float]]:
+        """How many rounds somebody woke it for, and when those began before which no broker's members had changed since
+        the round before."""
+        rounds, changes = self._runs(REBALANCE), self._changes()
+        slack_ms = self.timers.delivery_ms + self.timers.lateness_cap_ms
+        examined, wrong = 0, list[float]()
+        for before, run in pairwise(rounds) if changes else ():
+            if not (run.row.decoded or {}).get("woken") or not self._is_calm(before.began_ms - slack_ms, run.began_ms):
+                continue
+            examined += 1
+            at = bisect_left(changes, before.began_ms - slack_ms)
+            if at == len(changes) or changes[at] > run.began_ms + slack_ms:
+                wrong.append(run.began_ms)
+        return examined, wrong
+
+    def _changes(self) -> Sequence[float]:
+        """When a broker first heard of a member of its group on a channel, or forgot one; ascending."""
+        members = {*self.world.members_of(self.life.node), self.life.node}
+
+        def found() -> Sequence[float]:
+            known: set[tuple[str, int, str | None]] = set()
+            times = list[float]()
+            for row in self.control.rows("client_heartbeat", "client_gone"):
+                channel = row.node, row.incarnation, row.op_id
+                if node_of_client(row) in members and (row.event == "client_gone" or channel not in known):
+                    known.add(channel)
+                    times.append(row.time_ms)
+            return sorted(times)
+
+        made: Sequence[float] = self.control.memoized(("changes", frozenset(members)), found)
+        return made

@@ -1,0 +1,153 @@
+"""The one Spark session of this process: its JVM started quietly, found again, ended without a trace."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import java_import, launch_gateway
+from pyspark.sql import SparkSession
+
+from ....actors.processes import sweep, temporary_folder
+from ...errors import HarnessError
+from ...preflight import require_java
+from . import class_archive
+from .settings import conf_of, is_local
+
+log = logging.getLogger("nemesrv.spark")
+
+
+def session(master: str | None = None, *, log_file: Path | None = None, large: bool = False) -> SparkSession:
+    """The session of this process, started when there is none (about 5 s). HarnessError when Java is missing.
+
+    `master` is a Spark cluster's URL; None is two threads of this process, which open no port but on 127.0.0.1.
+    `log_file` gets what the JVM prints; None is nowhere. `large`: it is started for more than SMALL_BYTES of history.
+    The JVM has the priority of the thread that calls this.
+    """
+    require_java()
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    conf = conf_of(master, large=large)
+    quieten_py4j()
+    temporary = _new_temporary()
+    option = f"-Djava.io.tmpdir={temporary}"
+    conf.set("spark.driver.extraJavaOptions", f'{conf.get("spark.driver.extraJavaOptions")} "{option}"')
+    before = {name: os.environ.get(name) for name in ("SPARK_LOCAL_IP", "PYSPARK_PYTHON")}
+    if conf.contains("spark.driver.host"):
+        os.environ["SPARK_LOCAL_IP"] = conf.get("spark.driver.host") or "127.0.0.1"
+    if is_local(master):  # what runs in Python in its workers finds us where we are installed
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        with open(log_file or os.devnull, "ab") as said:
+            gateway = _gateway(conf, said, temporary, quick=is_local(master) and not large)
+        # Named here it is found at once; PySpark's own wildcards let the JVM look through all jars at each mention.
+        java_import(gateway.jvm, "org.apache.spark.api.python.PythonUtils")
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except Exception as exc:
+        _remove_temporary()
+        raise HarnessError(f"Spark did not start: {_why(exc)}") from exc
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def quieten_py4j() -> None:
+    """That the JVM is gone a person is told once, in a sentence, and by no traceback of py4j's; unless he debugs."""
+    if not logging.root.isEnabledFor(logging.INFO):
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        logging.root.addFilter(_is_not_of_py4j)  # on which py4j says that a command was not answered
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
+
+
+def _why(exc: Exception) -> str:
+    if "JAVA_GATEWAY_EXITED" in str(exc):
+        return (
+            "its JVM ended before it could be used, killed for want of memory or by an option that it does not know: "
+            "see JDK_JAVA_OPTIONS, JAVA_TOOL_OPTIONS and `nemesrv preflight`"
+        )
+    lines = str(exc).strip().splitlines()
+    return lines[0] if lines else type(exc).__name__
+
+
+def jvm_death(within_s: float = 0.0) -> str:
+    """How the session's JVM ended, for a person; empty while it runs, and where this process started none."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return ""
+    try:
+        code = process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return ""
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended by itself with exit status {code}"
+    return f"Spark's JVM (pid {process.pid}) {how}"
+
+
+_temporary: tuple[int, Path] | None = None
+"""The process that made it, and the folder."""
+
+
+def _new_temporary() -> Path:
+    """Where the JVM puts what it would leave in /tmp if it were killed: libraries it unpacks, blocks it spills."""
+    global _temporary
+    sweep()
+    _remove_temporary()
+    folder = temporary_folder("spark")
+    _temporary = os.getpid(), folder
+    return folder
+
+
+@atexit.register
+def _remove_temporary() -> None:
+    if _temporary is not None and _temporary[0] == os.getpid():
+        shutil.rmtree(_temporary[1], ignore_errors=True)
+
+
+def _gateway(conf: SparkConf, said: IO[bytes], temporary: Path, *, quick: bool) -> Any:
+    """A JVM and the way to it; a quick one from the archive of Spark's classes, where there is one that works."""
+    archive = class_archive.find() if quick else None
+    if archive is not None:
+        try:
+            return class_archive.launch(archive.command(conf, f"-Djava.io.tmpdir={temporary}"), said, temporary)
+        except (HarnessError, OSError):
+            log.warning("the JVM does not start with %s: without it", archive.file, exc_info=True)
+    return launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})
+
+
+def jvm_pid() -> int | None:
+    """The process of the session's JVM; None when this process started none."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    return None if process is None else int(process.pid)
+
+
+def stop(spark: SparkSession, *, limit_s: float = 10) -> None:
+    """End the session and its JVM, by force after `limit_s`; nothing of it is left when this returns."""
+    gateway = spark.sparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    spark.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+    if process is not None:
+        process.stdin.close()  # the JVM ends when its standard input does
+        try:
+            process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    _remove_temporary()

@@ -1,0 +1,169 @@
+"""Where a history lies: a run folder here, or any folder of Parquet files that Spark can read, by its URI.
+
+    /runs/x, file:///runs/x      a run folder, its history/, or one Parquet file; raw rows are merged when need be
+    hdfs://…, s3a://…, …         the same, through Hadoop's file systems, as this Spark is set up for them
+
+Names and sizes are read, and rows when somebody asks the DataFrame. A scheme that Spark has no file system for is a
+HarnessError that says what to add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
+
+from ...errors import HarnessError
+from ...history.files import part_files
+from ...history.merge import to_parquet
+from ...history.schema import (
+    SCHEMA,
+    arrow_schema,
+    parquet_path,
+    raw_dir,
+)
+from .settings import (
+    SMALL_PLANS,
+    is_local,
+    plans_for,
+    use,
+)
+
+_TYPES: dict[str, DataType] = {
+    "string": StringType(),
+    "long": LongType(),
+    "int": IntegerType(),
+    "double": DoubleType(),
+}
+
+HISTORY_SCHEMA = StructType([StructField(c.name, _TYPES[c.type], c.nullable) for c in SCHEMA])
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A history's files: one URI to read, how many bytes, and the path when it is on this machine."""
+
+    uri: str
+    size: int
+    files: int
+    path: Path | None = None
+
+
+def local_path(where: Path | str) -> Path | None:
+    """The path of something on this machine; None for a URI of elsewhere."""
+    if isinstance(where, Path):
+        return where
+    parts = urlsplit(where)
+    if parts.scheme in ("", "file") or len(parts.scheme) == 1:
+        return Path(unquote(parts.path)) if parts.scheme == "file" else Path(where)
+    return None
+
+
+def local_size(where: Path | str) -> int | None:
+    """Bytes of a history on this machine, merged or not; None when it is elsewhere."""
+    path = local_path(where)
+    if path is None:
+        return None
+    found = _parquet_files(path)
+    return sum(file.stat().st_size for file in found or (*part_files(path), *raw_dir(path).glob("*.jsonl")))
+
+
+def stored(where: Path | str, spark: SparkSession) -> Stored:
+    """The history there; merged first when the run ended before it could do so. HarnessError when there is none."""
+    path = local_path(where)
+    if path is None:
+        return _elsewhere(str(where), spark)
+    files = _parquet_files(path)
+    if not files:
+        to_parquet(path)
+        files = _parquet_files(path)
+    root = path if path.is_file() else files[0].parent
+    # Spark takes a path as it is, and would look for a name with %20 in it.
+    return Stored(f"file://{root.resolve()}", sum(file.stat().st_size for file in files), len(files), root)
+
+
+def _parquet_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    history = parquet_path(path).parent
+    return sorted((history if history.is_dir() else path).glob("[!._]*.parquet"))
+
+
+def spark_uri(uri: str, spark: SparkSession) -> str:
+    """The URI as this Spark knows it: s3:// is Hadoop's s3a://, but where somebody has set up a file system for it."""
+    jsc: Any = spark.sparkContext._jsc
+    if not uri.startswith("s3://") or jsc.hadoopConfiguration().get("fs.s3.impl"):
+        return uri
+    return f"s3a://{uri.removeprefix('s3://')}"
+
+
+def _elsewhere(uri: str, spark: SparkSession) -> Stored:
+    uri = spark_uri(uri, spark)
+    try:
+        for candidate in (f"{uri.rstrip('/')}/history", uri):
+            found = _listed(candidate, spark)
+            if found is not None:
+                return found
+    except Exception as exc:
+        why = " ".join(str(getattr(exc, "java_exception", exc)).split())[:300]
+        raise HarnessError(
+            f"{uri} cannot be read: {why} (Spark needs that file system's library and rights, e.g. hadoop-aws for s3a, "
+            "in spark-defaults.conf)"
+        ) from exc
+    raise HarnessError(f"{uri} holds no history: no Parquet file in it or in its folder history")
+
+
+def _listed(uri: str, spark: SparkSession) -> Stored | None:
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(uri)
+    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    if not system.exists(path):
+        return None
+    size = files = 0
+    for status in system.listStatus(path):
+        name = status.getPath().getName()
+        if status.isFile() and name.endswith(".parquet") and name[0] not in "._":
+            size, files = size + status.getLen(), files + 1
+    return Stored(uri, size, files) if files else None
+
+
+def read_text(uri: str, spark: SparkSession) -> str | None:
+    """A small text file anywhere, e.g. a run's scenario.yaml; None when it is not there."""
+    path = local_path(uri)
+    if path is not None:
+        return path.read_text(encoding="utf-8") if path.is_file() else None
+    jvm: Any = spark.sparkContext._jvm
+    uri = spark_uri(uri, spark)
+    place = jvm.org.apache.hadoop.fs.Path(uri)
+    if not place.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(place):
+        return None
+    rows = spark.read.text(uri, wholetext=True).collect()
+    return str(rows[0][0]) if rows else ""
+
+
+def load(run_dir: Path | str, spark: SparkSession) -> DataFrame:
+    """The history of a run folder or of a URI, in its schema; merged first when the run ended before it could do so.
+
+    Sets the session's plans for its size. HarnessError when there is none. On a cluster, a small history of this
+    machine is sent there; a large one must be where every worker sees it under the same path.
+    """
+    return load_planned(run_dir, spark)[0]
+
+
+def load_planned(run_dir: Path | str, spark: SparkSession) -> tuple[DataFrame, Mapping[str, str]]:
+    """`load`, and the plans that the checks of such a history need."""
+    found = stored(run_dir, spark)
+    plans = plans_for(spark, found.size)
+    use(spark, plans)
+    if plans is not SMALL_PLANS:
+        return spark.read.schema(HISTORY_SCHEMA).parquet(found.uri), plans
+    if found.path is not None and not is_local(spark.sparkContext.master):
+        rows = pq.read_table(found.path, schema=arrow_schema())
+        return spark.createDataFrame(rows, HISTORY_SCHEMA).coalesce(1), plans
+    return spark.read.schema(HISTORY_SCHEMA).parquet(found.uri).coalesce(1), plans

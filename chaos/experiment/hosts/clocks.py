@@ -1,0 +1,90 @@
+"""What every host's clock shows, asked all the time and recorded as `host_clock`: rows are corrected by it (history/).
+
+A thread a host asks TIMES times in a row, each EVERY_S of the machine's time, and records the answer that came soonest:
+what is late on its way says least. A host whose clock is the harness's own need not be asked.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import TracebackType
+
+from ....remoting.node.recording import Recorder
+from ...errors import HarnessError
+from ...history.host_clocks import Reading
+
+EVERY_S = 1.0
+TIMES = 6
+FIRST_TIMES = 12
+
+Milliseconds = Callable[[], float]
+
+
+def clock_identity() -> str:
+    """The same in two processes whose CLOCK_MONOTONIC is one: of one kernel since it came up, in one time namespace."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        boot = file.read().strip()
+    namespace = "none"
+    with suppress(OSError):  # a kernel without time namespaces
+        namespace = os.readlink("/proc/self/ns/time")
+    return f"{boot} {namespace}"
+
+
+def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> Reading:
+    """The reading with the least bound of so many. `ask`: what the host's clock shows now."""
+    found = []
+    for _ in range(times):
+        sent_ms = now_ms()
+        shows_ms = ask()
+        found.append(Reading.of(sent_ms, shows_ms, now_ms()))
+    return min(found, key=lambda reading: reading.bound_ms)
+
+
+class HostClocks:
+    """Context manager; once it is entered there is a reading of each host, and one more when it is left.
+
+    `asks`: by host, what its clock shows now, in RocketMQ milliseconds; None where that is the harness's own. It raises
+    HarnessError where the host is lost, which is not asked again.
+    """
+
+    def __init__(
+        self,
+        asks: Mapping[str, Milliseconds | None],
+        now_ms: Milliseconds,
+        record: Recorder,
+        every_s: float = EVERY_S,
+    ) -> None:
+        self._asks, self._now_ms, self._record, self._every_s = dict(asks), now_ms, record, every_s
+        self._ended = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(host,), name=f"clock-{host}", daemon=True) for host in self._asks
+        ]
+
+    def _run(self, host: str) -> None:
+        with suppress(HarnessError):
+            while not self._ended.wait(self._every_s):
+                self._read(host, TIMES)
+            self._read(host, TIMES)
+
+    def _read(self, host: str, times: int) -> None:
+        ask = self._asks[host]
+        reading = Reading(self._now_ms(), 0.0, 0.0) if ask is None else soonest(ask, self._now_ms, times)
+        value = {"host_ms": reading.host_ms, "offset_ms": reading.offset_ms, "bound_ms": reading.bound_ms}
+        self._record("host_clock", source=host, value=value)
+
+    def __enter__(self) -> HostClocks:
+        for host in self._asks:
+            self._read(host, FIRST_TIMES)
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(timeout=5.0)

@@ -1,0 +1,201 @@
+"""What is recorded and logged on other hosts comes to the run folder by Ray: while it grows, and the rest at the end.
+
+    host   history/_raw/*.jsonl, logs/* ── what is new, in pieces, compressed (LZ4) ──► Ray's object store ─┐
+    driver a thread a host: each FOLLOW_S asks for what is new ◄────────────────────────────────────────────┘
+           run folder/history/_raw/*.jsonl, logs/*
+
+So a host that is lost takes with it what it recorded since it was asked last; its `rows_missing` say since when. A line
+may be torn where the last piece of a lost host ends: readers skip it, as that of a process that was killed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice, zip_longest
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol
+
+import lz4.frame
+
+from ....actors.hosts import RemoteHost
+from ....remoting.node.recording import Recorder
+from ...apache.jvm import LAST_WORDS
+from ...errors import HarnessError
+from ...history.files import number_of, process_of
+
+log = logging.getLogger("nemesrv.hosts")
+
+PIECE_BYTES = 8 * 1024 * 1024
+PIECES = 4
+"""So many are one answer of a host."""
+ANSWER_LIMIT_S = 30.0
+FOLLOW_S = 2.0
+FILES = ("history/_raw/**/*", "logs/**/*", f"data/*/{LAST_WORDS}")
+
+
+class Piece(NamedTuple):
+    """Bytes of a file from `offset` on, as one LZ4 frame."""
+
+    name: str
+    """Path within the run's folder."""
+    offset: int
+    data: bytes
+
+
+def new_pieces(folder: str, known: Mapping[str, int], piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
+    """There: what is in the run's files behind the offsets that are known already.
+
+    A process that goes on in a next file has said all that is in the one before: that comes first, since who reads it
+    here believes so, and is deleted when all of it is known.
+    """
+    for pattern in FILES:
+        paths = sorted(Path(folder).glob(pattern), key=_in_turn)
+        for path, following in zip_longest(paths, paths[1:]):
+            name = str(path.relative_to(folder))
+            offset = known.get(name, 0)
+            if not path.is_file():
+                continue
+            if path.stat().st_size <= offset:
+                if following is not None and _goes_on(path, following):
+                    path.unlink()
+                continue
+            with path.open("rb") as file:
+                file.seek(offset)
+                while data := file.read(piece_bytes):
+                    yield Piece(name, offset, lz4.frame.compress(data))
+                    offset += len(data)
+
+
+def _in_turn(path: Path) -> tuple[str, str, int]:
+    """Sorts a process's raw files as they were written."""
+    if path.suffix != ".jsonl":
+        return str(path), "", 0
+    node, incarnation = process_of(path)
+    return str(path.parent), f"{node}.{incarnation}", number_of(path)
+
+
+def _goes_on(path: Path, following: Path) -> bool:
+    """Whether the process of this raw file writes in the following one."""
+    if path.suffix != ".jsonl" or following.suffix != ".jsonl" or path.parent != following.parent:
+        return False
+    return process_of(path) == process_of(following) and number_of(path) < number_of(following)
+
+
+def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> list[Piece]:
+    """There: the next of them, in one answer."""
+    return [*islice(new_pieces(folder, known), count)]
+
+
+class Far(Protocol):
+    """A host whose files are wanted."""
+
+    @property
+    def name(self) -> str: ...
+
+    def pieces(self, known: Mapping[str, int]) -> Iterable[Piece]:
+        """What is new there, as `new_pieces` says; `known` moves on meanwhile. HarnessError when it is lost."""
+
+
+class RayHost(NamedTuple):
+    """A host of a Ray cluster, with the run's folder there."""
+
+    host: RemoteHost
+    folder: str
+
+    @property
+    def name(self) -> str:
+        return self.host.name
+
+    def pieces(self, known: Mapping[str, int]) -> Iterator[Piece]:
+        while found := self.host.ask("run", some_pieces, self.folder, dict(known), timeout_s=ANSWER_LIMIT_S):
+            yield from found
+
+
+class Gone(NamedTuple):
+    """What a host recorded after that is lost."""
+
+    since_ms: float
+    why: str
+
+
+class Collector:
+    """Context manager: follows the hosts meanwhile, and has all that they recorded when it is left.
+
+    `gone` then says which hosts were lost. The hosts' logs of one name are told apart by the host's.
+    """
+
+    def __init__(
+        self, hosts: Iterable[Far], run_dir: Path, now_ms: Callable[[], float], follow_s: float = FOLLOW_S
+    ) -> None:
+        self._hosts, self._run_dir, self._now_ms, self._follow_s = tuple(hosts), run_dir, now_ms, follow_s
+        self._known: dict[str, dict[str, int]] = {host.name: {} for host in self._hosts}
+        self._owners: dict[str, str] = {}
+        self._since_ms: dict[str, float] = {}
+        self._ended, self._lock = threading.Event(), threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._run, args=(host,), name=f"collect-{host.name}", daemon=True)
+            for host in self._hosts
+        ]
+        self.gone: dict[str, Gone] = {}
+        self.failed: OSError | None = None
+        """Why nothing could be written here."""
+
+    def _run(self, host: Far) -> None:
+        try:
+            while not self._ended.wait(self._follow_s):
+                self._take(host)
+            self._take(host)
+        except HarnessError as exc:
+            log.warning("what was recorded on %s is missing: %s", host.name, exc)
+            self.gone[host.name] = Gone(self._since_ms.get(host.name, 0.0), str(exc))
+        except OSError as exc:
+            self.failed = exc
+
+    def _take(self, host: Far) -> None:
+        asked_ms, known = self._now_ms(), self._known[host.name]
+        for piece in host.pieces(known):
+            data = lz4.frame.decompress(piece.data)
+            with self._here(host, piece.name).open("ab") as file:
+                file.write(data)
+            known[piece.name] = piece.offset + len(data)
+        self._since_ms[host.name] = asked_ms
+
+    def _here(self, host: Far, name: str) -> Path:
+        path = self._run_dir / name
+        if name.startswith("logs/"):
+            with self._lock:
+                owner = self._owners.setdefault(name, "" if path.exists() else host.name)
+            path = path if owner == host.name else path.with_name(f"{host.name}-{path.name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def __enter__(self) -> Collector:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def finish(self) -> None:
+        """All that the hosts recorded is here, or `gone` says why not. OSError where it cannot be written."""
+        self._ended.set()
+        for thread in self._threads:
+            with suppress(RuntimeError):  # it never began
+                thread.join()
+        if self.failed is not None:
+            raise self.failed
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.finish()
+
+
+def record_missing(record: Recorder, gone: Mapping[str, Gone], nodes: Mapping[str, str]) -> None:
+    """A row for each node (`nodes`: node to host) of whom rows are missing."""
+    for node, host in sorted(nodes.items()):
+        if host in gone:
+            value: dict[str, Any] = {"host": host, "why": gone[host].why, "since_ms": gone[host].since_ms}
+            record("rows_missing", source=node, value=value)

@@ -1,0 +1,291 @@
+"""Who does by hand what a timeline says: mqadmin, and processes that register brokers without being one.
+
+Each act asks all the nodes that its entry names at once, over links of this node's own, and leaves one `admin` row for
+each, when it is answered or given up. A registration has a connection of its own to each NameServer, which stays as a
+process' does: NameServers tell brokers by their channels. It ends when it is unregistered by hand, when the NameServer
+closes it, or with this node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ....clients.admin import AdminClient
+from ....clients.broker_calls import success
+from ....remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
+from ....remoting.bodies.route import DataVersion, TopicConfig
+from ....remoting.codes import LanguageCode, RequestCode
+from ....remoting.command import RemotingCommand
+from ....remoting.errors import ResponseError, RocketMQError
+from ....remoting.headers.namesrv import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
+from ....remoting.node.network import Address
+from ....remoting.node.node import NodeContext
+from ....remoting.node.profile import Profile
+from ....remoting.node.recording import ignore
+from ....remoting.transport import RemotingClient
+
+CALL_S = 5.0
+"""How long an operator waits for an answer (`mqadmin`'s own)."""
+
+Act = Mapping[str, Any]
+"""An entry of the timeline as data: `do` and its own keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Whom an act asks: the node by name, where it is, and under which id the act is known."""
+
+    node: str
+    address: Address
+    act_id: str
+
+
+class AdminNode:
+    """A Node that the harness calls. `addresses`: every server by name, as its peers are told."""
+
+    def __init__(self, context: NodeContext, addresses: Mapping[str, Address], profile: Profile) -> None:
+        self._context, self._addresses, self._profile = context, addresses, profile
+        self._by_hand: dict[tuple[str, str, int], dict[Address, _Registration]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    async def listen(self) -> Address | None:
+        return None
+
+    async def start(self) -> None:
+        """Nothing is asked until it is called for."""
+
+    async def stop(self) -> None:
+        """As `leave`, and nothing is recorded of it."""
+        self._stopping = True
+        await self.leave()
+
+    async def leave(self) -> None:
+        """Whoever registered by hand is gone: nothing is registered any more, and the connections close."""
+        registrations = [one for of in self._by_hand.values() for one in of.values()]
+        self._by_hand.clear()
+        for one in registrations:
+            one.end()
+        await asyncio.gather(*(one.remoting.close() for one in registrations))
+
+    async def act(self, act: Act, nodes: Sequence[str], act_id: str) -> None:
+        """Ask all of these nodes; return when each has answered or was given up."""
+        asked = [_Asked(node, self._addresses[node], act_id) for node in nodes]
+        await asyncio.gather(*(self._ask(act, one) for one in asked))
+
+    async def _ask(self, act: Act, asked: _Asked) -> None:
+        if act["do"] == "register":
+            await self._register(act, asked)
+            return
+        about: dict[str, Any] = {name: act[name] for name in ("topic",) if act.get(name)}
+        about |= {"broker_name": act["broker"]} if act.get("broker") else {}
+        if act["do"] == "unregister":
+            address = self._address_of(act["address"] or act["broker"])
+            about |= {"broker_id": act["broker_id"], "address": str(address)}
+            registrations = self._by_hand.get((act["broker"], str(address), act["broker_id"]), {})
+            registration = registrations.pop(asked.address, None)
+            if registration is not None:
+                registration.end()
+            await self._noted(act, asked, about, lambda: self._unregister(act, address, asked.address))
+            if registration is not None:
+                await registration.remoting.close()
+            return
+        await self._noted(act, asked, about, lambda: self._admin(act, asked))
+
+    async def _noted(
+        self, act: Act, asked: _Asked, about: Mapping[str, Any], ask: Callable[[], Awaitable[object]]
+    ) -> bool:
+        """Ask, and leave the act's row; whether it was done."""
+        clock = self._context.clock
+        begin_s, code, kind, why = clock.monotonic_s(), 0, "ok", None
+        try:
+            await ask()
+        except ResponseError as exc:
+            code, kind, why = exc.code, "fail", str(exc)
+        except RocketMQError as exc:
+            code, kind, why = -1, "fail" if exc.definite else "info", str(exc)
+        said = {key: value for key, value in act.items() if key not in ("do", "topic", "broker") and value is not None}
+        self._context.record(
+            "admin",
+            f=act["do"],
+            type=kind,
+            fault_id=asked.act_id,
+            target=asked.node,
+            code=None if code == -1 else code,
+            duration_ms=(clock.monotonic_s() - begin_s) * 1000,
+            value={**said, "why": why} if why else said,
+            **about,
+        )
+        self._context.log.info("%s of %s: %s %s", act["do"], asked.node, kind, why or "")
+        return kind == "ok"
+
+    async def _admin(self, act: Act, asked: _Asked) -> None:
+        context = NodeContext(
+            name=self._context.name,
+            clock=self._context.clock,
+            network=self._context.network,
+            rng=self._context.rng,
+            record=ignore,
+            log=self._context.log,
+        )
+        is_broker, at = asked.node.startswith("broker"), asked.address
+        async with AdminClient(context, (at,), profile=self._profile, timeout_s=CALL_S) as admin:
+            match act["do"]:
+                case "update_topic":
+                    await admin.create_topic(
+                        at,
+                        act["topic"],
+                        read_queue_nums=act["read_queues"],
+                        write_queue_nums=act["write_queues"],
+                        perm=act["perm"],
+                        order=act["order"],
+                    )
+                case "delete_topic" if is_broker:
+                    await admin.delete_topic_in_broker(at, act["topic"])
+                case "delete_topic":
+                    await admin.delete_topic_in_name_server(act["topic"], cluster=act["cluster_name"], name_server=at)
+                case "wipe_write_perm":
+                    await admin.wipe_write_perm(act["broker"], name_server=at)
+                case "add_write_perm":
+                    await admin.add_write_perm(act["broker"], name_server=at)
+                case "switch":
+                    await admin.update_broker_config(at, {"brokerRole": "ASYNC_MASTER", "brokerId": "0"})
+                case "update_config":
+                    changes = {name: _property(value) for name, value in act["settings"].items()}
+                    if is_broker:
+                        await admin.update_broker_config(at, changes)
+                    else:
+                        await admin.update_name_server_config(changes, name_server=at)
+
+    # -- brokers that are none
+
+    async def _register(self, act: Act, asked: _Asked) -> None:
+        address = self._address_of(act["address"])
+        key = act["broker"], str(address), act["broker_id"]
+        registrations = self._by_hand.setdefault(key, {})
+        one = registrations.get(asked.address)
+        if one is None:
+            one = registrations[asked.address] = _Registration(self, act, address, asked)
+        else:  # the same process says something else
+            one.act, one.asked = act, asked
+            one.version = one.version.next(now_ms=self._context.clock.now_ms())
+        await one.send()
+        if act["every_s"] is not None and one.task is None:
+            one.task = self._spawn(one.keep_registering())
+
+    async def _unregister(self, act: Act, address: Address, target: Address) -> None:
+        header = UnRegisterBrokerRequestHeader(
+            broker_name=act["broker"],
+            broker_addr=str(address),
+            cluster_name=act["cluster_name"],
+            broker_id=act["broker_id"],
+        )
+        remoting = self.remoting()
+        try:
+            request = RemotingCommand.request(RequestCode.UNREGISTER_BROKER, header)
+            success(await remoting.invoke(target, request, timeout_s=CALL_S))
+        finally:
+            await remoting.close()
+
+    def remoting(self, on_event: Callable[[str, Address, str], None] | None = None) -> RemotingClient:
+        context = self._context
+        return RemotingClient(
+            clock=context.clock,
+            network=context.network,
+            idle_s=1e6,  # a NameServer closes what is idle, not this end
+            language=LanguageCode.JAVA,
+            version=self._profile.version,
+            on_event=on_event,
+            log=context.log,
+        )
+
+    def _address_of(self, said: str) -> Address:
+        return self._addresses.get(said) or Address.parse(said)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+class _Registration:
+    """One broker by hand at one NameServer: who it says that it is, and its channel."""
+
+    def __init__(self, node: AdminNode, act: Act, address: Address, asked: _Asked) -> None:
+        self.node, self.act, self.address, self.asked = node, act, address, asked
+        self.remoting = node.remoting(self._closed)
+        self.version = DataVersion(state_version=act["state_version"], timestamp=node._context.clock.now_ms())
+        self.task: asyncio.Task[None] | None = None
+        self.ended = False
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return {
+            "broker_name": self.act["broker"],
+            "broker_id": self.act["broker_id"],
+            "address": str(self.address),
+        }
+
+    async def send(self) -> bool:
+        return await self.node._noted(self.act, self.asked, self.about, self._send)
+
+    async def keep_registering(self) -> None:
+        """At a fixed rate, as a broker does it, also where it fails."""
+        clock = self.node._context.clock
+        due_s = clock.monotonic_s()
+        while not self.ended:
+            due_s += self.act["every_s"]
+            await clock.sleep(max(0.0, due_s - clock.monotonic_s()))
+            if not self.ended:
+                await self.send()
+
+    def end(self) -> None:
+        """It registers no more. Its connection stays until it was unregistered, as that of a broker that stops."""
+        self.ended = True
+        if self.task is not None:
+            self.task.cancel()
+
+    async def _send(self) -> None:
+        act, profile = self.act, self.node._profile
+        topics = tuple(
+            TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues, perm=act["perm"])
+            for topic, queues in act["topics"].items()
+        )
+        wrapper = TopicConfigSerializeWrapper.of(topics, self.version)
+        body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=()).encode(
+            compressed=False, version=profile.version
+        )
+        header = RegisterBrokerRequestHeader(
+            broker_name=act["broker"],
+            broker_addr=str(self.address),
+            cluster_name=act["cluster_name"],
+            ha_server_addr=str(Address(self.address.host, self.address.port + 1)),
+            broker_id=act["broker_id"],
+            enable_acting_master=False if profile is Profile.V5_X else None,
+            body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+        )
+        request = RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body)
+        success(await self.remoting.invoke(self.asked.address, request, timeout_s=CALL_S))
+
+    def _closed(self, event: str, _: Address, reason: str) -> None:
+        """The NameServer drops what came over this channel; a next registration dials anew."""
+        if event == "close" and not self.node._stopping:
+            self.node._context.record(
+                "admin",
+                f="closed",
+                type="ok",
+                fault_id=self.asked.act_id,
+                target=self.asked.node,
+                duration_ms=0.0,
+                value={"why": reason},
+                **self.about,
+            )
+
+
+def _property(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,71 @@
+"""The consuming workload: one DefaultMQPushConsumer that takes every message at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from ....clients.client_instance import MQClientInstance
+from ....clients.consumer.config import ConsumerConfig
+from ....clients.consumer.consumer import DefaultMQPushConsumer
+from ....remoting.errors import TransportError
+from ....remoting.message import StoredMessage
+from ....remoting.node.network import Address
+from ....remoting.node.node import NodeContext
+
+START_AGAIN_S = 1.0
+
+
+class ConsumerNode:
+    """A Node around one push consumer. The `receive` rows are recorded by the consumer itself."""
+
+    def __init__(self, context: NodeContext, config: ConsumerConfig) -> None:
+        self._context, self._config = context, config
+        self._received = 0
+        self._starting: asyncio.Task[None] | None = None
+        self.client = DefaultMQPushConsumer(context, config, self._consume)
+
+    def _consume(self, messages: Sequence[StoredMessage]) -> bool:
+        self._received += len(messages)
+        return True
+
+    @property
+    def instance(self) -> MQClientInstance:
+        """The client's shared half."""
+        return self.client.client
+
+    async def listen(self) -> Address | None:
+        return None
+
+    async def start(self) -> None:
+        """Consume. A start that meets no NameServer fails as Java's does, and is tried again, as by a supervisor."""
+        try:
+            await self.client.start()
+        except TransportError as exc:
+            self._starting = asyncio.create_task(self._start_again(exc))
+
+    async def _start_again(self, failed: TransportError | None) -> None:
+        while failed is not None:
+            self._context.log.warning("start failed and is tried again: %s", failed)
+            await self._context.clock.sleep(START_AGAIN_S)
+            self.client = DefaultMQPushConsumer(self._context, self._config, self._consume)
+            try:
+                await self.client.start()
+                failed = None
+            except TransportError as exc:
+                failed = exc
+
+    async def received(self) -> int:
+        """How many messages the listener has been given so far."""
+        return self._received
+
+    async def chosen_name_server(self) -> Address | None:
+        """The NameServer in use, or None before the first choice."""
+        return self.instance.name_server.chosen
+
+    async def stop(self) -> None:
+        if self._starting is not None and not self._starting.done():
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
+        else:
+            await self.client.stop()

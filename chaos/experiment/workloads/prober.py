@@ -1,0 +1,200 @@
+"""The prober: the harness's own client. It starts many short-lived clients, prepares the topic and what serves it, and
+reads at the end.
+
+Many starts, because whether the first NameServer is chosen uniformly cannot be seen in a handful of clients. Each
+start is a client's own code up to its first route query, over the node's own links; its rows share one op_id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from ....clients.admin import AdminClient
+from ....clients.config import ClientConfig, ProducerConfig
+from ....clients.name_server_client import LastAnswers, NameServerClient
+from ....clients.producer.send_request import single
+from ....remoting.codes import MASTER_ID, LanguageCode
+from ....remoting.errors import RocketMQError, TransportError
+from ....remoting.message import Message, MessageQueue
+from ....remoting.message_id import UniqIdGenerator
+from ....remoting.node.network import Address
+from ....remoting.node.node import NodeContext
+from ....remoting.node.recording import ignore
+from ....remoting.transport import RemotingClient
+
+FINAL_READ_TRIES = 3
+POLL_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProberWorkload:
+    topic: str
+    queues: int
+    others: tuple[tuple[str, int], ...] = ()
+    """Further topics that producers send to, with their queues: read at the end, too."""
+    config: ClientConfig
+
+
+class ProberNode:
+    """A Node that the harness calls; of itself it does nothing."""
+
+    def __init__(self, context: NodeContext, workload: ProberWorkload) -> None:
+        self._context, self._workload = context, workload
+        self._starts = 0
+        self._answers = LastAnswers()
+        self.plant: Callable[[NameServerClient], None] = lambda client: None
+        """A planted defect, put into each client that is started."""
+
+    async def listen(self) -> Address | None:
+        return None
+
+    async def start(self) -> None:
+        """Nothing runs until it is called for."""
+
+    async def stop(self) -> None:
+        """Nothing runs between calls."""
+
+    def _admin(self) -> AdminClient:
+        # What the harness does for itself is no client behaviour, so it leaves no rows.
+        context = dataclasses.replace(self._context, record=ignore)
+        config = self._workload.config
+        return AdminClient(context, config.namesrv_addr, profile=config.profile)
+
+    async def create_topic(self, brokers: Mapping[str, Address]) -> None:
+        """Create the workload's topic at each broker (by node, its address)."""
+        topic, queues = self._workload.topic, self._workload.queues
+        async with self._admin() as admin:
+            for address in brokers.values():
+                await admin.create_topic(address, topic, read_queue_nums=queues, write_queue_nums=queues)
+
+    async def await_routes(self, brokers: Mapping[Address, Collection[str]], timeout_s: float) -> None:
+        """Return once every NameServer routes the topic to all of its `brokers`; TimeoutError otherwise."""
+        async with self._admin() as admin, self._context.clock.timeout(timeout_s):
+            for name_server, wanted in brokers.items():
+                while not set(wanted) <= await self._routed(admin, name_server):
+                    await self._context.clock.sleep(POLL_S)
+
+    async def _routed(self, admin: AdminClient, name_server: Address) -> set[str]:
+        try:
+            route = await admin.topic_route(self._workload.topic, name_server=name_server)
+        except RocketMQError:
+            return set()
+        return {queue.broker_name for queue in route.queue_datas}
+
+    async def warm_up(self, brokers: Mapping[str, tuple[str, Address]], timeout_s: float) -> dict[str, float]:
+        """Send one message to each broker (by node its brokerName and address), all at once; after how many seconds
+        each answered, whatever it said. Who did not answer in time is left out.
+
+        It goes to the topic that has the broker's name, as `mqadmin clusterRT` sends, which no client reads.
+        """
+        answered: dict[str, float] = {}
+        clock, config = self._context.clock, ProducerConfig(profile=self._workload.config.profile)
+        ids = UniqIdGenerator(config.client_ip, self._context.rng)
+        async with self._admin() as admin:
+
+            async def send(node: str, broker_name: str, address: Address) -> None:
+                message, now_ms = Message.create(broker_name, b"warm-up"), clock.now_ms()
+                request = single(message, config, lambda: ids.next_id(now_ms))
+                command = request.command(MessageQueue(message.topic, message.topic, 0), config, now_ms=now_ms)
+                began_s = clock.monotonic_s()
+                with contextlib.suppress(TransportError):
+                    await admin.remoting.invoke(address, command, timeout_s=timeout_s)
+                    answered[node] = clock.monotonic_s() - began_s
+
+            await asyncio.gather(*(send(node, *where) for node, where in brokers.items()))
+        return answered
+
+    async def probe(self, starts: int) -> int:
+        """Start that many clients one after another; return how many got a route."""
+        got = 0
+        for _ in range(starts):
+            got += await self._start_one()
+        return got
+
+    async def _start_one(self) -> bool:
+        op_id = f"{self._context.name}-start-{self._starts}"
+        self._starts += 1
+        base, config = self._context, self._workload.config
+
+        def record(event: str, /, **fields: object) -> None:
+            base.record(event, op_id=op_id, **fields)
+
+        context = dataclasses.replace(base, record=record)
+        remoting = RemotingClient(
+            clock=base.clock,
+            network=base.network,
+            connect_timeout_s=config.connect_timeout_ms / 1000,
+            close_on_timeout=config.client_close_socket_if_timeout,
+            language=LanguageCode.PYTHON,
+            version=config.profile.version,
+            log=base.log,
+        )
+        client = NameServerClient(
+            context,
+            remoting,
+            config.namesrv_addr,
+            config.profile,
+            lock_timeout_s=config.lock_timeout_ms / 1000,
+            answers=self._answers,
+        )
+        self.plant(client)
+        client.start()
+        try:
+            await client.query_route(self._workload.topic, config.mq_client_api_timeout_ms / 1000)
+        except RocketMQError as exc:
+            base.log.info("%s got no route: %s", op_id, exc)
+            return False
+        else:
+            return True
+        finally:
+            await remoting.close()
+
+    async def read_all(self, brokers: Mapping[str, Address], elected: Collection[str] = ()) -> int:
+        """Read every queue of each topic that was sent to, at each broker (name to address); record each message once.
+        Whose name is in `elected` is read at its master of now.
+
+        `read_done` is recorded for each queue that was read whole; a queue that could not be leaves none, so that
+        the checkers know. Returns how many messages were read.
+        """
+        read = 0
+        async with self._admin() as admin:
+            for broker_name, begun in brokers.items():
+                address = await self._master(admin, broker_name) or begun if broker_name in elected else begun
+                for topic, queues in ((self._workload.topic, self._workload.queues), *self._workload.others):
+                    for queue_id in range(queues):
+                        read += await self._read_queue(admin, topic, broker_name, address, queue_id)
+        return read
+
+    async def _master(self, admin: AdminClient, broker_name: str) -> Address | None:
+        """Where a NameServer says that the name's master is."""
+        for name_server in self._workload.config.namesrv_addr:
+            try:
+                route = await admin.topic_route(self._workload.topic, name_server=name_server)
+            except RocketMQError:
+                continue
+            for data in route.broker_datas:
+                if data.broker_name == broker_name and (at := data.broker_addrs.get(MASTER_ID)) is not None:
+                    return Address.parse(str(at))
+        return None
+
+    async def _read_queue(
+        self, admin: AdminClient, topic: str, broker_name: str, address: Address, queue_id: int
+    ) -> int:
+        record = self._context.record
+        where = {"topic": topic, "broker_name": broker_name, "queue_id": queue_id}
+        for attempt in range(FINAL_READ_TRIES):
+            try:
+                messages = [message async for message in admin.read_queue(topic, address, queue_id)]
+                end = messages[-1].queue_offset + 1 if messages else await admin.max_offset(address, topic, queue_id)
+            except RocketMQError as exc:
+                self._context.log.warning("final read of %s, try %d: %s", where, attempt, exc)
+                continue
+            for message in messages:
+                record("read", msg_key=message.keys, offset=message.queue_offset, **where)
+            record("read_done", offset=end, attempt=attempt, **where)
+            return len(messages)
+        return 0

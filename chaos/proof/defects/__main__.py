@@ -1,0 +1,33 @@
+"""docs/defects.md, written from the planted defects themselves: `python -m nemesrv.chaos.proof.defects > docs/defects.md`."""
+
+from __future__ import annotations
+
+from . import DEFECTS
+from .model import Defect
+
+_HEAD = """# Planted defects
+
+What `nemesrv selftest` plants, one at a time, in nodes that are otherwise right. A defect is killed when every check
+in its third column says INVALID and no other does but those in brackets, which may see the same wrong from another
+side. Written from `chaos/proof/defects/` by `python -m nemesrv.chaos.proof.defects > docs/defects.md`; a test compares.
+
+| defect | what is wrong | killed by | scenario | planted in |
+|---|---|---|---|---|
+"""
+
+
+def render() -> str:
+    """The whole of docs/defects.md."""
+    return _HEAD + "".join(f"{_row(defect)}\n" for defect in DEFECTS.values())
+
+
+def _row(defect: Defect) -> str:
+    killers = ", ".join(
+        [*(f"`{name}`" for name in sorted(defect.caught_by)), *(f"(`{name}`)" for name in sorted(defect.also))]
+    )
+    where = ", ".join(defect.nodes) or "every " + ", ".join(f"{kind}" for kind in defect.kinds)
+    return f"| `{defect.name}` | {defect.what} | {killers} | `{defect.scenario}` | {where} |"
+
+
+if __name__ == "__main__":
+    print(render(), end="")

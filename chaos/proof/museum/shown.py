@@ -1,0 +1,120 @@
+"""Each worked incident run twice on the virtual clock, as it was reported and with its fix, and what the checks said.
+
+    scenarios/incidents/NAME.yaml ─┬─ as it stands ────────────► recorded, judged plainly ─► red by `found_by`?
+                                   └─ with `incident.fixed` ───► recorded, judged plainly ─► green?
+
+Runs are independent, so they are spread over processes. Nothing needs Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ...checks.plain.verdicts import verdicts
+from ...errors import ScenarioError, nearest
+from ...experiment.run_folder import refuse_used
+from ...reports.sentences import wrong_sentence
+from ...runner import record_virtual
+from ...scenarios.incident import IncidentModel
+from ...scenarios.model import fixed, incidents, load
+from ...verdict import Validity, Verdict
+
+SEED = 1
+"""The incidents' phases and first choices are what was reported; another seed may draw others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One run and what the checks said of it."""
+
+    verdicts: tuple[Verdict, ...]
+
+    def of(self, validity: Validity) -> dict[str, Verdict]:
+        """Check to its verdict, of those that say this."""
+        return {one.name: one for one in self.verdicts if one.verdict is validity}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One incident and both its runs."""
+
+    name: str
+    description: str
+    incident: IncidentModel
+    buggy: Variant
+    fixed: Variant
+
+    @property
+    def is_red(self) -> bool:
+        """Whether every check that is to find it says INVALID."""
+        return {*self.incident.found_by} <= self.buggy.of(Validity.INVALID).keys()
+
+    @property
+    def is_green(self) -> bool:
+        """Whether, with the fix, these checks say VALID, and none says INVALID."""
+        return not self.fixed.of(Validity.INVALID) and {*self.incident.found_by} <= self.fixed.of(Validity.VALID).keys()
+
+    @property
+    def as_meant(self) -> bool:
+        return self.is_red and self.is_green
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """The checks that say INVALID of it besides."""
+        return tuple(name for name in self.buggy.of(Validity.INVALID) if name not in self.incident.found_by)
+
+    @property
+    def finding(self) -> str:
+        """What the first of the named checks found, in words; "" where it found nothing."""
+        found = self.buggy.of(Validity.INVALID)
+        first = next((found[name] for name in self.incident.found_by if name in found), None)
+        return "" if first is None else wrong_sentence(first) or first.why
+
+
+def chosen(names: Sequence[str]) -> list[Path]:
+    """The files of these incidents, by name or by number (i03), in their order; of all where none is named.
+
+    ScenarioError for one that does not ship.
+    """
+    known, found = incidents(), set[Path]()
+    for name in names:
+        file = known.get(name) or next((path for each, path in known.items() if each.partition("-")[0] == name), None)
+        if file is None:
+            raise ScenarioError("museum", "NAME", repr(name), f"one of {', '.join(known)}{nearest(name, known)}")
+        found.add(file)
+    return [path for path in known.values() if path in found or not names]
+
+
+def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iterator[Shown]:
+    """Each file's incident, in this order, as soon as it and those before it are done. The run folders are `out`'s
+    NAME/buggy and NAME/fixed; None: they are deleted. ScenarioError for an `out` that is there and not empty."""
+    refuse_used(out)
+    with TemporaryDirectory(prefix="nemesrv-museum-") as place, ProcessPoolExecutor(processes) as pool:
+        runs = [
+            (pool.submit(_ran, file, False, _at(out or Path(place), file, "buggy")),
+             pool.submit(_ran, file, True, _at(out or Path(place), file, "fixed")))
+            for file in files
+        ]  # fmt: skip
+        for file, (buggy, after) in zip(files, runs, strict=True):
+            scenario = load(file)
+            assert scenario.incident is not None
+            yield Shown(
+                name=scenario.name,
+                description=scenario.description,
+                incident=scenario.incident,
+                buggy=buggy.result(),
+                fixed=after.result(),
+            )
+
+
+def _at(out: Path, file: Path, variant: str) -> Path:
+    return out / file.stem / variant
+
+
+def _ran(file: Path, is_fixed: bool, folder: Path) -> Variant:
+    scenario = fixed(file) if is_fixed else load(file)
+    return Variant(verdicts=tuple(verdicts(record_virtual(scenario, SEED, folder).path)))

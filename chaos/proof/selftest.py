@@ -1,0 +1,259 @@
+"""The self-test: every planted defect is found by the checks meant for it, and no check finds one in a clean twin.
+
+For each defect its scenario is run with the defect planted and, once per scenario, without. All checks judge each run.
+A defect is killed when every check named for it says INVALID, and no other does but those that may see the same wrong
+from another side; a twin is clean when no check says INVALID. Anything else fails the self-test, which is what makes
+the checks' VALID worth something.
+
+    real clock      one run after the other; Spark judges
+    virtual clock   as many at once as there are processors; judged plainly (checkers/plain): the same verdicts without
+                    Spark. `by_spark`: as on the real clock
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import click
+from rich.table import Table
+
+from ..checks import CHECKS
+from ..errors import ScenarioError, nearest
+from ..experiment.harness import Harness
+from ..experiment.progress import Progress
+from ..installation import require_extras
+from ..judging import Judged, keep, of_run
+from ..reports.console import print_fitting, standard_output
+from ..runner import (
+    Options,
+    record_virtual,
+    require_parts,
+    run_one,
+)
+from ..scenarios.model import (
+    CHECK_NAMES,
+    SHIPPED_DIR,
+    Scenario,
+    find,
+    load,
+)
+from ..verdict import Validity
+from .defects import DEFECTS, Defect
+
+OWN_DIR = SHIPPED_DIR / "selftest"
+"""Scenarios that only the self-test needs; they are not listed with those that ship."""
+_PLAINLY = "judged without Spark, whose verdicts are the same (--spark: by Spark)"
+PLAIN_RUN_S = 2.5
+"""A run on the virtual clock that is judged plainly takes about so long, of the machine's time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One run of the self-test: which checks were to say INVALID, which might, and what they said."""
+
+    scenario: str
+    seed: int = 1
+    defect: str | None
+    meant: frozenset[str]
+    also: frozenset[str] = frozenset()
+    found: frozenset[str]
+    unknown: frozenset[str]
+    where: str = field(compare=False)
+    """The run folder."""
+
+    @property
+    def passed(self) -> bool:
+        return self.meant <= self.found <= self.meant | self.also
+
+    @property
+    def result(self) -> str:
+        """In a word."""
+        if self.passed:
+            return "clean" if self.defect is None else "killed"
+        return "SURVIVED" if self.defect and not self.meant <= self.found else "WRONG"
+
+    def to_json(self) -> dict[str, object]:
+        """As an entry of `selftest --json`."""
+        named = {name: sorted(getattr(self, name)) for name in ("meant", "also", "found", "unknown")}
+        return {
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "defect": self.defect,
+            **named,
+            "result": self.result,
+            "passed": self.passed,
+            "run_dir": self.where,
+        }
+
+    @classmethod
+    def of(cls, judged: Judged, defect: Defect | None, seed: int = 1) -> Outcome:
+        def named(validity: Validity) -> frozenset[str]:
+            return frozenset(v.name for v in (*judged.verdicts, *judged.left_out) if v.verdict is validity)
+
+        return cls(
+            scenario=judged.history.name,
+            seed=seed,
+            defect=None if defect is None else defect.name,
+            meant=frozenset() if defect is None else defect.caught_by,
+            also=frozenset() if defect is None else defect.also,
+            found=named(Validity.INVALID),
+            unknown=named(Validity.UNKNOWN),
+            where=judged.history.where,
+        )
+
+
+def scenario_of(name: str) -> Scenario:
+    """The self-test's own scenario of that name, else the shipped one; either with every check there is."""
+    own = OWN_DIR / f"{name}.yaml"
+    scenario = load(own) if own.exists() else find(name)
+    return scenario.model_copy(update={"checks": CHECK_NAMES})
+
+
+class Asked(NamedTuple):
+    """One run that the self-test wants; by names, so that another process may be told."""
+
+    scenario: str
+    defect: str | None
+    seed: int
+
+
+def run_selftest(
+    only: Sequence[str],
+    options: Options,
+    seeds: Sequence[int] = (1,),
+    *,
+    by_spark: bool = False,
+    at_once: int = 1,
+) -> int:
+    """0 when every defect is killed and every twin is clean with every seed, else 1; prints the table.
+
+    `at_once`: how many runs are judged plainly at the same time.
+    """
+    for name in only:
+        if name not in DEFECTS:
+            raise ScenarioError(
+                "selftest", "--only", repr(name), f"one of {', '.join(DEFECTS)}{nearest(name, DEFECTS)}"
+            )
+    plan = plan_of(only or tuple(DEFECTS))
+    asked = [
+        Asked(scenario, None if defect is None else defect.name, seed) for seed in seeds for defect, scenario in plan
+    ]
+    plainly = bool(options.virtual) and not by_spark
+    outcomes = list(_plainly(asked, at_once, quiet=options.quiet) if plainly else _by_spark(asked, options))
+    if options.as_json:
+        click.echo(json.dumps([outcome.to_json() for outcome in outcomes]))
+    else:
+        print_fitting(standard_output(180), selftest_table(outcomes) if len(seeds) == 1 else seeds_table(outcomes))
+        if plainly:
+            click.echo(_PLAINLY)
+    return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+def _by_spark(asked: Sequence[Asked], options: Options) -> Iterator[Outcome]:
+    scenarios = [scenario_of(each.scenario) for each in asked]
+    require_parts("nemesrv selftest", scenarios, virtual=bool(options.virtual), joins=options.ray is not None)
+    with Harness(gentle=not options.virtual, ray=options.ray) as harness:
+        for each, scenario in zip(asked, scenarios, strict=True):
+            defect = None if each.defect is None else DEFECTS[each.defect]
+            judged = run_one(scenario, replace(options, seed=each.seed), harness, defect)
+            yield Outcome.of(judged, defect, each.seed)
+
+
+def _plainly(asked: Sequence[Asked], at_once: int, *, quiet: bool) -> Iterator[Outcome]:
+    """In the order asked."""
+    require_extras("nemesrv selftest", *(extra for check in CHECKS.values() for extra in check.extras))
+    progress = Progress("self-test", PLAIN_RUN_S * math.ceil(len(asked) / at_once), quiet=quiet)
+    tenth = math.ceil(len(asked) / 10)
+    try:
+        with ProcessPoolExecutor(at_once) as pool:
+            for number, outcome in enumerate(pool.map(_one_plainly, asked)):
+                if progress.is_terminal or number % tenth == 0:
+                    progress.say(f"{number} of {len(asked)} runs judged")
+                yield outcome
+    finally:
+        progress.clear()
+
+
+def _one_plainly(asked: Asked) -> Outcome:
+    """Recorded and judged; the run folder has its verdicts, and `nemesrv report` draws them."""
+    from ..checks.plain.verdicts import verdicts
+
+    scenario = scenario_of(asked.scenario)
+    defect = None if asked.defect is None else DEFECTS[asked.defect]
+    folder = record_virtual(scenario, asked.seed, None, defect, latest=False)
+    history = replace(of_run(folder, folder.scenario()), drawn=False)
+    return Outcome.of(keep(history, verdicts(folder.path)), defect, asked.seed)
+
+
+def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
+    """The runs: each scenario's clean twin first, then its defects."""
+    defects = [DEFECTS[name] for name in names]
+    plan: list[tuple[Defect | None, str]] = []
+    for scenario in dict.fromkeys(defect.scenario for defect in defects):
+        plan.append((None, scenario))
+        plan += [(defect, scenario) for defect in defects if defect.scenario == scenario]
+    return plan
+
+
+def selftest_table(outcomes: Sequence[Outcome]) -> Table:
+    """One row a run, and the sums below."""
+    table = Table(title="self-test", title_justify="left", caption=_sums(outcomes), caption_justify="left")
+    for column in ("scenario", "planted defect", "meant to find it", "INVALID", "UNKNOWN", "result"):
+        table.add_column(column)
+    for outcome in outcomes:
+        meant = [*sorted(outcome.meant), *(f"({name})" for name in sorted(outcome.also))]
+        wrong = f"[bold red]{outcome.result}[/] ({outcome.where})"
+        table.add_row(
+            outcome.scenario,
+            outcome.defect or "none (clean twin)",
+            ", ".join(meant) or "-",
+            ", ".join(sorted(outcome.found)) or "-",
+            ", ".join(sorted(outcome.unknown)) or "-",
+            f"[green]{outcome.result}[/]" if outcome.passed else wrong,
+        )
+    return table
+
+
+def seeds_table(outcomes: Sequence[Outcome]) -> Table:
+    """One row a defect and a twin, with the seeds that missed it; below, the weakest seed."""
+    seeds = list(dict.fromkeys(outcome.seed for outcome in outcomes))
+    by_seed = {seed: [outcome for outcome in outcomes if outcome.seed == seed] for seed in seeds}
+    weakest = min(seeds, key=lambda seed: sum(outcome.passed for outcome in by_seed[seed]))
+    caption = f"{_sums(outcomes)}; weakest is seed {weakest}: {_sums(by_seed[weakest])}"
+    table = Table(title=f"self-test, {len(seeds)} seeds", title_justify="left", caption=caption, caption_justify="left")
+    for column in ("scenario", "planted defect", "as meant", "not with these seeds"):
+        table.add_column(column)
+    for of in _by_run(outcomes).values():
+        missed = [outcome for outcome in of if not outcome.passed]
+        table.add_row(
+            of[0].scenario,
+            of[0].defect or "none (clean twin)",
+            f"[{'red' if missed else 'green'}]{len(of) - len(missed)} of {len(of)}[/]",
+            "; ".join(f"{_missed(outcome)} ({outcome.where})" for outcome in missed) or "-",
+        )
+    return table
+
+
+def _by_run(outcomes: Iterable[Outcome]) -> dict[tuple[str, str | None], list[Outcome]]:
+    found: dict[tuple[str, str | None], list[Outcome]] = {}
+    for outcome in outcomes:
+        found.setdefault((outcome.scenario, outcome.defect), []).append(outcome)
+    return found
+
+
+def _missed(outcome: Outcome) -> str:
+    """ "7: routes_are_true is silent, duplicates says INVALID" """
+    silent = [f"{name} is silent" for name in sorted(outcome.meant - outcome.found)]
+    strange = [f"{name} says INVALID" for name in sorted(outcome.found - outcome.meant - outcome.also)]
+    return f"{outcome.seed}: {', '.join(silent + strange)}"
+
+
+def _sums(outcomes: Sequence[Outcome]) -> str:
+    planted = [outcome.passed for outcome in outcomes if outcome.defect is not None]
+    twins = [outcome.passed for outcome in outcomes if outcome.defect is None]
+    return f"{sum(planted)} of {len(planted)} defects killed, {sum(twins)} of {len(twins)} twins clean"

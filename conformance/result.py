@@ -1,0 +1,213 @@
+"""What a run of `nemesrv conform` found: on the terminal, in its run folder, and as an exit status.
+
+conform.json     every rule {"rule", "measured", "count", "expected", "verdict", …}, what was left out, and why
+verdicts.json    the same as any run's: one check a rule
+junit.xml        one test case a rule
+logs/            each process's output, and the warnings of its stand's servers
+stands/          what was seen in each situation as a run's history (histories.py)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+from ..chaos.experiment.run_folder import RunFolder
+from ..chaos.fronts.observed import Asked
+from ..chaos.judging import EXIT_STATUS
+from ..chaos.reports.junit import junit
+from ..chaos.verdict import (
+    Example,
+    Validity,
+    Verdict,
+    worst,
+)
+from .evidence import write_evidence
+from .judging import RuleVerdict
+from .rules import LeftOut, Measured
+from .rules.rule import plain
+from .run import Trial
+from .scene import Plan
+
+MEASURED = "measured"
+"""In the place of a verdict where nothing was held against a profile."""
+NAME = "conform"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One client held against a profile, or measured only."""
+
+    plan: Plan
+    trial: Trial
+    rules: Sequence[RuleVerdict]
+    profile: str | None
+    """None: nothing was held against anything."""
+
+    @property
+    def decided(self) -> list[RuleVerdict]:
+        """Without what was left out."""
+        return [each for each in self.rules if isinstance(each.measured, Measured)]
+
+    @property
+    def measured(self) -> list[tuple[str, Measured]]:
+        """Rule and what was found."""
+        return [(each.rule.name, each.measured) for each in self.rules if isinstance(each.measured, Measured)]
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Rule to why the program has no such part, or its situation was not run."""
+        return {each.rule.name: each.measured.why for each in self.rules if isinstance(each.measured, LeftOut)}
+
+    @property
+    def verdict(self) -> Validity | None:
+        """Of the whole; None: all that applies was measured, and held against nothing."""
+        verdicts = [each.verdict for each in self.decided if each.verdict is not None]
+        if self.trial.hindered or not self.decided:
+            return Validity.UNKNOWN
+        return worst(verdicts) if verdicts else None
+
+    @property
+    def said(self) -> str:
+        """The verdict in a word."""
+        return MEASURED if self.verdict is None else str(self.verdict)
+
+    @property
+    def exit_status(self) -> int:
+        """0: VALID, or all that applies was measured; 1: INVALID; 3: UNKNOWN."""
+        return 0 if self.verdict is None else EXIT_STATUS[self.verdict]
+
+    @property
+    def client(self) -> str:
+        """The program, and what it says of itself in its requests."""
+        cmd = Path(self.plan.program.words[0]).name
+        return f"{cmd} ({spoken})" if (spoken := self._spoken()) else cmd
+
+    def _spoken(self) -> str:
+        asked = next((seen for each in self.trial.watched for seen in each.of(Asked)), None)
+        return "" if asked is None else f"{asked.language or 'no language'}, version {asked.version}"
+
+    def to_json(self) -> dict[str, Any]:
+        """conform.json."""
+        asked = next((seen for each in self.trial.watched for seen in each.of(Asked)), None)
+        return {
+            "client": self.client,
+            "profile": self.profile,
+            "command": list(self.plan.program.words),
+            "verdict": self.said,
+            "rules": [each.to_json() for each in self.decided],
+            "left_out": self.left_out,
+            "hindered": self.trial.hindered,
+            "notes": list(self.trial.notes),
+            "versions": {
+                "nemesrv": _own_version(),
+                "python": python_version(),
+                "client_language": None if asked is None else asked.language,
+                "client_version": None if asked is None else asked.version,
+            },
+            "seed": self.plan.seed,
+            "starts": self.plan.starts,
+            "name_servers": self.plan.name_servers,
+            "brokers": self.plan.brokers,
+            "profile_rocketmq": str(self.plan.profile),
+            "dials_unseen": next((each.dials_unseen for each in self.trial.watched if each.dials_unseen), None),
+            "late_ms": round(max((each.late_ms for each in self.trial.watched), default=0.0), 1),
+        }
+
+
+def hindered(rules: Sequence[RuleVerdict], why: str) -> list[RuleVerdict]:
+    """Every rule UNKNOWN, for nothing could be examined."""
+    return [replace(each, measured=Measured.undecided(why), verdict=Validity.UNKNOWN) for each in rules]
+
+
+def with_reasons(rules: Sequence[RuleVerdict], trial: Trial) -> list[RuleVerdict]:
+    """What was left out because its situation could not be had says why."""
+    return [_with_reason(each, trial.left_out) for each in rules]
+
+
+def _with_reason(found: RuleVerdict, left_out: Mapping[str, str]) -> RuleVerdict:
+    whys = [left_out[name] for name in found.rule.situations if name in left_out]
+    if not isinstance(found.measured, LeftOut) or len(whys) < len(found.rule.situations):
+        return found
+    return replace(found, measured=LeftOut(why=whys[0]))
+
+
+# --- the run folder ---------------------------------------------------------------------------------------------------
+
+
+def write(result: Result, folder: RunFolder) -> None:
+    """conform.json, verdicts.json, junit.xml, and what was seen beside each process's output."""
+    document = result.to_json()
+    (folder.path / "conform.json").write_text(_json(document), encoding="utf-8")
+    verdicts = _verdicts(result)
+    told = {
+        "scenario": NAME,
+        "seed": result.plan.seed,
+        "verdict": str(result.verdict or Validity.VALID),
+        "checks": [each.to_json() for each in verdicts],
+        "left_out": result.left_out,
+    }
+    folder.verdicts_file.write_text(_json(told), encoding="utf-8")
+    folder.junit_file.write_bytes(junit(NAME, result.plan.seed, verdicts, result.left_out))
+    write_evidence(result.trial.watched, folder.logs)
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, default=str) + "\n"
+
+
+def _verdicts(result: Result) -> list[Verdict]:
+    """One check a rule that was held against a profile; the others together are one check, `measured`."""
+    held = [_verdict(each, result.profile) for each in result.decided if each.verdict is not None]
+    only = [each for each in result.decided if each.verdict is None]
+    if not only:
+        return held
+    values = {each.rule.name: _value(each) for each in only}
+    return [*held, Verdict(name=MEASURED, verdict=Validity.VALID, examined=len(only), measured=values)]
+
+
+def _value(found: RuleVerdict) -> object:
+    assert isinstance(found.measured, Measured)
+    return found.measured.value
+
+
+def _verdict(found: RuleVerdict, profile: str | None) -> Verdict:
+    measured = found.measured
+    assert isinstance(measured, Measured)
+    assert found.verdict is not None
+    wrong = found.verdict is Validity.INVALID
+    expected = None if found.expected is None else plain(found.expected)
+    details = {"value": measured.value, "unit": found.rule.unit, "p": measured.p, "power": measured.power}
+    why = measured.why
+    if wrong and not why:
+        why = f"{measured.value} was measured where {profile} has {expected}"
+    return Verdict(
+        name=found.rule.name,
+        verdict=found.verdict,
+        examined=measured.count,
+        violations=int(wrong),
+        measured={name: value for name, value in details.items() if value not in (None, "")},
+        allowed={} if expected is None else {"value": expected, "profile": profile},
+        examples=tuple(Example(more=dict(example)) for example in measured.examples),
+        why=why,
+    )
+
+
+def _own_version() -> str:
+    try:
+        return version("nemesrv")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def tidy(folder: RunFolder) -> None:
+    """Remove what a run of this kind leaves empty in its folder."""
+    for empty in (folder.data, folder.path / "history" / "_raw", folder.path / "history"):
+        if empty.is_dir() and not os.listdir(empty):
+            empty.rmdir()

@@ -1,0 +1,32 @@
+"""The rules that a client is measured by: one record each, beside the functions that measure it.
+
+    choosing    list_order, start, sticky, next
+    leaving     leaves_on_…: refused, SYN dropped, silence, close, reset, closed at accept, error codes
+    trying      tries of a call, time-outs, phase_lock, failover
+    polling     poll_…, list_change_s, storm, back_after_all_gone_s
+    brokers     …_broker_s: its last use, or its first; sends_lost, send_stall_s, send_retries
+    consumers   queues_of_…_s, received_twice
+
+A new rule is a record in the RULES of its file: the command, profiles and docs find it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from . import (
+    brokers,
+    choosing,
+    consumers,
+    leaving,
+    polling,
+    trying,
+)
+from .rule import LeftOut, Measured, Rule
+
+_FILES = (choosing, leaving, trying, polling, brokers, consumers)
+
+RULES: Mapping[str, Rule] = {rule.name: rule for file in _FILES for rule in file.RULES}
+"""By name, in the order in which they are told."""
+
+__all__ = ["RULES", "LeftOut", "Measured", "Rule"]

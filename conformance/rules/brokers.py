@@ -1,0 +1,317 @@
+"""Brokers that die, hang, refuse, are cut off, leave the route or return, and what becomes of sends meanwhile.
+
+A use is a send, a pull or a dial. Sends are those that the program tells of (docs/conform-protocol.md), where it does;
+else those seen on the wire, where one without an answer that is not sent again is lost, as far as can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
+from ...chaos.fronts.observed import (
+    Answered,
+    Asked,
+    Behaved,
+    Dialled,
+    Happened,
+    Told,
+)
+from ..situations import SENDS
+from ..watched import Watched
+from .lookups import at_ms
+from .rule import (
+    EXAMPLES_MAX,
+    LeftOut,
+    Measured,
+    Rule,
+)
+
+STILL_USED = "still used"
+PULLS = (11, 361)
+USES = frozenset({*SENDS, 325, *PULLS})
+LAST_S = 10.0
+"""A broker that was used in so many last seconds is still used; heartbeats, each 30 s, leave the last of them out."""
+NO_BROKER = LeftOut(why="it neither sends nor pulls")
+_KEY, _NAME, _VALUE = "UNIQ_KEY", "\x01", "\x02"
+
+
+def _uses(watched: Watched, front: str | None = None) -> Iterator[Asked]:
+    for one in watched.of(Asked):
+        if one.code not in USES or one.front not in watched.brokers or one.at_ms > watched.stopping_ms:
+            continue
+        if front in (None, one.front):
+            yield one
+
+
+def _lost_broker(watched: Watched) -> tuple[float, str, Behaviour] | None:
+    """When a broker failed, which, and how it behaves since."""
+    since_ms = watched.at_work_ms or watched.began_ms
+    for one in watched.seen:
+        if one.at_ms < since_ms:
+            continue
+        if isinstance(one, Happened) and one.what == "broker_dies":
+            return one.at_ms, one.whom, Behaviour(dials=Dials.REFUSED)
+        if isinstance(one, Behaved) and one.behaviour != PASSES:
+            if one.front in watched.brokers:
+                return one.at_ms, one.front, one.behaviour
+            if one.behaviour.without:
+                return one.at_ms, next(iter(one.behaviour.without)), one.behaviour
+    return None
+
+
+def _last_use(watched: Sequence[Watched]) -> Measured | LeftOut:
+    found: list[float | str] = []
+    examples = []
+    why = "no broker failed while it was at work"
+    if not any(True for one in watched for _ in _uses(one)):
+        return NO_BROKER
+    for one in watched:
+        lost = _lost_broker(one)
+        if lost is None:
+            continue
+        since_ms, front, behaviour = lost
+        if behaviour.dials is Dials.REFUSED and one.dials_unseen:
+            why = one.dials_unseen
+            continue
+        dials = [d.at_ms for d in one.of(Dialled) if d.front == front and since_ms <= d.at_ms <= one.stopping_ms]
+        uses = [each.at_ms for each in _uses(one, front) if each.at_ms >= since_ms]
+        last_ms = max([*dials, *uses], default=since_ms)
+        is_still = one.stopping_ms - last_ms <= LAST_S * 1000
+        found.append(STILL_USED if is_still else round((last_ms - since_ms) / 1000, 1))
+        what = {"situation": one.situation, "process": one.number, "front": front, "at_ms": at_ms(one, since_ms)}
+        examples.append(
+            {**what, "dials": len(dials), "requests": len(uses), "last_after_ms": round(last_ms - since_ms)}
+        )
+    if not found:
+        return Measured.undecided(why)
+    numbers = [value for value in found if not isinstance(value, str)]
+    value = STILL_USED if len(numbers) < len(found) else max(numbers)
+    return Measured(value=value, count=len(found), examples=tuple(examples[:EXAMPLES_MAX]))
+
+
+# -- sends
+
+
+@dataclass(slots=True)
+class Send:
+    """One message: every try of it on the wire, or what the program told of it."""
+
+    began_ms: float
+    ended_ms: float | None = None
+    ok: bool = False
+    tries: list[tuple[str, int | None]] | None = None
+    """(front, code of the answer) of each, where it was seen on the wire."""
+
+
+def _key(asked: Asked) -> str:
+    """The message's own id, or its body where it has none."""
+    properties = asked.fields.get("properties") or asked.fields.get("i") or ""
+    for part in properties.split(_VALUE):
+        name, _, value = part.partition(_NAME)
+        if name == _KEY:
+            return value
+    return asked.body.hex()
+
+
+def sends_on_the_wire(watched: Watched) -> list[Send]:
+    """Each message that was sent to a broker, in order of its first try."""
+    found: dict[str, Send] = {}
+    open_: dict[tuple[int, int], tuple[Send, int]] = {}
+    for one in watched.seen:
+        if isinstance(one, Asked) and one.code in SENDS and one.front in watched.brokers and not one.oneway:
+            if one.at_ms > watched.stopping_ms:
+                break
+            send = found.setdefault(_key(one), Send(began_ms=one.at_ms, tries=[]))
+            assert send.tries is not None
+            send.tries.append((one.front, None))
+            open_[one.connection, one.opaque] = (send, len(send.tries) - 1)
+        elif isinstance(one, Answered) and (one.connection, one.opaque) in open_:
+            send, number = open_.pop((one.connection, one.opaque))
+            assert send.tries is not None
+            send.tries[number] = (one.front, one.code)
+            send.ended_ms, send.ok = one.at_ms, send.ok or one.code in STORED
+    return sorted(found.values(), key=lambda send: send.began_ms)
+
+
+STORED = frozenset({0, 10, 11, 12})
+"""SUCCESS, and stored but not flushed or copied in time."""
+
+
+def sends_told(watched: Watched) -> list[Send]:
+    """Each message that the program told of; none where it does not."""
+    found: dict[str, Send] = {}
+    for one in watched.of(Told):
+        key = str(one.value.get("id"))
+        if one.f == "send" and one.at_ms <= watched.stopping_ms:
+            found.setdefault(key, Send(began_ms=one.at_ms))
+        elif one.f == "sent" and (key in found or one.at_ms <= watched.stopping_ms):
+            send = found.setdefault(key, Send(began_ms=one.at_ms))  # who only says how it ended
+            send.ended_ms, send.ok = one.at_ms, one.value.get("type") == "ok"
+    return [*found.values()]
+
+
+def _sends(watched: Watched) -> tuple[list[Send], str]:
+    told = sends_told(watched)
+    return (told, "as the program tells") if told else (sends_on_the_wire(watched), "as seen on the wire")
+
+
+def _meanwhile(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, list[Send], str]]:
+    """What was sent since a broker failed; a send that was under way when the program was told to stop is left out."""
+    for one in watched:
+        lost = _lost_broker(one)
+        if lost is not None:
+            sends, by = _sends(one)
+            done = [send for send in sends if send.ended_ms is not None or one.stopping_ms - send.began_ms > 10_000]
+            yield one, lost[0], done, by
+
+
+def _sends_lost(watched: Sequence[Watched]) -> Measured | LeftOut:
+    total = count = 0
+    examples: list[Mapping[str, Any]] = []
+    why = ""
+    for one, since_ms, sends, by in _meanwhile(watched):
+        mine = [send for send in sends if send.began_ms >= since_ms]
+        lost = [send for send in mine if not send.ok]
+        total, count, why = total + len(lost), count + len(mine), by
+        examples.append({"situation": one.situation, "lost": len(lost), "sends": len(mine)})
+    if not count:
+        return _no_sends(watched)
+    share = round(total / count, 4)
+    said = f"{total} of {count}, {why}"
+    return Measured(value=share, count=count, why=said, examples=tuple(examples[:EXAMPLES_MAX]))
+
+
+def _no_sends(watched: Sequence[Watched]) -> Measured | LeftOut:
+    if not any(one.code in SENDS for each in watched for one in _uses(each)):
+        return LeftOut(why="it sends nothing")
+    return Measured.undecided("no broker failed while it sent")
+
+
+def _stall(watched: Sequence[Watched]) -> Measured | LeftOut:
+    longest, count = 0.0, 0
+    examples = []
+    for one, since_ms, sends, by in _meanwhile(watched):
+        stored = sorted(send.ended_ms for send in sends if send.ok and send.ended_ms is not None)
+        moments = [since_ms, *(moment for moment in stored if moment > since_ms), one.stopping_ms]
+        if len(moments) == 2 and not any(send.began_ms >= since_ms for send in sends):
+            continue
+        stall_s = max(b - a for a, b in pairwise(moments)) / 1000
+        longest, count = max(longest, stall_s), count + len(moments) - 2
+        examples.append({"situation": one.situation, "stall_s": round(stall_s, 2), "by": by})
+    if not examples:
+        return _no_sends(watched)
+    return Measured(value=round(longest, 2), count=count, examples=tuple(examples[:EXAMPLES_MAX]))
+
+
+def _retries(watched: Sequence[Watched]) -> Measured | LeftOut:
+    counts = {ELSEWHERE: 0, SAME: 0, NONE: 0}
+    most = 1
+    examples = []
+    refused = 0
+    for one in watched:
+        lost = _lost_broker(one)
+        if lost is None:
+            continue
+        for send in sends_on_the_wire(one):
+            made = send.tries or []
+            if made[0][0] != lost[1] or made[0][1] in (None, *STORED):
+                continue
+            refused += 1
+            most = max(most, len(made))
+            how = NONE if len(made) == 1 else SAME if made[1][0] == lost[1] else ELSEWHERE
+            counts[how] += 1
+            examples.append({"at_ms": at_ms(one, send.began_ms), "tries": [front for front, _ in made]})
+    if not refused:
+        return _no_sends(watched)
+    value = max(counts, key=lambda how: counts[how])
+    why = f"{most} tries at most; " + ", ".join(f"{how} {number}" for how, number in counts.items() if number)
+    return Measured(value=value, count=refused, why=why, examples=tuple(examples[:EXAMPLES_MAX]))
+
+
+ELSEWHERE, SAME, NONE = "another broker", "the same broker", "none"
+
+
+def _return(watched: Sequence[Watched]) -> Measured | LeftOut:
+    if not any(True for one in watched for _ in _uses(one)):
+        return NO_BROKER
+    took: list[float] = []
+    examples = []
+    for one in watched:
+        back = next((each for each in one.of(Happened) if each.what == "broker_returns"), None)
+        if back is None:
+            continue
+        used = next((each.at_ms for each in _uses(one, back.whom) if each.at_ms >= back.at_ms), None)
+        if used is not None:
+            took.append((used - back.at_ms) / 1000)
+        examples.append({"front": back.whom, "after_s": None if used is None else round(took[-1], 3)})
+    if not examples:
+        return Measured.undecided("no broker returned while it was at work")
+    value = round(max(took), 1) if len(took) == len(examples) else NOT_USED
+    return Measured(value=value, count=len(examples), examples=tuple(examples[:EXAMPLES_MAX]))
+
+
+NOT_USED = "not used again"
+
+
+def _last_use_rule(name: str, what: str, situation: str) -> Rule:
+    return Rule(
+        name=name,
+        says=f"the last use of a broker that {what}",
+        unit="s",
+        situations=(situation,),
+        words=(STILL_USED,),
+        tolerance=1.0,
+        is_bound=True,
+        measure=_last_use,
+    )
+
+
+_FAILS = ("broker_killed", "broker_silent", "broker_refuses", "broker_unreachable")
+_Measure = Callable[[Sequence[Watched]], Measured | LeftOut]
+
+RULES = (
+    _last_use_rule("killed_broker_s", "died; NameServers dropped it", "broker_killed"),
+    _last_use_rule("silent_broker_s", "answers nothing and is still in the route", "broker_silent"),
+    _last_use_rule("refusing_broker_s", "refuses and is still in the route", "broker_refuses"),
+    _last_use_rule("unreachable_broker_s", "is cut off and is still in the route", "broker_unreachable"),
+    _last_use_rule("unrouted_broker_s", "left the route and still answers", "route_changes"),
+    Rule(
+        name="sends_lost",
+        says="the share of sends that failed after a broker died, hung, refused or was cut off",
+        unit="of all",
+        situations=_FAILS,
+        tolerance=0.1,
+        is_bound=True,
+        measure=_sends_lost,
+    ),
+    Rule(
+        name="send_stall_s",
+        says="the longest time without a send that succeeded, after a broker died, hung, refused or was cut off",
+        unit="s",
+        situations=_FAILS,
+        tolerance=1.0,
+        is_bound=True,
+        measure=_stall,
+    ),
+    Rule(
+        name="send_retries",
+        says="where a send goes next that a broker answered with SERVICE_NOT_AVAILABLE 14",
+        situations=("broker_busy",),
+        words=(ELSEWHERE, SAME, NONE),
+        measure=_retries,
+    ),
+    Rule(
+        name="returned_broker_s",
+        says="from when a broker that died is back until it is used",
+        unit="s",
+        situations=("broker_returns",),
+        words=(NOT_USED,),
+        tolerance=1.0,
+        is_bound=True,
+        measure=_return,
+    ),
+)

@@ -1,0 +1,174 @@
+"""Two consumers of one group, one of which ends: when its queues have an owner again, and what is received twice.
+
+Who pulls a queue owns it. What was received twice is what the programs tell; where they tell nothing, what was pulled
+twice: offsets that both were given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ...chaos.fronts.observed import (
+    Answered,
+    Asked,
+    Happened,
+    Told,
+)
+from ..watched import Watched
+from .brokers import PULLS
+from .rule import (
+    EXAMPLES_MAX,
+    LeftOut,
+    Measured,
+    Rule,
+)
+
+Queue = tuple[str, str]
+NEVER = "never"
+HEART_BEAT = 34
+TWICE_BY_CHANCE = 25.0
+"""Messages come ten a second and offsets are committed each 5 s: half of 50 are of the one that ended."""
+NO_CONSUMER = LeftOut(why="it pulls nothing")
+
+
+def _pulls(watched: Watched) -> Iterator[tuple[Queue, Asked]]:
+    for one in watched.of(Asked):
+        if one.code in PULLS and one.fields.get("topic") == watched.topic and one.at_ms <= watched.stopping_ms:
+            yield (one.front, one.fields.get("queueId", "")), one
+
+
+def _pairs(watched: Sequence[Watched], situation: str) -> Iterator[tuple[Watched, Watched, float]]:
+    """The one that ended, the one that went on, and when."""
+    of = sorted((one for one in watched if one.situation == situation), key=lambda one: one.number)
+    for first, second in zip(of[::2], of[1::2], strict=False):
+        end = next((one for one in second.of(Happened) if one.what in ("client_dies", "client_stops")), None)
+        if end is not None:
+            gone, stays = (first, second) if end.whom == str(first.number) else (second, first)
+            yield gone, stays, end.at_ms
+
+
+def _taken(situation: str, watched: Sequence[Watched]) -> Measured | LeftOut:
+    if not any(True for one in watched for _ in _pulls(one)):
+        return _no_pulls(watched)
+    took: list[float] = []
+    missing = 0
+    examples = []
+    for gone, stays, end_ms in _pairs(watched, situation):
+        owned: dict[Queue, float] = {}
+        for queue, asked in _pulls(gone):
+            owned[queue] = asked.at_ms
+        later = {queue: asked.at_ms for queue, asked in reversed([*_pulls(stays)]) if asked.at_ms >= end_ms}
+        before = {queue: asked.at_ms for queue, asked in _pulls(stays) if asked.at_ms < end_ms}
+        for queue, last_ms in sorted(owned.items()):
+            if before.get(queue, -1.0) > last_ms:
+                continue  # it had been handed over before
+            taken_ms = later.get(queue)
+            missing += taken_ms is None
+            if taken_ms is not None:
+                took.append((taken_ms - end_ms) / 1000)
+            example = {"queue": "/".join(queue), "after_s": None if taken_ms is None else round(took[-1], 3)}
+            examples.append(example)
+    if not took and not missing:
+        return Measured.undecided(_by_itself(watched) or "the one that ended owned no queue")
+    value = NEVER if missing else round(max(took), 2)
+    worst = sorted(examples, key=lambda one: -(float("inf") if one["after_s"] is None else float(one["after_s"])))
+    return Measured(value=value, count=len(took) + missing, examples=tuple(worst[:EXAMPLES_MAX]))
+
+
+def _by_itself(watched: Sequence[Watched]) -> str:
+    """What is said where a consumer did not live until it was to end; "" where all did."""
+    of = (one for one in watched if one.ended not in ("stopped", "killed", "hung"))
+    one = next(of, None)
+    if one is None:
+        return ""
+    return f"a consumer ended by itself ({one.ended}) after {(one.ended_ms - one.began_ms) / 1000:.1f} s"
+
+
+def _no_pulls(watched: Sequence[Watched]) -> Measured | LeftOut:
+    """A program that sends, or does nothing at all, although it is told to consume, is no consumer."""
+    asked = [one for each in watched for one in each.of(Asked) if one.front in each.brokers]
+    if any(one.code == HEART_BEAT and b"consumerDataSet" in one.body and _consumes(one.body) for one in asked):
+        return Measured.undecided("its consumers pulled nothing")
+    return NO_CONSUMER
+
+
+def _consumes(heartbeat: bytes) -> bool:
+    """Whether it names a consumer's group."""
+    try:
+        return bool(json.loads(heartbeat).get("consumerDataSet"))
+    except (ValueError, AttributeError):  # not JSON as everybody else writes it
+        return b'"consumerDataSet":[]' not in heartbeat
+
+
+def _told_twice(gone: Watched, stays: Watched) -> tuple[int, int] | None:
+    """(received again, received); None where they tell nothing."""
+    ids = Counter(str(one.value.get("id")) for each in (gone, stays) for one in each.of(Told) if one.f == "received")
+    return (sum(count - 1 for count in ids.values()), len(ids)) if ids else None
+
+
+def _pulled_twice(gone: Watched, stays: Watched) -> tuple[int, int]:
+    """(pulled again, pulled): offsets, over both."""
+    found: Counter[tuple[Queue, int]] = Counter()
+    for each in (gone, stays):
+        waiting = {(asked.connection, asked.opaque): (queue, asked) for queue, asked in _pulls(each)}
+        for answer in each.of(Answered):
+            queue_and_asked = waiting.get((answer.connection, answer.opaque))
+            if queue_and_asked is None or answer.code != 0:
+                continue
+            queue, asked = queue_and_asked
+            from_, to = asked.fields.get("queueOffset", ""), answer.fields.get("nextBeginOffset", "")
+            if from_.isdigit() and to.isdigit():
+                found.update((queue, offset) for offset in range(int(from_), int(to)))
+    return sum(count - 1 for count in found.values()), len(found)
+
+
+def _twice(watched: Sequence[Watched]) -> Measured | LeftOut:
+    if not any(True for one in watched for _ in _pulls(one)):
+        return _no_pulls(watched)
+    again = all_ = 0
+    by = "pulled"
+    for situation in _ENDS:
+        for gone, stays, _ in _pairs(watched, situation):
+            told = _told_twice(gone, stays)
+            by = "pulled" if told is None else "received"
+            twice, whole = _pulled_twice(gone, stays) if told is None else told
+            again, all_ = again + twice, all_ + whole
+    if not all_:
+        return Measured.undecided(_by_itself(watched) or "nothing was received")
+    return Measured(value=float(again), count=all_, why=f"{again} of {all_} messages {by} twice")
+
+
+_ENDS = ("consumer_dies", "consumer_stops")
+
+
+def _rule(name: str, what: str, situation: str) -> Rule:
+    def measure(watched: Sequence[Watched]) -> Measured | LeftOut:
+        return _taken(situation, watched)
+
+    return Rule(
+        name=name,
+        says=f"until every queue of a consumer that {what} is pulled by the other of its group",
+        unit="s",
+        situations=(situation,),
+        words=(NEVER,),
+        tolerance=1.0,
+        is_bound=True,
+        measure=measure,
+    )
+
+
+RULES = (
+    _rule("queues_of_killed_s", "was killed", "consumer_dies"),
+    _rule("queues_of_stopped_s", "stopped", "consumer_stops"),
+    Rule(
+        name="received_twice",
+        says="messages that were received again when one of two consumers of a group ended",
+        unit="messages",
+        situations=_ENDS,
+        tolerance=TWICE_BY_CHANCE,
+        is_bound=True,
+        measure=_twice,
+    ),
+)

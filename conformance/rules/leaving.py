@@ -1,0 +1,121 @@
+"""What makes a client leave its NameServer: one situation for each way to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..watched import Watched
+from .lookups import (
+    ENDED_WITH_ANSWER,
+    SKEW_MS,
+    Outcome,
+    Try,
+    at_ms,
+    broken,
+    rotates,
+    tries,
+)
+from .rule import (
+    EXAMPLES_MAX,
+    LeftOut,
+    Measured,
+    Rule,
+)
+
+LEFT, KEPT = "left", "kept"
+ROTATES = LeftOut(why="it takes the next NameServer at every request anyhow")
+_Decided = tuple[str | None, str]
+"""left, kept or neither; and the reason for neither."""
+
+
+def _after_failure(after: Sequence[Try], front: str) -> _Decided:
+    """It is left when another one is turned to; kept when it failed twice and no other was."""
+    if any(one.front != front for one in after):
+        return LEFT, ""
+    failed = [one for one in after if one.outcome not in ENDED_WITH_ANSWER]
+    if len(failed) > 1:
+        return KEPT, ""
+    return None, "it was turned to only once more" if failed else "no NameServer was turned to afterwards"
+
+
+def _after_close(after: Sequence[Try], front: str) -> _Decided:
+    """Whoever is turned to next decides."""
+    if not after:
+        return None, "no NameServer was turned to afterwards"
+    return (KEPT if after[0].front == front else LEFT), ""
+
+
+def _after_code(after: Sequence[Try], front: str) -> _Decided:
+    """Whoever is turned to after the first answer with an error code decides."""
+    coded = next((number for number, one in enumerate(after) if one.outcome is Outcome.CODE), None)
+    if coded is None:
+        return None, "no look-up was answered with the code"
+    if coded + 1 == len(after):
+        return None, "no look-up followed the answer with the code"
+    return (KEPT if after[coded + 1].front == front else LEFT), ""
+
+
+def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Callable[..., Measured | LeftOut]:
+    def measure(watched: Sequence[Watched]) -> Measured | LeftOut:
+        of = [one for one in watched if one.situation == situation]
+        if not of:
+            return LeftOut(why=f"not run: {situation}")
+        if any(len(one.name_servers) == 1 for one in of):
+            return LeftOut(why="one NameServer cannot be left for another")
+        if any(rotates(one) for one in watched):
+            return ROTATES
+        found: list[str] = []
+        examples = []
+        why = "no process was at work when it happened"
+        for one in of:
+            when = broken(one)
+            if when is None:
+                continue
+            since_ms, front = when
+            after = [tried for tried in tries(one) if tried.began_ms >= since_ms - SKEW_MS and not _idle(tried)]
+            value, why_not = decide(after, front)
+            if value is None:
+                why = (one.dials_unseen or why_not) if situation in _BY_DIALS else why_not
+                continue
+            found.append(value)
+            moved = next((tried for tried in after if tried.front != front), None)
+            failed = sum(tried.front == front for tried in after)
+            example = {"situation": situation, "process": one.number, "front": front, "tried again": failed}
+            if moved is not None:
+                example |= {"then": moved.front, "after_ms": round(moved.began_ms - since_ms, 1)}
+            examples.append({**example, "at_ms": at_ms(one, since_ms)})
+        if not found:
+            return Measured.undecided(why)
+        value = found[0] if len(set(found)) == 1 else "either"
+        return Measured(value=value, count=len(found), examples=tuple(examples[:EXAMPLES_MAX]))
+
+    return measure
+
+
+_BY_DIALS = ("refused", "syn_dropped")
+
+
+def _idle(tried: Try) -> bool:
+    return tried.outcome is Outcome.UNUSED
+
+
+def _rule(name: str, what: str, situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Rule:
+    return Rule(
+        name=name,
+        says=f"whether another NameServer is turned to when the one in use {what}",
+        situations=(situation, "quiet"),
+        words=(LEFT, KEPT, "either"),
+        measure=_measure(situation, decide),
+    )
+
+
+RULES = (
+    _rule("leaves_on_refused", "refuses", "refused", _after_failure),
+    _rule("leaves_on_syn_dropped", "drops SYNs", "syn_dropped", _after_failure),
+    _rule("leaves_on_silence", "accepts and never answers", "silent", _after_failure),
+    _rule("leaves_on_close", "closes the connection and accepts the next", "closed", _after_close),
+    _rule("leaves_on_reset", "resets the connection and accepts the next", "reset", _after_close),
+    _rule("leaves_on_closed_at_accept", "closes each connection as soon as it is made", "closes_each", _after_failure),
+    _rule("leaves_on_error_code", "answers with SYSTEM_ERROR 1", "error_code", _after_code),
+    _rule("leaves_on_code_17", "answers with TOPIC_NOT_EXIST 17", "topic_not_exist", _after_code),
+)

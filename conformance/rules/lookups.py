@@ -1,0 +1,255 @@
+"""What a process did at NameServers: its tries, in order, from dials, frames and closes.
+
+    Dialled ─ Opened ─ Asked 105 ─ Answered      ANSWERED, or CODE when the answer is an error
+    Dialled ─ Opened ─ Asked 105 ─ (nothing)     SILENT; it ended when the client closed, if it did
+    Dialled ─ Opened ─ Asked 105 ─ closed        CLOSED, by the server or its front
+    Dialled ─ Opened ─ (no request)              UNUSED; closed by the other side at once: CLOSED
+    Dialled ─ (refused)                          REFUSED
+    Dialled ─ (no answer) ─ GaveUp               DROPPED
+
+A later request on the same connection is a try without a dial. Which tries belong to one call is inferred: the next
+try of the same topic follows the failure of the last at once (JOIN_MS), where polls are many seconds apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
+from ...chaos.fronts.observed import (
+    Answered,
+    Asked,
+    Behaved,
+    By,
+    Closed,
+    Dialled,
+    GaveUp,
+    Happened,
+    Opened,
+)
+from ..situations import GET_ROUTEINFO
+from ..watched import Watched
+
+JOIN_MS = 500.0
+"""A call that goes on does so at once; what was measured is below 20 ms, with a busy machine's lateness on top."""
+WAIT_MAX_MS = 10_000.0
+"""No client waits longer for a connect or an answer (6 s, Go); polls are 30 s apart."""
+EARLY_JOIN_MS = 100.0
+"""The same before it is at work, when the program itself asks again as soon as it was told of a failure."""
+SKEW_MS = 50.0
+"""A dial is noted by another thread than its connection, which may be seen first."""
+
+
+class Outcome(StrEnum):
+    ANSWERED = "answered"
+    CODE = "answered with an error code"
+    SILENT = "no answer"
+    CLOSED = "closed"
+    UNUSED = "not asked"
+    REFUSED = "refused"
+    DROPPED = "SYN dropped"
+
+
+FAILURES = frozenset({Outcome.SILENT, Outcome.CLOSED, Outcome.REFUSED, Outcome.DROPPED})
+ENDED_WITH_ANSWER = frozenset({Outcome.ANSWERED, Outcome.CODE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """One dial and the request after it, or a request on a connection that was there."""
+
+    front: str
+    outcome: Outcome
+    began_ms: float
+    dialled: bool = False
+    opened_ms: float | None = None
+    asked_ms: float | None = None
+    topic: str | None = None
+    ended_ms: float | None = None
+    """None: nobody saw it end."""
+    code: int | None = None
+    closed_ms: float | None = None
+    """When the client itself closed the connection of a try that failed; None: it did not, or others did."""
+
+
+@dataclass(slots=True)
+class _Channel:
+    front: str
+    began_ms: float
+    opened_ms: float
+    asked: list[Asked]
+    answered: dict[int, Answered]
+    closed: Closed | None = None
+
+
+def behaviour_at(watched: Watched, front: str, at_ms: float) -> Behaviour:
+    """How the front behaved then."""
+    found = PASSES
+    for one in watched.of(Behaved):
+        if one.at_ms > at_ms:
+            break
+        if one.front == front:
+            found = one.behaviour
+    return found
+
+
+def tries(watched: Watched) -> list[Try]:
+    """All tries at NameServers before its farewell, in the order in which they began."""
+    fronts = set(watched.name_servers)
+    for each in watched.of(Happened):
+        if each.what == "list_changes":  # one of them it was not told at its start
+            fronts |= {*each.whom.split(";")}
+    found: list[Try] = []
+    channels: dict[int, _Channel] = {}
+    pending: dict[str, list[float]] = defaultdict(list)
+    undialled: dict[str, float] = {}
+    for one in watched.seen:
+        if one.at_ms > watched.stopping_ms:
+            break
+        if isinstance(one, Dialled) and one.front in fronts:
+            assert one.front is not None
+            opened_ms = undialled.pop(one.front, None)
+            if opened_ms is not None and one.at_ms - opened_ms <= SKEW_MS:
+                continue
+            if behaviour_at(watched, one.front, one.at_ms).dials is Dials.REFUSED:
+                found.append(_dial(one.front, Outcome.REFUSED, one.at_ms, one.at_ms))
+            else:
+                pending[one.front].append(one.at_ms)
+        elif isinstance(one, GaveUp) and one.front in fronts and pending[one.front or ""]:
+            assert one.front is not None
+            found.append(_dial(one.front, Outcome.DROPPED, pending[one.front].pop(0), one.at_ms))
+        elif isinstance(one, Opened) and one.front in fronts:
+            began_ms = pending[one.front].pop() if pending[one.front] else None
+            if began_ms is None:
+                undialled[one.front] = began_ms = one.at_ms
+            channels[one.connection] = _Channel(one.front, began_ms, one.at_ms, [], {})
+        elif isinstance(one, Asked) and one.connection in channels and one.code == GET_ROUTEINFO:
+            channels[one.connection].asked.append(one)
+        elif isinstance(one, Answered) and one.connection in channels:
+            channels[one.connection].answered[one.opaque] = one
+        elif isinstance(one, Closed) and one.connection in channels:
+            channels[one.connection].closed = one
+    for front, left in pending.items():
+        dropped = [at_ms for at_ms in left if behaviour_at(watched, front, at_ms).dials is Dials.DROPPED]
+        found += [_dial(front, Outcome.DROPPED, at_ms, None) for at_ms in dropped]
+    for channel in channels.values():
+        found += _of_channel(channel, watched)
+    return sorted(found, key=lambda one: (one.began_ms, one.asked_ms or one.began_ms))
+
+
+def _dial(front: str, outcome: Outcome, began_ms: float, ended_ms: float | None) -> Try:
+    return Try(front=front, outcome=outcome, began_ms=began_ms, dialled=True, ended_ms=ended_ms)
+
+
+def _of_channel(channel: _Channel, watched: Watched) -> Iterator[Try]:
+    front, closed = channel.front, channel.closed
+    by_client_ms = closed.at_ms if closed is not None and closed.by is By.CLIENT else None
+    first = channel.asked[0] if channel.asked else None
+    is_used_at_once = first is not None and first.at_ms - channel.opened_ms <= JOIN_MS
+    if not is_used_at_once:
+        by_others = first is None and closed is not None and closed.by is not By.CLIENT
+        by_others = by_others and closed is not None and closed.at_ms - channel.opened_ms <= JOIN_MS
+        yield Try(
+            front=front,
+            outcome=Outcome.CLOSED if by_others else Outcome.UNUSED,
+            began_ms=channel.began_ms,
+            dialled=True,
+            opened_ms=channel.opened_ms,
+            ended_ms=closed.at_ms if closed is not None and first is None else None,
+            closed_ms=by_client_ms if first is None else None,
+        )
+    for number, asked in enumerate(channel.asked):
+        answer = channel.answered.get(asked.opaque)
+        if answer is not None:
+            outcome, ended_ms = (Outcome.ANSWERED if answer.code == 0 else Outcome.CODE), answer.at_ms
+        elif closed is not None and closed.at_ms - asked.at_ms <= WAIT_MAX_MS:
+            outcome = Outcome.SILENT if closed.by is By.CLIENT else Outcome.CLOSED
+            ended_ms = closed.at_ms
+        elif watched.stopping_ms - asked.at_ms < JOIN_MS:
+            continue  # nobody waited for it
+        else:
+            outcome, ended_ms = Outcome.SILENT, None
+        with_dial = number == 0 and is_used_at_once
+        yield Try(
+            front=front,
+            outcome=outcome,
+            began_ms=channel.began_ms if with_dial else asked.at_ms,
+            dialled=with_dial,
+            opened_ms=channel.opened_ms if with_dial else None,
+            asked_ms=asked.at_ms,
+            topic=asked.fields.get("topic"),
+            ended_ms=ended_ms,
+            code=None if answer is None else answer.code,
+            closed_ms=by_client_ms if outcome is Outcome.SILENT and ended_ms is not None else None,
+        )
+
+
+def goes_on(one: Try, following: Try, join_ms: float = JOIN_MS) -> bool:
+    """Whether the second is the next try of the first one's call."""
+    if one.outcome not in FAILURES or following.began_ms < one.began_ms:
+        return False
+    if one.topic is not None and following.topic is not None and one.topic != following.topic:
+        return False
+    if one.ended_ms is not None:
+        return -SKEW_MS <= following.began_ms - one.ended_ms <= join_ms
+    return following.began_ms - one.began_ms <= WAIT_MAX_MS
+
+
+def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | None:
+    """The try that the call of that one goes on with; None: it ends there."""
+    one = found[number]
+    is_early = watched.at_work_ms is None or one.began_ms < watched.at_work_ms
+    if is_early and one.ended_ms is None and one.outcome is Outcome.SILENT:
+        return None  # nobody can tell it from the program's own repetition
+    join_ms = EARLY_JOIN_MS if is_early else JOIN_MS
+    return next((later for later in found[number + 1 :] if goes_on(one, later, join_ms)), None)
+
+
+def settled(watched: Watched, found: Sequence[Try]) -> Sequence[Try]:
+    """Those since it was at work, where there are such: before, the program's own repetitions are among them."""
+    later = [one for one in found if watched.at_work_ms is not None and one.began_ms >= watched.at_work_ms]
+    return later or found
+
+
+def calls(found: Sequence[Try]) -> list[list[Try]]:
+    """The tries of each call, in order; an unused connection ends a call, or is one of its own."""
+    grouped: list[list[Try]] = []
+    for one in found:
+        open_ = next((of for of in reversed(grouped[-4:]) if goes_on(of[-1], one)), None)
+        if open_ is not None:
+            open_.append(one)
+        else:
+            grouped.append([one])
+    return grouped
+
+
+def lookups(watched: Watched, topic: str | None = None) -> list[Try]:
+    """The tries that asked for a route (of that topic)."""
+    return [one for one in tries(watched) if one.asked_ms is not None and topic in (None, one.topic)]
+
+
+def rotates(watched: Watched) -> bool:
+    """Whether it takes another NameServer although the last one answered, more often than not."""
+    asked = lookups(watched)
+    pairs = [(a, b) for a, b in itertools.pairwise(asked) if a.outcome in ENDED_WITH_ANSWER]
+    return len(pairs) >= 2 and sum(a.front != b.front for a, b in pairs) > len(pairs) / 2
+
+
+def broken(watched: Watched) -> tuple[float, str] | None:
+    """When the first step after it was at work changed a NameServer, and which; None: it never came to that."""
+    if watched.at_work_ms is None:
+        return None
+    fronts = set(watched.name_servers)
+    for one in watched.of(Behaved):
+        if one.at_ms >= watched.at_work_ms and one.front in fronts and one.behaviour != PASSES:
+            return one.at_ms, one.front
+    return None
+
+
+def at_ms(watched: Watched, moment_ms: float) -> float:
+    """Since the process began, to a tenth of a millisecond, for examples."""
+    return round(moment_ms - watched.began_ms, 1)

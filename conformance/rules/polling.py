@@ -1,0 +1,232 @@
+"""When look-ups are made: the poll's period, after a changed list, at an empty NameServer, and when all were gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from ...chaos.fronts.behaviour import PASSES
+from ...chaos.fronts.observed import (
+    Asked,
+    Behaved,
+    Dialled,
+    Happened,
+)
+from ..situations import GET_ROUTEINFO
+from ..watched import Watched
+from .lookups import (
+    Outcome,
+    at_ms,
+    lookups,
+    tries,
+)
+from .rule import (
+    EXAMPLES_MAX,
+    LeftOut,
+    Measured,
+    Rule,
+)
+
+RATE, DELAY = "fixed rate", "fixed delay"
+ROUND_MS = 2_000.0
+"""Look-ups nearer to each other than this are of one round, or of the start; no client is known to poll so often."""
+SLOWER_S = (0.25, 0.5)
+"""Answers that take 1 s lengthen the period by 1 s or more, or not at all."""
+
+
+def _rounds_ms(watched: Watched) -> list[float]:
+    """When each round asked for the topic (or, where it never did, for the one that it asked for most)."""
+    asked = lookups(watched, watched.topic) or lookups(watched)
+    began: list[float] = []
+    last = -float("inf")
+    for one in asked:
+        assert one.asked_ms is not None
+        if one.asked_ms - last > ROUND_MS:
+            began.append(one.asked_ms)
+        last = one.asked_ms
+    return began
+
+
+def _periods_s(watched: Watched) -> list[float]:
+    """Between the rounds of the poll; the time from the start to its first round is none."""
+    gaps = [(b - a) / 1000 for a, b in pairwise(_rounds_ms(watched))]
+    if len(gaps) > 1 and gaps[0] < 0.8 * median(gaps[1:]):
+        gaps = gaps[1:]
+    return gaps
+
+
+def _period(watched: Sequence[Watched]) -> Measured | LeftOut:
+    gaps = [gap for one in watched for gap in _periods_s(one)]
+    if not gaps:
+        return Measured.undecided("the topic's route was asked for in one round only")
+    interval = (round(min(gaps), 3), round(max(gaps), 3))
+    return Measured(value=round(median(gaps), 3), count=len(gaps), interval=interval)
+
+
+def _jitter(watched: Sequence[Watched]) -> Measured | LeftOut:
+    of = [_periods_s(one) for one in watched]
+    # the first look-up may be a send's, seconds after the poll's first round knew no topic (Java, Go)
+    gaps = [gap for each in of for gap in (each[1:] if len(each) > 2 and each[0] < each[1] else each)]
+    if len(gaps) < 2:
+        return Measured.undecided("fewer than three rounds", len(gaps))
+    middle = median(gaps)
+    return Measured(value=round(max(abs(gap - middle) for gap in gaps), 3), count=len(gaps))
+
+
+def _kind(watched: Sequence[Watched]) -> Measured | LeftOut:
+    of = {name: [gap for one in watched if one.situation == name for gap in _periods_s(one)] for name in _SLOW}
+    missing = [name for name in _SLOW if not any(one.situation == name for one in watched)]
+    if missing:
+        return LeftOut(why=f"not run: {', '.join(missing)}")
+    if not all(of.values()):
+        return Measured.undecided("too few rounds to compare")
+    quiet_s, slow_s = (median(gaps) for gaps in of.values())
+    count = sum(map(len, of.values()))
+    why = f"every {quiet_s:.1f} s; {slow_s:.1f} s while answers take 1 s"
+    if slow_s - quiet_s >= SLOWER_S[1]:
+        return Measured(value=DELAY, count=count, why=why)
+    if abs(slow_s - quiet_s) <= SLOWER_S[0]:
+        return Measured(value=RATE, count=count, why=why)
+    return Measured.undecided(why, count)
+
+
+_SLOW = ("quiet", "slow")
+
+
+def _list_change(watched: Sequence[Watched]) -> Measured | LeftOut:
+    took: list[float] = []
+    examples: list[Mapping[str, Any]] = []
+    why = "the list never changed"
+    for one in watched:
+        change = next((each for each in one.of(Happened) if each.what == "list_changes"), None)
+        if change is None:
+            continue
+        if one.at_work_ms is None:
+            return LeftOut(why="it takes no list by HTTP")
+        now = set(change.whom.split(";"))
+        made = tries(one)
+        before = {tried.front for tried in made if tried.began_ms < change.at_ms}
+        last = next((tried.front for tried in reversed(made) if tried.began_ms < change.at_ms), None)
+        # the one in use has left the list: who turns to one of the new list has taken it; else who turns to a new one
+        meant = now if last not in now else now - before - set(one.name_servers)
+        taken = next((tried for tried in made if tried.began_ms > change.at_ms and tried.front in meant), None)
+        if taken is None:
+            stays = last in now
+            why = "the one in use is in the new list, too" if stays else "it has taken no NameServer of the new list"
+            if not stays:
+                examples.append({"situation": one.situation, "process": one.number, "still": last})
+            continue
+        took.append((taken.began_ms - change.at_ms) / 1000)
+        examples.append({"situation": one.situation, "process": one.number, "front": taken.front})
+    if took:
+        return Measured(value=round(max(took), 1), count=len(took), examples=tuple(examples[:EXAMPLES_MAX]))
+    if examples:
+        return Measured(value=NOT_TAKEN, count=len(examples), why=why, examples=tuple(examples[:EXAMPLES_MAX]))
+    return Measured.undecided(why)
+
+
+NOT_TAKEN = "not taken"
+
+
+def _storm(watched: Sequence[Watched]) -> Measured | LeftOut:
+    most = count = 0
+    examples = []
+    for one in watched:
+        asked = [each for each in one.of(Asked) if each.code == GET_ROUTEINFO and each.front in one.name_servers]
+        asked = [each for each in asked if each.at_ms <= one.stopping_ms]
+        if not asked:
+            continue
+        first = asked[0].at_ms
+        within = [each for each in asked if each.at_ms - first <= 1000.0]
+        most, count = max(most, len(within)), count + len(asked)
+        topics = sorted({each.fields.get("topic", "") for each in within})
+        examples.append({"process": one.number, "first_second": len(within), "all": len(asked), "topics": topics})
+    if not examples:
+        return Measured.undecided("it asked no NameServer")
+    return Measured(value=float(most), count=count, examples=tuple(examples[:EXAMPLES_MAX]))
+
+
+def _gone_and_back(watched: Sequence[Watched]) -> Measured | LeftOut:
+    took: list[float] = []
+    examples: list[Mapping[str, Any]] = []
+    why = "no NameServer came back"
+    for one in watched:
+        back = next((b for b in one.of(Behaved) if b.behaviour == PASSES and b.at_ms > one.began_ms), None)
+        if back is None or one.at_work_ms is None:
+            continue
+        later = (each for each in tries(one) if each.front == back.front and each.began_ms >= back.at_ms)
+        again = next((each for each in later if each.outcome is Outcome.ANSWERED), None)
+        if again is None:
+            turned = any(True for each in one.of(Dialled) if each.at_ms > back.at_ms)
+            why = "it was not asked again" if turned or one.dials_unseen else "nothing was dialled any more"
+            examples.append({"process": one.number, "back_at_ms": at_ms(one, back.at_ms)})
+            continue
+        took.append((again.began_ms - back.at_ms) / 1000)
+        examples.append({"process": one.number, "front": back.front, "after_s": round(took[-1], 3)})
+    if took:
+        return Measured(value=round(max(took), 1), count=len(took), examples=tuple(examples[:EXAMPLES_MAX]))
+    if examples:
+        return Measured(value=NOT_ASKED, count=len(examples), why=why, examples=tuple(examples[:EXAMPLES_MAX]))
+    return Measured.undecided(why)
+
+
+NOT_ASKED = "not asked again"
+
+RULES = (
+    Rule(
+        name="poll_period_s",
+        says="the time between two look-ups of the topic's route while nothing happens (median)",
+        unit="s",
+        situations=("quiet",),
+        tolerance=0.5,
+        measure=_period,
+    ),
+    Rule(
+        name="poll_kind",
+        says="whether a poll is due so long after the last one began or ended: its period while answers take 1 s",
+        situations=_SLOW,
+        words=(RATE, DELAY),
+        by_time=True,
+        measure=_kind,
+    ),
+    Rule(
+        name="poll_jitter_s",
+        says="how far one period is from the median at most",
+        unit="s",
+        situations=("quiet",),
+        tolerance=0.2,
+        is_bound=True,
+        measure=_jitter,
+    ),
+    Rule(
+        name="list_change_s",
+        says="from when the list by HTTP lost the NameServer in use until one of the new list is turned to",
+        unit="s",
+        situations=("list_changes",),
+        words=(NOT_TAKEN,),
+        tolerance=1.0,
+        is_bound=True,
+        measure=_list_change,
+    ),
+    Rule(
+        name="storm",
+        says="look-ups in the first second at NameServers that know no route of the topic",
+        unit="look-ups",
+        situations=("empty",),
+        tolerance=0.0,
+        is_bound=True,
+        measure=_storm,
+    ),
+    Rule(
+        name="back_after_all_gone_s",
+        says="from when one of the NameServers, all of which refused, is back until it answers a look-up",
+        unit="s",
+        situations=("all_gone",),
+        words=(NOT_ASKED,),
+        tolerance=1.0,
+        is_bound=True,
+        measure=_gone_and_back,
+    ),
+)

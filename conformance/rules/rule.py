@@ -1,0 +1,169 @@
+"""What a rule is: one thing about a client that can be measured from outside, and how it is held against a profile.
+
+    measure    what was watched ─► Measured (a value with its count; no value: nothing to decide it by, `why` says why)
+               or LeftOut: the program has no such part
+    judge      Measured and what a profile expects ─► VALID, INVALID, UNKNOWN
+
+An expectation is a word, a number (met within the rule's tolerance), a Range, or several of these of which one must be
+met. The same forms stand in profile files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...chaos.oracle.start_choice import ALPHA
+from ...chaos.verdict import Validity
+from ..watched import Watched
+
+Value = str | float
+"""A word, or a number in the rule's unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Numbers that are allowed, both ends included."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def __str__(self) -> str:
+        if self.at_least is not None and self.at_most is not None:
+            return f"{self.at_least:g} to {self.at_most:g}"
+        return f"at most {self.at_most:g}" if self.at_most is not None else f"at least {self.at_least:g}"
+
+    def to_json(self) -> dict[str, float]:
+        ends = {"at_least": self.at_least, "at_most": self.at_most}
+        return {name: end for name, end in ends.items() if end is not None}
+
+
+Expected = str | float | Range | tuple[str | float | Range, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What was found of one rule."""
+
+    value: Value | None
+    """None: not decided."""
+    count: int
+    """How many things it was measured on: starts, look-ups, dials …"""
+    interval: tuple[float, float] | None = None
+    """The smallest and the greatest of what was measured, or the 99 % confidence interval where chance is involved."""
+    p: float | None = None
+    """Where chance is involved: how likely what was seen, or more of it, is when the opposite is true."""
+    doubt: float = 0.0
+    """How likely the value is wrong by chance; above ALPHA it is held against nobody."""
+    power: float | None = None
+    """How surely so many starts find the deviation that `why` names."""
+    why: str = ""
+    """One sentence; never empty when there is no value."""
+    examples: tuple[Mapping[str, Any], ...] = ()
+    """EXAMPLES_MAX at most: the situation, the process, when, and what was seen."""
+
+    @classmethod
+    def undecided(cls, why: str, count: int = 0, **details: Any) -> Measured:
+        return cls(value=None, count=count, why=why, **details)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """The program has no such part, or the situation was not run: nothing is held against it."""
+
+    why: str
+
+
+EXAMPLES_MAX = 5
+LATE_S = 0.4
+"""A little less than what lookups.py takes for at once."""
+TOO_LATE_S = 1.5
+"""Servers that answer so late drive clients into time-outs of theirs, and nothing is held against them any more."""
+
+Measure = Callable[[Sequence[Watched]], Measured | LeftOut]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    name: str
+    says: str
+    """One line: what is measured, and how."""
+    unit: str = ""
+    """s, or what is counted; "" for words."""
+    situations: tuple[str, ...]
+    """Those that it is measured in; it gets what was watched in them alone."""
+    words: tuple[str, ...] = ()
+    """The words that its value may be."""
+    tolerance: float | None = None
+    """How near a measured number is to an expected one; None: its values are words only."""
+    by_time: bool = False
+    """Its words follow from what came at once, and what later: on a machine that is LATE_S late they may be others."""
+    is_bound: bool = False
+    """Less of it is as good: what was measured is written into a profile as the most that is allowed."""
+    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """An expected word, and the measured ones that meet it besides itself."""
+    measure: Measure = field(repr=False)
+
+    @property
+    def allowed(self) -> str:
+        """What a profile may expect, for people."""
+        numbers = [f"a number in {self.unit}", "{at_least: …, at_most: …}"] if self.tolerance is not None else []
+        return ", ".join([*self.words, *self.also, *numbers])
+
+    def judge(self, measured: Measured, expected: Expected, late_s: float = 0.0) -> Validity:
+        """UNKNOWN when nothing was decided, where chance has not yet ruled the expected out, and where a machine that
+        was `late_s` late may be what is wrong."""
+        if measured.value is None:
+            return Validity.UNKNOWN
+        several = expected if isinstance(expected, tuple) else (expected,)
+        if any(self._meets(measured.value, one) for one in several):
+            return Validity.VALID
+        may_be_late = late_s > (LATE_S if self.by_time else TOO_LATE_S)
+        may_be_late = may_be_late or (
+            self.unit == "s" and any(self._meets(measured.value, one, late_s) for one in several)
+        )
+        return Validity.UNKNOWN if measured.doubt > ALPHA or may_be_late else Validity.INVALID
+
+    def _meets(self, value: Value, expected: str | float | Range, more: float = 0.0) -> bool:
+        if isinstance(value, str) or isinstance(expected, str):
+            return value == expected or value in self.also.get(str(expected), ())
+        tolerance = (self.tolerance or 0.0) + more
+        if isinstance(expected, Range):
+            low = -float("inf") if expected.at_least is None else expected.at_least - tolerance
+            high = float("inf") if expected.at_most is None else expected.at_most + tolerance
+            return low <= value <= high
+        return abs(value - expected) <= tolerance
+
+    def read(self, value: object) -> Expected:
+        """An expectation as a profile file has it. ValueError, with what is allowed, when it cannot be one."""
+        if isinstance(value, list) and value:
+            return tuple(self._read_one(one) for one in value)
+        return self._read_one(value)
+
+    def _read_one(self, value: object) -> str | float | Range:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if self.tolerance is not None:
+                return float(value)
+            value = f"{value:g}"  # a start of 0 is a word
+        if isinstance(value, str) and value in (*self.words, *self.also):
+            return value
+        if isinstance(value, Mapping) and self.tolerance is not None:
+            ends = dict(value)
+            if ends and set(ends) <= {"at_least", "at_most"} and all(isinstance(e, int | float) for e in ends.values()):
+                return Range(**{name: float(end) for name, end in ends.items()})
+        raise ValueError(f"{value!r} is not allowed; it may be {self.allowed}")
+
+
+def plain(expected: Expected) -> object:
+    """As JSON and profile files have it."""
+    if isinstance(expected, tuple):
+        return [plain(one) for one in expected]
+    return expected.to_json() if isinstance(expected, Range) else expected
+
+
+def said(expected: Expected) -> str:
+    """For people."""
+    if isinstance(expected, tuple):
+        return " or ".join(said(one) for one in expected)
+    return f"{expected:g}" if isinstance(expected, float) else str(expected)

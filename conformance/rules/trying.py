@@ -1,0 +1,388 @@
+"""One call: how many NameServers it tries, how long each may take, and what a failure leaves behind.
+
+A call's end is not seen, only that nothing follows (lookups.py). A client whose calls make one try has nothing that
+shows whether a connect's time is the answer's too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from ...chaos.fronts.behaviour import PASSES, Dials
+from ...chaos.fronts.observed import Behaved
+from ..watched import Watched
+from .lookups import (
+    ENDED_WITH_ANSWER,
+    FAILURES,
+    JOIN_MS,
+    WAIT_MAX_MS,
+    Outcome,
+    Try,
+    at_ms,
+    behaviour_at,
+    broken,
+    calls,
+    lookups,
+    next_of_call,
+    rotates,
+    settled,
+    tries,
+)
+from .rule import (
+    EXAMPLES_MAX,
+    LeftOut,
+    Measured,
+    Rule,
+)
+
+ONE, ALL, MORE = "one", "all", "some"
+ADDED, ONE_DEADLINE = "added", "one deadline"
+LOCK, NO_LOCK = "1/(N-1)", "none"
+RECOVERS, NEVER = "recovers", "never"
+FAILOVER_CALLS = 3
+"""Who fails so many times in a row fails for ever: whatever its turns are, two NameServers have had theirs."""
+TIME_OUT_TOLERANCE_S = 0.15
+
+
+def _example(watched: Watched, tried: Try, **what: Any) -> Mapping[str, Any]:
+    named = {"situation": watched.situation, "process": watched.number, "at_ms": at_ms(watched, tried.began_ms)}
+    return {**named, "front": tried.front, **what}
+
+
+# -- how many tries
+
+
+def _bursts(watched: Watched) -> list[list[Try]]:
+    """Refused dials that follow each other at once, from when every NameServer refused until one was back."""
+    bursts: list[list[Try]] = []
+    for one in tries(watched):
+        refuses_all = all(
+            behaviour_at(watched, front, one.began_ms).dials is Dials.REFUSED for front in watched.name_servers
+        )
+        if one.outcome is not Outcome.REFUSED or not refuses_all:
+            continue
+        if bursts and one.began_ms - bursts[-1][-1].began_ms <= JOIN_MS:
+            bursts[-1].append(one)
+        else:
+            bursts.append([one])
+    return bursts
+
+
+def _topics(watched: Watched) -> int:
+    """How many routes a round of its poll asks for: of as many topics as it asked for before all was gone."""
+    when = broken(watched)
+    until_ms = when[0] if when else watched.stopping_ms
+    return len({one.topic for one in lookups(watched) if one.began_ms < until_ms}) or 1
+
+
+def _tries_refused(watched: Sequence[Watched]) -> Measured | LeftOut:
+    if all(len(one.name_servers) < 2 for one in watched):
+        return LeftOut(why="one NameServer is all there is to try")
+    found: Counter[str] = Counter()
+    examples = []
+    for one in watched:
+        n, topics = len(one.name_servers), _topics(one)
+        bursts = _bursts(one)
+        for burst in bursts[1:] or bursts:  # the first may begin with the one that was lost, once more
+            dials = len(burst)
+            whole, single = dials in (n, n * topics), dials in (1, topics)
+            found[ALL if whole and not single else ONE if single and not whole else MORE] += 1
+            examples.append(_example(one, burst[0], dials=[tried.front for tried in burst], topics=topics))
+    if not found:
+        unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
+        return Measured.undecided(unseen or "no dial was refused while every NameServer refused")
+    value, _ = found.most_common(1)[0]
+    return Measured(value=value, count=found.total(), examples=tuple(examples[:EXAMPLES_MAX]))
+
+
+def _silent(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
+    """Each look-up without an answer, and the next try of the same call, if there was one."""
+    found = tries(watched)
+    silent = [one for one in found if one.outcome is Outcome.SILENT]
+    for one in settled(watched, silent):
+        if watched.stopping_ms - one.began_ms > WAIT_MAX_MS:
+            yield one, next_of_call(watched, found, found.index(one))
+
+
+def _dropped(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
+    """Each dial that met dropped SYNs, and the next try of the same call, if there was one."""
+    found = tries(watched)
+    dropped = [one for one in found if one.outcome is Outcome.DROPPED]
+    for one in settled(watched, dropped):
+        yield one, next_of_call(watched, found, found.index(one))
+
+
+def _tries_silent(watched: Sequence[Watched]) -> Measured | LeftOut:
+    if all(len(one.name_servers) < 2 for one in watched):
+        return LeftOut(why="one NameServer is all there is to try")
+    of = [(one, tried, then) for one in watched for tried, then in _silent(one)]
+    if not of:
+        return Measured.undecided("no look-up was without an answer")
+    on = sum(then is not None for _, _, then in of)
+    value = ALL if on > len(of) / 2 else ONE
+    examples = tuple(_example(one, tried, then=then.front if then else None) for one, tried, then in of[:EXAMPLES_MAX])
+    why = f"{on} of {len(of)} calls went on to another NameServer" if 0 < on < len(of) else ""
+    return Measured(value=value, count=len(of), why=why, examples=examples)
+
+
+# -- how long
+
+
+def _of_lengths(lengths: Sequence[tuple[float, Mapping[str, Any]]], why: str) -> Measured:
+    if not lengths:
+        return Measured.undecided(why)
+    seconds = [took_ms / 1000 for took_ms, _ in lengths]
+    return Measured(
+        value=round(median(seconds), 3),
+        count=len(seconds),
+        interval=(round(min(seconds), 3), round(max(seconds), 3)),
+        examples=tuple({**what, "took_ms": round(took_ms, 1)} for took_ms, what in lengths[:EXAMPLES_MAX]),
+    )
+
+
+def _connect_timeout(watched: Sequence[Watched]) -> Measured | LeftOut:
+    lengths = []
+    dropped = 0
+    for one in watched:
+        for tried, then in _dropped(one):
+            dropped += 1
+            # where nobody saw the socket go: until the call goes on
+            ended_ms = tried.ended_ms if tried.ended_ms is not None else then.began_ms if then is not None else None
+            if ended_ms is not None:
+                lengths.append((ended_ms - tried.began_ms, _example(one, tried)))
+    why = "no end of a dial without an answer was seen" if dropped else "no dial met dropped SYNs"
+    unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
+    return _of_lengths(lengths, unseen if unseen and not dropped else why)
+
+
+def _answer_timeout(watched: Sequence[Watched]) -> Measured | LeftOut:
+    lengths = []
+    silent = 0
+    for one in watched:
+        for tried, then in _silent(one):
+            silent += 1
+            ends = [end for end in (tried.closed_ms, then.began_ms if then else None) if end is not None]
+            if ends and tried.asked_ms is not None:
+                lengths.append((min(ends) - tried.asked_ms, _example(one, tried)))
+    why = "the client neither closed the connection nor went on" if silent else "no look-up was without an answer"
+    return _of_lengths(lengths, why)
+
+
+def _one_at_a_time_ms(watched: Watched) -> float:
+    """From when its look-ups follow each other: at its start a poll's and a send's may be under way at once."""
+    since_ms = watched.at_work_ms if watched.at_work_ms is not None else _lost_ms(watched)
+    return float("inf") if since_ms is None else since_ms
+
+
+def _timeouts_add(watched: Sequence[Watched]) -> Measured | LeftOut:
+    found: Counter[str] = Counter()
+    examples = []
+    dropped = 0
+    for one in watched:
+        for tried, then in _dropped(one):
+            dropped += 1
+            if then is None or (then.asked_ms is None and then.closed_ms is None):
+                continue  # it ends there, or what became of the next connection is not known
+            value = ONE_DEADLINE if then.asked_ms is None else ADDED
+            if value is ADDED and tried.began_ms < _one_at_a_time_ms(one):
+                continue  # it may be the call of another thread that waited for this one's end
+            found[value] += 1
+            examples.append(_example(one, tried, then=then.front, asked=then.asked_ms is not None))
+    if not found:
+        if not dropped:
+            unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
+            return Measured.undecided(unseen or "no dial met dropped SYNs")
+        return LeftOut(why="no call went on after a connect that took its whole time")
+    value, _ = found.most_common(1)[0]
+    return Measured(value=value, count=found.total(), examples=tuple(examples[:EXAMPLES_MAX]))
+
+
+def _closes_on_silence(watched: Sequence[Watched]) -> Measured | LeftOut:
+    of = [(one, tried) for one in watched for tried, _ in _silent(one)]
+    if not of:
+        return Measured.undecided("no look-up was without an answer")
+    closed = sum(
+        tried.closed_ms is not None and tried.asked_ms is not None and tried.closed_ms - tried.asked_ms <= WAIT_MAX_MS
+        for _, tried in of
+    )
+    value = "yes" if closed == len(of) else "no" if not closed else "some"
+    return Measured(
+        value=value, count=len(of), examples=tuple(_example(one, tried) for one, tried in of[:EXAMPLES_MAX])
+    )
+
+
+# -- what it costs
+
+
+def _calls_after_first_failure(watched: Watched) -> list[list[Try]]:
+    """The calls that follow the first that met a failure."""
+    made = [call for call in calls(tries(watched)) if call[0].outcome is not Outcome.UNUSED or len(call) > 1]
+    met = next((number for number, call in enumerate(made) if call[0].outcome in FAILURES), None)
+    later = [] if met is None else made[met:]
+    if not any(tried.outcome in ENDED_WITH_ANSWER for call in later for tried in call):
+        return []  # it never got away from it, which other rules tell
+    return later[1:]
+
+
+def _phase_lock(watched: Sequence[Watched]) -> Measured | LeftOut:
+    if all(len(one.name_servers) < 2 for one in watched):
+        return LeftOut(why="one NameServer has no turns")
+    paying: Counter[int] = Counter()
+    whole: Counter[int] = Counter()
+    examples = []
+    for one in watched:
+        n = len(one.name_servers)
+        for call in _calls_after_first_failure(one):
+            whole[n] += 1
+            paying[n] += call[0].outcome in FAILURES
+            if call[0].outcome in FAILURES:
+                examples.append(_example(one, call[0], name_servers=n))
+    if not whole:
+        if any(tried.outcome in FAILURES for one in watched for tried in tries(one)):
+            return Measured.undecided("no look-up followed the first that met the dead NameServer")
+        if any(not rotates(one) and lookups(one) for one in watched):
+            count = sum(len(lookups(one)) for one in watched)
+            return Measured(value=NO_LOCK, count=count, why="it never met the dead NameServer")
+        return Measured.undecided("no look-up met the dead NameServer")
+    shares = {n: paying[n] / whole[n] for n in whole}
+    said = "; ".join(f"{paying[n]} of {whole[n]} look-ups with {n} NameServers" for n in sorted(whole))
+    count, kept = whole.total(), tuple(examples[:EXAMPLES_MAX])
+    if all(share <= 0.2 for share in shares.values()):
+        return Measured(value=NO_LOCK, count=count, why=said, examples=kept)
+    enough = {n: share for n, share in shares.items() if whole[n] >= 3}
+    if enough and all(abs(share - 1 / (n - 1)) <= 0.25 for n, share in enough.items()):
+        return Measured(value=LOCK, count=count, why=f"{said} met the dead one first", examples=kept)
+    if not enough:
+        return Measured.undecided(f"{said}: too few", count, examples=kept)
+    return Measured(value="some", count=count, why=f"{said} met the dead one first", examples=kept)
+
+
+def _lost_ms(watched: Watched) -> float | None:
+    """When the NameServers that a process without a route had asked became others; None: it asked none, or none did."""
+    asked_ms = next((one.began_ms for one in lookups(watched)), None)
+    if asked_ms is None:
+        return None
+    return next((one.at_ms for one in watched.of(Behaved) if one.at_ms >= asked_ms and one.behaviour != PASSES), None)
+
+
+def _is_late(tried: Try) -> bool:
+    """A connection that was made and that its client closed without a request."""
+    return tried.outcome is Outcome.UNUSED and tried.closed_ms is not None
+
+
+def _failover(watched: Sequence[Watched]) -> Measured | LeftOut:
+    """Of the first FAILOVER_CALLS that meet the unreachable NameServer, whether one, or what follows it, is answered.
+
+    In 4.9 a call dials one after the other within one deadline: the unreachable one takes all of it, so that the
+    connection to the other is judged late and closed. The next call finds no connection, and begins where that one
+    began, as often as there are NameServers. C++ 3.0.0 dials the unreachable one once: each later call waits for that
+    dial first, and then connects to the other too late, too, unless a millisecond is left by chance (the fifth call of
+    one run). So a connection that its client closes unasked is a call that failed, where it is not behind a dial that
+    has been counted.
+    """
+    found: Counter[str] = Counter()
+    examples = []
+    failed_most = 0
+    why = "it never dialled the NameServer that drops SYNs"
+    for one in watched:
+        lost_ms = _lost_ms(one)
+        since = [tried for tried in tries(one) if lost_ms is not None and tried.began_ms >= lost_ms]
+        dropped = [number for number, tried in enumerate(since) if tried.outcome is Outcome.DROPPED]
+        if not dropped:
+            ended = "" if one.ended in ("stopped", "killed", "hung") else f": it ended by itself ({one.ended})"
+            why = one.dials_unseen or f"it never dialled the NameServer that drops SYNs{ended}"
+            continue
+        first = since[dropped[0]]
+        late = [number for number, tried in enumerate(since) if number > dropped[0] and _is_late(tried)]
+        ends = (*dropped[FAILOVER_CALLS:][:1], *(number + 1 for number in late[FAILOVER_CALLS - 1 :][:1]))
+        looked_at = since[dropped[0] : min(ends, default=len(since))]
+        answered = next((tried for tried in looked_at if tried.outcome in ENDED_WITH_ANSWER), None)
+        failed = min(FAILOVER_CALLS, max(len(dropped), sum(_is_late(tried) for tried in looked_at)))
+        if answered is not None:
+            failed = sum(since[number].began_ms < answered.began_ms for number in dropped)
+        elif failed < FAILOVER_CALLS:
+            why = f"only {failed} of its look-ups met the NameServer that drops SYNs"
+            continue
+        failed_most = max(failed_most, failed)
+        found[RECOVERS if answered is not None else NEVER] += 1
+        more = {} if answered is None else {"answered_after_ms": round(answered.began_ms - first.began_ms, 1)}
+        examples.append(_example(one, first, calls=failed, **more))
+    if not found:
+        return Measured.undecided(why)
+    value = RECOVERS if found[RECOVERS] == found.total() else NEVER
+    why = f"after {failed_most} that met it" if value is RECOVERS else f"none of {failed_most} calls got an answer"
+    return Measured(value=value, count=found.total(), why=why, examples=tuple(examples[:EXAMPLES_MAX]))
+
+
+_SILENT = ("silent", "black_hole", "one_dead")
+_DROPPED = ("syn_dropped", "black_hole", "one_unreachable")
+
+RULES = (
+    Rule(
+        name="tries_refused",
+        says="how many NameServers a look-up tries while all refuse",
+        situations=("all_gone",),
+        words=(ONE, MORE, ALL),
+        by_time=True,
+        measure=_tries_refused,
+    ),
+    Rule(
+        name="tries_silent",
+        says="whether a look-up that is not answered goes on to the other NameServers",
+        situations=_SILENT,
+        words=(ONE, ALL),
+        by_time=True,
+        measure=_tries_silent,
+    ),
+    Rule(
+        name="connect_timeout_s",
+        says="how long a dial without an answer is waited for",
+        unit="s",
+        situations=_DROPPED,
+        tolerance=TIME_OUT_TOLERANCE_S,
+        measure=_connect_timeout,
+    ),
+    Rule(
+        name="answer_timeout_s",
+        says="how long an answer is waited for: from the request until the client closes the connection or goes on",
+        unit="s",
+        situations=_SILENT,
+        tolerance=TIME_OUT_TOLERANCE_S,
+        measure=_answer_timeout,
+    ),
+    Rule(
+        name="timeouts_add",
+        says="whether a look-up that spent its connect time-out still has time to ask the next NameServer",
+        situations=_DROPPED,
+        words=(ADDED, ONE_DEADLINE),
+        by_time=True,
+        measure=_timeouts_add,
+    ),
+    Rule(
+        name="closes_on_silence",
+        says="whether a connection is closed when its look-up is not answered in time",
+        situations=_SILENT,
+        words=("yes", "no", "some"),
+        by_time=True,
+        measure=_closes_on_silence,
+    ),
+    Rule(
+        name="phase_lock",
+        says="how many look-ups meet a dead NameServer first, after the first that did: of a client that takes turns "
+        "and spends two of them on a failure, 1 of N - 1",
+        situations=("one_dead", "silent"),
+        words=(NO_LOCK, "some", LOCK),
+        by_time=True,
+        measure=_phase_lock,
+    ),
+    Rule(
+        name="failover",
+        says="whether look-ups are answered again when one of two NameServers drops SYNs (apache/rocketmq#7056)",
+        situations=("one_unreachable",),
+        words=(RECOVERS, NEVER),
+        measure=_failover,
+    ),
+)

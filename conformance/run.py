@@ -1,0 +1,298 @@
+"""All situations, each on a stand of its own, side by side: what was watched in them.
+
+    first process (is it at work at all?) ─► situations, in pace.py's order ─┬─► again? ─► Trial: watched, left out, …
+                                             `--starts` processes in lanes ─┘
+
+At once: as many starts as there are cores, for a start is what takes CPU, and as many processes as there is memory for
+three times over, by what the first one took. The event loop of all stands measures its own lateness all the while;
+what was watched says how late the machine was, and rules that measure time hold it against their tolerance. Situations
+that `again` names, because the machine was too late in them, are repeated once, and the less late of both counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvloop
+
+from ..chaos.errors import HarnessError
+from ..chaos.experiment.progress import Progress
+from ..remoting.node.clock import RealClock
+from ..remoting.node.network import Address
+from .hindered import asked_by_http, elsewhere, hindered
+from .pace import (
+    Lane,
+    Lateness,
+    Places,
+    at_once,
+    cores,
+    planned,
+)
+from .scene import Found, Plan, Scene
+from .situations import SITUATIONS, Situation
+from .subject import STOP_S, told_of
+from .watched import Watched
+
+LANE_LIMIT_S = 10.0
+"""So long a start is waited for before the next one may begin."""
+FIRST = "starts"
+LISTED = 3
+_STOP = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What came of it."""
+
+    watched: tuple[Watched, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Situation to why it was not run, or says nothing."""
+    hindered: str = ""
+    """One sentence, where nothing could be examined."""
+    notes: tuple[str, ...] = ()
+    """What a person should know besides, a sentence each."""
+
+
+Again = Callable[[Sequence[Watched]], Collection[str]]
+"""Which situations are to be repeated, by what was watched in all of them."""
+
+
+class Conducting:
+    """One run. `logs`: each process's output; `data`: a folder of ours, which is empty afterwards."""
+
+    def __init__(
+        self, plan: Plan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
+    ) -> None:
+        self._plan, self._logs, self._data, self._progress = plan, logs, data, progress
+        self._again = again
+        self._clock = RealClock.starting_now()
+        self._lateness = Lateness(self._now_ms)
+        self._starting = asyncio.Semaphore(cores())
+        self._places = Places(1)
+        self._done = 0
+        self._ends: dict[str, tuple[dict[str, None], str]] = {}
+        self._notes: list[str] = []
+        self._left_out: dict[str, str] = {}
+        self._elsewhere: dict[Address, None] = {}
+
+    def _now_ms(self) -> float:
+        return self._clock.monotonic_s() * 1000
+
+    # --- the whole
+
+    async def conduct(self) -> Trial:
+        """Nothing that it started is left when it returns or raises. HarnessError when a part of ours fails."""
+        looking = asyncio.create_task(self._lateness.look())
+        try:
+            return await self._conduct()
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    async def _conduct(self) -> Trial:
+        program = self._plan.program
+        chosen = [SITUATIONS[name] for name in self._plan.situations]
+        if program.takes_list_by_argument:
+            for each in [each for each in chosen if each.by_http]:
+                chosen.remove(each)
+                self._left_out[each.name] = (
+                    "the program takes its list by argument; with {namesrv_http} or {namesrv_domain} there it would be "
+                    "served by HTTP"
+                )
+        self._say(f"starting {program.words[0]}")
+        first = await self._put_through(SITUATIONS[FIRST], weighed=True)
+        (began,) = first
+        if why := hindered(began, program.words[0]):
+            return Trial(watched=(), hindered=why, left_out=self._left_out)
+        started_s = ((began.watched.at_work_ms or began.watched.stopping_ms) - began.watched.began_ms) / 1000
+        self._places = Places(at_once(began.memory))
+        told = self._of_use(SITUATIONS[FIRST], first)
+        watched = [each.watched for each in told] if any(each.many for each in chosen) else []
+        watched += await self._all(chosen, started_s)
+        if self._again is not None:
+            watched = await self._repeat(watched, self._again(watched), started_s)
+        return Trial(watched=tuple(watched), left_out=self._left_out, notes=self._told())
+
+    async def _repeat(self, watched: list[Watched], names: Collection[str], started_s: float) -> list[Watched]:
+        """The situations of those names once more; of each the one counts in which this machine was less late."""
+        if not names:
+            return watched
+        logs = self._logs
+        self._logs = logs / "again"
+        self._logs.mkdir()
+        said: list[str] = []
+        try:
+            repeated = await self._all([SITUATIONS[name] for name in names], started_s, "again ")
+            for name in names:
+                late_ms, less_ms = (_late_ms(of, name) for of in (watched, repeated))
+                said.append(f"`{name}` ({late_ms / 1000:.2f} s, then {less_ms / 1000:.2f} s)")
+                if less_ms < late_ms and (_ended_by_itself(watched, name) or not _ended_by_itself(repeated, name)):
+                    watched = [each for each in watched if each.situation != name]
+                    watched += (each for each in repeated if each.situation == name)
+                    for file in (*self._logs.glob(f"{name}.*"), *self._logs.glob(f"{name}-[0-9].*")):
+                        file.replace(logs / file.name)
+        finally:
+            shutil.rmtree(self._logs, ignore_errors=True)
+            self._logs = logs
+        self._notes.append(f"repeated, because this machine was late: {', '.join(said)}; the less late of both counts")
+        return _in_order(watched)
+
+    async def _all(self, chosen: Sequence[Situation], started_s: float, which: str = "") -> list[Watched]:
+        self._done = 0
+        jobs, expected_s = planned(chosen, self._plan.starts, started_s, self._places.free, cores())
+        if self._progress is not None:
+            self._progress.expect(expected_s)
+        many = sum(each.many for each, _ in jobs)
+        what = " and ".join(filter(None, (_counted(len(jobs) - many, "situation"), _counted(many, "start"))))
+        what = f"{which}{what}"
+        self._say(what)
+        watched: list[Watched] = []
+
+        async def job(situation: Situation, number: int) -> None:
+            found = await self._put_through(situation, number)
+            self._done += 1
+            watched.extend(each.watched for each in self._of_use(situation, found))
+
+        async with asyncio.TaskGroup() as group:
+            for situation, number in jobs:
+                group.create_task(job(situation, number))
+            ticking = group.create_task(self._tick(what, len(jobs)))
+        del ticking
+        return _in_order(watched)
+
+    async def _tick(self, what: str, jobs: int) -> None:
+        """Once a second the line on a terminal."""
+        while self._done < jobs:
+            if self._progress is not None and self._progress.is_terminal:
+                self._progress.say(f"{what}: {self._done} of {jobs} done")
+            await asyncio.sleep(0.2 if jobs < 3 else 1.0)
+
+    def _say(self, text: str) -> None:
+        if self._progress is not None:
+            self._progress.say(text)
+
+    def _of_use(self, situation: Situation, found: Sequence[Found]) -> Sequence[Found]:
+        for each in found:
+            ended = each.watched.ended
+            if ended not in ("stopped", "killed"):
+                how = _HUNG if ended == "hung" else f"ended by itself ({ended})"
+                situations, _ = self._ends.setdefault(how, ({}, told_of(each.last_lines)))
+                situations[f"`{situation.name}`"] = None
+        if situation.by_http and not any(asked_by_http(each.watched) for each in found):
+            self._left_out[situation.name] = "the program never asked the address server for its list"
+            return ()
+        return found
+
+    def _told(self) -> tuple[str, ...]:
+        notes = [f"in {_listed(list(where))} the program {how}{said}" for how, (where, said) in self._ends.items()]
+        notes += self._notes
+        if self._elsewhere:
+            where = ", ".join(sorted(map(str, self._elsewhere))[:5])
+            notes.append(f"it also connected to {where}: what goes there goes round the fronts, and is not watched")
+        return tuple(notes)
+
+    # --- one situation
+
+    async def _put_through(self, situation: Situation, number: int = 0, *, weighed: bool = False) -> list[Found]:
+        """Each process of the situation, from its start to its end. `weighed`: and how much memory it takes."""
+        async with self._places.taken(situation.processes), Lane(self._starting) as lane:
+            name = situation.name if not situation.many else f"{situation.name}-{number:03d}"
+            scene = Scene(self._plan, situation, name, clock=self._clock, logs=self._logs, data=self._data)
+            try:
+                await scene.open()
+                await scene.begin(number, LANE_LIMIT_S)
+                await scene.at_work(LANE_LIMIT_S)
+                lane.leave()
+                if weighed:
+                    scene.weigh()
+                await scene.go_on()
+            except BaseException:
+                scene.in_a_hurry = True
+                raise
+            finally:
+                await scene.close()
+        found = scene.found(self._lateness)
+        for each in found:
+            self._elsewhere |= dict.fromkeys(elsewhere(each.watched))
+        return found
+
+
+def _in_order(watched: Sequence[Watched]) -> list[Watched]:
+    order = {name: at for at, name in enumerate(SITUATIONS)}
+    return sorted(watched, key=lambda each: (order[each.situation], each.number))
+
+
+_ENDED_BY_US = ("stopped", "killed", "hung")
+_HUNG = f"hung at its end: it was there {STOP_S:g} s after SIGTERM, and was killed"
+
+
+def _late_ms(watched: Sequence[Watched], situation: str) -> float:
+    """How late this machine was in that situation at worst; infinite where nothing was watched in it."""
+    return max((each.late_ms for each in watched if each.situation == situation), default=float("inf"))
+
+
+def _ended_by_itself(watched: Sequence[Watched], situation: str) -> bool:
+    """Whether a process of that situation did, so that little is seen of it."""
+    return any(each.situation == situation and each.ended not in _ENDED_BY_US for each in watched)
+
+
+def _counted(number: int, noun: str) -> str:
+    """`1 start`, `59 starts`; "" for none."""
+    return "" if not number else f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of them, and how many others: a program that hangs does so in all situations."""
+    shown = ", ".join(names[:LISTED])
+    return shown if len(names) <= LISTED else f"{shown} and {_counted(len(names) - LISTED, 'other')}"
+
+
+def run(plan: Plan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None) -> Trial:
+    """Conduct it in an event loop of its own. HarnessError when a part of ours fails.
+
+    Ctrl-C and SIGTERM end it at once, nothing is left, and then take effect under the handlers of before.
+    """
+    arrived: list[int] = []
+
+    async def work() -> Trial:
+        conducting = asyncio.create_task(
+            Conducting(plan, logs=logs, data=data, again=again, progress=progress).conduct()
+        )
+
+        def stop(number: int) -> None:
+            arrived.append(number)
+            conducting.cancel()
+
+        if threading.current_thread() is threading.main_thread():
+            for number in _STOP:
+                asyncio.get_running_loop().add_signal_handler(number, stop, number)
+        return await conducting
+
+    before = {number: signal.getsignal(number) for number in _STOP}
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(work())
+    except BaseExceptionGroup as exc:
+        raise _one_of(exc) from exc
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])
+
+
+def _one_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first that says what is wrong."""
+    for each in group.exceptions:
+        found = _one_of(each) if isinstance(each, BaseExceptionGroup) else each
+        if isinstance(found, HarnessError):
+            return found
+    first = group.exceptions[0]
+    return _one_of(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,330 @@
+"""One situation on a stand of its own: its processes start, its steps happen, and what was seen of each is told apart.
+
+open ─► begin ─► at_work ─► go_on: steps ─► close ─► found
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..chaos.fronts.dials import Dials
+from ..chaos.fronts.observed import (
+    Answered,
+    Asked,
+    Dialled,
+    Foreign,
+    Observation,
+    Opened,
+)
+from ..chaos.fronts.sockets import descendants, process_of
+from ..remoting.node.clock import RealClock
+from ..remoting.node.network import Address
+from ..remoting.node.profile import Profile
+from .pace import Lateness, memory_of
+from .situations import (
+    GET_ROUTEINFO,
+    SITUATIONS,
+    Act,
+    Role,
+    Situation,
+    Step,
+)
+from .stand import (
+    ADDRESS_SERVER,
+    GROUP,
+    TOPIC,
+    Stand,
+)
+from .subject import Instructions, Program, Subject
+from .watched import Watched
+
+START_LIMIT_S = 30.0
+"""By then a process is at work, or its time in the situation begins all the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be done. `situations` by name."""
+
+    program: Program
+    situations: tuple[str, ...] = tuple(SITUATIONS)
+    starts: int = 60
+    name_servers: int = 3
+    brokers: int = 2
+    profile: Profile = Profile.V4_9
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    watched: Watched
+    last_lines: tuple[str, ...]
+    memory: int
+    """Bytes in RAM when it was at work; 0: it was not."""
+
+
+class Scene:
+    """One stand and its processes in one situation."""
+
+    def __init__(
+        self, plan: Plan, situation: Situation, name: str, *, clock: RealClock, logs: Path, data: Path
+    ) -> None:
+        self._plan, self._situation, self._name, self._clock, self._logs = plan, situation, name, clock, logs
+        self._stand = Stand(
+            name_servers=situation.name_servers or plan.name_servers,
+            brokers=plan.brokers,
+            profile=plan.profile,
+            clock=clock,
+            see=self._saw,
+            data=data / name,
+            log=logs / f"{name}.servers.log",
+            seed=plan.seed,
+            process=self._process_of,
+            has_topic=situation.has_topic,
+            by_http=situation.by_http,
+        )
+        self.in_a_hurry = False
+        """Nobody wants to know any more: processes are killed and not asked to end."""
+        self._seats: list[Seat] = []
+        self._before: list[Observation] = []
+        self._of_connection: dict[int, Seat] = {}
+        self._look_ups: dict[tuple[int, int], Seat] = {}
+
+    def _now_ms(self) -> float:
+        return self._clock.monotonic_s() * 1000
+
+    # --- what is seen, and of whom ------------------------------------------------------------------------------------
+
+    def _process_of(self, peer: Address, own: Address) -> int | None:
+        running = [seat for seat in self._seats if seat.subject is not None and seat.subject.is_running]
+        if len(running) == 1:
+            assert running[0].subject is not None
+            return running[0].subject.process
+        for seat in running:
+            assert seat.subject is not None
+            if process_of(peer, own, descendants(seat.subject.pid)) is not None:
+                return seat.subject.process
+        return None
+
+    def _saw(self, seen: Observation) -> None:
+        connection = getattr(seen, "connection", None)
+        if isinstance(seen, Opened):
+            seat = next((each for each in self._seats if seen.process and each.process == seen.process), None)
+            if seat is None:  # nobody's: another program of this machine dialled, or a process that is gone by now
+                return
+            self._of_connection[seen.connection] = seat
+        if connection is not None:
+            seat = self._of_connection.get(connection)
+            if seat is not None:
+                seat.saw(seen)
+                self._look_up(seat, seen)
+            return
+        self._before.append(seen)
+        for seat in self._seats:
+            seat.seen.append(seen)
+
+    def _look_up(self, seat: Seat, seen: Observation) -> None:
+        """Whether this has brought the process to work: its first route, or its first question where there is none."""
+        if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
+            self._look_ups[seen.connection, seen.opaque] = seat
+            seat.asked.set()
+        elif isinstance(seen, Foreign) and seen.front != ADDRESS_SERVER:
+            seat.is_foreign.set()
+        elif isinstance(seen, Answered):
+            found = self._look_ups.pop((seen.connection, seen.opaque), None) is not None
+            if found and seen.code == 0 and seat.at_work_ms is None:
+                seat.at_work_ms = seen.at_ms
+                seat.at_work.set()
+
+    # --- its course ---------------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        await self._stand.open()
+        for step in self._situation.steps:
+            if step.at_s is None:
+                await self._stand.do(step)
+        if self._situation.role is Role.CONSUMER:
+            await self._stand.feed()
+
+    async def begin(self, number: int, limit_s: float) -> None:
+        """Its processes run; each begins when the one before has dialled, or after `limit_s`."""
+        told = Instructions(
+            name_servers=self._stand.name_servers,
+            address_server=self._stand.address_server,
+            topic=TOPIC,
+            group=GROUP,
+            role=self._situation.role,
+        )
+        fronts = self._stand.front_of
+        for at in range(self._situation.processes):
+            seat = Seat(number + at, list(self._before))
+            seat.dials = Dials(seat.saw, self._clock, fronts.get)
+            name = self._name if self._situation.processes == 1 else f"{self._name}-{at}"
+            seat.subject = Subject(
+                self._plan.program,
+                told,
+                log=self._logs / f"{name}.log",
+                saw=seat.seen.append,
+                now_ms=self._now_ms,
+                dials=seat.dials,
+            )
+            self._seats.append(seat)
+            await seat.subject.start()
+            if at + 1 < self._situation.processes:  # as many starts at once as there are lanes
+                await _within(limit_s, seat.is_up.wait(), self._ended(seat))
+
+    async def at_work(self, limit_s: float) -> None:
+        """Every process is at work, has ended, or does not speak our protocol; or it took too long."""
+        events = [seat.at_work if self._situation.has_topic else seat.asked for seat in self._seats]
+        waits = (
+            _within(limit_s, each.wait(), seat.is_foreign.wait(), self._ended(seat))
+            for each, seat in zip(events, self._seats, strict=True)
+        )
+        await asyncio.gather(*waits)
+
+    async def _ended(self, seat: Seat) -> None:
+        assert seat.subject is not None
+        await seat.subject.ended()
+
+    async def go_on(self) -> None:
+        """The steps at their times, and the end."""
+        await self.at_work(max(0.0, START_LIMIT_S - (self._now_ms() - self._seats[0].began_ms) / 1000))
+        if (
+            self._situation.has_topic
+            and all(seat.at_work_ms is None for seat in self._seats)
+            and not any(isinstance(seen, Opened) for seat in self._seats for seen in seat.seen)
+        ):
+            return  # nothing to be put through
+        began_s = self._clock.monotonic_s()
+        if self._situation.has_topic:
+            at_work = [seat.at_work_ms for seat in self._seats if seat.at_work_ms is not None]
+            if at_work:
+                began_s = max(at_work) / 1000
+        for step in (step for step in self._situation.steps if step.at_s is not None):
+            assert step.at_s is not None
+            if not await self._until(began_s + step.at_s):
+                return
+            await self._do(step)
+        await self._until(began_s + self._situation.for_s)
+
+    def weigh(self) -> None:
+        """Find out how much memory each process takes."""
+        for seat in self._seats:
+            assert seat.subject is not None
+            seat.memory = memory_of(seat.subject.pid)
+
+    async def _until(self, at_s: float) -> bool:
+        """Wait; False when every process has ended before."""
+        ended = [asyncio.ensure_future(self._ended(seat)) for seat in self._seats]
+        try:
+            async with asyncio.timeout(max(0.0, at_s - self._clock.monotonic_s())):
+                await asyncio.gather(*ended)
+        except TimeoutError:
+            return True
+        finally:
+            for each in ended:
+                each.cancel()
+        return False
+
+    async def _do(self, step: Step) -> None:
+        if step.act not in (Act.CLIENT_DIES, Act.CLIENT_STOPS):
+            await self._stand.do(step)
+            return
+        seat = self._seats[-1]
+        assert seat.subject is not None
+        self._stand.happened(step.act, str(seat.number))
+        seat.stopping_ms = self._now_ms()
+        seat.ended = await seat.subject.stop(kill=step.act is Act.CLIENT_DIES)
+
+    async def close(self) -> None:
+        """Every process is stopped, and the stand gone."""
+        try:
+            await asyncio.gather(*(self._stop(seat) for seat in self._seats))
+        finally:
+            await self._stand.close()
+
+    async def _stop(self, seat: Seat) -> None:
+        assert seat.subject is not None
+        if not seat.ended:
+            now_ms = self._now_ms()
+            seat.stopping_ms = now_ms if seat.subject.is_running else seat.subject.ended_ms or now_ms
+            seat.ended = await seat.subject.stop(kill=self.in_a_hurry)
+
+    def found(self, lateness: Lateness) -> list[Found]:
+        """What was watched of each process."""
+        return [self._found(seat, lateness) for seat in self._seats]
+
+    def _found(self, seat: Seat, lateness: Lateness) -> Found:
+        subject, dials = seat.subject, seat.dials
+        assert subject is not None
+        assert dials is not None
+        ended_ms = subject.ended_ms or seat.stopping_ms
+        watched = Watched(
+            situation=self._situation.name,
+            number=seat.number,
+            name_servers=self._stand.names,
+            brokers=self._stand.broker_names,
+            topic=TOPIC,
+            group=GROUP,
+            process=subject.process,
+            began_ms=subject.began_ms,
+            at_work_ms=seat.at_work_ms,
+            stopping_ms=seat.stopping_ms,
+            ended_ms=ended_ms,
+            ended=seat.ended,
+            dials_unseen=dials.why_unseen or (f"{dials.lost} were not told in time" if dials.lost else None),
+            late_ms=lateness.worst_ms(subject.began_ms, ended_ms),
+            addresses={name: str(address) for address, name in self._stand.front_of.items()},
+            seen=tuple(sorted((_of(each, subject.process) for each in seat.seen), key=lambda seen: seen.at_ms)),
+        )
+        return Found(watched=watched, last_lines=subject.last_lines, memory=seat.memory)
+
+
+def _of(seen: Observation, process: int) -> Observation:
+    """A connection may be there before it is known which pid the program has."""
+    return replace(seen, process=process) if isinstance(seen, Opened) else seen
+
+
+class Seat:
+    """One process of a situation."""
+
+    def __init__(self, number: int, seen: list[Observation]) -> None:
+        self.number, self.seen = number, seen
+        self.subject: Subject | None = None
+        self.dials: Dials | None = None
+        self.at_work, self.asked, self.is_foreign = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.is_up = asyncio.Event()
+        self.at_work_ms: float | None = None
+        self.stopping_ms = 0.0
+        self.ended = ""
+        self.memory = 0
+
+    def saw(self, seen: Observation) -> None:
+        """Something of this process alone."""
+        self.seen.append(seen)
+        if isinstance(seen, Dialled | Opened):
+            self.is_up.set()
+
+    @property
+    def process(self) -> int:
+        assert self.subject is not None
+        return self.subject.process
+
+    @property
+    def began_ms(self) -> float:
+        assert self.subject is not None
+        return self.subject.began_ms
+
+
+async def _within(limit_s: float, *works: Awaitable[object]) -> None:
+    """Return when the first of them is done, or after so long; the others are cancelled."""
+    tasks = [asyncio.ensure_future(each) for each in works]
+    try:
+        await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,228 @@
+"""What a program under test is put through: one process each (two where queues change hands), side by side.
+
+    starts   many processes, each until its first route        everything else: one stand of its own, for `for_s`
+    steps    at_s after the process is at work (its first look-up was answered with a route); None: before it starts
+
+A situation says what happens, not what is right: rules (rules/) measure on what was seen, profiles say what is due.
+Steps at 5 s and lengths of two polls of 30 s and a little: every client known polls its routes each 30 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..chaos.fronts.behaviour import (
+    BLACK_HOLE,
+    CLOSES_EACH,
+    CLOSES_ONCE,
+    DROPS_SYNS,
+    PASSES,
+    REFUSES,
+    RESETS_ONCE,
+    SILENT,
+    Behaviour,
+)
+
+GET_ROUTEINFO = 105
+SENDS = (10, 310, 320)
+"""SEND_MESSAGE, its V2, and a batch."""
+SYSTEM_ERROR, SERVICE_NOT_AVAILABLE, TOPIC_NOT_EXIST = 1, 14, 17
+LIST_PERIOD_S = 120.0
+"""A Java client asks for its list by HTTP after 10 s and then every 120 s; Go likewise."""
+
+
+class Whom(StrEnum):
+    """Whose behaviour a step changes."""
+
+    CHOSEN = "the NameServer that answered the last look-up (with a route, where it knows one)"
+    FIRST = "the first NameServer of the list"
+    SECOND = "the second NameServer of the list"
+    OTHERS = "every NameServer but the one that answered the last look-up"
+    NAME_SERVERS = "every NameServer"
+    BROKER = "the broker that was used last"
+    BROKERS = "every broker"
+
+
+class Act(StrEnum):
+    """What a step does that no front can: to the servers, the list, or the program."""
+
+    BROKER_DIES = "the broker's process is gone, so its NameServer connections close and dials are refused"
+    BROKER_RETURNS = "the broker that died is there again and registers"
+    LIST_CHANGES = "the address server's list loses the NameServer in use and gains another"
+    CLIENT_DIES = "the second process is killed with SIGKILL"
+    CLIENT_STOPS = "the second process is stopped with SIGTERM"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    at_s: float | None
+    """After the program is at work; None: before it starts."""
+    whom: Whom | None = None
+    behaviour: Behaviour | None = None
+    act: Act | None = None
+
+
+class Role(StrEnum):
+    """What the program is asked to be, by NEMESRV_ROLE; one that does not look at it does what it always does."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    name: str
+    says: str
+    for_s: float
+    """How long a process lasts after it is at work."""
+    steps: tuple[Step, ...] = ()
+    role: Role = Role.PRODUCER
+    processes: int = 1
+    many: bool = False
+    """`--starts` processes, each on a stand of its own."""
+    name_servers: int | None = None
+    """Where it wants its own number; None: `--name-servers`."""
+    by_http: bool = False
+    """The list is served by HTTP, where the program takes it."""
+    has_topic: bool = True
+    """The brokers have the topic; else the NameServers know no route of it."""
+    is_fine: bool = False
+    """Milliseconds are measured in it, which the starts of other processes would spoil."""
+
+
+def _chosen(name: str, says: str, behaviour: Behaviour, for_s: float = 75.0) -> Situation:
+    steps = (Step(at_s=5.0, whom=Whom.CHOSEN, behaviour=behaviour),)
+    return Situation(name=name, says=f"5 s after the start the NameServer in use {says}", for_s=for_s, steps=steps)
+
+
+def _broker(name: str, says: str, *steps: Step, for_s: float = 75.0) -> Situation:
+    return Situation(name=name, says=says, for_s=for_s, steps=steps)
+
+
+_ALL: tuple[Situation, ...] = (
+    Situation(name="starts", says="many processes start, one after the other", for_s=0.5, many=True),
+    Situation(name="quiet", says="nothing happens", for_s=100.0, is_fine=True),
+    Situation(
+        name="slow",
+        says="every NameServer answers look-ups after 1 s",
+        for_s=100.0,
+        is_fine=True,
+        steps=(Step(at_s=None, whom=Whom.NAME_SERVERS, behaviour=Behaviour(delay_ms=1000.0)),),
+    ),
+    _chosen("refused", "closes its connections and refuses dials", REFUSES),
+    _chosen("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
+    _chosen("black_hole", "goes silent on what is connected and drops SYNs", BLACK_HOLE),
+    _chosen("silent", "accepts and never answers", SILENT),
+    _chosen("closed", "closes its connections once", CLOSES_ONCE),
+    _chosen("reset", "resets its connections once", RESETS_ONCE),
+    _chosen("closes_each", "closes each connection as soon as it is accepted", CLOSES_EACH),
+    _chosen(
+        "error_code",
+        "answers look-ups with SYSTEM_ERROR 1",
+        Behaviour(codes={GET_ROUTEINFO: SYSTEM_ERROR}),
+    ),
+    _chosen(
+        "topic_not_exist",
+        "answers look-ups with TOPIC_NOT_EXIST 17",
+        Behaviour(codes={GET_ROUTEINFO: TOPIC_NOT_EXIST}),
+    ),
+    Situation(
+        name="one_dead",
+        says="of two NameServers the first is silent from the beginning",
+        for_s=130.0,
+        steps=(Step(at_s=None, whom=Whom.FIRST, behaviour=SILENT),),
+        name_servers=2,
+    ),
+    Situation(
+        name="one_unreachable",
+        says="neither of two NameServers knows a route of the topic, so that each send asks; 5 s after the start the "
+        "one that is not in use drops SYNs, and the one in use closes its connections and refuses for 1 s "
+        "(apache/rocketmq#7056)",
+        for_s=29.0,  # three look-ups of 6 s, Go's, and before the second round of anybody's poll
+        steps=(
+            Step(at_s=5.0, whom=Whom.OTHERS, behaviour=DROPS_SYNS),
+            Step(at_s=5.0, whom=Whom.CHOSEN, behaviour=REFUSES),
+            Step(at_s=6.0, whom=Whom.CHOSEN, behaviour=PASSES),
+        ),
+        name_servers=2,
+        has_topic=False,
+    ),
+    Situation(
+        name="all_gone",
+        says="5 s after the start each of four NameServers refuses; 65 s later the second is back",
+        for_s=195.0,  # a client that tries one of four a poll comes round to it in four polls
+        steps=(
+            Step(at_s=5.0, whom=Whom.NAME_SERVERS, behaviour=REFUSES),
+            Step(at_s=70.0, whom=Whom.SECOND, behaviour=PASSES),
+        ),
+        name_servers=4,
+    ),
+    Situation(name="empty", says="no NameServer knows a route of the topic", for_s=15.0, has_topic=False),
+    Situation(
+        name="list_changes",
+        says="the list by HTTP loses the NameServer in use and gains another",
+        for_s=2 * LIST_PERIOD_S - 60.0,
+        steps=(Step(at_s=20.0, act=Act.LIST_CHANGES),),
+        by_http=True,
+    ),
+    _broker(
+        "broker_killed",
+        "8 s after the start the broker in use dies",
+        Step(at_s=8.0, whom=Whom.BROKER, act=Act.BROKER_DIES),
+    ),
+    _broker(
+        "broker_silent",
+        "8 s after the start the broker in use stops answering; its route stays",
+        Step(at_s=8.0, whom=Whom.BROKER, behaviour=SILENT),
+    ),
+    _broker(
+        "broker_refuses",
+        "8 s after the start the broker in use refuses; its route stays",
+        Step(at_s=8.0, whom=Whom.BROKER, behaviour=REFUSES),
+    ),
+    _broker(
+        "broker_unreachable",
+        "8 s after the start the broker in use is cut off: silence and dropped SYNs; its route stays",
+        Step(at_s=8.0, whom=Whom.BROKER, behaviour=BLACK_HOLE),
+    ),
+    _broker(
+        "broker_busy",
+        "8 s after the start the broker in use answers sends with SERVICE_NOT_AVAILABLE 14",
+        Step(at_s=8.0, whom=Whom.BROKER, behaviour=Behaviour(codes=dict.fromkeys(SENDS, SERVICE_NOT_AVAILABLE))),
+        for_s=30.0,
+    ),
+    Situation(
+        name="route_changes",
+        says="8 s after the start the broker in use leaves the route and goes on serving",
+        for_s=75.0,
+        # the behaviour's `without` is the broker's name, which the stand fills in
+        steps=(Step(at_s=8.0, whom=Whom.BROKER, behaviour=Behaviour(without=frozenset({"*"}))),),
+    ),
+    _broker(
+        "broker_returns",
+        "8 s after the start the broker in use dies; 30 s later it is back",
+        Step(at_s=8.0, whom=Whom.BROKER, act=Act.BROKER_DIES),
+        Step(at_s=38.0, whom=Whom.BROKER, act=Act.BROKER_RETURNS),
+        for_s=110.0,
+    ),
+    Situation(
+        name="consumer_dies",
+        says="of two consumers of a group one is killed after 40 s",
+        for_s=90.0,
+        role=Role.CONSUMER,
+        processes=2,
+        steps=(Step(at_s=40.0, act=Act.CLIENT_DIES),),
+    ),
+    Situation(
+        name="consumer_stops",
+        says="of two consumers of a group one is stopped after 40 s",
+        for_s=90.0,
+        role=Role.CONSUMER,
+        processes=2,
+        steps=(Step(at_s=40.0, act=Act.CLIENT_STOPS),),
+    ),
+)
+
+SITUATIONS: Mapping[str, Situation] = {situation.name: situation for situation in _ALL}

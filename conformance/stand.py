@@ -1,0 +1,410 @@
+"""One stand: NameServers and brokers of ours in this process, on real TCP, each behind a front that the program dials.
+
+    program ──► front ns-0 ──► NameServer ◄─────────────┐ registers, with RocketMQ's own timers
+            ──► front broker-a ──► Broker ──────────────┘ and advertises its front's address
+            ──► front address-server ──► AddressServer    where the list is served by HTTP
+    feeder ───────────────────────► Broker                messages for consumers, round the fronts
+
+Everything lives in the caller's event loop. What is done to it (`behave`, `broker_dies` …) is observed as well, so what
+`see` was told is the whole story. `close` leaves no port, no task and no file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import shutil
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from ..actors.broker.config import BrokerConfig
+from ..actors.broker.server import Broker
+from ..actors.namesrv.config import NamesrvConfig
+from ..actors.namesrv.server import NameServer
+from ..actors.standalone import LineLogger
+from ..chaos.errors import HarnessError
+from ..chaos.experiment.workloads.address_server import AddressServerNode
+from ..chaos.fronts.behaviour import PASSES, REFUSES, Behaviour
+from ..chaos.fronts.front import Front
+from ..chaos.fronts.observed import (
+    Answered,
+    Asked,
+    Happened,
+    Observation,
+)
+from ..clients.config import ProducerConfig
+from ..clients.producer.producer import DefaultMQProducer
+from ..remoting.errors import ConnectError, RocketMQError
+from ..remoting.message import Message
+from ..remoting.node.clock import RealClock
+from ..remoting.node.network import (
+    Address,
+    Listener,
+    ProtocolFactory,
+    TcpNetwork,
+)
+from ..remoting.node.node import NodeContext
+from ..remoting.node.profile import Profile
+from .situations import (
+    GET_ROUTEINFO,
+    SENDS,
+    Act,
+    Step,
+    Whom,
+)
+
+TOPIC, GROUP = "nemesrv-conform", "nemesrv-conform-group"
+QUEUES = 4
+ADDRESS_SERVER = "address-server"
+LOOPBACK = "127.0.0.1"
+_ANY_PORT = Address(LOOPBACK, 0)
+_STORE_FILE = 16 << 20
+_USES = frozenset({*SENDS, 11, 361})
+"""Sends and pulls: what a client uses a broker for."""
+FEED_EVERY_S = 0.1
+
+Process = Callable[[Address, Address], int | None]
+
+
+class Stand:
+    """Open it, tell the program `name_servers`, do steps, close it."""
+
+    def __init__(
+        self,
+        *,
+        name_servers: int,
+        brokers: int,
+        profile: Profile,
+        clock: RealClock,
+        see: Callable[[Observation], None],
+        data: Path,
+        log: Path,
+        seed: int = 0,
+        process: Process | None = None,
+        has_topic: bool = True,
+        by_http: bool = False,
+    ) -> None:
+        """`data`: a folder of this stand's own, gone with it. `log`: the file of its servers' warnings.
+
+        `by_http`: the list has an address server, and there is one NameServer more for it to gain.
+        """
+        self.clock = clock
+        self.names = tuple(f"ns-{n}" for n in range(name_servers))
+        self.broker_names = tuple(f"broker-{'abcdefgh'[n]}" for n in range(brokers))
+        self._spare = (f"ns-{name_servers}",) if by_http else ()
+        self._profile, self._see, self._process = profile, see, process
+        self._has_topic, self._by_http = has_topic, by_http
+        self._data, self._log_path, self._seed = data, log, seed
+        self._log_file: TextIO | None = None
+        self._log: logging.Logger = logging.getLogger("nemesrv")
+        self.fronts: dict[str, Front] = {}
+        self._name_servers: dict[str, NameServer] = {}
+        self._name_server_addresses: list[Address] = []
+        self._brokers: dict[str, _RunningBroker] = {}
+        self._addressing: AddressServerNode | None = None
+        self._feeder: _Feeder | None = None
+        self._look_ups: dict[tuple[int, int], str] = {}
+        self.answered_last: str | None = None
+        """The NameServer that answered the last look-up, with a route where there is one."""
+        self.used_last: str | None = None
+        """The broker that was last asked for a send or a pull; before any, for anything."""
+
+    # --- up and down --------------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """All is up, and every NameServer knows the route of every broker. HarnessError when it cannot be."""
+        self._data.mkdir(parents=True)
+        self._log_file = self._log_path.open("a", encoding="utf-8")
+        self._log = LineLogger("conform", self._log_file)
+        self._log.setLevel(logging.WARNING)
+        try:
+            for name in (*self.names, *self._spare):
+                await self._open_name_server(name)
+            for name in self.broker_names:
+                await self._open_broker(name)
+            if self._by_http:
+                await self._open_address_server()
+        except OSError as exc:
+            await self.close()
+            raise HarnessError(
+                f"a stand cannot be opened: {exc.strerror or exc}; close what uses ports or files"
+            ) from exc
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _open_name_server(self, name: str) -> None:
+        server = NameServer(self._context(name), NamesrvConfig(profile=self._profile), listen=_ANY_PORT)
+        self._name_servers[name] = server
+        address = await server.listen()
+        self._name_server_addresses.append(address)
+        await server.start()
+        await self._open_front(name, address)
+
+    async def _open_front(self, name: str, upstream: Address | None) -> Front:
+        front = Front(name, upstream, self._saw, self.clock, process=self._process)
+        await front.open()
+        self.fronts[name] = front
+        return front
+
+    async def _open_broker(self, name: str) -> None:
+        config = BrokerConfig(
+            broker_name=name,
+            namesrv_addr=tuple(self._name_server_addresses),
+            profile=self._profile,
+            auto_create_topic_enable=self._has_topic,
+            mapped_file_size_commit_log=_STORE_FILE,
+        )
+        front = await self._open_front(name, None)
+        running = _RunningBroker(lambda network: self._context(name, network), config, front, self._log)
+        self._brokers[name] = running
+        await running.start({TOPIC: QUEUES} if self._has_topic else {})
+
+    async def _open_address_server(self) -> None:
+        told = [self.fronts[name].address for name in self.names]
+        self._addressing = AddressServerNode(self._context(ADDRESS_SERVER), _ANY_PORT, told)
+        await self._open_front(ADDRESS_SERVER, await self._addressing.listen())
+
+    def _context(self, name: str, network: TcpNetwork | _CrashingNetwork | None = None) -> NodeContext:
+        data = self._data / name
+        data.mkdir(exist_ok=True)
+        return NodeContext(
+            name=name,
+            clock=self.clock,
+            network=network or TcpNetwork(),
+            rng=random.Random(f"{self._seed} {name}"),
+            log=self._log,
+            data_dir=data,
+        )
+
+    async def close(self) -> None:
+        """Nothing of it is left."""
+        if self._feeder is not None:
+            await self._feeder.stop()
+        for front in self.fronts.values():
+            await front.close()
+        for broker in self._brokers.values():
+            await broker.die()
+        if self._addressing is not None:
+            await self._addressing.stop()
+        for server in self._name_servers.values():
+            await server.stop()
+        if self._log_file is not None:
+            if isinstance(self._log, LineLogger):
+                self._log.flush()
+            self._log.disabled = True
+            self._log_file.close()
+        shutil.rmtree(self._data, ignore_errors=True)
+
+    # --- what the program is told, and what is seen of it -------------------------------------------------------------
+
+    @property
+    def name_servers(self) -> tuple[Address, ...]:
+        """The list as the program is told it."""
+        return tuple(self.fronts[name].address for name in self.names)
+
+    @property
+    def address_server(self) -> Address | None:
+        return self.fronts[ADDRESS_SERVER].address if self._by_http else None
+
+    @property
+    def front_of(self) -> dict[Address, str]:
+        return {front.address: name for name, front in self.fronts.items()}
+
+    def _saw(self, seen: Observation) -> None:
+        if isinstance(seen, Asked):
+            if seen.code == GET_ROUTEINFO:
+                self._look_ups[seen.connection, seen.opaque] = seen.front
+            if seen.front in self._brokers and (seen.code in _USES or self.used_last is None):
+                self.used_last = seen.front
+        elif isinstance(seen, Answered):
+            look_up = self._look_ups.pop((seen.connection, seen.opaque), None)
+            if look_up is not None and (seen.code == 0 or not self._has_topic):
+                self.answered_last = look_up
+        self._see(seen)
+
+    # --- what happens to it -------------------------------------------------------------------------------------------
+
+    async def do(self, step: Step) -> None:
+        """One step of a situation; those to the program itself are not for the stand."""
+        if step.act is Act.LIST_CHANGES:
+            self._change_list()
+        elif step.act in (Act.BROKER_DIES, Act.BROKER_RETURNS):
+            await self._broker_acts(step.act)
+        elif step.behaviour is not None:
+            for name, behaviour in self._changes(step):
+                try:
+                    await self.fronts[name].behave(behaviour)
+                except OSError as exc:
+                    raise HarnessError(
+                        f"{name} cannot be made to behave so ({behaviour}): {exc.strerror or exc}"
+                    ) from exc
+
+    def _changes(self, step: Step) -> Sequence[tuple[str, Behaviour]]:
+        assert step.behaviour is not None
+        if step.behaviour.without:  # a route without a broker is NameServers' to give
+            named = replace(step.behaviour, without=frozenset(self._who(step.whom)))
+            return [(name, named) for name in self.names]
+        return [(name, step.behaviour) for name in self._who(step.whom)]
+
+    def _who(self, whom: Whom | None) -> Sequence[str]:
+        match whom:
+            case Whom.CHOSEN:
+                return (self.answered_last or self.names[0],)
+            case Whom.FIRST:
+                return self.names[:1]
+            case Whom.SECOND:
+                return self.names[1:2]
+            case Whom.OTHERS:
+                return tuple(name for name in self.names if name != (self.answered_last or self.names[0]))
+            case Whom.NAME_SERVERS:
+                return self.names
+            case Whom.BROKER:
+                return (self.used_last or self.broker_names[0],)
+            case Whom.BROKERS:
+                return self.broker_names
+        return ()
+
+    async def _broker_acts(self, act: Act) -> None:
+        if act is Act.BROKER_DIES:
+            (name,) = self._who(Whom.BROKER)
+            self._died = name
+            self._happened(act, name)
+            await self.fronts[name].behave(REFUSES)
+            await self._brokers[name].die()
+        else:
+            name = self._died
+            await self._brokers[name].start({})
+            await self.fronts[name].behave(PASSES)
+            self._happened(act, name)
+
+    _died = ""
+
+    def _change_list(self) -> None:
+        assert self._addressing is not None, "the list is not served by HTTP"
+        lost = self.answered_last or self.names[0]
+        named = (*(name for name in self.names if name != lost), *self._spare)
+        self._addressing.serve([self.fronts[name].address for name in named])
+        self._happened(Act.LIST_CHANGES, ";".join(named))
+
+    def happened(self, act: Act, whom: str) -> None:
+        """Something was done to the program, which whoever did it tells."""
+        self._happened(act, whom)
+
+    def _happened(self, act: Act, whom: str) -> None:
+        self._see(Happened(at_ms=self.clock.monotonic_s() * 1000, what=act.name.lower(), whom=whom))
+
+    async def feed(self) -> None:
+        """Messages for consumers come from now on, each 100 ms one, until the stand is closed."""
+        links = {address: address for address in self._name_server_addresses}
+        links |= {self.fronts[name].address: broker.address for name, broker in self._brokers.items()}
+        config = ProducerConfig(
+            namesrv_addr=tuple(self._name_server_addresses), producer_group="nemesrv-feeder", profile=self._profile
+        )
+        self._feeder = _Feeder(DefaultMQProducer(self._context("feeder", TcpNetwork(links)), config), self.clock)
+        await self._feeder.start()
+
+
+class _RunningBroker:
+    """A broker that can die as a process dies, and come back to its files at another port behind the same front."""
+
+    def __init__(
+        self,
+        context: Callable[[_CrashingNetwork], NodeContext],
+        config: BrokerConfig,
+        front: Front,
+        log: logging.Logger,
+    ) -> None:
+        self._context, self._config, self._front, self._log = context, config, front, log
+        self._network: _CrashingNetwork | None = None
+        self._broker: Broker | None = None
+        self._listens_at: Address | None = None
+
+    @property
+    def address(self) -> Address:
+        assert self._listens_at is not None
+        return self._listens_at
+
+    async def start(self, topics: dict[str, int]) -> None:
+        """It is registered with every NameServer on return."""
+        self._network = _CrashingNetwork()
+        self._broker = Broker(
+            self._context(self._network), self._config, listen=_ANY_PORT, advertised=self._front.address
+        )
+        await self._broker.listen()
+        self._front.upstream = self._listens_at = self._network.listens_at
+        self._broker.have_topics(topics)
+        await self._broker.start()
+
+    async def die(self) -> None:
+        """Its connections close, nobody is told anything, and nobody listens where it did."""
+        broker, self._broker = self._broker, None
+        if self._network is not None:
+            self._network.crash()
+        if broker is not None:
+            self._log.disabled = True  # it takes its leave of nobody, and would say so
+            await broker.stop()
+            self._log.disabled = False
+
+
+class _CrashingNetwork:
+    """Real sockets that all close at once, after which nothing can be dialled: what the end of a process does."""
+
+    def __init__(self) -> None:
+        self._tcp = TcpNetwork()
+        self._transports: list[asyncio.BaseTransport] = []
+        self._is_dead = False
+        self.listens_at: Address | None = None
+
+    async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
+        if self._is_dead:
+            raise ConnectError(f"connect to {address} failed: this node is dead")
+        try:
+            transport, protocol = await asyncio.get_running_loop().create_connection(factory, *address)
+        except OSError as exc:
+            raise ConnectError(f"connect to {address} failed: {exc.strerror or exc}") from exc
+        self._transports = [*(each for each in self._transports if not each.is_closing()), transport]
+        if (sock := transport.get_extra_info("socket")) is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return protocol
+
+    async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
+        listener = await self._tcp.listen(address, factory)
+        self.listens_at = listener.address
+        return listener
+
+    def crash(self) -> None:
+        self._is_dead = True
+        for transport in self._transports:
+            transport.close()
+
+
+class _Feeder:
+    """Our own producer with defaults: what it sends is `id` 0, 1, 2 … in each message's body and key."""
+
+    def __init__(self, producer: DefaultMQProducer, clock: RealClock) -> None:
+        self._producer, self._clock = producer, clock
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await self._producer.start()
+        self._task = asyncio.create_task(self._send())
+
+    async def _send(self) -> None:
+        number = 0
+        while True:
+            with suppress(RocketMQError):
+                await self._producer.send(Message.create(TOPIC, b"%d" % number, keys=str(number)))
+            number += 1
+            await self._clock.sleep(FEED_EVERY_S)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._producer.stop()

@@ -1,0 +1,439 @@
+"""The program under test: one process of CMD, what it is told, what it says, and its end, after which nothing is left.
+
+    Told ── environment, placeholders in ARGS ──► CMD in a process group (and session) of its own
+                                                   ├─ stdout: JSON lines of docs/conform-protocol.md ──► saw(Told)
+                                                   ├─ stdout and stderr, every line ──► its log, the last lines kept
+                                                   └─ stdin: JSON lines, and its end where the program shall end
+    stop: end of stdin and SIGTERM to the group, STOP_S later SIGKILL
+
+Nothing is asked of the program. What it writes that is no JSON line of the protocol is only kept in its log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
+
+from ..actors.processes import Process, family
+from ..chaos.errors import HarnessError, ScenarioError
+from ..chaos.fronts.dials import Dials
+from ..chaos.fronts.observed import Told
+from ..remoting.node.network import Address
+from ..remoting.top_addressing import PATH
+from .situations import Role
+
+STOP_S = 5.0
+"""What a program has for a clean end before it is killed, and said to hang."""
+KILL_S = 5.0
+SEND_EVERY_S = 0.2
+LINE_MAX, LOG_MAX = 16 * 1024, 4 * 1024 * 1024
+"""Of a longer line the rest is dropped, and so is what comes after so much of one process's output."""
+LAST_LINES = 6
+LEGIBLE = 0.75
+"""Of a line that is text, at least so many characters can be printed."""
+_NO_PROGRAM = frozenset((errno.ENOEXEC, errno.ENOENT, errno.EACCES, errno.ENOTDIR))
+"""Errors of exec that are about the file, or about the interpreter in its first line."""
+
+WORDS = ("started", "send", "sent", "received")
+PLACEHOLDERS = ("namesrv", "namesrv_file", "namesrv_http", "namesrv_domain", "topic", "group", "role")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instructions:
+    """What a process is told: where its NameServers are, and what to do there."""
+
+    name_servers: tuple[Address, ...]
+    address_server: Address | None = None
+    """It has the list, by HTTP; `name_servers` is then not told otherwise."""
+    topic: str
+    group: str
+    role: Role = Role.PRODUCER
+
+    @property
+    def list_text(self) -> str:
+        return ";".join(map(str, self.name_servers))
+
+    def values(self, file: Path) -> dict[str, str]:
+        """Each placeholder's value; the list is in the file, one line."""
+        domain = "" if self.address_server is None else str(self.address_server)
+        return {
+            "namesrv": "" if self.address_server else self.list_text,
+            "namesrv_file": str(file),
+            "namesrv_http": f"http://{domain}{PATH}" if domain else "",
+            "namesrv_domain": domain,
+            "topic": self.topic,
+            "group": self.group,
+            "role": str(self.role),
+        }
+
+    def environment(self) -> dict[str, str | None]:
+        """Variables to set; None: to take away, for a list by HTTP is looked for only where there is no other."""
+        found: dict[str, str | None] = {
+            "NAMESRV_ADDR": self.list_text,
+            "ROCKETMQ_NAMESRV_ADDR": self.list_text,
+            "NEMESRV_NAMESRV_HTTP": None,
+            "NEMESRV_TOPIC": self.topic,
+            "NEMESRV_GROUP": self.group,
+            "NEMESRV_ROLE": str(self.role),
+        }
+        if self.address_server is not None:
+            java = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -Drocketmq.namesrv.domain={self.address_server}".strip()
+            found |= {
+                "NAMESRV_ADDR": None,
+                "ROCKETMQ_NAMESRV_ADDR": None,
+                "NEMESRV_NAMESRV_HTTP": f"http://{self.address_server}{PATH}",
+                "JAVA_TOOL_OPTIONS": java,
+            }
+        return found
+
+
+_PLACE = re.compile("{(" + "|".join(PLACEHOLDERS) + ")}")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """CMD and its ARGS as they were typed."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join(self.words)
+
+    def check(self) -> None:
+        """ScenarioError with one sentence when there is no such program."""
+        if not self.words or not self.words[0]:
+            raise ScenarioError("conform", "CMD", "", "a program and its arguments after `--`")
+        cmd = self.words[0]
+        if shutil.which(cmd) is not None:
+            return
+        path = Path(cmd)
+        if path.is_dir():
+            why = "a program; this is a folder"
+        elif path.is_file() and "/" in cmd:
+            why = f"a program that may be executed; make it one with `chmod +x {cmd}`, or name its interpreter first"
+        else:
+            why = "a program on PATH, or a path to one"
+        raise ScenarioError("conform", "CMD", repr(cmd), why)
+
+    @property
+    def takes_list_by_argument(self) -> bool:
+        """Whether its arguments hold the list, and no address where to ask for one."""
+        text = " ".join(self.words)
+        by_http = "{namesrv_http}" in text or "{namesrv_domain}" in text
+        return not by_http and ("{namesrv}" in text or "{namesrv_file}" in text)
+
+    def arguments(self, told: Instructions, file: Path) -> list[str]:
+        """The words with their placeholders filled in; other braces stay."""
+        values = told.values(file)
+        return [_PLACE.sub(lambda found: values[found[1]], word) for word in self.words]
+
+
+class Subject:
+    """One process. `start`, then `ended` or `stop`; `saw` hears what it says of itself."""
+
+    def __init__(
+        self,
+        program: Program,
+        told: Instructions,
+        *,
+        log: Path,
+        saw: Callable[[Told], None],
+        now_ms: Callable[[], float],
+        dials: Dials | None = None,
+    ) -> None:
+        """`dials` sees its connect() calls; None: nobody does."""
+        self._program, self._told, self._saw, self._now_ms = program, told, saw, now_ms
+        self._dials = dials
+        self._log_path = log
+        self._list_path = log.with_suffix(".namesrv")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._last: deque[bytes] = deque(maxlen=LAST_LINES)
+        self._gone = asyncio.Event()
+        self._outputs: list[_Output] = []
+        self._asking: asyncio.TimerHandle | None = None
+        self._asked = 0
+        self._stopped: str | None = None
+        self.began_ms = 0.0
+        self.ended_ms: float | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of its process group's first process: CMD, or, where its dials are seen, the one that looks at them."""
+        assert self._process is not None, "it has not been started"
+        return self._process.pid
+
+    @property
+    def process(self) -> int:
+        """CMD's own pid."""
+        seen = None if self._dials is None else self._dials.process
+        return seen or self.pid
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """The last lines of its output that are no JSON lines of the protocol."""
+        return tuple(_shown(line) for line in self._last)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and not self._gone.is_set()
+
+    async def start(self) -> None:
+        """CMD runs. HarnessError when the system does not start it."""
+        environment = dict(os.environ)
+        for name, value in self._told.environment().items():
+            environment.pop(name, None)
+            if value is not None:
+                environment[name] = value
+        self._list_path.write_text(f"{self._told.list_text}\n", encoding="utf-8")
+        arguments = self._program.arguments(self._told, self._list_path)
+        dials = self._dials
+        self.began_ms = self._now_ms()
+        try:
+            self._run(arguments, environment)
+        except OSError as exc:
+            self._list_path.unlink()
+            raise self._not_started(exc) from exc
+        if dials is not None:
+            dials.watch()
+            await dials.told()
+            if dials.not_started is not None:
+                await self.stop(kill=True)
+                raise self._not_started(dials.not_started)
+
+    def _not_started(self, exc: OSError) -> HarnessError:
+        cmd, why = self._program.words[0], exc.strerror or str(exc)
+        if exc.errno in _NO_PROGRAM:
+            allowed = "a script needs a first line such as #!/bin/sh, or its interpreter as the first word"
+            return ScenarioError("conform", "CMD", repr(cmd), f"a program that can be started ({why}); {allowed}")
+        return HarnessError(f"{cmd} cannot be started: {why}")
+
+    def _run(self, arguments: list[str], environment: dict[str, str]) -> None:
+        dials = self._dials
+        self._process = process = subprocess.Popen(
+            arguments if dials is None else dials.command(arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=environment,
+            start_new_session=True,
+            pass_fds=() if dials is None else dials.pass_fds,
+        )
+        assert process.stdin is not None
+        os.set_blocking(process.stdin.fileno(), False)
+        log = _Log(self._log_path)
+        self._outputs = [
+            _Output(process.stdout, lambda line: self._line(line, log, speaks=True)),
+            _Output(process.stderr, lambda line: self._line(line, log, speaks=False)),
+        ]
+        self._end = Process(process.pid)  # ours and not waited for, so the pid is its own
+        asyncio.get_running_loop().add_reader(self._end.fd, self._has_ended)
+
+    def _has_ended(self) -> None:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            asyncio.get_running_loop().remove_reader(self._end.fd)
+            self._end.close()
+            self.ended_ms = self._now_ms()
+            self._gone.set()
+
+    async def ended(self) -> str:
+        """How it ended by itself, or by `stop`: "exit 1", "signal 11", "stopped", "hung", "killed"."""
+        await self._gone.wait()
+        assert self._process is not None
+        return self._stopped or how(self._process.returncode)
+
+    async def stop(self, *, kill: bool = False) -> str:
+        """End it, with all of its group. `kill`: SIGKILL at once, as a situation wants it, which is "killed".
+
+        Returns how it ended: what it had come to by itself, "stopped", "killed", or "hung" when SIGTERM did not do.
+        """
+        if self._process is None:
+            return "exit 127"
+        daemons: list[Process] = []
+        try:
+            if not self._gone.is_set():
+                self._stopped = "killed" if kill else "stopped"
+                daemons = self._daemons()
+                self._close_stdin()
+                self._signal_group(signal.SIGKILL if kill else signal.SIGTERM)
+                for daemon in daemons:
+                    daemon.send(signal.SIGKILL if kill else signal.SIGTERM)
+                if not await _within(STOP_S, self._gone):
+                    self._stopped = "hung"
+        finally:
+            self._signal_group(signal.SIGKILL)  # also what it has left behind
+            for daemon in daemons:
+                daemon.send(signal.SIGKILL)
+                daemon.close()
+        if not await _within(KILL_S, self._gone):  # it waits for a disk
+            raise HarnessError(f"{self._program.words[0]} (pid {self.pid}) does not end after SIGKILL")
+        if self._dials is not None:  # what it dialled last is still on its way
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._dials.ended(), KILL_S)
+            self._dials.close()
+        for output in self._outputs:
+            output.drain()
+        if self._asking is not None:
+            self._asking.cancel()
+        self._close_stdin()
+        self._list_path.unlink(missing_ok=True)
+        return await self.ended()
+
+    def tell(self, **line: Any) -> None:
+        """A JSON line on its stdin; a program that does not read is not waited for."""
+        stdin = None if self._process is None else self._process.stdin
+        if stdin is not None and not stdin.closed:
+            with suppress(OSError):
+                stdin.write(json.dumps(line).encode() + b"\n")
+
+    def _close_stdin(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.close()
+
+    def _daemons(self) -> list[Process]:
+        """What it has started and is no more in its group."""
+        found = []
+        for process in family(self.pid, lambda _: True):
+            with suppress(ProcessLookupError):
+                if os.getpgid(process.pid) != self.pid:
+                    found.append(process)
+                    continue
+            process.close()
+        return found
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def _line(self, line: bytes, log: _Log, *, speaks: bool) -> None:
+        """A line to the log; one of the protocol, on stdout, to `saw`."""
+        at_ms = self._now_ms()
+        log.write(at_ms - self.began_ms, line)
+        said = parse(line) if speaks else None
+        if said is None:
+            if line := line.strip():
+                self._last.append(line)  # made readable when it is asked for: a program may write 100 MB of lines
+            return
+        word = said.pop("f")
+        self._saw(Told(at_ms=at_ms, f=word, value=said))
+        hears = said.get("hears")
+        if word == "started" and isinstance(hears, list) and "send" in hears and self._asking is None:
+            self._ask_to_send()
+
+    def _ask_to_send(self) -> None:
+        self.tell(f="send", id=f"{self.pid}-{self._asked}")
+        self._asked += 1
+        self._asking = asyncio.get_running_loop().call_later(SEND_EVERY_S, self._ask_to_send)
+
+
+async def _within(limit_s: float, event: asyncio.Event) -> bool:
+    try:
+        async with asyncio.timeout(limit_s):
+            return await event.wait()
+    except TimeoutError:
+        return False
+
+
+class _Output:
+    """A pipe that a process writes: `line` is called with each line, until its end."""
+
+    def __init__(self, pipe: IO[bytes] | None, line: Callable[[bytes], None]) -> None:
+        assert pipe is not None
+        self._pipe, self._line = pipe, line
+        self._rest = b""
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(pipe.fileno(), False)
+        self._loop.add_reader(pipe.fileno(), self._read)
+
+    def _read(self) -> bool:
+        """Whether there was something to read."""
+        if self._pipe.closed:
+            return False
+        try:
+            chunk = os.read(self._pipe.fileno(), 64 * 1024)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            self._close()
+            return False
+        *lines, rest = (self._rest + chunk).split(b"\n")
+        self._rest = rest[:LINE_MAX]
+        for line in lines:
+            self._line(line[:LINE_MAX])
+        return True
+
+    def _close(self) -> None:
+        if not self._pipe.closed:
+            self._loop.remove_reader(self._pipe.fileno())
+            self._pipe.close()
+            if self._rest:
+                self._line(self._rest)
+
+    def drain(self) -> None:
+        """What is there is read, and the pipe closed, even if somebody else holds its other end."""
+        for _ in range(1000):
+            if not self._read():
+                break
+        self._close()
+
+
+class _Log:
+    """One process's output, each line with the milliseconds since its start."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._left = LOG_MAX
+        path.write_bytes(b"")
+
+    def write(self, after_ms: float, line: bytes) -> None:
+        if self._left <= 0:
+            return
+        text = b"%9.0f %s\n" % (after_ms, line)
+        self._left -= len(text)
+        with self._path.open("ab") as file:
+            file.write(text if self._left > 0 else b"(what came after this is not kept)\n")
+
+
+def parse(line: bytes) -> dict[str, Any] | None:
+    """The object of a JSON line of the protocol; None for any other line."""
+    if not line.lstrip().startswith(b"{"):
+        return None
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) and said.get("f") in WORDS else None
+
+
+def _shown(line: bytes) -> str:
+    """The beginning of a line of any bytes, for people: of one that is no text, that it is none."""
+    text = line.decode("utf-8", "replace")[:200]
+    legible = sum(char.isprintable() and char != "\N{REPLACEMENT CHARACTER}" for char in text)
+    if legible < LEGIBLE * len(text):
+        return "(bytes that are no text)"
+    return "".join(char if char.isprintable() else "·" for char in text)
+
+
+def how(code: int) -> str:
+    """How a process ended that nobody ended: "exit 1", "signal 11"."""
+    return f"signal {-code}" if code < 0 else f"exit {code}"
+
+
+def told_of(lines: Sequence[str]) -> str:
+    """`; its last output: a | b`, for a sentence, a line that comes again and again once; `; it wrote nothing`."""
+    return f"; its last output: {' | '.join(line for line, _ in groupby(lines))}" if lines else "; it wrote nothing"

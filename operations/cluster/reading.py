@@ -1,0 +1,220 @@
+"""Asks a live cluster, read-only, all that a diagnosis of one topic needs: some requests a server, once.
+
+Nothing here writes: 322 (which refreshes a broker's life at 4.9) is not among the requests. Who does not answer within
+the client's time-out is in what was seen, with the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from ...clients.admin import AdminClient
+from ...clients.broker_calls import success
+from ...remoting import fastjson
+from ...remoting.bodies.client import ConsumerConnection
+from ...remoting.bodies.register import TopicConfigSerializeWrapper
+from ...remoting.bodies.route import (
+    ClusterInfo,
+    TopicConfig,
+    TopicList,
+    TopicRouteData,
+)
+from ...remoting.codes import (
+    MASTER_ID,
+    V3_0_11,
+    LanguageCode,
+    RequestCode,
+    ResponseCode,
+)
+from ...remoting.command import Header, RemotingCommand
+from ...remoting.errors import ProtocolError, RocketMQError
+from ...remoting.headers.broker import (
+    GetConsumerConnectionListRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    GetTopicConfigRequestHeader,
+)
+from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ...remoting.properties import parse_properties
+from ...remoting.transport import RemotingClient
+from .seen import (
+    BrokerSeen,
+    ClientSeen,
+    NameServerSeen,
+    Seen,
+    parts_of_list,
+)
+
+TIMEOUT_S = 5.0
+CLIENTS_MAX = 20
+"""So many members of a group are asked for their lists."""
+
+
+class Reader:
+    """Questions to servers. `async with`; its channels are its own."""
+
+    def __init__(self, context: NodeContext, name_servers: Sequence[Address], *, timeout_s: float = TIMEOUT_S) -> None:
+        self._admin = AdminClient(context, name_servers, timeout_s=timeout_s)
+        self._old = RemotingClient(
+            clock=context.clock,
+            network=context.network,
+            language=LanguageCode.OTHER,
+            version=V3_0_11,
+            log=context.log,
+        )
+        """As a client of before 4.9.4, which is answered in fastjson's dialect."""
+        self._name_servers, self._timeout_s = tuple(name_servers), timeout_s
+
+    async def __aenter__(self) -> Reader:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._old.close()
+        await self._admin.close()
+
+    async def see(self, topic: str, *, brokers: Iterable[Address] = (), group: str | None = None) -> Seen:
+        """What everybody says of `topic`; `brokers` are asked though no NameServer names them, `group`'s members for
+        their lists of NameServers."""
+        servers = await asyncio.gather(*(self._name_server(address, topic) for address in self._name_servers))
+        known = {
+            address: (data.broker_name, number)
+            for server in servers
+            for data in server.brokers.values()
+            for number, address in data.broker_addrs.items()
+        }
+        asked = [self._broker(name, number, address, topic) for address, (name, number) in sorted(known.items())]
+        asked += [self._broker("", MASTER_ID, str(at), topic) for at in brokers if str(at) not in known]
+        seen = tuple(await asyncio.gather(*asked))
+        nowhere = not any(broker.topic for broker in seen) and not any(server.route for server in servers)
+        if nowhere and all(server.topics is None for server in servers):
+            seen = tuple(await asyncio.gather(*(self._with_topics(broker) for broker in seen)))
+        clients: tuple[ClientSeen, ...] = ()
+        if group is not None:
+            clients = await self._clients(group, [broker for broker in seen if broker.answers])
+        return Seen(topic=topic, name_servers=tuple(servers), brokers=seen, clients=clients)
+
+    async def _name_server(self, address: Address, topic: str) -> NameServerSeen:
+        header = GetRouteInfoRequestHeader(topic=topic)
+        try:
+            answer = await self._call(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+            info = ClusterInfo.decode((await self._ok(address, RequestCode.GET_BROKER_CLUSTER_INFO)).body)
+            topics: frozenset[str] | None = None
+            listed = await self._call(address, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+            if listed.code == ResponseCode.SUCCESS:
+                topics = frozenset(TopicList.decode(listed.body).topic_list)
+            route = strict = None
+            if answer.code == ResponseCode.SUCCESS:
+                route = TopicRouteData.decode(answer.body)
+                request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+                strict = _strict((await self._old.invoke(address, request, timeout_s=self._timeout_s)).body)
+        except RocketMQError as exc:
+            return NameServerSeen(address=str(address), why=_said(exc))
+        return NameServerSeen(
+            address=str(address),
+            code=int(answer.code),
+            remark=answer.remark,
+            route=route,
+            strict=strict,
+            brokers=dict(info.broker_addr_table),
+            clusters={name: tuple(of) for name, of in info.cluster_addr_table.items()},
+            topics=topics,
+        )
+
+    async def _broker(self, name: str, number: int, address: str, topic: str) -> BrokerSeen:
+        try:
+            at = Address.parse(address)
+        except ValueError as exc:
+            return BrokerSeen(name=name, broker_id=number, address=address, why=str(exc))
+        try:
+            settings = parse_properties((await self._ok(at, RequestCode.GET_BROKER_CONFIG)).body)
+            config = await self._topic_at(at, topic)
+        except RocketMQError as exc:
+            return BrokerSeen(name=name or str(address), broker_id=number, address=address, why=_said(exc))
+        if not name:
+            name, number = settings.get("brokerName", address), int(settings.get("brokerId", "0") or 0)
+        return BrokerSeen(name=name, broker_id=number, address=address, topic=config, settings=settings)
+
+    async def _topic_at(self, broker: Address, topic: str) -> TopicConfig | None:
+        answer = await self._call(broker, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic))
+        if answer.code == ResponseCode.SUCCESS:
+            return TopicConfig.decode(answer.body)
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+            return None
+        return (await self._topics(broker)).topic_config_table.get(topic)  # 4.9 knows no 351
+
+    async def _topics(self, broker: Address) -> TopicConfigSerializeWrapper:
+        return TopicConfigSerializeWrapper.decode((await self._ok(broker, RequestCode.GET_ALL_TOPIC_CONFIG)).body)
+
+    async def _with_topics(self, broker: BrokerSeen) -> BrokerSeen:
+        if not broker.answers:
+            return broker
+        try:
+            table = await self._topics(Address.parse(broker.address))
+        except RocketMQError:
+            return broker
+        return BrokerSeen(
+            name=broker.name,
+            broker_id=broker.broker_id,
+            address=broker.address,
+            topics=frozenset(table.topic_config_table),
+            settings=broker.settings,
+        )
+
+    async def _clients(self, group: str, brokers: Sequence[BrokerSeen]) -> tuple[ClientSeen, ...]:
+        found: dict[str, ClientSeen] = {}
+        for broker in brokers:
+            at = Address.parse(broker.address)
+            header = GetConsumerConnectionListRequestHeader(consumer_group=group)
+            try:
+                answer = await self._call(at, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+                if answer.code != ResponseCode.SUCCESS:
+                    continue
+                members = ConsumerConnection.decode(answer.body).connection_set
+            except RocketMQError:
+                continue
+            for member in members:
+                if member.client_id not in found and len(found) < CLIENTS_MAX:
+                    found[member.client_id] = await self._client(at, group, member.client_id)
+        return tuple(found.values())
+
+    async def _client(self, broker: Address, group: str, client_id: str) -> ClientSeen:
+        try:
+            lists = await list_of_consumer(self._ok, broker, group, client_id)
+        except RocketMQError as exc:
+            return ClientSeen(client_id=client_id, why=_said(exc))
+        return ClientSeen(client_id=client_id, lists=lists)
+
+    async def _ok(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
+        return success(await self._call(address, code, header))
+
+    async def _call(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
+        request = RemotingCommand.request(code, header)
+        return await self._admin.remoting.invoke(address, request, timeout_s=self._timeout_s)
+
+
+async def list_of_consumer(
+    asks: Callable[[Address, RequestCode, Header], Awaitable[RemotingCommand]], broker: Address, group: str, client: str
+) -> frozenset[str]:
+    """The NameServers of a consumer's own list, which it is asked for through a broker (307); empty: it has none, or
+    tells of none. RocketMQError where it gives no answer."""
+    header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client)
+    body = fastjson.loads((await asks(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)).body)
+    said = body.get("properties", {}) if isinstance(body, dict) else {}
+    return parts_of_list(str(said.get("PROP_NAMESERVER_ADDR") or ""))
+
+
+def _strict(body: bytes) -> bool:
+    try:
+        json.loads(body)
+    except ValueError:
+        return False
+    return True
+
+
+def _said(exc: RocketMQError) -> str:
+    if isinstance(exc, ProtocolError):
+        return f"what it sends is not RocketMQ's protocol ({exc})"
+    return str(exc)

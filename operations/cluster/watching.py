@@ -1,0 +1,408 @@
+"""Looks at a live cluster again and again, read-only, and says what is wrong in it: `nemesrv watch`.
+
+    each look (2 s):   106 of every NameServer; 206 each 10 s; 105 of the next topics in turn; 26 of a broker or two;
+                       of one group in turn, each 10 s, who is in it (203) and the members' own lists (307)
+    ─► auditor.py ─► changes ─► whoever listens (console, JSON lines, metrics)
+    ─► record.py ─► a history, where one is wanted: 28 of the brokers that are asked, 319 of each NameServer once
+
+At most REQUESTS_PER_S requests a second go to one NameServer, whatever the cluster's size. Nothing that a request here
+does is remembered by a server: 322 and 904, which refresh a broker's life, are not among them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ...actors.namesrv.route_table import canonical
+from ...clients.broker_calls import success
+from ...remoting.bodies.client import ConsumerConnection, SubscriptionGroupWrapper
+from ...remoting.bodies.route import (
+    ClusterInfo,
+    DataVersion,
+    KVTable,
+    TopicList,
+    TopicRouteData,
+)
+from ...remoting.codes import (
+    MASTER_ID,
+    LanguageCode,
+    RequestCode,
+    ResponseCode,
+)
+from ...remoting.command import Header, RemotingCommand
+from ...remoting.errors import RemoteProtocolError, RocketMQError
+from ...remoting.headers.broker import GetConsumerConnectionListRequestHeader
+from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
+from ...remoting.properties import parse_properties
+from ...remoting.transport import RemotingClient
+from .auditor import Auditor, Change
+from .looks import (
+    BrokerId,
+    BrokerLook,
+    Look,
+    Member,
+    NameServerLook,
+    RecordedRoute,
+    Route,
+    TopicRow,
+    broker_look,
+)
+from .reading import list_of_consumer
+from .record import Record
+
+INTERVAL_S = 2.0
+REQUESTS_PER_S = 10.0
+TOPICS_EACH_S = 10.0
+BROKERS_EACH_S = 10.0
+"""So often one more broker is asked for its configuration; suspects are asked at each look."""
+GROUPS_EACH_S = 10.0
+"""So often the members of one more group are asked, and a master for the groups that it has (201)."""
+MEMBERS_MAX = 5
+"""So many members of it; the next ones when it is its turn again."""
+QUESTIONS_MAX = 50
+"""Groups without members (each broker has some from the start) cost no turn, until brokers were asked so often."""
+SUSPECTS_MAX = 5
+ASKED_ON_S = 60.0
+"""For so long a broker that is in no table any more is asked on, where what is seen is recorded."""
+UNASKED_MAX = 20
+TIMEOUT_S = 3.0
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Watcher:
+    """`look` once, or `looks` for ever. Its channels are its own; `close` them."""
+
+    context: NodeContext
+    name_servers: Sequence[Address]
+    interval_s: float = INTERVAL_S
+    record: Record | None = None
+    """Where what is seen is written down; None: nowhere."""
+    asked_of: Counter[str] = field(default_factory=Counter, init=False)
+    """Address to how many requests went there."""
+    auditor: Auditor = field(init=False)
+    _remoting: RemotingClient = field(init=False)
+    _topics: list[str] = field(init=False, default_factory=list)
+    _turn: int = field(init=False, default=0)
+    _topics_at_s: float = field(init=False, default=float("-inf"))
+    _brokers_at_s: float = field(init=False, default=float("-inf"))
+    _last: dict[str, tuple[bytes, Any]] = field(init=False, default_factory=dict)
+    _asked: dict[str, float] = field(init=False, default_factory=dict)
+    """Broker's address to when it was asked last."""
+    _gone: dict[str, float] = field(init=False, default_factory=dict)
+    """Address of a broker that no table has any more, and is asked on, to since when."""
+    _told: set[str] = field(init=False, default_factory=set)
+    """NameServers whose configuration was asked for since their table was empty."""
+    _masters: list[str] = field(init=False, default_factory=list)
+    _groups: dict[str, dict[str, None]] = field(init=False, default_factory=dict)
+    """Group to the masters that have it."""
+    _members: dict[str, list[str]] = field(init=False, default_factory=dict)
+    """Group to the ids of its members, who was asked last at the end."""
+    _groups_at_s: float = field(init=False, default=float("-inf"))
+
+    def __post_init__(self) -> None:
+        self.auditor = Auditor(tuple(map(str, self.name_servers)))
+        self._remoting = RemotingClient(
+            clock=self.context.clock,
+            network=self.context.network,
+            language=LanguageCode.PYTHON,
+            version=Profile.V5_X.version,
+            log=self.context.log,
+            on_event=None if self.record is None else self.record.channel,
+            on_timed_out=None if self.record is None else self.record.timed_out,
+        )
+
+    @property
+    def requests(self) -> int:
+        return self.asked_of.total()
+
+    @property
+    def topics(self) -> int:
+        """How many there are at any NameServer, when they were asked last."""
+        return len(self._topics)
+
+    @property
+    def has_asked_all(self) -> bool:
+        """Whether every broker that is held was asked once."""
+        return float("-inf") not in self._asked.values()
+
+    async def close(self) -> None:
+        await self._remoting.close()
+
+    async def looks(self) -> AsyncIterator[tuple[Look, list[Change]]]:
+        """Each look with what has changed, every `interval_s`; a look that takes longer delays the next."""
+        clock = self.context.clock
+        while True:
+            began_s = clock.monotonic_s()
+            yield await self.look()
+            await clock.sleep(max(0.0, began_s + self.interval_s - clock.monotonic_s()))
+
+    async def look(self) -> tuple[Look, list[Change]]:
+        """Ask everybody once."""
+        now_s = self.context.clock.monotonic_s()
+        asks_topics = now_s - self._topics_at_s >= TOPICS_EACH_S
+        if asks_topics:
+            self._topics_at_s = now_s
+        self._forget_routes()
+        room = int(REQUESTS_PER_S * self.interval_s) - 1 - asks_topics - (self.record is not None)
+        topics = self._next_topics(room)
+        servers, brokers, (clients, gone) = await asyncio.gather(
+            asyncio.gather(*(self._name_server(at, topics, asks_topics) for at in self.name_servers)),
+            asyncio.gather(*(self._broker(address) for address in self._next_brokers(now_s))),
+            self._next_clients(now_s),
+        )
+        look = Look(
+            at_s=self.context.clock.monotonic_s(),
+            began_s=now_s,
+            name_servers=dict(zip(map(str, self.name_servers), servers, strict=True)),
+            brokers=dict(brokers),
+            clients=clients,
+            gone=gone,
+        )
+        if asks_topics:
+            self._topics = sorted({topic for server in servers for topic in server.topics or ()})
+        self._keep_brokers(look)
+        if self.record is not None:
+            self.record.looked(look)
+        return look, self.auditor.looked(look)
+
+    # --- who is asked what -------------------------------------------------------------------------------------------
+
+    def _next_topics(self, room: int) -> list[str]:
+        """Those that are recorded, disputed ones, then the next in turn; as many as the limit of requests leaves room
+        for."""
+        recorded = () if self.record is None else self.record.topics
+        disputed = sorted(self.auditor.disputed - {*recorded})[: max(0, room - len(recorded)) // 2]
+        chosen = [*recorded, *disputed][: max(0, room)]
+        while len(chosen) < min(room, len(self._topics)) and self._topics:
+            topic = self._topics[self._turn % len(self._topics)]
+            self._turn += 1
+            if topic in chosen:
+                break
+            chosen.append(topic)
+        return chosen
+
+    def _next_brokers(self, now_s: float) -> list[str]:
+        suspected = self.auditor.suspects & self._asked.keys()
+        suspected |= {address for address in self._gone if now_s - self._asked[address] >= BROKERS_EACH_S}
+        suspects = sorted(suspected, key=self._asked.__getitem__)[:SUSPECTS_MAX]
+        unasked = [address for address, at_s in self._asked.items() if at_s == float("-inf")][:UNASKED_MAX]
+        chosen = list(dict.fromkeys((*suspects, *unasked)))
+        if now_s - self._brokers_at_s >= BROKERS_EACH_S and self._asked:
+            self._brokers_at_s = now_s
+            chosen = list(dict.fromkeys((*chosen, min(self._asked, key=self._asked.__getitem__))))
+        for address in chosen:
+            self._asked[address] = now_s
+        return chosen
+
+    def _keep_brokers(self, look: Look) -> None:
+        held = {address for server in look.name_servers.values() for address in server.brokers.values()}
+        for address in held - self._asked.keys():
+            self._asked[address] = float("-inf")
+        for address in held & self._gone.keys():
+            del self._gone[address]
+        for address in self._asked.keys() - held:
+            if self.record is not None and self._gone.setdefault(address, look.at_s) > look.at_s - ASKED_ON_S:
+                continue  # whether it answers now tells a dead process from one that is cut off
+            del self._asked[address]
+            self._gone.pop(address, None)
+        masters = {
+            address
+            for server in look.name_servers.values()
+            for broker, address in server.brokers.items()
+            if broker.number == MASTER_ID
+        }
+        if masters:  # in the order of their turns, new ones first
+            self._masters = sorted(masters - {*self._masters}) + [at for at in self._masters if at in masters]
+
+    # --- questions ---------------------------------------------------------------------------------------------------
+
+    async def _name_server(self, at: Address, topics: Sequence[str], asks_topics: bool) -> NameServerLook:
+        try:
+            body = (await self._ok(at, RequestCode.GET_BROKER_CLUSTER_INFO)).body
+            brokers, clusters = self._read(f"{at} 106", body, _brokers)
+            listed: frozenset[str] | None = None
+            if asks_topics:
+                answer = await self._ask(at, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+                if answer.code == ResponseCode.SUCCESS:
+                    listed = self._read("206", answer.body, _topics)
+            recorded = frozenset(() if self.record is None else self.record.topics)
+            routes: dict[str, Route | None] = {}
+            tables: dict[str, RecordedRoute | None] = {}
+            for topic in topics:
+                found = await self._route(at, topic)
+                routes[topic] = None if found is None else self._read(f"105 {topic}", found, _route)
+                if topic in recorded:
+                    tables[topic] = None if found is None else self._read(f"105 {topic} whole", found, _table)
+            settings = await self._settings(at)
+        except RocketMQError as exc:
+            self._told.discard(str(at))
+            return NameServerLook(why=str(exc))
+        return NameServerLook(
+            brokers=brokers,
+            clusters=clusters,
+            topics=listed,
+            routes=routes,
+            tables=tables,
+            answered_s=self.context.clock.monotonic_s(),
+            settings=settings,
+        )
+
+    async def _settings(self, at: Address) -> Mapping[str, str] | None:
+        """Its own, asked for once where what is seen is recorded; None: not this time, or it does not tell."""
+        if self.record is None or str(at) in self._told:
+            return None
+        self._told.add(str(at))
+        answer = await self._ask(at, RequestCode.GET_NAMESRV_CONFIG)
+        with contextlib.suppress(ValueError):
+            return parse_properties(answer.body) if answer.code == ResponseCode.SUCCESS else None
+        return None
+
+    async def _route(self, at: Address, topic: str) -> bytes | None:
+        """The answer's body; None: code 17."""
+        answer = await self._ask(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
+        return answer.body if answer.code == ResponseCode.SUCCESS else None
+
+    def _read(self, what: str, body: bytes, read: Callable[[bytes], T]) -> T:
+        """The answer, read again only where it is another than the last one of its kind: mostly all say the same."""
+        last = self._last.get(what)
+        if last is None or last[0] != body:
+            last = self._last[what] = body, read(body)
+        value: T = last[1]
+        return value
+
+    def _forget_routes(self) -> None:
+        """Answers about topics whose turn comes in minutes; of the recorded ones the next is mostly the same."""
+        topics = () if self.record is None else self.record.topics
+        kept = {f"105 {topic}{whole}" for topic in topics for whole in ("", " whole")}
+        self._last = {what: last for what, last in self._last.items() if not what.startswith("105") or what in kept}
+
+    async def _broker(self, address: str) -> tuple[str, BrokerLook]:
+        try:
+            answer = await self._ok(Address.parse(address), RequestCode.GET_BROKER_CONFIG)
+            version = None
+            with contextlib.suppress(RemoteProtocolError):
+                said = DataVersion.decode((answer.ext_fields or {}).get("version", "").encode())
+                version = said.state_version, said.timestamp, said.counter
+            booted_ms = None if self.record is None else await self._booted_ms(address)
+            settings = parse_properties(answer.body)
+            return address, broker_look(settings, version, answered_by=answer.version, booted_ms=booted_ms)
+        except (RocketMQError, ValueError) as exc:
+            return address, BrokerLook(why=str(exc))
+
+    async def _booted_ms(self, address: str) -> int | None:
+        """When its process was started, by its own clock; None where it does not tell."""
+        answer = await self._ask(Address.parse(address), RequestCode.GET_BROKER_RUNTIME_INFO)
+        if answer.code != ResponseCode.SUCCESS:
+            return None
+        said = KVTable.decode(answer.body).table.get("bootTimestamp") or ""
+        return int(said) if said.isdigit() else None
+
+    # --- consumers' own lists ----------------------------------------------------------------------------------------
+
+    async def _next_clients(self, now_s: float) -> tuple[dict[Member, frozenset[str]], frozenset[Member]]:
+        """What the next members of the next group have as their lists, and who has left it."""
+        if now_s - self._groups_at_s < GROUPS_EACH_S or not self._masters:
+            return {}, frozenset()
+        self._groups_at_s = now_s
+        self._masters.append(at := self._masters.pop(0))
+        with contextlib.suppress(RocketMQError, ValueError):
+            await self._take_groups(at)
+        asked, turn = 0, list(self._groups)
+        for group in turn:
+            masters = self._groups[group] = self._groups.pop(group)  # to the end of the line
+            asked += len(masters)
+            found = await self._members_of(group, masters)
+            if found is not None and (found or self._members.get(group)):
+                return await self._lists_of(group, found)
+            if asked >= QUESTIONS_MAX:
+                break
+        return {}, frozenset()
+
+    async def _members_of(self, group: str, masters: Iterable[str]) -> dict[str, str] | None:
+        """Client id to a broker that has it; None: somebody gave no answer, so who is gone is not known."""
+        header = GetConsumerConnectionListRequestHeader(consumer_group=group)
+        found: dict[str, str] = {}
+
+        async def ask(address: str) -> None:
+            answer = await self._ask(Address.parse(address), RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+            if answer.code == ResponseCode.SUCCESS:
+                for member in ConsumerConnection.decode(answer.body).connection_set:
+                    found.setdefault(member.client_id, address)
+
+        said = await asyncio.gather(*map(ask, masters), return_exceptions=True)
+        for one in said:
+            if isinstance(one, BaseException) and not isinstance(one, RocketMQError | ValueError):
+                raise one
+        return None if any(said) else found
+
+    async def _lists_of(
+        self, group: str, found: Mapping[str, str]
+    ) -> tuple[dict[Member, frozenset[str]], frozenset[Member]]:
+        before = self._members.get(group, [])
+        members = sorted(found.keys() - {*before}) + [one for one in before if one in found]
+        self._members[group] = members[MEMBERS_MAX:] + members[:MEMBERS_MAX]
+        gone = frozenset(Member(group, one) for one in before if one not in found)
+        lists = await asyncio.gather(*(self._list_of(found[one], group, one) for one in members[:MEMBERS_MAX]))
+        told = zip(members, lists, strict=False)
+        return {Member(group, one): listed for one, listed in told if listed}, gone
+
+    async def _take_groups(self, at: str) -> None:
+        body = (await self._ok(Address.parse(at), RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)).body
+        has = SubscriptionGroupWrapper.decode(body).subscription_group_table
+        for group in has:
+            self._groups.setdefault(group, {})[at] = None
+        for group, masters in [*self._groups.items()]:
+            if group not in has:
+                masters.pop(at, None)
+            for gone in masters.keys() - {*self._masters}:
+                del masters[gone]
+            if not masters:
+                del self._groups[group]
+
+    async def _list_of(self, broker: str, group: str, client_id: str) -> frozenset[str]:
+        """Empty where it does not tell."""
+        try:
+            return await list_of_consumer(self._ok, Address.parse(broker), group, client_id)
+        except (RocketMQError, ValueError):
+            return frozenset()
+
+    async def _ok(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
+        return success(await self._ask(address, code, header))
+
+    async def _ask(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
+        self.asked_of[str(address)] += 1
+        request = RemotingCommand.request(code, header)
+        return await self._remoting.invoke(address, request, timeout_s=TIMEOUT_S)
+
+
+def _brokers(body: bytes) -> tuple[dict[BrokerId, str], frozenset[str]]:
+    info = ClusterInfo.decode(body)
+    brokers = {
+        BrokerId(data.broker_name, number): address
+        for data in info.broker_addr_table.values()
+        for number, address in data.broker_addrs.items()
+    }
+    return brokers, frozenset(info.cluster_addr_table)
+
+
+def _topics(body: bytes) -> frozenset[str]:
+    return frozenset(TopicList.decode(body).topic_list)
+
+
+def _table(body: bytes) -> RecordedRoute:
+    return canonical(TopicRouteData.decode(body)) or {}
+
+
+def _route(body: bytes) -> Route:
+    rows = TopicRouteData.decode(body).queue_datas
+    return frozenset(TopicRow(r.broker_name, r.read_queue_nums, r.write_queue_nums, r.perm) for r in rows)

@@ -1,0 +1,272 @@
+"""The chosen faults as rows of the history, marked as inferred; what nobody can explain as `rows_missing`. Pure.
+
+episode, rank 1, certain or likely ─► fault start, end: `nemesrv check` and the report see it
+a drop that no such fault explains,
+a log that is missing,              ─► rows_missing: what depends on these nodes then is UNKNOWN, never INVALID
+a broker with two addresses
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...chaos.faults.kinds import FAULTS
+from ...chaos.history.schema import Row
+from ...chaos.oracle.timers import Timers
+from ..logs_to_rows.reconstruct import Reconstructed
+from ..logs_to_rows.timeline import ANSWERED
+
+TOLD = ("certain", "likely")
+_ENDS = {"kill": ("restart",), "stop": ("restart",), "pause": ("resume",)}
+_ARROW = re.compile(r"\s*(?P<left>[^\s<>]+)\s*(?P<arrow><->|->|<-)\s*(?P<right>[^\s<>]+)\s*")
+_GROUPS = {
+    "name_servers": ("name_server",),
+    "brokers": ("broker", "slave"),
+    "masters": ("broker",),
+    "slaves": ("slave",),
+    "producers": ("producer",),
+    "consumers": ("consumer",),
+    "clients": ("producer", "consumer"),
+}
+
+
+class Stretch(NamedTuple):
+    """A fault of these nodes."""
+
+    nodes: frozenset[str]
+    from_ms: float
+    to_ms: float
+
+
+def fault_rows(
+    roles: Mapping[str, str], episodes: Sequence[Mapping[str, Any]], end_ms: float
+) -> tuple[list[Row], list[Stretch]]:
+    """The rows of the chosen faults, and when each was. `roles`: node to its kind."""
+    rows: list[Row] = []
+    stretches: list[Stretch] = []
+    for number, episode in enumerate(episodes):
+        chosen = next(iter(episode.get("hypotheses") or ()), None)
+        if chosen is None or chosen.get("certainty") not in TOLD:
+            continue
+        bounds = [float(bound) for bound in chosen.get("bounds_ms") or () if bound is not None]
+        about = {
+            "learnt": "inferred",
+            "certainty": chosen["certainty"],
+            "says": chosen.get("sentence"),
+            "bound_ms": max(bounds, default=0.0),
+        }
+        entries = list(chosen.get("timeline") or ())
+        for position, entry in enumerate(entries):
+            if entry.get("do") not in FAULTS:
+                continue
+            from_ms = float(entry["at_s"]) * 1000
+            to_ms = _until(entry, entries[position + 1 :])
+            fault_id = f"{entry['do']}-{number + 1}"
+            places = list(_places(entry, roles))
+            for source, target, stream in places:
+                rows += _rows(entry, fault_id, (source, target, stream), from_ms, to_ms, about)
+            named = frozenset(node for source, target, _ in places for node in (source, target) if node)
+            slack = max(bounds, default=0.0)
+            stretches.append(Stretch(named, from_ms - slack, min(end_ms if to_ms is None else to_ms, end_ms) + slack))
+    return rows, stretches
+
+
+def _rows(
+    entry: Mapping[str, Any],
+    fault_id: str,
+    place: tuple[str, str | None, str | None],
+    from_ms: float,
+    to_ms: float | None,
+    about: Mapping[str, Any],
+) -> Iterator[Row]:
+    source, target, stream = place
+    kind = FAULTS[entry["do"]]
+    injection = "packet_drop" if entry.get("injection") == "packet" else kind.injection
+    numbers = {
+        key: value
+        for key, value in entry.items()
+        if key not in ("at_s", "do", "nodes", "links", "stream", "id", "heals", "injection")
+    }
+    for phase, at_ms in (("start", from_ms), ("end", to_ms)):
+        if at_ms is not None:
+            yield {
+                "time_ms": max(at_ms, 0.0),
+                "node": "harness",
+                "role": "harness",
+                "incarnation": 0,
+                "event": "fault",
+                "fault_id": fault_id,
+                "fault": entry["do"],
+                "injection": injection,
+                "source": source,
+                "target": target,
+                "stream": stream,
+                "phase": phase,
+                "value": {**numbers, **about},
+            }
+
+
+def _until(entry: Mapping[str, Any], later: Iterable[Mapping[str, Any]]) -> float | None:
+    """When it ended; None: it did not, as far as anybody knows."""
+    nodes = set(entry.get("nodes") or ())
+    for other in later:
+        if nodes and other.get("do") in _ENDS.get(str(entry["do"]), ()) and nodes & set(other.get("nodes") or ()):
+            return float(other["at_s"]) * 1000
+        if not nodes and other.get("do") == "heal":
+            return float(other["at_s"]) * 1000
+    return None
+
+
+def _places(entry: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[tuple[str, str | None, str | None]]:
+    """(source, target, stream) of each process or directed link that it hits."""
+    for node in entry.get("nodes") or ():
+        for member in _members(node, roles):
+            yield member, None, None
+    seen: set[tuple[str, str]] = set()
+    for expression in entry.get("links") or ():
+        for source, target, stream in _links(str(expression), str(entry.get("stream") or "both"), roles):
+            if (source, target) not in seen:
+                seen.add((source, target))
+                yield source, target, stream
+
+
+def _links(expression: str, stream: str, roles: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    found = _ARROW.fullmatch(expression)
+    every = list(_dials(roles))
+    if found is not None:
+        left, right = _members(found["left"], roles), _members(found["right"], roles)
+        for source, target in every:
+            ways = {"->": source in left and target in right, "<-": source in right and target in left}
+            if ways.get(found["arrow"], any(ways.values())):
+                yield source, target, stream
+        return
+    word, _, rest = expression.strip().partition(" ")
+    nodes = {member for name in rest.split() for member in _members(name, roles)}
+    for source, target in every:
+        if (source in nodes) == (target in nodes):
+            continue
+        if word == "isolate":
+            yield source, target, stream
+        elif word in ("into", "out_of"):
+            is_towards = (target in nodes) == (word == "into")
+            yield source, target, "upstream" if is_towards else "downstream"
+
+
+def _members(name: str, roles: Mapping[str, str]) -> set[str]:
+    if name == "*":
+        return set(roles)
+    return {node for node, role in roles.items() if role in _GROUPS[name]} if name in _GROUPS else {name} & set(roles)
+
+
+def _dials(roles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for source, role in roles.items():
+        dials = {"name_server": (), "broker": ("name_server",), "slave": ("name_server",)}
+        for target, other in roles.items():
+            if other in dials.get(role, ("name_server", "broker", "slave")):
+                yield source, target
+
+
+# --- what nobody knows ------------------------------------------------------------------------------------------------
+
+
+def unknown_rows(one: Reconstructed, faults: Sequence[Stretch], end_ms: float) -> list[Row]:
+    """`rows_missing` rows: whose log is missing, and what happened that no chosen fault explains."""
+    timers, found = one.timers_used, list[tuple[str, str, float, float]]()
+    named = {source.name for source in one.found}
+    for node, role in one.nodes.roles.items():
+        if node not in named:
+            found.append((node, f"the log of {_article(role)} {node} is not among those that were read", 0.0, end_ms))
+        elif len(one.nodes.brokers.get(node, ())) > 1:
+            addresses = ", ".join(one.nodes.brokers[node])
+            found.append((node, f"{node} had more than one address ({addresses})", 0.0, end_ms))
+    found += ((node, f"{node} had more than one list of NameServers", 0.0, end_ms) for node in _relisted(one))
+    for node, guess in one.nodes.sure.items():
+        if guess.startswith("a guess"):
+            found.append((node, f"which address {node} had is a guess", 0.0, end_ms))
+    found += unexplained(one.timeline, one.nodes.roles, faults, timers, end_ms)
+    return [missing_row(*each) for each in found]
+
+
+def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
+    """That nobody knows what the node did in that time, and why."""
+    return {
+        "time_ms": max(from_ms, 0.0),
+        "node": "harness",
+        "role": "harness",
+        "incarnation": 0,
+        "event": "rows_missing",
+        "source": node,
+        "value": {"says": says, "since_ms": max(from_ms, 0.001), "until_ms": to_ms},
+    }
+
+
+def _relisted(one: Reconstructed) -> list[str]:
+    """Whose list was another one later: what it had to do where follows neither."""
+    lists: dict[str, set[frozenset[str]]] = defaultdict(set)
+    for row in one.rows:
+        if row["event"] == "name_server_list":
+            lists[row["node"]].add(frozenset(row["value"]))
+    return sorted(node for node, found in lists.items() if len(found) > 1)
+
+
+def _article(role: str) -> str:
+    return {"name_server": "NameServer", "broker": "broker", "slave": "slave"}.get(role, "client")
+
+
+def unexplained(
+    timeline: Sequence[Mapping[str, Any]],
+    roles: Mapping[str, str],
+    faults: Sequence[Stretch],
+    timers: Timers,
+    end_ms: float,
+) -> Iterator[tuple[str, str, float, float]]:
+    """(node, sentence, from, to) of each loss that no chosen fault explains: both ends of it are nobody's to judge."""
+    before_ms = timers.E_ms + timers.S_ms + timers.R_ms
+    after_ms = timers.R_ms + 2 * timers.P_ms + timers.B_ms
+    reach_ms = timers.E_ms + timers.S_ms + timers.lateness_cap_ms
+    open_: dict[tuple[str, str], tuple[str, float, float]] = {}
+    for entry in timeline:
+        if entry["what"] not in _LOST or entry["how"] == "unregistered" or entry["how"].startswith(ANSWERED):
+            continue
+        at_ms, node, subject = entry["time_ms"], entry["node"], entry["subject"]
+        pair = {name for name in (node, subject) if name in roles}
+        if any(fault.from_ms - 2_000 <= at_ms <= fault.to_ms + reach_ms and pair & fault.nodes for fault in faults):
+            continue
+        key = min(node, subject), max(node, subject)
+        until_ms = min((_back(timeline, entry) or at_ms) + after_ms, end_ms)
+        if key in open_ and at_ms - before_ms <= open_[key][2]:
+            says, from_ms, to_ms = open_[key]
+            open_[key] = says, from_ms, max(until_ms, to_ms)
+            continue
+        if key in open_:
+            yield from _both(key, open_[key], roles)
+        says = f"nobody knows why {node} {_LOST[entry['what']]} {subject} at {entry['wall'][11:19]}"
+        open_[key] = says, at_ms - before_ms, until_ms
+    for key, found in open_.items():
+        yield from _both(key, found, roles)
+
+
+def _both(
+    pair: tuple[str, str], found: tuple[str, float, float], roles: Mapping[str, str]
+) -> Iterator[tuple[str, str, float, float]]:
+    for name in pair:
+        if name in roles:
+            yield name, *found
+
+
+_LOST = {"lost": "lost", "failed": "failed at", "timed_out": "waited in vain for"}
+
+
+def _back(timeline: Sequence[Mapping[str, Any]], lost: Mapping[str, Any]) -> float | None:
+    for entry in timeline:
+        if (
+            entry["time_ms"] > lost["time_ms"]
+            and entry["node"] == lost["node"]
+            and entry["subject"] == lost["subject"]
+            and entry["what"] in ("came", "registered")
+        ):
+            return float(entry["time_ms"])
+    return None

@@ -1,0 +1,140 @@
+"""What `nemesrv import` says: whose logs by which clocks, topology, time line, and the faults that explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...chaos.reports.rows import rows_fitting, width_of_output
+from .importing import Imported
+from .supports import needs
+
+SHOWN = 24
+"""So many entries of the time line."""
+
+
+def lines_of(one: Imported) -> Iterator[str]:
+    """For a person, before the table of verdicts."""
+    document = one.document
+    yield from one.reading
+    yield "sources (a clock's offset: how far it was ahead)"
+    yield from rows_fitting([_source(source) for source in document["sources"]], width_of_output(), "  ")
+    skipped = document.get("not_understood") or ()
+    if skipped:
+        yield f"  not understood, the commonest: {skipped[0]['lines']} lines like {skipped[0]['shape'][:90]!r}"
+    for note in document["notes"]:
+        yield f"  ! {note}"
+    yield ""
+    yield "topology"
+    yield from _topology(document["topology"])
+    yield f"  timers: {_timers(document['timers'])}"
+    yield ""
+    yield f"time line (UTC; 0 is {document['origin']})"
+    yield from _timeline(document["timeline"])
+    yield ""
+    yield "faults that explain it"
+    yield from episode_lines(document["episodes"])
+    for sentence in document.get("not_seen") or ():
+        yield f"  ? {sentence}"
+    yield ""
+
+
+def undecided_lines(left_out: Mapping[str, str]) -> Iterator[str]:
+    """Of checks that nothing in these logs decides: which log would."""
+    if left_out:
+        by_need: dict[str, list[str]] = {}
+        for check in left_out:
+            by_need.setdefault(needs(check), []).append(check)
+        yield "what these logs do not decide, and what would"
+        for need, checks in by_need.items():
+            yield f"  {', '.join(checks)}: {need}"
+
+
+def _source(source: Mapping[str, Any]) -> Sequence[str]:
+    offset = f"{source['offset_ms'] / 1000:+.1f} s" if abs(source["offset_ms"]) < 86_400_000 else "unset clock"
+    files = (
+        source["files"][0] if len(source["files"]) == 1 else f"{source['files'][0]} and {len(source['files']) - 1} more"
+    )
+    return (
+        source["source"],
+        source["version"] or source["writer"],
+        f"{source['zone']} ({source['zone_by']})",
+        f"{offset} ± {source['bound_ms'] / 1000:.1f}",
+        source["certainty"],
+        f"{source['understood']:,} of {source['lines']:,} lines",
+        files,
+    )
+
+
+def _topology(topology: Mapping[str, Any]) -> Iterator[str]:
+    for node, addresses in topology["name_servers"].items():
+        by = topology.get("name_servers_by", {}).get(node, "")
+        yield f"  {node} {', '.join(addresses) or 'address unknown'}" + (f" ({by})" if by else "")
+    for name, ids in topology["brokers"].items():
+        for id_, addresses in ids.items():
+            node = name if id_ == "0" else f"{name}/{id_}"
+            yield f"  {node} {', '.join(addresses) or 'address unknown'}"
+    for node, client in topology["clients"].items():
+        sat = " → ".join(one["name_server"] for one in client["sat_on"][:6]) or "unknown"
+        who = f" {client['id']}" if client["id"] else ""
+        yield f"  {node} {client['kind']}{who} sat on {sat}"
+
+
+def _timers(timers: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {said['ms'] / 1000:g} s ({said['by']})" for name, said in timers.items())
+
+
+def _timeline(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    told = _folded(entry for entry in entries if entry["what"] not in ("came", "changed", "chose") or entry["how"])
+    first = told[: SHOWN // 2] if len(told) > SHOWN else told
+    last = told[-(SHOWN - SHOWN // 2) :] if len(told) > SHOWN else []
+    for entry in first:
+        yield _entry(entry)
+    if last:
+        yield f"  … {len(told) - SHOWN:,} more in incident.json"
+        yield from map(_entry, last)
+    if not told:
+        yield "  nothing was lost, and nothing came back"
+
+
+def _folded(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """What one node says of another again and again is one entry, with how often and until when."""
+    found: list[dict[str, Any]] = []
+    last: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in entries:
+        about = entry["node"], entry["subject"]
+        before = last.get(about)
+        if before is not None and (before["what"], before["how"]) == (entry["what"], entry["how"]):
+            before["times"] += 1
+            before["until"] = entry["wall"]
+            continue
+        last[about] = {**entry, "times": 1}
+        found.append(last[about])
+    return list(found)
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    how = f" ({entry['how']})" if entry["how"] else ""
+    subject = "" if entry["subject"] == entry["node"] else f" {entry['subject']}"
+    again = f"  {entry['times']} times until {entry['until'][11:19]}" if entry["times"] > 1 else ""
+    place = f"{entry['file']}:{entry['line']}"
+    return f"  {entry['wall'][11:19]}  {entry['node']} {entry['what']}{subject}{how}  {place}{again}"
+
+
+def episode_lines(
+    episodes: Sequence[Mapping[str, Any]], none: str = "nothing in these logs needs one"
+) -> Iterator[str]:
+    """Each episode's likeliest faults, with what speaks for and against the first."""
+    if not episodes:
+        yield f"  none: {none}"
+    for number, episode in enumerate(episodes, 1):
+        for hypothesis in episode["hypotheses"][:3]:
+            head = f"  {number}." if hypothesis is episode["hypotheses"][0] else "    or"
+            yield f"{head} {hypothesis['certainty']} ({hypothesis['score']:.2f}): {hypothesis['sentence']}"
+            if hypothesis is episode["hypotheses"][0]:
+                yield from (f"       + {one['says']}{_place(one)}" for one in (hypothesis.get("for") or ())[:3])
+                yield from (f"       - {one['says']}{_place(one)}" for one in (hypothesis.get("against") or ())[:2])
+
+
+def _place(one: Mapping[str, Any]) -> str:
+    return f"  {one['file']}:{one['line']}" if one.get("file") else ""

@@ -1,0 +1,391 @@
+"""What somebody did, and a line says so: permissions wiped, a broker registered by a stranger, topics deleted, lists
+changed, a broker that was never told of a NameServer, a client with a list of its own. Pure.
+
+These need no search: the line is the act. What follows from an act (a NameServer that left the list and loses its
+brokers) is taken from the signs, so that no fault is looked for behind it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ..logs_to_rows.signs import (
+    Edge,
+    Kind,
+    Row,
+    Seen,
+    Sign,
+    value_of,
+    where_of,
+)
+from .hypotheses import Episode, Hypothesis
+from .role_changes import role_changes
+from .telling import GAINED, doubted, named_in
+
+TOGETHER_MS = 10_000.0
+"""Lines of several servers so close are of one act."""
+LIST_PERIOD_MS = 120_000.0
+"""fetchNameServerAddr's, of brokers and clients."""
+SAID_MS = 2_500.0
+TWICE = 2
+LIKELY_SCORE = 0.8
+ROUTES_MS = 180_000.0
+"""So long after a stranger is gone clients may still go by routes that named it."""
+REPLACED_MS = 125_000.0
+_REPLACED = frozenset({Kind.CLOSED_BY_PEER_SEEN, Kind.SILENCE, Kind.MISSED})
+_LEFT_ALONE = frozenset({Kind.SILENCE, Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_BY_PEER_SEEN})
+
+
+def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
+    """The acts, and the signs that follow from them."""
+    taken: dict[Sign, float] = {}
+    found = [
+        *_permissions(seen),
+        *_strangers(seen, taken),
+        *_roles(seen),
+        *_topics(seen),
+        *_lists(seen, taken),
+    ]
+    for episode in found:
+        _doubt(seen, episode.hypotheses[0])
+    if not any(one.hypotheses[0].fault == "name_server_list" for one in found):
+        found += [*_parts_of_the_list(seen), *_own_lists(seen)]
+    return found, taken
+
+
+def _doubt(seen: Seen, one: Hypothesis) -> None:
+    """A line says the act; when it was, its log's clock does, and of lists, which log is whose."""
+    worth = dict.fromkeys(one.observers, GAINED)
+    certainty = doubted(seen, one.certainty, worth, named_in(one.timeline) - one.observers)
+    if certainty != one.certainty:
+        one.certainty, one.score = certainty, min(one.score, LIKELY_SCORE)
+
+
+def _act(
+    fault: str, sentence: str, timeline: list[dict[str, Any]], rows: Sequence[Row], *, from_ms: float,
+    to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
+    nodes: dict[str, Any] | None = None, against: Sequence[str] = (),
+) -> Episode:  # fmt: skip
+    said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
+    ended = [bounds] if to_ms is not None else [None]
+    one = Hypothesis(
+        rank=1,
+        fault=fault,
+        sentence=sentence,
+        certainty=certainty,
+        score={"certain": 0.99, "likely": LIKELY_SCORE}.get(certainty, 0.5),
+        timeline=timeline,
+        bounds_ms=[bounds, *ended],
+        speaks_for=said,
+        speaks_against=[{"says": says} for says in against],
+        nodes=nodes or {},
+        observers=frozenset(_nodes(rows)),
+    )
+    return Episode(from_ms=from_ms, to_ms=to_ms, hypotheses=[one])
+
+
+def _says(row: Row) -> str:
+    about = " ".join(str(row[key]) for key in ("broker_name", "address", "topic", "f") if row.get(key))
+    return f"{row['time_ms'] / 1000:.1f} s {row['node']}: {row['event']} {about}".rstrip()
+
+
+def _bundles(rows: Iterable[Row], within_ms: float = TOGETHER_MS) -> list[list[Row]]:
+    found: list[list[Row]] = []
+    for row in sorted(rows, key=lambda row: row["time_ms"]):
+        if found and row["time_ms"] - found[-1][0]["time_ms"] <= within_ms:
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return found
+
+
+def _nodes(rows: Iterable[Row]) -> list[str]:
+    return sorted({str(row["node"]) for row in rows})
+
+
+def _at_s(rows: Sequence[Row]) -> float:
+    return round(float(min(row["time_ms"] for row in rows)) / 1000, 3)
+
+
+def _permissions(seen: Seen) -> list[Episode]:
+    by_broker: dict[str, list[Row]] = defaultdict(list)
+    for row in seen.rows:
+        if row["event"] == "write_perm" and row.get("broker_name"):
+            by_broker[str(row["broker_name"])].append(row)
+    found = []
+    for broker, rows in by_broker.items():
+        wiped = _bundles(row for row in rows if "wiped" in value_of(row))
+        added = _bundles(row for row in rows if "wiped" not in value_of(row))
+        for bundle in wiped:
+            back = next((some for some in added if some[0]["time_ms"] >= bundle[0]["time_ms"]), None)
+            if back is not None:
+                added.remove(back)
+            timeline: list[dict[str, Any]] = [
+                {"at_s": _at_s(some), "do": do, "nodes": _nodes(some), "broker": broker}
+                for some, do in ((bundle, "wipe_write_perm"), (back, "add_write_perm"))
+                if some
+            ]
+            until = f", and added again at {_at_s(back):.1f} s" if back else ""
+            where = ", ".join(_nodes(bundle))
+            sentence = f"the write permission of {broker} was wiped at {where} at {_at_s(bundle):.1f} s{until}"
+            to_ms = float(back[0]["time_ms"]) if back else None
+            rows_ = [*bundle, *(back or ())]
+            found.append(_act("wipe_write_perm", sentence, timeline, rows_, from_ms=bundle[0]["time_ms"], to_ms=to_ms))
+        for bundle in added:
+            entry = {"at_s": _at_s(bundle), "do": "add_write_perm", "nodes": _nodes(bundle), "broker": broker}
+            sentence = (
+                f"the write permission of {broker} was added at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
+            )
+            found.append(_act("add_write_perm", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
+    return found
+
+
+def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
+    """Registrations under a broker's name and id from another address than its own."""
+    own = {node: address for address, node in reversed([*seen.addresses.items()])}
+    own |= _first_registered(seen)
+    foreign: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    last_own: dict[str, float] = {}
+    for row in seen.rows:
+        if row["event"] != "registration" or not row.get("broker_name") or row.get("code") not in (0, None):
+            continue
+        broker = f"{row['broker_name']}/{row['broker_id']}" if row.get("broker_id") else str(row["broker_name"])
+        address = str(row.get("address"))
+        by_its_own_log = value_of(row).get("learnt") == "inferred"  # which says with whom it registers, and not as what
+        if by_its_own_log or (seen.addresses.get(address, broker) == broker and address == own.get(broker, address)):
+            last_own[broker] = float(row["time_ms"])
+        else:
+            foreign[broker, address].append(row)
+    found = []
+    for (broker, address), rows in foreign.items():
+        times = sorted(float(row["time_ms"]) for row in rows)
+        gaps = sorted(b - a for a, b in pairwise(times) if b - a > SAID_MS)
+        every_ms = gaps[len(gaps) // 2] if gaps else None
+        nodes, from_ms, to_ms = _nodes(rows), times[0], times[-1]
+        was = seen.addresses.get(address, "")
+        if was != broker and was.partition("/")[0] == broker.partition("/")[0]:
+            continue  # another broker of the name: its role changed
+        still = last_own.get(broker, 0.0) > from_ms + seen.timers.R_ms or broker not in own
+        entry: dict[str, Any] = {
+            "at_s": _at_s(rows),
+            "do": "register",
+            "nodes": nodes,
+            "broker": broker.partition("/")[0],
+            "address": address,
+        }
+        if broker.partition("/")[2]:
+            entry["broker_id"] = int(broker.partition("/")[2])
+        if every_ms is not None:
+            entry["every_s"] = round(every_ms / 1000)
+        timeline, ended, gone = [entry], None, []
+        for edge, signs in seen.by_edge.items():
+            if edge.peer == broker and edge.dialler in seen.clients:  # whose routes name the stranger
+                taken.update(
+                    {s: 5.0 for s in signs if from_ms <= s.at_ms <= to_ms + ROUTES_MS and s.kind in _LEFT_ALONE}
+                )
+        for node in nodes:
+            edge = Edge(broker, node)
+            for sign in seen.by_edge.get(edge, ()):
+                within = to_ms - SAID_MS <= sign.at_ms <= to_ms + (every_ms or 0.0) + 2 * SAID_MS
+                if sign.kind is Kind.LEFT and within:
+                    gone.append(sign)
+                    taken[sign] = 7.0
+                elif sign.kind in _REPLACED and from_ms <= sign.at_ms <= to_ms + REPLACED_MS:
+                    taken[sign] = 5.0  # 4.9 takes whoever has the id, whatever its address
+        if gone:
+            ended = min(sign.at_ms for sign in gone)
+            undo = {"at_s": round(ended / 1000, 3), "do": "unregister", "nodes": sorted({s.edge.peer for s in gone}),
+                    "broker": entry["broker"], "address": address}  # fmt: skip
+            timeline.append(undo | ({"broker_id": entry["broker_id"]} if "broker_id" in entry else {}))
+        if still:
+            sentence = f"{address} registered as {broker} too, at {', '.join(nodes)} from {_at_s(rows):.1f} s on"
+            certainty = "certain"
+        else:
+            sentence = f"{broker} registers from {address} since {_at_s(rows):.1f} s, and from its old address no more"
+            certainty = "likely"
+        found.append(_act("register", sentence, timeline, rows, from_ms=from_ms, to_ms=ended, certainty=certainty))
+    return found
+
+
+def _first_registered(seen: Seen) -> dict[str, str]:
+    """Of each broker that has several addresses the one that NameServers knew first: at others clients reach it."""
+    found: dict[str, str] = {}
+    for row in seen.rows:
+        if row["event"] == "registration" and row.get("broker_name") and value_of(row).get("learnt") != "inferred":
+            address = str(row.get("address"))
+            if (node := seen.addresses.get(address)) is not None:
+                found.setdefault(node, address)
+    return found
+
+
+def _roles(seen: Seen) -> list[Episode]:
+    """Brokers that were made master, or a slave: by hand, by a controller or by an election, which nobody does."""
+    return [
+        _act(
+            "switch",
+            one.sentence,
+            [] if one.term or not one.is_master else [{"at_s": _at_s(one.rows), "do": "switch", "nodes": [one.node]}],
+            one.rows,
+            from_ms=one.at_ms,
+            certainty="likely",
+        )
+        for one in role_changes(seen)
+    ]
+
+
+def _topics(seen: Seen) -> list[Episode]:
+    drops = sorted(float(row["time_ms"]) for row in seen.rows if row["event"] == "broker_dropped")
+    servers, brokers = set(seen.name_servers), set(seen.brokers)
+    gone: dict[str, list[Row]] = defaultdict(list)
+    changed: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    has: dict[tuple[str, str], Any] = {}
+    for row in seen.rows:
+        node, topic = str(row["node"]), str(row.get("topic"))
+        if value_of(row).get("learnt") == "inferred":
+            continue
+        if row["event"] == "route" and node in servers and topic not in brokers and _is_nothing(row):
+            at = bisect_left(drops, row["time_ms"] - SAID_MS)  # with its last broker a topic goes by itself
+            if at == len(drops) or drops[at] > row["time_ms"] + SAID_MS:
+                gone[topic].append(row)
+        elif row["event"] == "topic" and node in brokers:
+            before = has.get((node, topic))
+            if _is_nothing(row):
+                gone[topic].append(row)
+                has.pop((node, topic), None)
+                continue
+            now = {key: value_of(row).get(key) for key in ("read", "write", "perm")}
+            if before is not None and before != now:
+                changed[topic, str(sorted(now.items()))].append(row)
+            has[node, topic] = now
+    found = []
+    for topic, rows in gone.items():
+        for bundle in _bundles(rows):
+            entry = {"at_s": _at_s(bundle), "do": "delete_topic", "nodes": _nodes(bundle), "topic": topic}
+            sentence = f"topic {topic} was deleted at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
+            certainty = "certain" if all(row["event"] == "topic" for row in bundle) else "likely"
+            found.append(
+                _act("delete_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"], certainty=certainty)
+            )
+    for (topic, _), rows in changed.items():
+        for bundle in _bundles(rows):
+            is_ = value_of(bundle[0])
+            entry = {"at_s": _at_s(bundle), "do": "update_topic", "nodes": _nodes(bundle), "topic": topic}
+            entry |= {"read_queues": is_.get("read"), "write_queues": is_.get("write"), "perm": is_.get("perm")}
+            sentence = f"topic {topic} was changed at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
+            found.append(_act("update_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
+    return found
+
+
+def _is_nothing(row: Row) -> bool:
+    value = row.get("value")
+    return value is None or (isinstance(value, Mapping) and not ({*value} - {"learnt", "file", "line"}))
+
+
+def _list_of(row: Row) -> list[str]:
+    value = row.get("value")
+    if isinstance(value, Mapping):
+        value = value.get("list", value.get("new"))
+    return [str(entry) for entry in value] if isinstance(value, list | tuple) else []
+
+
+def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
+    """Lists of NameServers that changed in mid-run."""
+    had: dict[tuple[str, Any], frozenset[str]] = {}
+    changes: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in seen.rows:
+        if row["event"] != "name_server_list" or str(row["node"]) not in seen.kinds:
+            continue
+        now, key = frozenset(_list_of(row)), (str(row["node"]), row.get("incarnation"))
+        if now and key in had and had[key] != now:
+            changes[tuple(sorted(now))].append(row)
+        had[key] = now or had.get(key, frozenset())
+    found = []
+    for addresses, rows in changes.items():
+        names = [seen.addresses.get(address, address) for address in addresses]
+        first_ms, last_ms = float(rows[0]["time_ms"]), float(rows[-1]["time_ms"])
+        from_ms = max(seen.first_ms, min(first_ms, last_ms - LIST_PERIOD_MS))
+        at_ms = (from_ms + first_ms) / 2
+        entry = {"at_s": round(at_ms / 1000, 3), "do": "name_server_list", "name_servers": names}
+        when = f"between {from_ms / 1000:.1f} and {first_ms / 1000:.1f} s"
+        sentence = f"the list of NameServers changed to {', '.join(names)} {when}"
+        found.append(_act("name_server_list", sentence, [entry], rows, from_ms=at_ms, bounds=(first_ms - from_ms) / 2))
+        for edge, signs in seen.by_edge.items():
+            if edge.peer in seen.name_servers and edge.peer not in names:
+                taken.update({sign: 5.0 for sign in signs if sign.at_ms >= from_ms})
+    return found
+
+
+def _parts_of_the_list(seen: Seen) -> list[Episode]:
+    """Brokers whose own log never speaks of a NameServer that others register with."""
+    used: dict[str, set[str]] = defaultdict(set)
+    brokers, servers = {*seen.brokers}, {*seen.name_servers}
+    for edge in seen.by_edge:
+        if edge.dialler in brokers and edge.peer in servers:
+            used[edge.dialler].add(edge.peer)
+    everybody = set().union(*used.values()) if used else set()
+    found = []
+    for broker, its in sorted(used.items()):
+        lacks = sorted(everybody - its)
+        if not lacks or not seen.is_written(broker):
+            continue
+        first_ms = seen.own[broker][0]
+        attempts = sum(sign.observer == broker for server in its for sign in seen.by_edge[Edge(broker, server)])
+        if attempts < TWICE or all(_ends_before(seen, server, first_ms) for server in lacks):
+            continue
+        only = ", ".join(sorted(its))
+        sentence = f"{broker} never registered with {', '.join(lacks)}, nor tried to: its list has {only} alone"
+        row = {"time_ms": first_ms, "node": broker, "event": "register", "broker_name": broker}
+        found.append(
+            _act(
+                "part_of_the_list",
+                sentence,
+                [],
+                [row],
+                from_ms=first_ms,
+                certainty="likely",
+                nodes={broker: {"name_servers": sorted(its)}},
+            )
+        )
+    return found
+
+
+def _own_lists(seen: Seen) -> list[Episode]:
+    """Clients whose log says another list than those of all others, who agree. Names of hosts are nobody's to judge,
+    and of a list with none of the NameServers that are known nobody knows what these are."""
+    clients, servers = {*seen.clients}, {*seen.name_servers}
+    first: dict[str, Row] = {}
+    lists: dict[str, frozenset[str]] = {}
+    for row in seen.rows:
+        node = str(row["node"])
+        if row["event"] == "name_server_list" and node in clients and node not in first and _list_of(row):
+            first[node] = row
+            lists[node] = frozenset(seen.addresses.get(entry, entry) for entry in _list_of(row))
+    found = []
+    for node, own in sorted(lists.items()):
+        others = {listed for other, listed in lists.items() if other != node}
+        if len(lists) <= TWICE or len(others) != 1 or own in others or not own & servers:
+            continue
+        (usual,) = others
+        if not usual <= servers or any(_is_host_name(entry) for entry in own - servers):
+            continue
+        lacks, more = ", ".join(sorted(usual - own)), ", ".join(sorted(own - usual))
+        differs = " and ".join(filter(None, (lacks and f"lacks {lacks}", more and f"has {more}, which no other has")))
+        row = first[node]
+        nodes = {node: {"name_servers": sorted(own)}}
+        sentence = f"{node} has a list of NameServers of its own: it {differs}"
+        from_ms = float(row["time_ms"])
+        found.append(_act("own_list", sentence, [], [row], from_ms=from_ms, certainty="likely", nodes=nodes))
+    return found
+
+
+def _is_host_name(entry: str) -> bool:
+    return any(letter.isalpha() for letter in entry.rpartition(":")[0])
+
+
+def _ends_before(seen: Seen, server: str, at_ms: float) -> bool:
+    seen_at = [sign.at_ms for edge, signs in seen.by_edge.items() if edge.peer == server for sign in signs]
+    return max(seen_at, default=0.0) < at_ms

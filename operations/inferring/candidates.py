@@ -1,0 +1,194 @@
+"""The faults that may account for signs: what each does to which links and nodes, and what it takes to say it. Pure.
+
+A candidate's price is its length as a person would write it into a scenario (one fault, few names), with what is
+seldom a little dearer, in nats; so one fault that accounts for everything beats several that do so piece by piece.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...chaos.shapes import is_shape
+from ...chaos.topology import NodeKind
+from ..logs_to_rows.signs import (
+    Edge,
+    Kind,
+    Seen,
+    Sign,
+)
+from .modes import Mode
+
+ONE_FAULT = 4.0
+EACH_MORE = 1.0
+"""Of each further node or link expression that has to be named."""
+
+LINK_MODES: Mapping[str, tuple[Mode, str | None, float]] = {
+    "black_hole": (Mode.HELD, None, 0.0),
+    "packet_loss": (Mode.LOST, None, 0.2),
+    "black_hole upstream": (Mode.HELD, "upstream", 1.2),
+    "packet_loss upstream": (Mode.LOST, "upstream", 1.4),
+    "black_hole downstream": (Mode.DOWN_HELD, "downstream", 1.2),
+    "packet_loss downstream": (Mode.DOWN_LOST, "downstream", 1.4),
+    "cut": (Mode.CUT, None, 1.0),
+    "latency": (Mode.SLOW, None, 1.0),
+    "reset": (Mode.RESET, None, 1.5),
+    "half_open": (Mode.STALE, None, 3.0),
+}
+"""How it is called here: what it does to the link, the stream, and how much dearer it is than a plain partition."""
+NODE_MODES: Mapping[str, tuple[Mode, Mode, float]] = {
+    "kill": (Mode.DIALLER_GONE, Mode.PEER_GONE, 0.0),
+    "stop": (Mode.DIALLER_LEFT, Mode.PEER_LEFT, 0.2),
+    "pause": (Mode.DIALLER_HUNG, Mode.PEER_HUNG, 0.0),
+    "host_lost": (Mode.DIALLER_HUNG, Mode.PEER_OFF, 1.0),
+}
+"""What it does to links that the node dials, and to those by which it is dialled."""
+INSTANT_PRICES = {"clock_step": 1.0, "unregister": 1.5}
+ENDS_PROCESS = frozenset({"kill", "stop", "host_lost"})
+
+
+@dataclass(frozen=True)
+class Candidate:
+    name: str
+    """A key of LINK_MODES, NODE_MODES or INSTANT_PRICES."""
+    nodes: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    """Link expressions."""
+    edges: tuple[tuple[Edge, Mode], ...] = ()
+
+    @property
+    def do(self) -> str:
+        return self.name.split()[0]
+
+    @property
+    def stream(self) -> str | None:
+        return LINK_MODES[self.name][1] if self.name in LINK_MODES else None
+
+    @property
+    def ends_process(self) -> bool:
+        return self.name in ENDS_PROCESS
+
+    @cached_property
+    def price(self) -> float:
+        said = max(1, len(self.nodes) + len(self.links))
+        if self.name in INSTANT_PRICES:
+            seldom = INSTANT_PRICES[self.name]
+        else:
+            seldom = (LINK_MODES[self.name] if self.name in LINK_MODES else NODE_MODES[self.name])[2]
+        shaped = sum(0.5 + 0.2 * link.count("|") for link in self.links if is_shape(link))
+        return ONE_FAULT + EACH_MORE * (said - 1) + seldom + shaped
+
+    @property
+    def instant(self) -> bool:
+        return self.name in INSTANT_PRICES
+
+    @property
+    def about(self) -> frozenset[str]:
+        """The nodes whose logs would show it."""
+        return frozenset(self.nodes) | {node for edge, _ in self.edges for node in edge if node}
+
+
+def of_nodes(name: str, nodes: Iterable[str], seen: Seen) -> Candidate:
+    as_dialler, as_peer, _ = NODE_MODES[name]
+    which = tuple(sorted(set(nodes)))
+    edges: dict[Edge, Mode] = {}
+    for node in which:
+        edges[Edge(node, "")] = as_peer
+        for edge in seen.edges_of(node):
+            edges[edge] = as_dialler if edge.dialler in which else as_peer
+    return Candidate(name, nodes=which, edges=tuple(edges.items()))
+
+
+def of_links(name: str, links: Iterable[str], edges: Iterable[Edge]) -> Candidate:
+    mode = LINK_MODES[name][0]
+    return Candidate(name, links=tuple(links), edges=tuple((edge, mode) for edge in sorted(set(edges))))
+
+
+def isolated(name: str, node: str, seen: Seen) -> Candidate:
+    return of_links(name, [f"isolate {node}"], seen.edges_of(node))
+
+
+def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
+    """One end of the link and every node of the other end's group."""
+    found = []
+    servers = set(seen.name_servers)
+    if edge.peer in servers and len(servers) > 1:
+        edges = [one for one in seen.edges_of(edge.dialler) if one.peer in servers and one.dialler == edge.dialler]
+        found.append(of_links(name, [f"{edge.dialler} <-> name_servers"], edges))
+    for group, members in (("brokers", seen.brokers), ("clients", seen.clients)):
+        if edge.dialler in members and len(members) > 1:
+            edges = [one for one in seen.edges_of(edge.peer) if one.dialler in members and one.peer == edge.peer]
+            found.append(of_links(name, [f"{group} <-> {edge.peer}"], edges))
+    return found
+
+
+def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
+    """All faults that might account for this sign."""
+    edge = sign.edge
+    if not edge.peer:
+        return [of_nodes(name, [edge.dialler], seen) for name in NODE_MODES]
+    if sign.kind is Kind.EARLY:
+        edges = [one for one in seen.edges_of(edge.peer) if one.peer == edge.peer]
+        return [Candidate("clock_step", nodes=(edge.peer,), edges=tuple((one, Mode.CLOCK) for one in edges))]
+    found = [of_links(name, [str(edge)], [edge]) for name in LINK_MODES]
+    if sign.kind is Kind.LEFT and edge.peer in seen.name_servers:
+        found += [
+            unregistered([edge]),
+            unregistered(one for one in seen.by_edge if one.dialler == edge.dialler and one.peer in seen.name_servers),
+        ]
+    for node in edge:
+        found += [of_nodes(name, [node], seen) for name in NODE_MODES]
+        if sum(node in one for one in seen.by_edge if one.peer) > 1:
+            found += [isolated(name, node, seen) for name in ("black_hole", "packet_loss", "cut")]
+    for name in ("black_hole", "packet_loss", "cut", "black_hole downstream"):
+        found += all_of(name, edge, seen)
+    return found
+
+
+def unregistered(edges: Iterable[Edge]) -> Candidate:
+    """Somebody takes a broker out at these NameServers by hand."""
+    which = sorted(set(edges))
+    return Candidate(
+        "unregister", nodes=tuple(edge.peer for edge in which), edges=tuple((one, Mode.BY_HAND) for one in which)
+    )
+
+
+AT_ONCE_MS = 2_000.0
+
+
+def together(seen: Seen) -> list[Candidate]:
+    """Several brokers, or NameServers, that ended in one moment."""
+    ends: list[tuple[float, str]] = []
+    for edge, signs in seen.by_edge.items():
+        for sign in signs:
+            if sign.kind in (Kind.CLOSED_BY_PEER_SEEN, Kind.LEFT) and edge.peer in seen.name_servers:
+                ends.append((sign.at_ms, edge.dialler))
+            elif sign.kind is Kind.CLOSED_BY_DIALLER_SEEN and edge.peer in seen.name_servers:
+                ends.append((sign.at_ms, edge.peer))
+    found: dict[tuple[str, ...], None] = {}
+    bundle: list[tuple[float, str]] = []
+    for at_ms, node in [*sorted(ends), (math.inf, "")]:
+        if bundle and at_ms - bundle[0][0] > AT_ONCE_MS:
+            for members in (seen.brokers, seen.name_servers):
+                nodes = tuple(sorted({one for _, one in bundle if one in members}))
+                if len(nodes) > 1:
+                    found.setdefault(nodes)
+            bundle = []
+        bundle.append((at_ms, node))
+    return [of_nodes(name, nodes, seen) for nodes in found for name in ("kill", "stop")]
+
+
+def hosts_of(seen: Seen) -> dict[str, list[str]]:
+    """The nodes that stand at one address' machine, by it; of machines with two or more."""
+    found: dict[str, list[str]] = {}
+    for address, node in seen.addresses.items():
+        host = address.rpartition(":")[0]
+        if host not in ("127.0.0.1", "localhost", "") and node not in found.setdefault(host, []):
+            found[host].append(node)
+    return {host: nodes for host, nodes in found.items() if len(nodes) > 1}
+
+
+def is_client(kind: str) -> bool:
+    return kind in (NodeKind.PRODUCER, NodeKind.CONSUMER, "client")

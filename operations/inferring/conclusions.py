@@ -1,0 +1,245 @@
+"""What the signs of a link say together: what was due and did not come, what is one failure and not two. Pure.
+
+registrations that a NameServer tells each of ─► MISSED where one was due, EARLY where it expired all the same
+lines of a node's own that come each period   ─► OWN_MISSED
+no answer, and it arrived                     ─► HALF; the channel that is given up for it ─► CLOSED_AFTER
+a route without the broker, then its channel  ─► nothing more
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from ..logs_to_rows.signs import (
+    Edge,
+    Kind,
+    Seen,
+    Sign,
+    in_time,
+    value_of,
+)
+from .role_changes import Roles
+
+TELLS_ARRIVALS = 3
+"""So many registrations of one broker a period apart: the log tells each of them (5.x: only the first)."""
+
+
+def concluded(seen: Seen) -> None:
+    """The signs of `seen` with what they say together."""
+    _arrivals(seen)
+    _paired(seen)
+
+
+def _arrivals(seen: Seen) -> None:
+    """Registrations that were due and did not come, at NameServers that tell of each; and what expired too early."""
+    R, E = seen.timers.R_ms, seen.timers.silence_ms
+    roles = Roles(seen)
+    again = {edge: _came_again(seen, edge) for edge in seen.by_edge if seen.kinds.get(edge.peer) == "name_server"}
+    again_at: Counter[str] = Counter()
+    for edge, count in again.items():
+        again_at[edge.peer] += count
+    for edge, signs in [*seen.by_edge.items()]:
+        if not edge.peer or seen.kinds.get(edge.peer) != "name_server":
+            continue
+        tolerance = seen.tolerance_ms(*edge)
+        came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
+        told = again[edge] > 0 and again_at[edge.peer] >= TELLS_ARRIVALS
+        log_ends = seen.own[edge.peer][-1] if seen.is_written(edge.peer) else 0.0
+        more: list[Sign] = []
+        if told:
+            seen.arrivals[edge] = came
+            signs = [
+                s
+                for s in signs
+                if s.kind is not Kind.OK or roles.is_slave(edge.dialler, s.at_ms) or _heard(seen, s, came, tolerance)
+            ]
+            for last, following in zip(came, [*came[1:], log_ends], strict=True):
+                due = last + R
+                while due + tolerance < following and not _boots(seen, edge.dialler, last, due):
+                    if roles.is_slave(edge.dialler, due):
+                        break  # 4.9 prints a master's each time, a slave's once
+                    more.append(Sign(Kind.MISSED, edge, due, due, edge.peer, None))
+                    due += R
+        changed = []
+        lived = [s.at_ms for s in signs if s.kind in (Kind.ARRIVED, Kind.OK)]
+        for sign in signs:
+            at = bisect_left(lived, sign.at_ms)
+            if sign.kind is Kind.SILENCE and sign.value == "expired" and at and not told:
+                if sign.at_ms - lived[at - 1] < E - R - tolerance:
+                    sign = Sign(Kind.EARLY, edge, sign.at_ms, sign.at_ms, sign.observer, sign.row, sign.value)
+                else:
+                    began = max(sign.at_ms - E - seen.timers.S_ms, lived[at - 1]) + R
+                    sign = Sign(Kind.SILENCE, edge, sign.at_ms, began, sign.observer, sign.row, sign.value)
+            elif sign.kind is Kind.SILENCE and sign.value in ("expired", "idle") and told:
+                at = bisect_left(came, sign.at_ms - tolerance)
+                last_ms = came[at - 1] if at else None
+                if last_ms is not None and sign.at_ms - last_ms < E - R - tolerance:
+                    sign = Sign(Kind.EARLY, edge, sign.at_ms, sign.at_ms, sign.observer, sign.row, sign.value)
+                elif last_ms is not None:
+                    sign = Sign(Kind.SILENCE, edge, sign.at_ms, last_ms + R, sign.observer, sign.row, sign.value)
+            elif sign.kind is Kind.SILENCE and sign.from_ms == sign.at_ms:
+                began = sign.at_ms - E + R
+                sign = Sign(Kind.SILENCE, edge, sign.at_ms, began, sign.observer, sign.row, sign.value)
+            changed.append(sign)
+        seen.by_edge[edge] = sorted([*changed, *more], key=in_time)
+    _own_missed(seen)
+
+
+def _boots(seen: Seen, node: str, from_ms: float, to_ms: float) -> bool:
+    """Whether it was started again meanwhile: what it is to do each period begins when it has booted."""
+    own = seen.by_edge.get(Edge(node, ""), ())
+    return any(sign.kind is Kind.BOOT and from_ms < sign.at_ms <= to_ms for sign in own)
+
+
+def _came_again(seen: Seen, edge: Edge) -> int:
+    """How often the NameServer tells of a registration that was due, of a broker that it had already."""
+    tolerance, signs = seen.tolerance_ms(*edge), seen.by_edge[edge]
+    came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
+    ends = sorted(s.at_ms for s in signs if s.kind in _DROPS)
+    kept = [(a, b) for a, b in pairwise(came) if bisect_left(ends, a - tolerance) == bisect_right(ends, b)]
+    return sum(abs(b - a - seen.timers.R_ms) <= tolerance for a, b in kept)
+
+
+def _heard(seen: Seen, sign: Sign, came: list[float], tolerance: float) -> bool:
+    """Whether a registration that a broker calls OK came: 4.9 says so of those for a new topic without any answer."""
+    at = bisect_left(came, sign.at_ms - tolerance)
+    unseen = not seen.covers(sign.edge.peer, sign.at_ms - tolerance, sign.at_ms + tolerance)
+    return unseen or (at < len(came) and came[at] <= sign.at_ms + tolerance)
+
+
+def _own_missed(seen: Seen) -> None:
+    """Lines that a broker's own log has every period, and a 5.x NameServer's at every scan, and that are not there."""
+    due_by: dict[str, tuple[list[float], float]] = {}
+    for node in seen.brokers:
+        sent = sorted(
+            s.from_ms
+            for edge, signs in seen.by_edge.items()
+            if edge.dialler == node
+            for s in signs
+            if s.observer == node and seen.kinds.get(edge.peer) == "name_server" and s.kind is not Kind.OPEN
+        )
+        due_by[node] = sent, seen.timers.R_ms
+    scans: dict[str, list[float]] = defaultdict(list)
+    for row in seen.rows:
+        if row["event"] == "scheduled_task" and row.get("f") == "scanNotActiveBroker":
+            scans[row["node"]].append(row["time_ms"])
+    for node, times in scans.items():
+        due_by[node] = times, seen.timers.S_ms
+    for node, (times, period_ms) in due_by.items():
+        if len(times) < TELLS_ARRIVALS:
+            continue
+        tolerance = 2 * seen.tolerance_ms(node)
+        edge, more = Edge(node, ""), []
+        waits_ms = seen.timers.B_ms if node in seen.brokers else 0.0
+        for last, following in zip(times, [*times[1:], seen.last_ms], strict=True):
+            due = last + period_ms
+            while due + tolerance + waits_ms < following and not _boots(seen, node, last, due):
+                more.append(Sign(Kind.OWN_MISSED, edge, due, due, node, None))
+                due += period_ms
+        if more:
+            seen.by_edge[edge] = sorted([*seen.by_edge.get(edge, []), *more], key=in_time)
+
+
+def _paired(seen: Seen) -> None:
+    """What belongs together: an unanswered registration that arrived, a close that was given up for it, a route that
+    is gone and the channel that is then given up."""
+    for edge, signs in seen.by_edge.items():
+        if not edge.peer:
+            continue
+        tolerance = seen.tolerance_ms(*edge)
+        arrived = [s for s in signs if s.kind is Kind.ARRIVED]
+        given_up = [s for s in signs if s.kind in (Kind.NO_ANSWER, Kind.NO_DIAL)]
+        times = [s.at_ms for s in arrived]
+        gone: set[Sign] = set()
+        more: list[Sign] = []
+        for one in given_up:
+            if seen.kinds.get(edge.peer) != "name_server":
+                break
+            at = bisect_left(times, one.from_ms - tolerance)
+            end = bisect_right(times, max(one.from_ms + tolerance, one.at_ms - tolerance / 2))
+            if at < end and arrived[at] not in gone:
+                late = times[at] - one.from_ms > max(1_500.0, tolerance)
+                kind = Kind.HALF_LATE if late else Kind.HALF
+                more.append(Sign(kind, edge, one.at_ms, one.from_ms, one.observer, one.row))
+                gone |= {arrived[at], one}
+        ends = sorted([*(one.at_ms for one in given_up), *seen.idle.get(edge, ())])
+        kept = []
+        for sign in signs:
+            if sign in gone:
+                continue
+            if sign.kind in (Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_BY_DIALLER_SEEN):
+                near = bisect_left(ends, sign.at_ms - tolerance)
+                if near < len(ends) and ends[near] <= sign.at_ms + tolerance:
+                    if sign.kind is Kind.CLOSED_BY_PEER_SEEN:
+                        kept.append(Sign(Kind.CLOSED_AFTER, edge, sign.at_ms, sign.at_ms, sign.observer, sign.row))
+                    continue  # the dialler's own close after its time-out says nothing more
+            kept.append(sign)
+        signs[:] = sorted([*kept, *more], key=in_time)
+    _routes_gone(seen)
+
+
+def _routes_gone(seen: Seen) -> None:
+    """Channels between clients and a broker that end within the client's expiry after routes lost the broker."""
+    lost: dict[str, list[float]] = defaultdict(list)
+    for edge, signs in seen.by_edge.items():
+        if seen.kinds.get(edge.peer) == "name_server":
+            lost[edge.dialler] += [s.at_ms for s in signs if s.kind in _DROPS]
+    own_lost = _lost_to_clients(seen)
+    later_ms = 120_000.0 + seen.timers.P_ms + 20_000.0
+    for edge, signs in seen.by_edge.items():
+        drops = sorted([*lost.get(edge.peer, ()), *own_lost.get(edge, ())])
+        if not drops or seen.kinds.get(edge.peer) not in ("broker", "slave"):
+            continue
+        expired = [s.at_ms for s in signs if s.kind is Kind.SILENCE]
+        tolerance = seen.tolerance_ms(*edge)
+
+        told_by_route = not seen.is_written(edge.peer) and edge in own_lost
+
+        def follows(
+            sign: Sign,
+            drops: list[float] = drops,
+            expired: list[float] = expired,
+            tolerance: float = tolerance,
+            told_by_route: bool = told_by_route,
+        ) -> bool:
+            at = bisect_right(drops, sign.at_ms - 85_000.0)
+            after_route = at > 0 and sign.at_ms - drops[at - 1] <= later_ms
+            if sign.kind is Kind.SILENCE or not seen.is_written(sign.edge.dialler):
+                return after_route
+            had_expired = told_by_route or any(abs(sign.at_ms - e) <= tolerance for e in expired)
+            return sign.kind in _ENDS and had_expired and after_route
+
+        signs[:] = [s for s in signs if not follows(s)]
+
+
+def _used(seen: Seen, brokers: Mapping[str, Any], *, masters_only: bool) -> frozenset[str]:
+    """The brokers of a route, by whose address it has."""
+    found = set[str]()
+    for name, ids in brokers.items():
+        of = ids if isinstance(ids, Mapping) and ids else {"0": ""}
+        found |= {seen.addresses.get(str(at), str(name)) for id_, at in of.items() if id_ == "0" or not masters_only}
+    return frozenset(found)
+
+
+def _lost_to_clients(seen: Seen) -> dict[Edge, list[float]]:
+    """Client and broker, and when the client took a route without the broker that its route had before; a producer
+    says that it lives to those of id 0 alone."""
+    had: dict[tuple[str, str], frozenset[str]] = {}
+    lost: dict[Edge, list[float]] = defaultdict(list)
+    for row in seen.rows:
+        brokers = value_of(row).get("brokers") if row["event"] == "route_changed" else None
+        if isinstance(brokers, Mapping):
+            masters_only = seen.kinds.get(str(row["node"])) == "producer"
+            key, now = (str(row["node"]), str(row.get("topic"))), _used(seen, brokers, masters_only=masters_only)
+            for broker in had.get(key, frozenset()) - now:
+                lost[Edge(str(row["node"]), broker)].append(float(row["time_ms"]))
+            had[key] = now
+    return lost
+
+
+_DROPS = (Kind.SILENCE, Kind.EARLY, Kind.LEFT, Kind.GONE, Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_AFTER)
+_ENDS = (Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_BY_PEER_SEEN)

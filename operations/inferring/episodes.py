@@ -1,0 +1,166 @@
+"""From rows to episodes: the faults that account for what was seen, ranked, with what speaks for and against each.
+
+    rows ──► signs ──► candidates ──► fits ──► the fewest that account for all ──► of each: its alternatives, ranked
+
+The search takes the fault that gains most, takes away what it accounts for, and goes on while anything gains more than
+it costs; then faults of one moment are joined where one fault says it shorter. Scores are shares of likelihood, nothing
+having happened among the alternatives. Two faults for which the same lines speak have one rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from ...chaos.oracle.timers import Timers
+from ..logs_to_rows.signs import Row, Seen, Sign
+from .acts import acts_in
+from .candidates import (
+    Candidate,
+    candidates_for,
+    hosts_of,
+    of_nodes,
+    together,
+)
+from .explains import Fit, fits
+from .hypotheses import Episode, Hypothesis, Inferred
+from .joining import (
+    joined,
+    shapes_of,
+    unions,
+    variants,
+)
+from .modes import normal
+from .symptoms import seen_of
+from .telling import (
+    CERTAIN,
+    HYPOTHESES,
+    alternatives,
+    apart,
+    certainty_of,
+    doubted,
+    named_in,
+    same_rank,
+    sentence_of,
+    spoken_against,
+    spoken_for,
+    timeline_of,
+    worth_of,
+)
+
+ENOUGH = 2.0
+"""What a fault must gain beyond its price to be told."""
+AT_MOST = 200
+
+
+def episodes_of(rows: Iterable[Row], *, timers: Timers | None = None) -> Inferred:
+    """What happened, in order of time, of the rows of any history; `timers` where `run_begin` does not say them."""
+    seen = seen_of(rows, timers)
+    acts, taken = acts_in(seen)
+    pool = _pool(seen, taken)
+    chosen = [fit for fit in _chosen(seen, pool, taken) if not _rests_on_ends(fit)]
+    found = [*acts, *(_told(seen, fit, chosen, pool, taken) for fit in chosen)]
+    found.sort(key=lambda one: one.from_ms)
+    return Inferred(episodes=found, not_seen=_not_seen(seen, found))
+
+
+def _pool(seen: Seen, taken: dict[Sign, float]) -> list[Candidate]:
+    found: dict[Candidate, None] = {}
+    for sign in seen.bad():
+        if normal(sign.kind) > 1 and sign not in taken:
+            for candidate in candidates_for(sign, seen):
+                found.setdefault(candidate)
+    if found:
+        for candidate in (*shapes_of(seen), *together(seen)):
+            found.setdefault(candidate)
+    for nodes in hosts_of(seen).values():
+        for name in ("pause", "kill", "host_lost"):
+            found.setdefault(of_nodes(name, nodes, seen))
+    return list(found)
+
+
+def _chosen(seen: Seen, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
+    """The faults that account for what was seen, so that no further one would gain more than it costs."""
+    explained = dict(taken)
+    all_fits: dict[Candidate, list[Fit]] = {one: fits(one, seen, explained) for one in pool}
+    chosen: list[Fit] = []
+    while len(chosen) < AT_MOST:
+        best = max((fit for some in all_fits.values() for fit in some), key=lambda fit: fit.net, default=None)
+        if best is None or best.net < ENOUGH:
+            break
+        chosen.append(best)
+        touched = {sign.edge for sign, _ in best.signs}
+        explained |= dict(best.signs)
+        for candidate in pool:
+            if any(edge in touched for edge, _ in candidate.edges):
+                all_fits[candidate] = fits(candidate, seen, explained)
+    return joined(seen, chosen, taken)
+
+
+def _rests_on_ends(fit: Fit) -> bool:
+    """Whether all that is said of it is that nothing came any more until the logs end: so do logs that were cut."""
+    return fit.end is None and all(sign.row is None for sign, _ in fit.signs)
+
+
+def _told(
+    seen: Seen, fit: Fit, chosen: Sequence[Fit], pool: Sequence[Candidate], taken: dict[Sign, float]
+) -> Episode:  # fmt: skip
+    explained = dict(taken)
+    for other in chosen:
+        if other is not fit:
+            explained |= dict(other.signs)
+    more = [*unions(seen, [fit]), *variants(fit.candidate, seen)]
+    ranked = alternatives(seen, fit, [*pool, *more], explained)[:HYPOTHESES]
+    shares = [math.exp(min(0.0, one.net - ranked[0].net)) for one in ranked]
+    total = sum(shares) + math.exp(min(0.0, -ranked[0].net))
+    certainty = certainty_of(seen, ranked)
+    if certainty == "certain" and any(
+        one.candidate != fit.candidate
+        for one in alternatives(seen, fit, [*pool, *more, *(other.candidate for other in chosen)], taken)
+        if one.net > fit.net - CERTAIN
+    ):
+        certainty = "likely"  # something else would account for it, and for more
+    certainty = doubted(seen, certainty, worth_of(ranked[0]), named_in(timeline_of(ranked[0])))
+    hypotheses: list[Hypothesis] = []
+    rank = 0
+    for position, (one, share) in enumerate(zip(ranked, shares, strict=True)):
+        alike = same_rank(ranked[0], one)
+        rank = 1 if alike else max(rank + (position > 0), 2)
+        against = spoken_against(one, ranked[0])
+        if position and alike and (how := apart(ranked[0], one)) is not None:
+            against.append({"says": how})
+        hypotheses.append(
+            Hypothesis(
+                rank=rank,
+                fault=one.candidate.do,
+                sentence=sentence_of(one),
+                certainty=certainty if position == 0 else ("likely" if alike and certainty == "likely" else "unsure"),
+                score=share / total,
+                timeline=timeline_of(one),
+                bounds_ms=[_half(one.start.half_ms), None if one.end is None else _half(one.end.half_ms)],
+                speaks_for=spoken_for(one),
+                speaks_against=against,
+            )
+        )
+    return Episode(
+        from_ms=fit.start.middle_ms, to_ms=None if fit.end is None else fit.end.middle_ms, hypotheses=hypotheses
+    )
+
+
+def _half(ms: float) -> float | None:
+    return round(ms, 1) if math.isfinite(ms) else None
+
+
+def _not_seen(seen: Seen, found: Sequence[Episode]) -> list[str]:
+    """Whose logs are missing, and what they would decide."""
+    asked: list[str] = []
+    for node in sorted(seen.kinds):
+        if seen.is_written(node):
+            continue
+        about = [one for one in found if any(node in str(entry) for entry in one.hypotheses[0].timeline)]
+        if about:
+            when = f"{about[0].from_ms / 1000:.0f} s"
+            asked.append(
+                f"{node}'s own log is not here: it would say whether its process ended, hung or ran on at {when}"
+            )
+    return asked

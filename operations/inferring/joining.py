@@ -1,0 +1,262 @@
+"""Faults of one moment told as one: links in one expression, nodes in one entry, a shape where there is one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...chaos.shapes import ShapeError, shape_of
+from ..logs_to_rows.signs import (
+    WORKS,
+    Edge,
+    Seen,
+    Sign,
+)
+from .candidates import (
+    LINK_MODES,
+    NODE_MODES,
+    Candidate,
+    of_links,
+    of_nodes,
+    unregistered,
+)
+from .explains import Bounds, Fit, fits
+
+PARTED = 4
+"""So many links, before a partition of groups is thought of."""
+SIDES = 4
+
+
+@dataclass(frozen=True)
+class Everybody:
+    """Who is in the cluster, for shapes."""
+
+    seen: Seen
+
+    def of_kind(self, group: str) -> Sequence[str]:
+        if group == "name_servers":
+            return self.seen.name_servers
+        if group == "brokers":
+            return self.seen.of_kind("broker")
+        return self.seen.of_kind(group.rstrip("s"))
+
+    def zones(self) -> Sequence[frozenset[str]]:
+        return []
+
+    def meant(self, word: str) -> frozenset[str]:
+        if word not in self.seen.kinds:
+            raise ValueError(word)
+        return frozenset({word})
+
+
+def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
+    """A fault of the links that the shape separates, as far as anything is known of them."""
+    try:
+        separates = shape_of(expression, Everybody(seen))
+    except (ShapeError, ValueError):
+        return None
+    edges = [edge for edge in seen.by_edge if edge.peer and separates(edge.dialler, edge.peer) == "both"]
+    return of_links(name, [expression], edges) if edges else None
+
+
+def shapes_of(seen: Seen) -> list[Candidate]:
+    """Partitions that have a name of their own, by each of the plain ways to part."""
+    found = [
+        shaped(name, said, seen) for name in ("black_hole", "packet_loss", "cut") for said in ("halves", "majority")
+    ]
+    return [one for one in found if one is not None and len(one.edges) >= PARTED]
+
+
+def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[Fit]:
+    """The same with faults of one moment as one, where that says it shorter."""
+    left = list(chosen)
+    while (better := _one_join(seen, left, taken) or _one_cover(seen, left, taken)) is not None:
+        members, fit = better
+        left = [one for one in left if one not in members] + [fit]
+    return _without_idle(seen, left, taken)
+
+
+def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list[Fit]:
+    """The same without those that the others, told anew, account for as well by themselves."""
+    for one in sorted(left, key=lambda fit: fit.net):
+        others = [fit for fit in left if fit is not one]
+        again = [_anew(seen, fit, others, taken) for fit in others]
+        if others and sum(fit.net for fit in again) >= sum(fit.net for fit in left) - 0.01:
+            return _without_idle(seen, again, taken)
+    return left
+
+
+def _anew(seen: Seen, fit: Fit, among: Sequence[Fit], taken: dict[Sign, float]) -> Fit:
+    """The fault with all that it accounts for and none of the others does."""
+    rest = dict(taken)
+    for other in among:
+        if other is not fit:
+            rest |= {sign: worth for sign, worth in other.signs}
+    own = {sign for sign, _ in fit.signs}
+    found = [one for one in fits(fit.candidate, seen, rest) if any(sign in own for sign, _ in one.signs)]
+    return max([fit, *found], key=lambda one: one.net)
+
+
+COVERED = 0.7
+"""So much of what a fault accounts for must another account for, to stand in its place."""
+
+
+def _one_cover(seen: Seen, left: Sequence[Fit], taken: dict[Sign, float]) -> tuple[list[Fit], Fit] | None:
+    """A partition of groups that accounts for several faults of links by itself."""
+    links = [one for one in left if one.candidate.name in ("black_hole", "packet_loss")]
+    if len(links) < 2:
+        return None
+    for first in links:
+        met = [one for one in links if one.start.meets(first.start, 2 * one.tolerance_ms(seen))]
+        edges = {edge for one in met for sign, _ in one.signs for edge in [sign.edge] if edge.peer}
+        if len(met) < 2 or len(edges) < PARTED or (said := _groups(met, edges, seen)) is None:
+            continue
+        for name in dict.fromkeys(one.candidate.name for one in met):
+            candidate = shaped(name, said, seen)
+            for fit in fits(candidate, seen, taken) if candidate is not None else ():
+                own = {sign for sign, _ in fit.signs}
+                members = [one for one in left if _share(one, own) >= COVERED]
+                if len(members) > 1 and fit.net > sum(one.net for one in members) + 0.01:
+                    return members, fit
+    return None
+
+
+def _share(fit: Fit, own: set[Sign]) -> float:
+    total = sum(worth for _, worth in fit.signs)
+    return sum(worth for sign, worth in fit.signs if sign in own) / total if total else 0.0
+
+
+def _one_join(seen: Seen, left: Sequence[Fit], taken: dict[Sign, float]) -> tuple[list[Fit], Fit] | None:
+    for members in _of_one_moment(seen, left):
+        rest = dict(taken)
+        for other in left:
+            if other not in members:
+                rest |= {sign: worth for sign, worth in other.signs}
+        alone = sum(one.net for one in members)
+        best: Fit | None = None
+        for candidate in unions(seen, members):
+            for fit in fits(candidate, seen, rest):
+                if (best is None or fit.net > best.net) and _same_signs(fit, members):
+                    best = fit
+        if best is not None and best.net > alone + 0.01:
+            return members, best
+    return None
+
+
+def _same_signs(fit: Fit, members: Sequence[Fit]) -> bool:
+    own = {sign for sign, _ in fit.signs}
+    return all(any(sign in own for sign, _ in one.signs) for one in members)
+
+
+def _family(fit: Fit) -> str:
+    name = fit.candidate.name
+    if name in ("black_hole", "packet_loss") or name.endswith("stream") or name == "latency":
+        return f"links {fit.candidate.stream or ''}"
+    return name
+
+
+def _of_one_moment(seen: Seen, left: Sequence[Fit]) -> Iterable[list[Fit]]:
+    """Sets of faults of one family whose beginnings and ends all meet: the largest, then each pair."""
+    ordered = sorted(left, key=lambda fit: fit.start.to_ms)
+    pairs: list[list[Fit]] = []
+    for position, first in enumerate(ordered):
+        group, start, end = [first], first.start, first.end
+        for other in ordered[position + 1 :]:
+            tolerance = max(first.tolerance_ms(seen), other.tolerance_ms(seen))
+            if _family(other) != _family(first) or not start.meets(other.start, tolerance):
+                continue
+            if (end is None) != (other.end is None) or (end and other.end and not end.meets(other.end, tolerance)):
+                continue
+            pairs.append([first, other])
+            group.append(other)
+            start = Bounds(max(start.from_ms, other.start.from_ms), min(start.to_ms, other.start.to_ms))
+            if end and other.end:
+                end = Bounds(max(end.from_ms, other.end.from_ms), min(end.to_ms, other.end.to_ms))
+        if len(group) > 2:
+            yield group
+    yield from pairs
+
+
+def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
+    """One fault that is all of these."""
+    names = list(dict.fromkeys(one.candidate.name for one in members))
+    nodes = {node for one in members for node in one.candidate.nodes}
+    edges = {edge for one in members for edge, _ in one.candidate.edges if edge.peer}
+    for name in names:
+        if name in NODE_MODES:
+            yield of_nodes(name, nodes, seen)
+        elif name == "unregister":
+            if len({edge.dialler for edge in edges}) == 1:
+                yield unregistered(edges)
+        elif name in LINK_MODES:
+            yield of_links(name, expressions(edges, seen), edges)
+            if LINK_MODES[name][1] is None:
+                yield from _shapes(name, members, edges, seen)
+
+
+def variants(candidate: Candidate, seen: Seen) -> list[Candidate]:
+    """Every other fault of the same links, or of the same nodes."""
+    edges = [edge for edge, _ in candidate.edges if edge.peer]
+    if candidate.name in LINK_MODES:
+        found = [of_links(name, candidate.links, edges) for name in LINK_MODES]
+        ends = set.intersection(*({*edge} for edge in edges)) if edges else set()
+        return found + [of_nodes(name, [node], seen) for node in sorted(ends) for name in NODE_MODES]
+    if candidate.name in NODE_MODES:
+        found = [of_nodes(name, candidate.nodes, seen) for name in NODE_MODES]
+        apart = f"isolate {' '.join(candidate.nodes)}"
+        return found + [one for name in LINK_MODES if (one := shaped(name, apart, seen)) is not None]
+    return []
+
+
+def _shapes(name: str, members: Sequence[Fit], edges: set[Edge], seen: Seen) -> Iterable[Candidate]:
+    said = ["halves", "majority", *(f"isolate {node}" for node in sorted({n for edge in edges for n in edge}))]
+    if len(edges) >= PARTED and (groups := _groups(members, edges, seen)) is not None:
+        said.append(groups)
+    for expression in said:
+        candidate = shaped(name, expression, seen)
+        if candidate is not None and edges & {edge for edge, _ in candidate.edges}:
+            yield candidate
+
+
+def _groups(members: Sequence[Fit], edges: set[Edge], seen: Seen) -> str | None:
+    """`groups A B | C D`, where what worked meanwhile joins the nodes to a few sides, and all of these lie between."""
+    from_ms = max(one.start.to_ms for one in members)
+    to_ms = min((one.end.from_ms for one in members if one.end is not None), default=seen.last_ms)
+    side = {node: node for node in seen.kinds}
+
+    def of(node: str) -> str:
+        while side[node] != node:
+            node = side[node]
+        return node
+
+    met = set()
+    for edge, signs in seen.by_edge.items():
+        if edge.peer and edge not in edges and any(s.kind in WORKS and from_ms < s.at_ms < to_ms for s in signs):
+            side[of(edge.dialler)] = of(edge.peer)
+            met |= set(edge)
+    sides: dict[str, list[str]] = {}
+    for node in sorted(met | {node for edge in edges for node in edge}):
+        sides.setdefault(of(node), []).append(node)
+    if not 2 <= len(sides) <= SIDES or any(of(edge.dialler) == of(edge.peer) for edge in edges):
+        return None
+    if len(sides) == 2 and min(map(len, sides.values())) == 1:
+        return None  # one node apart from all others has a shorter name
+    return "groups " + " | ".join(" ".join(nodes) for nodes in sorted(sides.values()))
+
+
+def expressions(edges: Iterable[Edge], seen: Seen) -> list[str]:
+    """These links, in as few expressions as there are: a group where it is all of one."""
+    left, said = set(edges), []
+    for group, members in (("brokers", seen.brokers), ("clients", seen.clients)):
+        for peer in sorted({edge.peer for edge in left}):
+            whole = {Edge(member, peer) for member in members}
+            if len(whole) > 1 and whole <= left:
+                said.append(f"{group} <-> {peer}")
+                left -= whole
+    servers = seen.name_servers
+    for dialler in sorted({edge.dialler for edge in left}):
+        whole = {Edge(dialler, server) for server in servers}
+        if len(whole) > 1 and whole <= left:
+            said.append(f"{dialler} <-> name_servers")
+            left -= whole
+    return said + [str(edge) for edge in sorted(left)]

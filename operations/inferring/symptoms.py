@@ -1,0 +1,313 @@
+"""From the rows of a history to signs: who lost whom, when and how; who kept it. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ...chaos.history.schema import Group, named
+from ...chaos.oracle.intervals import Stretch, merged
+from ...chaos.oracle.timers import Timers
+from ...chaos.topology import node_of_client_id
+from ..logs_to_rows.signs import (
+    HARNESS,
+    INFINITE,
+    WORKS,
+    Edge,
+    Gathered,
+    Kind,
+    Row,
+    Seen,
+    Sign,
+    gathered,
+    in_time,
+    value_of,
+)
+from .conclusions import concluded
+
+NOT_OWN = frozenset({"timer_lag", "node", "run_begin", "run_end", "fault", "host_clock", "phase", "link", "boot"})
+"""Rows that are no line of the node that they name."""
+
+STARTS_WITHIN_MS = 15_000.0
+"""What a process writes before it says that it has started."""
+IDLE_MS = 119_000.0
+"""Of a channel of a client: the broker's serverChannelMaxIdleTimeSeconds."""
+NEAR_PERIODS, FIRST_KEPT = 8, 3
+SHORT_MS = 500.0
+"""A failure that took no longer met no time-out."""
+EXACT_MS, EXACT_LOG_MS = 50.0, 600.0
+
+
+def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
+    """What faults can be told from, of rows in any order."""
+    ordered = sorted(
+        rows, key=lambda row: (row["time_ms"], str(row["node"]), row.get("incarnation") or 0, row.get("seq") or 0)
+    )
+    begin = next((row for row in ordered if row["event"] == "run_begin"), None)
+    seen = Seen(timers or (Timers.from_json(value_of(begin)) if begin else Timers()), rows=ordered)
+    doubts = value_of(begin).get("doubts", {}) if begin else {}
+    seen.unsure, seen.unpinned, seen.guessed = (
+        frozenset(doubts.get(kind, ())) for kind in ("clocks", "periods", "addresses")
+    )
+    traffic = named(Group.TRAFFIC)
+    told = [row for row in ordered if row["node"] not in HARNESS and row["event"] not in traffic]
+    seen.first_ms = min((row["time_ms"] for row in told), default=0.0)
+    seen.last_ms = max((row["time_ms"] for row in told), default=0.0)
+    _who(seen, ordered, told)
+    found = gathered()
+    _of_rows(seen, told, found)
+    for edge, signs in found.signs.items():
+        seen.by_edge[edge] = sorted(signs, key=in_time)
+    concluded(seen)
+    _thinned(seen)
+    return seen
+
+
+def _thinned(seen: Seen) -> None:
+    """Of what worked, what is near to something that did not, and the next on either side: the rest bounds nothing."""
+    near_ms = NEAR_PERIODS * seen.timers.R_ms
+    around = merged(Stretch(sign.at_ms - near_ms, sign.at_ms + near_ms) for sign in seen.bad())
+    begins = [one.start_ms for one in around]
+    for signs in seen.by_edge.values():
+        kept: list[Sign] = []
+        last: Sign | None = None
+        at_before = -1
+        for sign in signs:
+            at = bisect_right(begins, sign.at_ms) - 1
+            inside = at >= 0 and sign.at_ms <= around[at].end_ms
+            if sign.kind not in WORKS or inside:
+                if last is not None:
+                    kept.append(last)
+                    last = None
+                kept.append(sign)
+            elif at != at_before or len(kept) < FIRST_KEPT:
+                kept.append(sign)
+            else:
+                last = sign
+            at_before = at
+        signs[:] = kept
+
+
+def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
+    own: dict[str, list[float]] = defaultdict(list)
+    exact: dict[str, float] = {}
+    for row in ordered:
+        if row["event"] == "node" and row.get("source") not in HARNESS:
+            seen.kinds[str(row["source"])] = str(value_of(row).get("kind", ""))
+            if row.get("address"):
+                seen.addresses[str(row["address"])] = str(row["source"])
+        elif row["event"] == "timer_lag" and value_of(row).get("learnt"):
+            exact[row["node"]] = max(exact.get(row["node"], 0.0), float(row.get("lag_ms") or 0.0) / 2)
+    for row in told:
+        node = str(row["node"])
+        if row["event"] == "started" and row.get("address"):
+            seen.addresses.setdefault(str(row["address"]), node)
+        if row["event"] not in NOT_OWN and value_of(row).get("learnt") != "inferred":
+            if value_of(row).get("learnt") == "poll" and row["event"] == "started":
+                continue  # it is no line of its own
+            if row["event"] == "probe" and row.get("target"):
+                own[str(row["target"])].append(row["time_ms"])  # its table was looked at
+            own[node].append(row["time_ms"])
+            if node not in seen.kinds and row.get("role"):
+                seen.kinds[node] = str(row["role"])
+            if value_of(row).get("learnt") == "log":
+                exact.setdefault(node, EXACT_LOG_MS)
+    seen.own = dict(own)
+    seen.exact_ms = {node: exact.get(node, EXACT_MS) for node in own}
+
+
+def _broker_of(row: Row) -> str:
+    broker_id = row.get("broker_id") or 0
+    return f"{row['broker_name']}/{broker_id}" if broker_id else str(row["broker_name"])
+
+
+def registered_node(seen: Seen, row: Row) -> str | None:
+    """Which broker it is that registered, whatever the id that it has by now; None: a stranger under its name."""
+    broker = _broker_of(row)
+    node = seen.addresses.get(str(row.get("address")), broker)
+    return node if node.partition("/")[0] == broker.partition("/")[0] else None
+
+
+def _of_rows(seen: Seen, told: Iterable[Row], found: Gathered) -> None:
+    chosen: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    ends = _ends_of_dials(seen, told)
+    for row in told:
+        node, event, at_ms = str(row["node"]), row["event"], float(row["time_ms"])
+        if event == "started" and value_of(row).get("learnt") != "inferred":
+            if value_of(row).get("learnt") == "poll" or _wrote_before(seen, node, at_ms):
+                found.add(Kind.BOOT, Edge(node, ""), row, at_ms=at_ms, observer=node)
+        elif event == "stopped":
+            found.add(Kind.STOPPED, Edge(node, ""), row, at_ms=at_ms, observer=node)
+        elif event == "registration" and row.get("broker_name") and row.get("code") in (0, None):
+            if value_of(row).get("learnt") == "inferred":
+                continue
+            broker = registered_node(seen, row)
+            if broker is not None:
+                found.add(Kind.ARRIVED, Edge(broker, node), row, at_ms=at_ms, observer=node)
+        elif event == "broker_dropped":
+            _dropped(seen, row, found)
+        elif event == "register":
+            _register(seen, row, ends, found)
+        elif event == "timed_out":
+            _timed_out(seen, row, found)
+        elif event == "channel":
+            _channel(seen, row, ends, found)
+        elif event == "name_server_chosen" and (server := seen.addresses.get(str(row.get("name_server")))):
+            chosen[node].append((at_ms, server))
+        elif event == "name_server_call" and (server := seen.addresses.get(str(row.get("name_server")))):
+            if row.get("code") is not None:
+                found.add(Kind.OK, Edge(node, server), row, at_ms=at_ms, observer=node)
+        elif event == "probe" and value_of(row).get("met") == "answered":
+            found.add(Kind.OK, Edge(node, str(row["target"])), row, at_ms=at_ms, observer=node)
+        elif event == "route_changed" and chosen.get(node):
+            found.add(Kind.OK, Edge(node, chosen[node][-1][1]), row, at_ms=at_ms, observer=node)
+        elif event in ("client_heartbeat", "client_gone"):
+            _client(seen, row, found)
+    seen.chosen = dict(chosen)
+    _held(seen, told)
+
+
+def _held(seen: Seen, told: Iterable[Row]) -> None:
+    since: dict[Edge, float] = {}
+    found: dict[Edge, list[tuple[float, float]]] = defaultdict(list)
+    for row in told:
+        if row["event"] in ("registration", "broker_dropped") and value_of(row).get("learnt") == "poll":
+            edge = Edge(_broker_of(row), str(row["node"]))
+            if row["event"] == "registration":
+                since.setdefault(edge, row["time_ms"])
+            elif edge in since:
+                found[edge].append((since.pop(edge), row["time_ms"]))
+        elif row["event"] == "started" and value_of(row).get("learnt") == "poll":
+            for edge in [edge for edge in since if edge.peer == row["node"]]:
+                found[edge].append((since.pop(edge), row["time_ms"]))
+    for edge, from_ms in since.items():
+        found[edge].append((from_ms, INFINITE))
+    seen.held = dict(found)
+
+
+def _wrote_before(seen: Seen, node: str, at_ms: float) -> bool:
+    """Whether there are lines of a process before this one."""
+    own = seen.own.get(node, [])
+    return bool(own) and own[0] < at_ms - STARTS_WITHIN_MS
+
+
+def _dropped(seen: Seen, row: Row, found: Gathered) -> None:
+    node, at_ms, reason = str(row["node"]), float(row["time_ms"]), str(value_of(row).get("reason", "unknown"))
+    broker = seen.addresses.get(str(row.get("address"))) or (_broker_of(row) if row.get("broker_name") else "")
+    if not broker:
+        return
+    kind = {
+        "unregistered": Kind.LEFT, "closed": Kind.CLOSED_BY_PEER_SEEN, "exception": Kind.CLOSED_BY_PEER_SEEN,
+        "idle": Kind.SILENCE, "expired": Kind.SILENCE, "unknown": Kind.GONE,
+    }.get(reason, Kind.SILENCE if reason == "silence" else Kind.CLOSED_BY_PEER_SEEN)  # fmt: skip
+    found.add(kind, Edge(broker, node), row, at_ms=at_ms, observer=node, value=reason)
+
+
+def _ends_of_dials(seen: Seen, told: Iterable[Row]) -> dict[Edge, list[tuple[float, Kind, float]]]:
+    """What a node's own log says of its calls and dials that failed: when, how they ended, after how long."""
+    found: dict[Edge, list[tuple[float, Kind, float]]] = defaultdict(list)
+    for row in told:
+        peer = seen.addresses.get(str(row.get("address")))
+        if peer is None:
+            continue
+        at_ms, took_ms = float(row["time_ms"]), row.get("duration_ms")
+        if row["event"] == "timed_out":
+            kind = Kind.NO_DIAL if row.get("f") == "connect" else Kind.NO_ANSWER
+            usual_ms = seen.timers.C_ms if kind is Kind.NO_DIAL else seen.timers.B_ms
+            found[Edge(str(row["node"]), peer)].append((at_ms, kind, float(took_ms or usual_ms)))
+        elif row["event"] == "channel" and row.get("f") == "connect_failed":
+            found[Edge(str(row["node"]), peer)].append((at_ms, Kind.REFUSED, 0.0))
+    return found
+
+
+def _failed(
+    seen: Seen, edge: Edge, at_ms: float, ends: dict[Edge, list[tuple[float, Kind, float]]]
+) -> tuple[Kind, float]:
+    """How a registration failed of which the row does not say how long it took, and when it began."""
+    tolerance = seen.tolerance_ms(edge.dialler)
+    near = [one for one in ends.get(edge, ()) if abs(one[0] - at_ms) <= tolerance]
+    for kind in (Kind.NO_DIAL, Kind.NO_ANSWER, Kind.REFUSED):
+        for one in near:
+            if one[1] is kind:
+                return kind, at_ms - one[2]
+    return Kind.FAILED, at_ms
+
+
+def _register(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]], found: Gathered) -> None:
+    server = seen.addresses.get(str(row.get("name_server")))
+    if server is None:
+        return
+    edge, at_ms, took_ms = Edge(str(row["node"]), server), float(row["time_ms"]), row.get("duration_ms")
+    began_ms = at_ms - float(took_ms or 0.0)
+    if row.get("type") == "ok" or row.get("code"):  # a registration that is refused with a code was answered
+        late = took_ms is not None and took_ms > SHORT_MS
+        kind = Kind.LATE if late else Kind.OK
+    elif took_ms is None:
+        kind, began_ms = _failed(seen, edge, at_ms, ends)
+    elif row.get("type") == "info":
+        kind = Kind.BROKEN if took_ms < SHORT_MS else Kind.NO_ANSWER
+    else:
+        kind = Kind.REFUSED if took_ms < SHORT_MS else Kind.NO_DIAL
+    found.add(kind, edge, row, at_ms=at_ms, from_ms=began_ms, observer=edge.dialler)
+
+
+def _timed_out(seen: Seen, row: Row, found: Gathered) -> None:
+    peer = seen.addresses.get(str(row.get("address")))
+    if peer is None or row.get("f") == "REGISTER_BROKER" or seen.kinds.get(str(row["node"])) in ("broker", "slave"):
+        return  # a broker's are told by its `register` rows
+    at_ms, took_ms = float(row["time_ms"]), float(row.get("duration_ms") or seen.timers.A_ms)
+    attempt_ms = value_of(row).get("attempt_ms")
+    kind = Kind.NO_DIAL if row.get("f") == "connect" else Kind.NO_ANSWER
+    if kind is Kind.NO_ANSWER and row.get("f") == "PULL_MESSAGE":
+        took_ms = min(took_ms, 10_000.0)  # a pull is held for 15 s; from then on its answer is due
+    found.add(
+        kind, Edge(str(row["node"]), peer), row,
+        at_ms=at_ms, from_ms=at_ms - float(attempt_ms or took_ms), observer=str(row["node"]),
+    )  # fmt: skip
+
+
+def _channel(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]], found: Gathered) -> None:
+    peer, node = seen.addresses.get(str(row.get("address"))), str(row["node"])
+    if peer is None:
+        return
+    at_ms, reason = float(row["time_ms"]), str(value_of(row).get("reason", ""))
+    if row.get("f") == "open":
+        found.add(Kind.OPEN, Edge(node, peer), row, at_ms=at_ms, observer=node)
+    elif row.get("f") == "connect_failed":
+        if seen.kinds.get(node) in ("broker", "slave") and seen.kinds.get(peer) == "name_server":
+            return  # its `register` row says it
+        near = (one for one in ends.get(Edge(node, peer), ()) if abs(one[0] - at_ms) <= seen.tolerance_ms(node))
+        slow = any(one[1] is Kind.NO_DIAL for one in near) or any(
+            word in reason.lower() for word in ("time", "no answer")
+        )
+        if not slow:  # what was not answered has a timed_out row of its own
+            found.add(Kind.REFUSED, Edge(node, peer), row, at_ms=at_ms, observer=node)
+    elif row.get("f") == "close" and reason == "idle":
+        seen.idle.setdefault(Edge(node, peer), []).append(at_ms)
+    elif row.get("f") == "close":
+        found.add(Kind.CLOSED_BY_DIALLER_SEEN, Edge(node, peer), row, at_ms=at_ms, observer=node)
+
+
+def _client(seen: Seen, row: Row, found: Gathered) -> None:
+    client, broker, at_ms = client_of(seen, row), str(row["node"]), float(row["time_ms"])
+    if client is None:
+        return
+    if row["event"] == "client_heartbeat":
+        found.add(Kind.ARRIVED, Edge(client, broker), row, at_ms=at_ms, observer=broker)
+        return
+    kind = {"closed": Kind.CLOSED_BY_PEER_SEEN, "unregistered": Kind.LEFT}.get(str(row.get("f")), Kind.SILENCE)
+    if kind is Kind.CLOSED_BY_PEER_SEEN and float(row.get("duration_ms") or 0.0) >= IDLE_MS:
+        kind = Kind.SILENCE  # the broker closed it itself, because nothing came
+    last_ms = at_ms - float(row.get("duration_ms") or 120_000.0)
+    began_ms = min(at_ms, last_ms + seen.timers.H_ms) if kind is Kind.SILENCE else at_ms
+    found.add(kind, Edge(client, broker), row, at_ms=at_ms, from_ms=began_ms, observer=broker)
+
+
+def client_of(seen: Seen, row: Row) -> str | None:
+    """The node whose clientId the row has: our own name it as their instance, an import's as their address does."""
+    identity = str(value_of(row).get("client", ""))
+    instance = node_of_client_id(identity)
+    if instance in seen.kinds:
+        return instance
+    return seen.addresses.get(str(row.get("address")))

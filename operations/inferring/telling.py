@@ -1,0 +1,235 @@
+"""Each fault that was found, with its alternatives: certainty, the scenario's words, and what speaks for which."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...chaos.oracle.windows import return_window
+from ..logs_to_rows.signs import (
+    Kind,
+    Seen,
+    Sign,
+    where_of,
+)
+from .candidates import Candidate
+from .explains import Fit, fits
+
+SAME_LINES, SAME_PRICE = 0.5, 2.0
+"""Alternatives that differ by less have one rank."""
+CERTAIN = 5.0
+"""By so many nats must the first be ahead of what else would fit."""
+GAINED = 10.0
+"""And so much must speak for it."""
+LIKELY, SAID, ALIKE = 0.7, 5.0, 2
+"""Likely: the share of all likelihood that those of rank 1 have, what speaks for the first, and how many share its
+rank."""
+DOUBT = 3.0
+"""Nothing is certain of which so much speaks against it."""
+HYPOTHESES = 6
+SPOKEN = 12
+LATENCY_MS = 4_000.0
+
+WHAT = {
+    "kill": "the process of {who} ended without taking its leave",
+    "stop": "{who} was stopped cleanly",
+    "pause": "{who} hung: its process stood still, its connections stayed",
+    "host_lost": "the host of {who} was lost: silence, and no goodbye",
+    "cut": "{links} was refused and its connections closed, while both ends lived",
+    "black_hole": "nothing passed on {links}, in either direction, though dials were accepted",
+    "packet_loss": "no packet passed on {links}, in either direction",
+    "black_hole upstream": "what was sent on {links} did not arrive; the way back may have been free",
+    "packet_loss upstream": "no packet that was sent on {links} arrived; the way back may have been free",
+    "black_hole downstream": "what was sent on {links} arrived, but the answers did not",
+    "packet_loss downstream": "what was sent on {links} arrived, but its acknowledgements and answers did not",
+    "latency": "{links} was slow",
+    "reset": "connections of {links} were reset at their first bytes",
+    "half_open": "the connection of {links} was dead while new ones worked",
+    "clock_step": "the wall clock of {who} was set forward by more than the expiry",
+    "unregister": "{broker} was unregistered by hand at {who}, and went on living",
+}
+APART = {
+    frozenset({"kill", "stop"}): "only the process' own last lines (a shutdown hook's) would tell them apart",
+    frozenset({"pause", "black_hole"}): "the node's own log, had it any line of that time, would tell them apart",
+    frozenset({"pause", "packet_loss"}): "the node's own log, had it any line of that time, would tell them apart",
+    frozenset({"pause", "host_lost"}): "whether the node's log begins with a start afterwards would tell them apart",
+    frozenset({"black_hole", "black_hole upstream"}): "no log tells both directions from the first alone: a packet "
+    "capture would",
+    frozenset({"packet_loss", "packet_loss upstream"}): "no log tells both directions from the first alone: a packet "
+    "capture would",
+    frozenset(
+        {"black_hole", "packet_loss"}
+    ): "a dial in that time (connected, or no answer to the SYN) would tell them apart",
+}
+
+
+def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
+    """The fault and what else would account for its signs, the best first; `taken` is what all others account for."""
+    own = {sign: worth for sign, worth in fit.signs}
+    total = sum(own.values())
+    found: list[Fit] = []
+    for candidate in dict.fromkeys([fit.candidate, *pool]):
+        best: Fit | None = None
+        for other in fits(candidate, seen, taken):
+            shared = sum(own.get(sign, 0.0) for sign, _ in other.signs)
+            if shared >= total / 2 and (best is None or other.net > best.net):
+                best = other
+        if best is not None and best.net > 0:
+            found.append(best)
+    found = found or [fit]
+    found.sort(key=lambda one: -one.net)
+    told: dict[tuple[str, frozenset[object]], Fit] = {}
+    for one in found:  # of several ways to say the same, the shortest
+        told.setdefault((one.candidate.name, frozenset(one.candidate.edges)), one)
+    return list(told.values())
+
+
+def same_rank(first: Fit, other: Fit) -> bool:
+    """Whether the same lines speak for both, and neither is much simpler to say."""
+    lines = abs(first.evidence - other.evidence) < SAME_LINES
+    return lines and abs(first.candidate.price - other.candidate.price) < SAME_PRICE
+
+
+def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
+    """`certain` only where nothing else known fits, and every log that would show something else is there."""
+    first = ranked[0]
+    alike = [other for other in ranked[1:] if same_rank(first, other)]
+    margin = min((first.net - other.net for other in ranked[1:]), default=first.net)
+    ahead = min((first.evidence - other.evidence for other in ranked[1:]), default=first.evidence)
+    enough = min(margin, ahead) >= CERTAIN and first.evidence >= GAINED
+    if (
+        enough
+        and not alike
+        and _watched(seen, first)
+        and _says_how(seen, first)
+        and not any(one.cost >= DOUBT for one in first.against)
+    ):
+        return "certain"
+    total = sum(math.exp(other.net - first.net) for other in ranked) + math.exp(-first.net)
+    shared = (1 + sum(math.exp(other.net - first.net) for other in alike)) / total
+    return "likely" if shared >= LIKELY and first.evidence >= SAID and len(alike) <= ALIKE else "unsure"
+
+
+def doubted(seen: Seen, certainty: str, worth: Mapping[str, float], names: Iterable[str]) -> str:
+    """`likely` in place of `certain`, where logs whose clocks are known do not say enough of it, where one log says it
+    alone whose clock may be off by whole periods, or where a NameServer that it names may be another.
+
+    `worth`: what the lines of each node speak for it; `names`: who it says it was done to.
+    """
+    if certainty != "certain" or not worth:
+        return certainty
+    known = sum(nats for node, nats in worth.items() if node not in seen.unsure)
+    alone = len(worth) == 1 and not seen.unpinned.isdisjoint(worth)
+    return "likely" if known < GAINED or alone or not seen.guessed.isdisjoint(names) else certainty
+
+
+def worth_of(fit: Fit) -> dict[str, float]:
+    """What each node's log speaks for the fault."""
+    found: dict[str, float] = {}
+    for sign, nats in fit.signs:
+        found[sign.observer] = found.get(sign.observer, 0.0) + nats
+    return found
+
+
+def named_in(timeline: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The nodes that a timeline names."""
+    said = (entry.get(key) or () for entry in timeline for key in ("nodes", "links", "name_servers"))
+    return frozenset(word for words in said for text in words for word in str(text).split())
+
+
+def _says_how(seen: Seen, first: Fit) -> bool:
+    """Whether it shows how a process ended: a broker takes its leave, of others only a line of their own says it."""
+    if first.candidate.name not in ("kill", "stop"):
+        return True
+    stopped = {sign.edge.dialler for sign, _ in first.signs if sign.kind is Kind.STOPPED}
+    return all(node in seen.brokers or node in stopped for node in first.candidate.nodes)
+
+
+def _watched(seen: Seen, first: Fit) -> bool:
+    """Whether each server that the fault is about has a log from before it to after it."""
+    end_ms = seen.last_ms if first.end is None else first.end.to_ms
+    from_ms = max(seen.first_ms, first.start.from_ms)
+    to_ms = min(seen.last_ms - seen.timers.R_ms, end_ms + seen.timers.R_ms)
+    servers = [one for one in first.candidate.about if seen.kinds.get(one) in ("name_server", "broker", "slave")]
+    return all(seen.covers(one, max(from_ms, min(first.start.to_ms, seen.own_from(one))), to_ms) for one in servers)
+
+
+def seconds(ms: float) -> str:
+    return f"{ms / 1000:.1f} s"
+
+
+def _links(candidate: Candidate) -> str:
+    return ", ".join(candidate.links)
+
+
+def sentence_of(fit: Fit) -> str:
+    candidate = fit.candidate
+    broker = next((edge.dialler for edge, _ in candidate.edges if edge.peer), "")
+    who = " and ".join(candidate.nodes)
+    what = WHAT[candidate.name].format(who=who, links=_links(candidate), broker=broker)
+    start = f"at {seconds(fit.start.middle_ms)} ± {seconds(fit.start.half_ms)}"
+    if candidate.instant:
+        return f"{what}, {start}"
+    end = "and it lasts to the end of these logs" if fit.end is None else (
+        f"until {seconds(fit.end.middle_ms)} ± {seconds(fit.end.half_ms)}")  # fmt: skip
+    return f"{what}, from {start.removeprefix('at ')} {end}"
+
+
+def timeline_of(fit: Fit) -> list[dict[str, Any]]:
+    """In the scenario's language, seconds from the history's origin."""
+    candidate, at_s = fit.candidate, round(fit.start.middle_ms / 1000, 3)
+    end_s = None if fit.end is None else max(at_s + 0.001, round(fit.end.middle_ms / 1000, 3))
+    on: dict[str, Any] = {"nodes": list(candidate.nodes)} if candidate.nodes else {"links": list(candidate.links)}
+    if candidate.name == "host_lost":
+        away = {"links": [f"isolate {' '.join(candidate.nodes)}"]}
+        told = [{"at_s": at_s, "do": "black_hole", **away}, {"at_s": round(at_s + 0.1, 3), "do": "kill", **on}]
+        back = [] if end_s is None else [{"at_s": end_s, "do": "heal", **away}, {"at_s": end_s, "do": "restart", **on}]
+        return told + back
+    entry: dict[str, Any] = {"at_s": at_s, "do": candidate.do, **on}
+    if candidate.stream is not None:
+        entry["stream"] = candidate.stream
+    if candidate.name == "latency":
+        entry["latency_ms"] = LATENCY_MS
+    if candidate.name == "clock_step":
+        entry["by_s"] = 130.0
+    if candidate.name == "unregister":
+        entry["broker"] = next(edge.dialler for edge, _ in candidate.edges)
+    if candidate.instant or end_s is None:
+        return [entry]
+    undo = {"kill": "restart", "stop": "restart", "pause": "resume"}.get(candidate.name, "heal")
+    return [entry, {"at_s": end_s, "do": undo, **on}]
+
+
+def said_of(sign: Sign) -> dict[str, Any]:
+    edge, at = sign.edge, seconds(sign.at_ms)
+    about = f"{edge.dialler} -> {edge.peer}" if edge.peer else edge.dialler
+    kind = f"{sign.kind} ({sign.value})" if sign.value else str(sign.kind)
+    return {"says": f"{at} {sign.observer or about}: {about}: {kind}", "at_ms": sign.at_ms, **where_of(sign.row)}
+
+
+def spoken_for(fit: Fit) -> list[dict[str, Any]]:
+    most = sorted(fit.signs, key=lambda one: -one[1])[:SPOKEN]
+    return [said_of(sign) for sign, _ in sorted(most, key=lambda one: one[0].at_ms)]
+
+
+def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
+    """What it predicts and nobody saw, and, of an alternative, what the first accounts for and it does not."""
+    told = [{"says": one.says, **where_of(one.row)} for one in fit.against]
+    own = {sign for sign, _ in fit.signs}
+    left = [sign for sign, worth in first.signs if sign not in own and worth > 0.5] if fit is not first else []
+    return told + [{**said_of(sign), "says": f"not accounted for: {said_of(sign)['says']}"} for sign in left[:SPOKEN]]
+
+
+def apart(first: Fit, other: Fit) -> str | None:
+    """What would tell two faults of one rank apart."""
+    names = frozenset({first.candidate.name, other.candidate.name})
+    return APART.get(names, "no line of these logs tells them apart") if len(names) > 1 else None
+
+
+def back_by_ms(seen: Seen) -> float:
+    return return_window(seen.timers).latest_ms
+
+
+def drops(fit: Fit) -> int:
+    return sum(sign.kind in (Kind.SILENCE, Kind.CLOSED_BY_PEER_SEEN, Kind.LEFT, Kind.EARLY) for sign, _ in fit.signs)

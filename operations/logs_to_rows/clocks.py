@@ -1,0 +1,464 @@
+"""How far the clocks of the logs were apart, from what two of them tell of the same moment. Pure.
+
+    NameServer  05:10:04 master address change … 10.0.0.2:10911     broker  21:10:05 register broker[0] to … OK
+                05:12:21 channelInactive [10.0.0.9:5511]            client  21:12:22 CLOSE 10.0.0.1:9876
+    all differences of like marks ─► the commonest is what the two stamps are apart: zone (quarter hours) + offset
+
+One log after the other is put beside those before it, the surest first; two that say otherwise are said. Differences of
+marks that recur each 30 s are as common 30 s further on: what does not recur (a first registration) counts more,
+and among equals the one nearest to a quarter of an hour. A NameServer is tried at each address that diallers had.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from .differences import (
+    Told,
+    few,
+    first_of,
+    moments_of,
+    times_of,
+)
+from .refined import (
+    NOT_AT_ONCE,
+    QUARTER_MS,
+    commonest,
+    refined,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+LEAST_MS = 50.0
+"""More exact no clock is told."""
+SET_ALIKE_MS = 300.0
+"""Nearer than that two logs of whole seconds tell nothing of a difference."""
+AT, ANY = "@", "?"
+"""Behind a key: at the NameServer with that address, or at one whose address is not known."""
+_SAME_MS = 1_500.0
+_ORDER = ("unsure", "likely", "certain")
+_ELSEWHEN_MS = 2_200.0
+_MANY = 40
+"""With more clocks than that not all are compared again and again."""
+TOLD, HEARD = "~told", "~heard"
+"""Begin the keys of what a NameServer tells, and a client hears up to a poll (30 s) later."""
+SLOW = "~"
+_POLL_MS = 31_500.0
+_HEARD_COUNTS = 3.0
+_HEARD_TWICE = 2.0
+_STARTS = 3
+_FIRST = 5.0
+"""What a first registration weighs: channels come and go in tries, and two of them are soon alike."""
+_RECURRING = 1.0
+"""What recurs weighs no more."""
+
+
+class Mark(NamedTuple):
+    """Something that another log may tell of, too."""
+
+    key: str
+    at_ms: float
+    weight: float = 1.0
+
+
+@dataclass(slots=True)
+class Clock:
+    """One log's clock: `shift_ms` is how far it was ahead of the reference."""
+
+    name: str
+    resolution_ms: int
+    marks: Sequence[Mark]
+    first_ms: float = 0.0
+    last_ms: float = 0.0
+    given: bool = False
+    """Whether a person said what it shows: its shift is 0."""
+    shift_ms: float = 0.0
+    bound_ms: float = math.inf
+    certainty: str = "unsure"
+    why: str = "nothing in it is told by another log, too"
+    pinned: bool = False
+    """Whether something that does not recur says so: what recurs says it but for whole periods."""
+    contradicts: list[str] = field(default_factory=list)
+
+
+class Pair(NamedTuple):
+    """`shift_ms` is how far the second of two clocks is ahead of the first."""
+
+    shift_ms: float
+    bound_ms: float
+    matched: float
+    """Weight of the marks that agree."""
+    events: int
+    certainty: str
+    address: str = ANY
+    """Of a NameServer: under which address it fits."""
+    pinned: bool = False
+    at_once: bool = False
+    """Whether something says so that both tell in the moment in which it happens, and that does not recur."""
+
+
+def solve(clocks: Sequence[Clock]) -> list[str]:
+    """Sets each clock's shift, bound and certainty. What contradicts, one sentence each.
+
+    One after the other is put beside those that are told already, the surest first, by all that it shares with any of
+    them; those that share nothing with these begin anew.
+    """
+    for clock in clocks:
+        clock.marks = _once(clock.marks)  # what was held comes all at once: many lines, and one moment
+    waiting = set(range(len(clocks)))
+    said: list[str] = []
+    middles: list[float] = []
+    while waiting:
+        before = set(waiting)
+        said += _group(clocks, waiting)
+        members = before - waiting
+        middle = statistics.median(
+            (clocks[one].first_ms + clocks[one].last_ms) / 2 - clocks[one].shift_ms for one in members
+        )
+        if middles and not any(clocks[one].given for one in members):
+            _over(clocks, members, middle - middles[0])
+        middles.append(middle)
+    return said
+
+
+def _over(clocks: Sequence[Clock], members: Iterable[int], apart_ms: float) -> None:
+    """What shares nothing with the others is of the same incident: in the zone in which it lies over them."""
+    far = abs(apart_ms) > 15 * 3_600_000
+    shift = apart_ms if far else round(apart_ms / QUARTER_MS) * QUARTER_MS
+    for one in members:
+        clocks[one].shift_ms += shift
+        clocks[one].certainty = "unsure"
+        clocks[one].bound_ms = max(min(clocks[one].bound_ms, 1e12), QUARTER_MS / 2) if shift else clocks[one].bound_ms
+        if shift:
+            clocks[one].why = "it shares nothing with the others: so that it lies over them in time"
+
+
+def _group(clocks: Sequence[Clock], waiting: set[int]) -> list[str]:
+    """Those that hang together with one of the waiting; they wait no longer."""
+    root = _root(clocks, waiting)
+    waiting.discard(root)
+    shift, placed = {root: 0.0}, dict[int, Pair]()
+    first = clocks[root]
+    whole = Clock("those before it", first.resolution_ms, list(first.marks), first.first_ms, first.last_ms)
+    told: dict[int, Pair | None] = {}
+    taken = set[str]()
+    while waiting:
+        for one in waiting - told.keys():
+            told[one] = compared(whole, clocks[one], taken)
+        best = max(waiting, key=lambda one: _rank(told[one]))
+        pair = told[best]
+        if pair is None:
+            break
+        shift[best], placed[best] = pair.shift_ms, pair
+        taken.add(pair.address)
+        waiting.discard(best)
+        moved = [mark._replace(at_ms=mark.at_ms - pair.shift_ms) for mark in _at(clocks[best].marks, pair.address)]
+        keys = {mark.key for mark in moved}
+        whole.marks = _once([*whole.marks, *moved])
+        whole.first_ms = min(whole.first_ms, clocks[best].first_ms - pair.shift_ms)
+        whole.last_ms = max(whole.last_ms, clocks[best].last_ms - pair.shift_ms)
+        whole.resolution_ms = max(whole.resolution_ms, clocks[best].resolution_ms)
+        told = {
+            one: pair
+            for one, pair in told.items()
+            if one in waiting and len(waiting) > _MANY and not any(mark.key in keys for mark in clocks[one].marks)
+        }
+    marks = {root: _at(clocks[root].marks, ANY)} | {
+        one: _at(clocks[one].marks, pair.address) if pair.bound_ms < _POLL_MS else [] for one, pair in placed.items()
+    }
+    shift, exact = refined(clocks, marks, shift)
+    for one, bound_ms in exact.items():
+        if one in placed:
+            placed[one] = placed[one]._replace(bound_ms=max(bound_ms, LEAST_MS))
+    _set(clocks, shift, placed, root)
+    return _contradictions(clocks, shift)
+
+
+def _at(marks: Iterable[Mark], address: str) -> list[Mark]:
+    """A NameServer's marks, now that its address is known."""
+    any_ = f"{AT}{ANY}"
+    return [mark._replace(key=mark.key[:-1] + address) if mark.key.endswith(any_) else mark for mark in marks]
+
+
+def _once(marks: Iterable[Mark]) -> list[Mark]:
+    """What is told of one moment several times, by one log or by several, is one mark."""
+    kept: list[Mark] = []
+    last: dict[str, float] = {}
+    for mark in sorted(marks, key=lambda one: one.at_ms):
+        if mark.at_ms - last.get(mark.key, -1e18) > _SAME_MS or mark.key.startswith(SLOW):
+            kept.append(mark)
+            last[mark.key] = mark.at_ms
+    return kept
+
+
+def _root(clocks: Sequence[Clock], waiting: set[int]) -> int:
+    """The one that shares most kinds of marks with others; a given one first, then one that knows addresses."""
+    sharing: dict[str, set[int]] = defaultdict(set)
+    for one in waiting:
+        for mark in clocks[one].marks:
+            sharing[mark.key.partition(AT)[0]].add(one)
+    counts = {one: 0 for one in waiting}
+    for members in sharing.values():
+        for one in members:
+            counts[one] += len(members) - 1
+    knows = {one: any(AT in mark.key and not mark.key.endswith(ANY) for mark in clocks[one].marks) for one in waiting}
+    return max(sorted(waiting), key=lambda one: (clocks[one].given, knows[one] and counts[one] > 0, counts[one]))
+
+
+def _rank(pair: Pair | None) -> tuple[int, float]:
+    return (-1, 0.0) if pair is None else (_ORDER.index(pair.certainty), pair.matched)
+
+
+def _set(clocks: Sequence[Clock], shift: Mapping[int, float], placed: Mapping[int, Pair], root: int) -> None:
+    """Shifts against what was given, else against what most of them show."""
+    members = list(shift)
+    fixed = [one for one in members if clocks[one].given]
+    zero = shift[fixed[0]] if fixed else commonest([shift[one] for one in sorted(members)])
+    for one in members:
+        clock = clocks[one]
+        clock.shift_ms = shift[one] - zero
+        if clock.given:
+            clock.shift_ms, clock.bound_ms, clock.certainty, clock.why = (
+                0.0,
+                clock.resolution_ms / 2,
+                "certain",
+                "given",
+            )
+            clock.pinned = True
+            continue
+        if len(members) == 1:
+            continue
+        if one == root:
+            clock.bound_ms, clock.certainty = clock.resolution_ms / 2, placed[members[1]].certainty
+            clock.why, clock.pinned = "the others are told by it", True
+        else:
+            pair = placed[one]
+            clock.bound_ms, clock.certainty = pair.bound_ms, pair.certainty
+            clock.why, clock.pinned = f"{pair.events} events that it shares with others", pair.pinned
+        if abs(clock.shift_ms) <= min(clock.bound_ms, SET_ALIKE_MS):
+            clock.shift_ms = 0.0  # as clocks are that one server sets
+
+
+def _contradictions(clocks: Sequence[Clock], shift: Mapping[int, float]) -> list[str]:
+    """Pairs that are sure of something else than all together came to."""
+    said = []
+    members = sorted(shift)
+    for number, first in enumerate(members if len(members) <= _MANY else ()):
+        for second in members[number + 1 :]:
+            one, other = clocks[first], clocks[second]
+            pair = compared(one, other)
+            apart_ms = shift[second] - shift[first]
+            if one.given or other.given or pair is None or pair.certainty != "certain":
+                continue
+            if abs(pair.shift_ms - apart_ms) > 3_000 + pair.bound_ms:
+                sentence = (
+                    f"{other.name} is {apart_ms / 1000:+.1f} s against {one.name} by all logs together, and "
+                    f"{pair.shift_ms / 1000:+.1f} s by the {pair.events} events that the two share"
+                )
+                one.contradicts.append(sentence)
+                other.contradicts.append(sentence)
+                said.append(sentence)
+    return said
+
+
+def compared(one: Clock, other: Clock, taken: Collection[str] = ()) -> Pair | None:
+    """By how much the other clock is ahead of the one; None where they share nothing.
+
+    Of a NameServer whose address nobody knows yet: as it fits best, at any of the addresses at which diallers were;
+    where it fits at two of them as well, by different clocks, neither is sure. `taken`: addresses that have a log.
+    """
+    mine, theirs = _by_key(one.marks), _by_key(other.marks)
+    if not any(key.endswith(ANY) for key in theirs):
+        return _compared(one, other, mine, theirs)
+    addresses = sorted({key.partition(AT)[2] for key in mine if AT in key} - {ANY})
+    found = [
+        pair._replace(address=address)
+        for address in addresses or [ANY]
+        if (pair := _compared(one, other, mine, _known_as(address, theirs, other.marks))) is not None
+    ]
+    found = [pair for pair in found if pair.address not in taken] or found
+    best = max(found, key=_rank, default=None)
+    if best is None:
+        return None
+    if not _is_whole(best.shift_ms):
+        # of several that fit nearly as well: by which the clock is right, else by which the logs begin and end together
+        near = [pair for pair in found if pair.matched > 0.6 * best.matched]
+        best = min(near, key=lambda pair: (not _is_whole(pair.shift_ms), _beside(one, other, pair.shift_ms)))
+    others = [pair.matched for pair in found if abs(pair.shift_ms - best.shift_ms) > _ELSEWHEN_MS]
+    rival = max(others, default=0.0)
+    if rival > 0.9 * best.matched:
+        return best._replace(certainty="unsure")
+    return best._replace(certainty="likely") if rival > 0.6 * best.matched and best.certainty == "certain" else best
+
+
+def _known_as(address: str, by_key: Mapping[str, list[Mark]], marks: Sequence[Mark]) -> Mapping[str, list[Mark]]:
+    """A NameServer's marks by key, were this its address."""
+    any_ = f"{AT}{ANY}"
+    found = {key[:-1] + address if key.endswith(any_) else key: those for key, those in by_key.items()}
+    return found if len(found) == len(by_key) else _by_key(_at(marks, address))
+
+
+def _beside(one: Clock, other: Clock, shift_ms: float) -> float:
+    """How far their beginnings and ends are apart by this shift: logs are collected in one go."""
+    return abs(other.first_ms - shift_ms - one.first_ms) + abs(other.last_ms - shift_ms - one.last_ms)
+
+
+def _compared(
+    one: Clock, other: Clock, mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]
+) -> Pair | None:
+    import numpy as np
+
+    told: list[Told] = []
+    for number, key in enumerate(mine):
+        if key in theirs and not key.startswith(SLOW):
+            kind = -1 if key.startswith(NOT_AT_ONCE) else number
+            told.append(Told(kind, few(mine[key]), few(theirs[key])))
+    polls = _polls(mine, theirs)
+    found = _commonest_of(told, polls, one, other) if told else None
+    if found is not None and found.certainty != "unsure":
+        return found
+    zone = None if polls is None else _by_polls(polls)
+    if zone is None or found is None:
+        return zone or found
+    # the best that moments say, where polls say so, too: a better guess within what the polls leave open
+    guessed = polls is not None and found.at_once and float(polls.fitting(np.array([found.shift_ms]))[0]) >= zone.events
+    return zone._replace(shift_ms=found.shift_ms, matched=found.matched) if guessed else zone
+
+
+class _Polls(NamedTuple):
+    """For each thing that a NameServer told and a client heard, how far apart that was by the two clocks; in order."""
+
+    apart: npt.NDArray[np.float64]
+    late: bool
+    """Whether it is the second clock's log that heard of it."""
+    heard: int
+    """How much was heard."""
+
+    def fitting(self, shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """How much of that is right by each of these shifts: heard within a poll."""
+        import numpy as np
+
+        low, high = (-_SAME_MS, _POLL_MS) if self.late else (-_POLL_MS, _SAME_MS)
+        first = np.searchsorted(self.apart, shifts + low, side="left")
+        last = np.searchsorted(self.apart, shifts + high, side="right")
+        found: npt.NDArray[np.float64] = np.minimum(last - first, self.heard).astype(np.float64)
+        return found
+
+
+def _polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]) -> _Polls | None:
+    import numpy as np
+
+    for first, second, late in ((TOLD, HEARD, True), (HEARD, TOLD, False)):
+        pairs = [
+            (marks, theirs[f"{second}{key.removeprefix(first)}"])
+            for key, marks in mine.items()
+            if key.startswith(first) and f"{second}{key.removeprefix(first)}" in theirs
+        ]
+        if pairs:
+            diffs = [np.subtract.outer(few(b)[:, 0], few(a)[:, 0]).ravel() for a, b in pairs]
+            return _Polls(np.sort(np.concatenate(diffs)), late, sum(len(b if late else a) for a, b in pairs))
+    return None
+
+
+def _by_polls(polls: _Polls) -> Pair | None:
+    """What a client learnt up to a poll after a NameServer: enough for a zone."""
+    import numpy as np
+
+    zones = np.array(sorted((quarter * QUARTER_MS for quarter in range(-60, 61)), key=abs))
+    counts = polls.fitting(zones)
+    best = int(np.argmax(counts))
+    if not counts[best]:
+        return None
+    rival = float(np.delete(counts, best).max())
+    certainty = "likely" if counts[best] >= 2 and rival < counts[best] else "unsure"
+    return Pair(float(zones[best]), _POLL_MS, 0.5 * float(counts[best]), int(counts[best]), certainty)
+
+
+def _commonest_of(told: Sequence[Told], polls: _Polls | None, one: Clock, other: Clock) -> Pair | None:
+    import numpy as np
+
+    apart = np.concatenate([each.apart() for each in told])
+    weight = np.concatenate([each.weights() for each in told])
+    order = np.argsort(apart, kind="stable")
+    apart, weight = apart[order], weight[order]
+    whole = max(one.resolution_ms, other.resolution_ms) >= 1000
+    reach = 1_050.0 if whole else 300.0
+    total = np.concatenate(([0.0], np.cumsum(weight)))
+    low = np.searchsorted(apart, apart - reach, side="left")
+    high = np.searchsorted(apart, apart + reach, side="right")
+    found = total[high] - total[low]
+    if polls is not None:
+        found = found + _HEARD_COUNTS * polls.fitting(apart)
+    best = float(found.max())
+    good = np.flatnonzero(found >= 0.97 * best)
+    near = _distances(apart[good])
+    # of those nearly as common, the nearest to a quarter of an hour; of these the commonest
+    nearest = good[near <= near.min() + 2_000]
+    at = int(nearest[np.argmax(found[nearest])])
+    chosen = slice(
+        int(np.searchsorted(apart, apart[at] - reach, side="left")),
+        int(np.searchsorted(apart, apart[at] + reach, side="right")),
+    )
+    times, kinds = times_of(told, order[chosen])
+    shift = float(np.average(apart[chosen], weights=weight[chosen]))
+    matched, count, moments = float(found[at]), len(times), moments_of(times)
+    before, behind = found[: first_of(apart - shift >= -2 * reach)], found[first_of(apart - shift > 2 * reach) :]
+    rival = max((float(some.max()) for some in (before, behind) if len(some)), default=0.0)
+    spread = 0.41 * math.hypot(one.resolution_ms, other.resolution_ms) if whole else 60.0
+    bound = max(spread / math.sqrt(max(count, 1)) * 2, 5.0)
+    half = 500.0 * ((one.resolution_ms >= 1000) + (other.resolution_ms >= 1000))
+    low_ms, high_ms = float(apart[chosen].max()) - half, float(apart[chosen].min()) + half
+    if half and high_ms > low_ms:  # events that recur in one phase of their second say one thing many times
+        shift, bound = (low_ms + high_ms) / 2, max((high_ms - low_ms) / 2, 50.0)
+    round_ = _is_whole(shift)
+    heaviest = float(weight[chosen].max())
+    if polls is not None and float(polls.fitting(np.array([shift]))[0]) >= _HEARD_TWICE:
+        moments += 1  # what was heard a poll after it was told says, too, that it is not another turn
+    recurs_only, pinned = heaviest <= _RECURRING and polls is None, heaviest >= _FIRST
+    # who dials three others in one moment, which each of them tells: its start, and nothing like it a second time
+    once = (weight[chosen] > _RECURRING) & (kinds >= 0)
+    is_start = len(np.unique(kinds[once])) >= _STARTS and rival <= 0.5 * matched
+    if recurs_only and not round_:
+        certainty = "unsure"  # it would be as right a period further on
+    elif matched >= 9 and moments >= 3 and rival <= 0.6 * matched:
+        certainty = "certain"
+    elif (
+        matched >= 3
+        and count >= 2
+        and (round_ or is_start or (rival < 0.9 * matched and (moments >= 3 or (pinned and moments >= 2))))
+    ):
+        certainty = "likely"
+    else:
+        certainty = "unsure"
+    return Pair(shift, bound, matched, count, certainty, pinned=heaviest > _RECURRING, at_once=bool(once.any()))
+
+
+def _is_whole(shift_ms: float) -> bool:
+    """Whether it is a difference of zones, or none."""
+    import numpy as np
+
+    return float(_distances(np.array([shift_ms]))[0]) <= 2_000 and abs(shift_ms) <= 15 * 3_600_000
+
+
+def _distances(shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """How far each is from a whole quarter of an hour; years off is no zone."""
+    import numpy as np
+
+    off = np.abs(shifts - np.round(shifts / QUARTER_MS) * QUARTER_MS)
+    far = np.where(np.abs(shifts) <= 15 * 3_600_000, off, QUARTER_MS)
+    found: npt.NDArray[np.float64] = np.where(np.abs(shifts) <= 2_000, 0.0, far)
+    return found
+
+
+def _by_key(marks: Iterable[Mark]) -> dict[str, list[Mark]]:
+    found: dict[str, list[Mark]] = defaultdict(list)
+    for mark in marks:
+        found[mark.key].append(mark)
+    return found

@@ -1,0 +1,240 @@
+"""Which logs are of one cluster: those that a list, a registration, a route or a connection joins. Pure.
+
+eu/ns-0 ─ 10.0.2.1:10911 ─ eu/broker-a ─ 10.0.1.1:9876 ─ eu/producer-0      one cluster, the larger: it is imported
+us/ns-0 ─ 10.7.2.1:10911 ─ us/broker-a ─ 10.7.1.1:9876                      another: left out, and said so
+
+Names join nothing: every cluster may have a broker-a. A log that names neither a broker nor a NameServer that others
+know is of the cluster in whose folder it stands; logs of NameServers that are nobody's else, of those who list some.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .book import addresses_in, book_of
+from .marks import client_id, host_of
+from .sources import (
+    BROKER,
+    CLIENT,
+    NAME_SERVER,
+    Source,
+)
+
+_ADDRESSED = re.compile(r"(?<![\w.])[\w.\-]+:\d{2,5}(?![\w.])")
+_SYSTEM_LIST = "192.0.2."
+_OF_BROKERS = frozenset(
+    {"master_address", "broker_registered", "broker_expired", "live_removed", "address_removed", "conflict_ignored"}
+)
+"""In a NameServer's log: who registered there."""
+_PEERS = frozenset({"channel_active", "channel_inactive", "channel_destroyed", "channel_idle"})
+_DIALLED = frozenset({"connected", "heartbeat"})
+_NAMED = frozenset({"registered", "register_failed", "unregistered", "unregister_failed"})
+_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one log says of the cluster."""
+
+    brokers: frozenset[str]
+    name_servers: frozenset[str]
+    others: frozenset[str]
+    """Dialled, nobody knows what they are."""
+    hosts: frozenset[str]
+    """Who connected to it."""
+    own_host: str | None
+
+
+def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
+    """The sources of the cluster with most lines, in their order; of the others one sentence."""
+    groups = clusters_of(sources)
+    if len(groups) < 2:
+        return list(sources), []
+    kept = {id(source) for source in groups[0]}
+    return [source for source in sources if id(source) in kept], [_sentence(groups)]
+
+
+def clusters_of(sources: Sequence[Source]) -> list[list[Source]]:
+    """The sources of each cluster, that with most lines first. One only, where nothing shows that there are two."""
+    said = [_said(source) for source in sources]
+    groups = [
+        members
+        for members in _joined(said)
+        if any(said[one].brokers for one in members)
+        and any(said[one].name_servers or sources[one].kind == NAME_SERVER for one in members)
+    ]
+    groups.sort(key=lambda members: -sum(len(sources[one].lines) for one in members))
+    groups = _with_their_own(groups, sources, said)
+    if len(groups) < 2:
+        return [list(sources)]
+    placed = {one for members in groups for one in members}
+    near = [list(members) for members in groups]
+    for one in sorted(set(range(len(sources))) - placed):
+        shared = [max(_shared(sources[one], sources[other]) for other in members) for members in groups]
+        near[shared.index(max(shared))].append(one)
+    return [[sources[one] for one in sorted(members)] for members in near]
+
+
+def _with_their_own(
+    groups: Sequence[list[int]], sources: Sequence[Source], said: Sequence[_Said]
+) -> list[list[int]]:  # fmt: skip
+    """NameServers' logs do not say their own address: they are with those who list NameServers that have no log yet,
+    unless the two call different addresses by one broker's name."""
+    alone = [members for members in groups if all(sources[one].kind == NAME_SERVER for one in members)]
+    found = [list(members) for members in groups if members not in alone]
+    for members in alone:
+        names = _names(sources, members)
+        for group in found:
+            listed = frozenset[str]().union(*(said[one].name_servers for one in group))
+            own = sum(sources[one].kind == NAME_SERVER for one in group)
+            theirs = _names(sources, group)
+            if len(listed) >= own + len(members) and all(
+                names[node] & theirs[node] for node in names.keys() & theirs.keys()
+            ):
+                group += members
+                break
+        else:
+            found.append(members)
+    return found
+
+
+def _names(sources: Sequence[Source], members: Iterable[int]) -> dict[str, set[str]]:
+    """Brokers' nodes, and their addresses."""
+    book = book_of([sources[one] for one in members])
+    return {node: set(addresses) for node, addresses in book.addresses().items()}
+
+
+def _joined(said: Sequence[_Said]) -> list[list[int]]:
+    """The logs that hang together, by their numbers."""
+    hosts = defaultdict[str, list[int]](list)
+    for number, one in enumerate(said):
+        if one.own_host is not None:
+            hosts[one.own_host].append(number)
+    head: dict[int | str, int | str] = {}
+
+    def find(one: int | str) -> int | str:
+        while (up := head.setdefault(one, one)) != one:
+            head[one] = head.get(up, up)
+            one = up
+        return one
+
+    for number, one in enumerate(said):
+        for address in one.brokers | one.name_servers | one.others:
+            head[find(number)] = find(address)
+        for host in one.hosts & hosts.keys():
+            for other in hosts[host]:
+                head[find(number)] = find(other)
+    members = defaultdict[int | str, list[int]](list)
+    for number in range(len(said)):
+        members[find(number)].append(number)
+    return list(members.values())
+
+
+def _said(source: Source) -> _Said:
+    brokers, name_servers, others, hosts = set[str](), set[str](), set[str](), set[str]()
+    own: str | None = None
+    routes = set[str]()
+    for line in source.lines:
+        fields = line.fields
+        if source.kind == NAME_SERVER:
+            if line.event in _OF_BROKERS:
+                brokers.update(_whole(fields.get(key) for key in ("address", "old")))
+            elif line.event in _PEERS:
+                hosts.add(host_of(fields.get("address", "")))
+            continue
+        match line.event:
+            case "setting" if fields.get("key") == "namesrvAddr":
+                name_servers.update(_whole(addresses_in(fields.get("value"))))
+            case "broker_boot":
+                brokers.update(_whole([fields["address"]]))
+                name_servers.update(_whole(addresses_in(fields.get("name_servers"))))
+                own = host_of(fields["address"])
+            case "name_servers_set" | "name_servers_said":
+                name_servers.update(_whole(addresses_in(fields.get("new"))))
+            case "name_server_chosen":
+                name_servers.update(_whole([fields["new"]]))
+            case event if event in _NAMED:
+                name_servers.update(_whole([fields["name_server"]]))
+            case event if event in _DIALLED:
+                others.update(_whole([fields.get("address")]))
+            case event if event in _PEERS and source.kind == BROKER:
+                hosts.add(host_of(fields.get("address", "")))
+            case "route_changed":
+                routes.update((fields.get("old") or "", fields["new"]))
+            case _:
+                pass
+    for text in routes:
+        brokers.update(_whole(_ADDRESSED.findall(text)))
+    if source.kind == CLIENT and (known := client_id(source)) and "@" in known:
+        own = known.partition("@")[0]
+    return _Said(
+        frozenset(brokers),
+        frozenset(name_servers),
+        frozenset(others),
+        frozenset(host for host in hosts if not host.startswith("127.")),
+        own or None,
+    )
+
+
+def _whole(found: Iterable[str | None]) -> Iterator[str]:
+    return (one for one in found if one and _ADDRESSED.fullmatch(one) is not None and not one.startswith(_SYSTEM_LIST))
+
+
+def _shared(one: Source, other: Source) -> int:
+    """How many folders two logs have in common, from the top."""
+    pairs = zip(one.key.split("/"), other.key.split("/"), strict=False)
+    return next((depth for depth, (a, b) in enumerate(pairs) if a != b), min(one.key.count("/"), other.key.count("/")))
+
+
+def _sentence(groups: Sequence[Sequence[Source]]) -> str:
+    kept, *left = groups
+    by_group = [{file for source in group for file in source.files} for group in groups]
+    told = []
+    for number, group in enumerate(left, 1):
+        others = set().union(*(files for position, files in enumerate(by_group) if position != number))
+        name_servers = sum(source.kind == NAME_SERVER for source in group)
+        brokers = sum(source.kind == BROKER for source in group)
+        clients = sum(source.kind == CLIENT for source in group)
+        places = _places(by_group[number], others)
+        mixed = sorted(by_group[number] & others)
+        how = f"import it alone from {_listed(places)}" if places else "it has no file of its own"
+        how += f", with its lines of {_listed(mixed)} in files of their own" if mixed else ""
+        lines = sum(len(source.lines) for source in group)
+        told.append(
+            f"left out {'is' if number == 1 else 'is also'} that with {name_servers} NameServers', {brokers} brokers' "
+            f"and {clients} clients' logs ({lines:,} lines): {how}"
+        )
+    others = set().union(*by_group[1:])
+    places = _places(by_group[0], others) or sorted(by_group[0])
+    return (
+        f"these logs are of {len(groups)} clusters, of which no list, registration or connection joins two; imported "
+        f"is the larger, of {_listed(places)} ({sum(len(source.lines) for source in kept):,} lines); {'; '.join(told)}"
+    )
+
+
+def _listed(places: Sequence[str]) -> str:
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    return ", ".join(places[:_SHOWN]) + more
+
+
+def _places(files: Iterable[str], others: Iterable[str]) -> list[str]:
+    """The widest folders, and files, that have these files and none of the others."""
+    taken = set[str]()
+    for file in others:
+        taken.add(file)
+        taken.update(_folders(file))
+    found = dict[str, None]()
+    for file in sorted(files):
+        place = next((folder for folder in (*_folders(file), file) if folder not in taken), None)
+        if place is not None:
+            found[place] = None
+    return [place if place in files else f"{place}/" for place in found]
+
+
+def _folders(file: str) -> list[str]:
+    """Those that it stands in, the widest first."""
+    parts = file.split("/")[:-1]
+    return ["/".join(parts[: end + 1]) for end in range(len(parts)) if "/".join(parts[: end + 1])]

@@ -1,0 +1,128 @@
+"""Logs to the driver: Spark reads and understands them, in parallel; only lines that a history is made of come here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...chaos.logs.reading import FileRead, skimmed
+from ...chaos.logs.stream import LogRow
+from .book import CLIENT_ID, HOST_PORT
+from .line import FileAbout, Line
+from .marks import host_of
+from .plain import about_of, lines_of_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+USED = (
+    "address_removed",
+    "broker_boot",
+    "broker_expired",
+    "broker_offline",
+    "broker_registered",
+    "channel_active",
+    "channel_destroyed",
+    "channel_failed",
+    "channel_idle",
+    "channel_inactive",
+    "client_created",
+    "client_started",
+    "client_stopped",
+    "closed",
+    "closed_on_timeout",
+    "conflict_ignored",
+    "connect_failed",
+    "connect_timeout",
+    "connected",
+    "connecting",
+    "consumer_connected",
+    "consumer_expired",
+    "election_told",
+    "heartbeat",
+    "live_removed",
+    "master_address",
+    "master_said",
+    "name_removed",
+    "name_server_boot",
+    "name_server_chosen",
+    "name_servers_said",
+    "name_servers_set",
+    "producer_connected",
+    "producer_expired",
+    "rebalanced",
+    "register_failed",
+    "registered",
+    "request_timeout",
+    "role_changes",
+    "route_changed",
+    "route_error",
+    "scanned",
+    "send_retried",
+    "server_stopped",
+    "setting",
+    "slave_sync_failed",
+    "slave_synced",
+    "topic_changed",
+    "topic_created",
+    "topic_deleted",
+    "topic_gone",
+    "topic_registered",
+    "topic_removed",
+    "unregister_failed",
+    "unregistered",
+    "write_perm_added",
+    "write_perm_wiped",
+)
+"""What sources, clocks and rows are made of."""
+_CHANNELS = ("channel_active", "channel_inactive")
+"""Of which a server's log may be full: of probes and tools, whose logs nobody has."""
+
+
+class Gathered(NamedTuple):
+    lines: list[Line]
+    files: list[FileAbout]
+    notes: list[str]
+    shapes: list[tuple[int, str]]
+    """What was not understood, the commonest first."""
+
+
+def gather(spark: SparkSession, places: Sequence[Path | str]) -> Gathered:
+    """The lines that matter of all logs there. LogError where there is none."""
+
+    def wanted(rows: Iterable[LogRow]) -> set[str]:
+        return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
+
+    read = skimmed(spark, places, USED, wanted)
+    lines = [line for line in lines_of_rows(read.rows) if line.is_whole]
+    hosts = hosts_in(line for line in lines if line.event not in _CHANNELS)
+    kept = [line for line in lines if line.event not in _CHANNELS or _peer(line) in hosts]
+    return Gathered(kept, [about_of(one) for one in read.files], list(read.notes), _shapes(read.files))
+
+
+def _peer(line: Line) -> str:
+    """Whose connection it is; "" where no port stands behind it."""
+    host, _, port = line.fields["address"].removeprefix("/").rpartition(":")
+    return host if port.isdigit() else ""
+
+
+def hosts_in(lines: Iterable[Line]) -> set[str]:
+    """Of brokers and clients that any line tells of; who else connects says nothing to another log."""
+    addresses, clients = set[str](), set[str]()
+    for line in lines:
+        addresses.update(line.fields[key] for key in ("address", "old") if key in line.fields)
+        clients.add(line.fields.get("client", ""))
+        clients.update(CLIENT_ID.findall(line.fields.get("channel", "")))
+        if line.event == "route_changed":
+            addresses.update(HOST_PORT.findall(line.fields["new"]))
+    found = {host_of(address) for address in addresses} | {client.partition("@")[0] for client in clients}
+    return found - {""}
+
+
+def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:
+    counted: dict[str, int] = {}
+    for one in files:
+        for count, shape in one.shapes:
+            counted[shape] = counted.get(shape, 0) + count
+    return sorted(((count, shape) for shape, count in counted.items()), reverse=True)[:10]

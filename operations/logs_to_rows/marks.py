@@ -1,0 +1,236 @@
+"""What of a log another log may tell, too: the marks by which clocks are compared (clocks.py). Pure.
+
+NameServer          broker                client              key
+registration        register … OK                             reg ADDRESS      (first ones weigh more)
+unregister          unregisterBroker OK                       unreg ADDRESS
+drop                                                          gone ADDRESS     between NameServers
+channelActive       connected             connected           conn HOST        whose host dialled a NameServer
+channelInactive     CLOSE                 CLOSE               disc HOST; among diallers: lost ADDRESS
+new topic           topic created                             topic NAME
+                    new consumer …        started             client ID
+                    channelActive         connected           conn HOST>ADDRESS
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .book import CLIENT_ID, Book, broker_identity
+from .clocks import (
+    ANY,
+    AT,
+    HEARD,
+    TOLD,
+    Mark,
+)
+from .routes import route_of
+from .sources import (
+    BROKER,
+    CLIENT,
+    NAME_SERVER,
+    Source,
+)
+
+_CHANNELS = ("conn ", "disc ")
+_HELD, _AT_ONCE_MS = 4, 1_500.0
+"""So many connections of one client, or ends of them, in one moment are what was held."""
+_RECURS_MS = 45_000.0
+"""A registration so long after the one before is no turn of the timer."""
+_APART = 0.3
+"""What a mark counts between NameServers, of whom each may have heard of something else."""
+_BOOT_MS = 60_000.0
+_BROUGHT_MS = 1_500.0
+"""Topics that a NameServer hears of so near to a broker's first registration came with it: nobody created them then."""
+
+
+def marks_of(source: Source, book: Book) -> list[Mark]:
+    """The marks of one log; their times are its stamps as if they were UTC."""
+    found = _of_name_server(source) if source.kind == NAME_SERVER else _of_dialler(source, book)
+    return list(found) if source.kind == CLIENT else _without_held(list(found))
+
+
+def _without_held(marks: Sequence[Mark]) -> list[Mark]:
+    """Without the connections that a server tells of all at once: it had stood still, and they are of long before."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for mark in sorted(marks, key=lambda one: one.at_ms):
+        if mark.key.startswith(_CHANNELS):
+            times[mark.key].append(mark.at_ms)
+
+    def are_near(mark: Mark) -> int:
+        of = times[mark.key]
+        return bisect_right(of, mark.at_ms + _AT_ONCE_MS) - bisect_left(of, mark.at_ms - _AT_ONCE_MS)
+
+    return [mark for mark in marks if mark.key not in times or are_near(mark) < _HELD]
+
+
+def known_hosts(marks: Sequence[list[Mark]], sources: Sequence[Source]) -> list[list[Mark]]:
+    """Without channels of strangers: a probe or a tool, whose log is not here, says nothing to any other log."""
+    hosts = {
+        _host_in(mark.key)
+        for source, found in zip(sources, marks, strict=True)
+        if source.kind != NAME_SERVER
+        for mark in found
+        if mark.key.startswith(_CHANNELS) and (AT in mark.key or source.kind == CLIENT)
+    }
+    return [
+        [mark for mark in found if not mark.key.startswith(_CHANNELS) or _host_in(mark.key) in hosts] for found in marks
+    ]
+
+
+def _host_in(key: str) -> str:
+    return key.partition(" ")[2].partition(AT)[0].partition(">")[0]
+
+
+def host_of(address: str) -> str:
+    return address.lstrip("/").rpartition(":")[0]
+
+
+def client_id(source: Source) -> str | None:
+    """The ClientID of the program whose log it is."""
+    if source.client is not None:
+        return source.client
+    for line in source.lines:
+        if line.event in ("client_created", "client_started") and line.fields.get("client"):
+            return line.fields["client"]
+    return next((line.fields["client"] for line in source.lines if line.fields.get("client")), None)
+
+
+def _of_name_server(source: Source) -> Iterator[Mark]:
+    last: dict[str, float] = {}
+    firsts: list[float] = []
+    topics: list[Mark] = []
+    for line in source.lines:
+        fields, at_ms = line.fields, line.middle_ms
+        match line.event:
+            case "master_address" | "broker_registered":
+                address = fields["address"]
+                before = last.get(address)
+                is_first = before is None and (line.event == "broker_registered" or fields.get("old") == "null")
+                if before is None or at_ms - before >= 1_500:
+                    yield from _here(f"reg {address}", at_ms, 1.0)
+                if is_first or (before is not None and at_ms - before > _RECURS_MS):
+                    yield from _here(f"first {address}", at_ms, 5.0)
+                    if is_first:  # a gap of registrations that it bore changed no route
+                        yield Mark(f"{TOLD}+{address}", at_ms)
+                    firsts.append(at_ms)
+                last[address] = at_ms
+            case "live_removed":
+                yield from _here(f"unreg {fields['address']}", at_ms, 3.0)
+            case "address_removed" if fields.get("result") != "Failed":
+                yield Mark(f"gone {fields['address']}", at_ms, 2.0)
+                yield Mark(f"{TOLD}-{fields['address']}", at_ms)
+                last.pop(fields["address"], None)
+            case "channel_active":
+                yield from _here(f"conn {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
+            case "channel_inactive":
+                yield from _here(f"disc {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
+            case "topic_registered":
+                topics.append(Mark(f"topic {fields['topic']}", at_ms, 2.0))
+            case "write_perm_wiped" | "write_perm_added":
+                yield Mark(f"{line.event} {fields['broker']}", at_ms, 3.0)
+            case _:
+                pass
+    for mark in topics:  # those that a broker brought with it are written before it is, or after
+        if not _is_near(firsts, mark.at_ms):
+            yield mark
+
+
+def _is_near(times: Sequence[float], at_ms: float) -> bool:
+    at = bisect_left(times, at_ms - _BROUGHT_MS)
+    return at < len(times) and times[at] <= at_ms + _BROUGHT_MS
+
+
+def _here(key: str, at_ms: float, weight: float) -> Iterator[Mark]:
+    """At a NameServer, nobody knows yet under which address diallers have it; and as other NameServers tell it."""
+    yield Mark(f"{key}{AT}{ANY}", at_ms, weight)
+    yield Mark(key, at_ms, _APART * weight)
+
+
+def _there(key: str, address: str, at_ms: float, weight: float) -> Iterator[Mark]:
+    """At the NameServer that the dialler has under this address."""
+    yield Mark(f"{key}{AT}{address}", at_ms, weight)
+
+
+def _followed(fields: Mapping[str, str], at_ms: float) -> Iterator[Mark]:
+    """What a client's new route lacks, or has again: a NameServer told of it up to a poll before."""
+    old, new = (route_of(fields.get(which) or "") or {} for which in ("old", "new"))
+    before, after = _addresses(old), _addresses(new)
+    if before:
+        yield from (Mark(f"{HEARD}-{address}", at_ms) for address in sorted(before - after))
+        yield from (Mark(f"{HEARD}+{address}", at_ms) for address in sorted(after - before))
+
+
+def _addresses(route: Mapping[str, Any]) -> set[str]:
+    return {address for ids in route.get("brokers", {}).values() for address in ids.values()}
+
+
+def _weight(address: str) -> float:
+    return 0.2 if host_of(address).startswith("127.") else 3.0
+
+
+def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
+    identity = broker_identity(source, book) if source.kind == BROKER else None
+    own = identity[2] if identity is not None else None
+    client = client_id(source) if source.kind != BROKER else None
+    host = host_of(own) if own else client.partition("@")[0] if client and "@" in client else source.name
+    last: dict[str, float] = {}
+    lost: dict[str, float] = {}
+    dialled: dict[str, float] = {}
+    known_ms = source.lines[0].middle_ms if source.lines else 0.0
+    """Since when there would be a registration in the log, if there was one before."""
+    boots = {line.middle_ms for line in source.lines if line.event in ("broker_boot", "setting")}
+    for line in source.lines:
+        fields, at_ms = line.fields, line.middle_ms
+        match line.event:
+            case "registered":
+                before = last.get(fields["name_server"])
+                yield from _there(f"reg {own}", fields["name_server"], at_ms, 1.0)
+                begins = before is None and any(abs(at_ms - boot) < _BOOT_MS for boot in boots)
+                if begins or at_ms - (known_ms if before is None else before) > _RECURS_MS:
+                    yield from _there(f"first {own}", fields["name_server"], at_ms, 5.0)
+                last[fields["name_server"]] = at_ms
+            case "unregistered":
+                yield from _there(f"unreg {own}", fields["name_server"], at_ms, 3.0)
+            case "topic_created":
+                name = re.search(r"topicName=([^,\]]+)", fields.get("config", ""))
+                if name is not None:
+                    yield Mark(f"topic {name[1]}", at_ms, 2.0)
+            case "producer_connected" | "consumer_connected":
+                known = CLIENT_ID.search(fields.get("channel", ""))
+                if known is not None:
+                    yield Mark(f"client {known[1]}>{own}", at_ms, 1.0)
+            case "channel_active" if own:
+                yield Mark(f"conn {host_of(fields['address'])}>{own}", at_ms, _weight(fields["address"]))
+            case "channel_inactive" if own:
+                yield Mark(f"disc {host_of(fields['address'])}>{own}", at_ms, _weight(fields["address"]))
+            case "connected" | "connecting":
+                address = fields["address"]
+                before_ms = dialled.get(address, -1e18)
+                if line.event == "connecting":
+                    dialled[address] = at_ms
+                if line.event == "connected" or at_ms - before_ms > _RECURS_MS:  # not each try of many in vain
+                    if address in book.names:
+                        yield Mark(f"conn {host}>{address}", at_ms, 3.0)
+                    else:
+                        yield from _there(f"conn {host}", address, at_ms, 3.0)
+            case "closed":
+                address = fields.get("address", "")
+                if at_ms - lost.get(address, -1e18) > _RECURS_MS:
+                    yield Mark(f"lost {address}", at_ms, 0.5)
+                    if address in book.names:
+                        yield Mark(f"disc {host}>{address}", at_ms, 3.0)
+                        yield Mark(f"gone {address}", at_ms, 2.0)
+                lost[address] = at_ms
+                if address not in book.names:
+                    yield from _there(f"disc {host}", address, at_ms, 3.0)
+            case "heartbeat":
+                if client and fields.get("address") and fields.get("result") == "success":
+                    yield Mark(f"client {client}>{fields['address']}", at_ms, 1.0)
+            case "route_changed":
+                yield from _followed(fields, at_ms)
+            case _:
+                pass

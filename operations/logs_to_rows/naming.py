@@ -1,0 +1,285 @@
+"""How sources and addresses become nodes: names, and which address a NameServer's log belongs to. Pure.
+
+A broker calls itself by its name in its own log; a client by its ClientID. A 4.x NameServer knows nothing of its
+address: its log is matched to one of the lists' by its port, by what its path says, and by when diallers registered at
+that address, or connected to it, and it tells of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .book import (
+    Book,
+    broker_identity,
+    client_by_path,
+    has_word,
+    node_name,
+)
+from .dialler_log import ident
+from .marks import client_id, host_of
+from .sources import (
+    BROKER,
+    CLIENT,
+    NAME_SERVER,
+    Source,
+)
+
+_OWN_NAME = re.compile(r"(?:^|[/_.\-])(ns|namesrv|nameserver|name-server)[-_]?(\d+)(?=$|[/_.])", re.IGNORECASE)
+_CLIENT_NAME = re.compile(r"(?:^|/)((?:producer|consumer|client)-\d+)(?=$|[/_.\-])", re.IGNORECASE)
+_NEAR_MS = 2_000.0
+_CHANNELS = {"connected": "conn", "closed": "disc"}
+_APART = 0.4
+"""Scores nearer than that tell nothing apart: the order of the lists decides."""
+_ENOUGH = 200
+"""Of so many moments three tell two addresses apart, and of more as well."""
+_MOST = 6
+"""With more of them not every way of matching is tried."""
+
+
+@dataclass(slots=True)
+class Nodes:
+    """By node's name."""
+
+    name_servers: dict[str, list[str]] = field(default_factory=dict)
+    brokers: dict[str, list[str]] = field(default_factory=dict)
+    """The addresses that it had, the last one first."""
+    clients: dict[str, Source] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    of_address: dict[str, str] = field(default_factory=dict)
+    sure: dict[str, str] = field(default_factory=dict)
+    """NameServer's node → how its address is known."""
+
+
+def first_names(sources: Sequence[Source], book: Book) -> None:
+    """Names for people until topology is known; a broker's and a client's are those they keep."""
+    taken: set[str] = set()
+    for source in sources:
+        if source.kind == BROKER:
+            identity = broker_identity(source, book)
+            source.name = node_name(identity[0], identity[1]) if identity is not None else ""
+    servers = [source for source in sources if source.kind == NAME_SERVER]
+    own = [_OWN_NAME.search(source.key) for source in servers]
+    if servers and all(own) and len({found[2] for found in own if found}) == len(servers):
+        for source, found in zip(servers, own, strict=True):
+            source.name = f"ns-{int(found[2])}" if found else ""
+    else:
+        for number, source in enumerate(servers):
+            source.name = f"ns-{number}"
+    clients = [source for source in sources if source.kind == CLIENT]
+    for source in clients:
+        if client_id(source) is None:
+            source.client = client_by_path(source, book)
+    numbers: dict[str, int] = {}
+    for source in clients:
+        found = _CLIENT_NAME.search(source.key)
+        kind = kind_of_client(source, book) if found is None else ""
+        stem = {"producer": "producer", "consumer": "consumer"}.get(kind, "client")
+        source.name = found[1].lower() if found else f"{stem}-{numbers.setdefault(stem, 0)}"
+        if not found:
+            numbers[stem] += 1
+    for source in sources:
+        base, number = source.name or f"broker-{source.key.rpartition('/')[2]}", 1
+        source.name = base
+        while source.name in taken:
+            number += 1
+            source.name = f"{base}.{number}"
+        taken.add(source.name)
+
+
+def kind_of_client(source: Source, book: Book) -> str:
+    """producer, consumer, or "" where nothing says it."""
+    name = source.key.lower()
+    for line in source.lines:
+        if line.event in ("rebalanced", "pull_failed", "consumer_started"):
+            return "consumer"
+        if line.event in ("send_retried", "producer_started"):
+            return "producer"
+    return "producer" if "producer" in name else "consumer" if "consumer" in name else ""
+
+
+def nodes_of(sources: Sequence[Source], book: Book) -> Nodes:
+    """Every node there is, with its addresses; sources have their clocks already."""
+    nodes = Nodes()
+    servers = [source for source in sources if source.kind == NAME_SERVER]
+    addresses = _name_server_addresses(book, servers)
+    matched = _matched(servers, addresses, sources, book)
+    for source in servers:
+        address, how = matched.get(source.name, (None, "no log says it"))
+        nodes.name_servers[source.name] = [address] if address else []
+        nodes.sure[source.name] = how
+    taken = {address for address, _ in matched.values()}
+    number = 0
+    for address in addresses:
+        if address in taken:
+            continue
+        while f"ns-{number}" in nodes.name_servers:
+            number += 1
+        nodes.name_servers[f"ns-{number}"] = [address]
+        nodes.sure[f"ns-{number}"] = "its log is missing"
+    nodes.name_servers = dict(sorted(nodes.name_servers.items()))
+    for node, of in book.addresses().items():
+        nodes.brokers[node] = list(of)
+    for source in sources:
+        if source.kind == BROKER:
+            identity = broker_identity(source, book)
+            known = nodes.brokers.setdefault(source.name, [])
+            if identity is not None and identity[2] and identity[2] not in known:
+                known.insert(0, identity[2])
+        elif source.kind == CLIENT:
+            nodes.clients[source.name] = source
+    for node in nodes.name_servers:
+        nodes.roles[node] = "name_server"
+    for node in nodes.brokers:
+        nodes.roles[node] = "slave" if "/" in node else "broker"
+    for node, source in nodes.clients.items():
+        nodes.roles[node] = kind_of_client(source, book) or "producer"
+    for kind in (nodes.name_servers, nodes.brokers):
+        nodes.of_address |= {address: node for node, found in kind.items() for address in found}
+    return nodes
+
+
+def _name_server_addresses(book: Book, servers: Sequence[Source]) -> list[str]:
+    """In the order of the longest list, the rest behind."""
+    own = [address for source in servers if (address := _boot_address(source)) is not None]
+    longest = max(book.lists, key=len, default=())
+    found = dict.fromkeys([*longest, *(address for address, _ in book.name_servers.most_common()), *own])
+    return [address for address in found if not address.startswith("192.0.2.") and address not in book.names]
+
+
+def _boot_address(source: Source) -> str | None:
+    found = None
+    for line in source.lines:
+        if line.event == "name_server_boot" and line.fields.get("address"):
+            found = line.fields["address"]
+    return None if found is None or found.startswith("0.0.0.0") else found
+
+
+def _port(source: Source) -> str | None:
+    said = [
+        line.fields.get("value")
+        for line in source.lines
+        if line.event == "setting" and line.fields.get("key") == "listenPort"
+    ]
+    return said[-1] if said else None
+
+
+def _matched(
+    servers: Sequence[Source], addresses: Sequence[str], sources: Sequence[Source], book: Book
+) -> Mapping[str, tuple[str, str]]:
+    """NameServer's name → its address and how that is known; the best pairs first."""
+    seen = {address: _seen_at(address, sources, book) for address in addresses}
+    told = {source.name: _tells(source) for source in servers}
+    scores = {
+        (source.name, address): _score(source, address, seen[address], told[source.name])
+        for source in servers
+        for address in addresses
+    }
+    names = [source.name for source in servers]
+    best, second = _best(names, addresses, scores)
+    total = sum(scores[pair][0] for pair in best)
+    found: dict[str, tuple[str, str]] = {}
+    for name, address in best:
+        score, why = scores[name, address]
+        if score < 0 and len(addresses) != len(servers):
+            continue
+        rival = total - second.get((name, address), -1e9)
+        is_clear = len(addresses) == len(servers) == 1 or rival > _APART
+        found[name] = address, why if is_clear else f"a guess, by the order of the lists ({why or 'nothing tells'})"
+    return found
+
+
+_Pair = tuple[str, str]
+
+
+def _best(
+    names: Sequence[str], addresses: Sequence[str], scores: Mapping[_Pair, tuple[float, str]]
+) -> tuple[list[_Pair], dict[_Pair, float]]:
+    """Which belongs to which, all in all, of equals in the lists' order; for each pair the best total without it."""
+    if not names or not addresses:
+        return [], {}
+    if len(names) > _MOST or len(addresses) > _MOST:
+        pairs, taken = [], set[str]()
+        for name in names:
+            left = [address for address in addresses if address not in taken]
+            if left:
+                address = max(left, key=lambda one: scores[name, one][0])
+                taken.add(address)
+                pairs.append((name, address))
+        return pairs, {}
+    few, many, turned = (names, addresses, False) if len(names) <= len(addresses) else (addresses, names, True)
+    totals = []
+    for chosen in itertools.permutations(many, len(few)):
+        pairs = [(other, one) if turned else (one, other) for one, other in zip(few, chosen, strict=True)]
+        totals.append((sum(scores[pair][0] for pair in pairs), pairs))
+    _, best = max(totals, key=lambda one: round(one[0], 1))
+    return best, {pair: max((total for total, pairs in totals if pair not in pairs), default=-1e9) for pair in best}
+
+
+def _score(
+    source: Source, address: str, seen: Mapping[str, Sequence[float]], told: Mapping[str, Sequence[float]]
+) -> tuple[float, str]:
+    host, port = host_of(address), address.rpartition(":")[2]
+    if _boot_address(source) == address:
+        return 200.0, "it says so when it boots"
+    score, why = 0.0, []
+    own = _port(source)
+    if own is not None and own != port:
+        score -= 5.0
+    elif own is not None:
+        score += 3.0
+    if not host.startswith("127.") and has_word(source.hint, host.lower()):
+        score += 100.0
+        why.append("its path names the host")
+    told = {kind: times for kind, times in told.items() if kind.startswith("reg") or kind in seen}
+    hits = sum(_near(seen.get(kind, ()), at_ms) for kind, times in told.items() for at_ms in times)
+    misses = sum(not _near(told.get(kind, ()), at_ms) for kind, times in seen.items() for at_ms in times)
+    total = sum(map(len, told.values())) + sum(map(len, seen.values()))
+    if total:
+        score += 30.0 * (hits - 0.5 * misses) / min(total, _ENOUGH)
+        why.append(f"{hits} moments that others tell of that address")
+    return score, "; ".join(why)
+
+
+def _tells(source: Source) -> dict[str, list[float]]:
+    """Moments of a NameServer's log that only concern it: registrations heard, closes, by broker."""
+    found: dict[str, list[float]] = {}
+    for line in source.lines:
+        if line.event in ("master_address", "broker_registered"):
+            found.setdefault(f"reg {line.fields['address']}", []).append(source.wall_ms(line))
+        elif line.event in ("channel_active", "channel_inactive"):
+            what = "conn" if line.event == "channel_active" else "disc"
+            found.setdefault(f"{what} {host_of(line.fields['address'])}", []).append(source.wall_ms(line))
+    return {key: sorted(times) for key, times in found.items()}
+
+
+def _seen_at(address: str, sources: Sequence[Source], book: Book) -> dict[str, list[float]]:
+    """What diallers say of that address alone: registered, connected, closed."""
+    found: dict[str, list[float]] = {}
+    for source in sources:
+        own, host = None, None
+        if source.kind == BROKER:
+            identity = broker_identity(source, book)
+            own = identity[2] if identity is not None else None
+            host = host_of(own) if own else None
+        elif source.kind == CLIENT:
+            host = ident(source)["address"]
+        last: dict[str, float] = {}
+        for line in source.lines:
+            if line.event == "registered" and line.fields["name_server"] == address and own:
+                found.setdefault(f"reg {own}", []).append(source.wall_ms(line))
+            elif line.event in _CHANNELS and line.fields.get("address") == address and host:
+                at_ms = source.wall_ms(line)
+                if at_ms - last.get(line.event, -1e18) > _NEAR_MS:  # one end of a channel prints several lines
+                    found.setdefault(f"{_CHANNELS[line.event]} {host}", []).append(at_ms)
+                last[line.event] = at_ms
+    return {key: sorted(times) for key, times in found.items()}
+
+
+def _near(times: Sequence[float], at_ms: float) -> bool:
+    at = bisect_left(times, at_ms - _NEAR_MS)
+    return at < len(times) and times[at] <= at_ms + _NEAR_MS

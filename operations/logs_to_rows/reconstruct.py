@@ -1,0 +1,392 @@
+"""Lines of logs become an incident: sources, clocks, topology, timers, rows of a history, a time line. No Spark.
+
+plain_lines(folder) or gather(spark, places) ─► reconstruct ─► Reconstructed ─► episodes_of (faults) ─► incident.json
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...chaos.history.schema import Row
+from ...chaos.oracle.roles import CONTROLLER, DLEDGER
+from ...chaos.oracle.timers import Timers
+from ...remoting.topics import is_own
+from .align import aligned, reference
+from .book import Book, book_of
+from .clusters import one_cluster
+from .dialler_log import DiallerLog, ident
+from .line import FileAbout, Line, zone_text
+from .name_server_log import NameServerLog
+from .naming import Nodes, first_names, nodes_of
+from .plain import plain_lines as plain_lines
+from .settings_said import timers_of
+from .sources import (
+    BROKER,
+    CLIENT,
+    NAME_SERVER,
+    Source,
+    sources_of,
+)
+from .timeline import timeline_of, wall_text
+from .writing import Rows, lag_rows
+
+ACTING_MASTER = "enableSlaveActingMaster"
+MOST_TOPICS = 400
+AS_LOGGED = "as logged"
+"""Whose programs the nodes are: nobody's of ours, so that what only ours do is not asked of them."""
+_FAR_MS = 1_000.0 * 60 * 60 * 24 * 30
+_JOINS_MS = 1_500.0
+
+
+@dataclass(slots=True)
+class Reconstructed:
+    """An incident without its episodes."""
+
+    rows: list[Row]
+    found: list[Source]
+    nodes: Nodes
+    book: Book
+    timers_used: Timers
+    timers: dict[str, Any]
+    timeline: list[dict[str, Any]]
+    origin_ms: float
+    """UTC of the history's 0."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def sources(self) -> list[dict[str, Any]]:
+        return [_source(one) for one in self.found]
+
+    @property
+    def topology(self) -> dict[str, Any]:
+        return _topology(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """incident.json without `episodes` and `not_seen`."""
+        return {
+            "format": 1,
+            "origin": wall_text(self.origin_ms),
+            "sources": self.sources,
+            "topology": self.topology,
+            "timers": self.timers,
+            "timeline": self.timeline,
+            "notes": self.notes,
+        }
+
+
+def reconstruct(
+    lines: Iterable[Line],
+    files: Sequence[FileAbout] = (),
+    *,
+    zones: Mapping[str, int] | None = None,
+    offsets: Mapping[str, float] | None = None,
+    configs: Sequence[Line] = (),
+    name: str = "imported",
+) -> Reconstructed:
+    """`zones` (ms ahead of UTC) and `offsets` (ms ahead) by source: its node, a file, a folder, or `*`."""
+    sources, apart = one_cluster([source for source in sources_of(lines, files) if source.lines])
+    settings = _config_sources(configs)
+    book = book_of([*sources, *settings])
+    first_names(sources, book)
+    notes = [*apart, *aligned(sources, book, zones, offsets)]
+    sources, nowhere = _in_time(sources)
+    notes += nowhere
+    nodes = nodes_of(sources, book)
+    timers, timers_said = timers_of([*sources, *settings])
+    rows = Rows()
+    for source in sources:
+        if source.kind == NAME_SERVER:
+            NameServerLog(source, book, rows, _topics_each(book)).read()
+        else:
+            address = _first(nodes, source.name) if source.kind == BROKER else None
+            DiallerLog(source, nodes.roles.get(source.name, "producer"), book, rows, address).read()
+    _heard(rows, nodes, {one.name for one in sources if any(line.event == "master_address" for line in one.lines)})
+    stamps = [row["time_ms"] for row in rows.made] or [0.0]
+    origin, last = math.floor(min(stamps) / 1000) * 1000.0, max(stamps)
+    for source in sources:
+        lag_rows(rows, source, nodes.roles.get(source.name, "producer"), last)
+    made = _framed(rows, nodes, sources, timers, name, origin, last, book)
+    history = made.on_axis(origin)
+    bounds = {source.name: 500.0 + source.bound_ms * (source.offset_ms != 0) for source in sources}
+    return Reconstructed(
+        rows=history,
+        found=sources,
+        nodes=nodes,
+        book=book,
+        timers_used=timers,
+        timers=timers_said,
+        timeline=timeline_of(history, nodes.of_address, origin, bounds),
+        origin_ms=origin,
+        notes=notes,
+    )
+
+
+def _config_sources(configs: Sequence[Line]) -> list[Source]:
+    """Files of settings, as logs of whom they are for."""
+    by_file: dict[str, list[Line]] = defaultdict(list)
+    for line in configs:
+        by_file[line.file].append(line)
+    found = []
+    for file, lines in by_file.items():
+        keys = {line.fields["key"] for line in lines}
+        brokers = {"brokerName", "brokerClusterName", "brokerId", "namesrvAddr", "registerNameServerPeriod"}
+        found.append(Source(file, BROKER if keys & brokers else NAME_SERVER, files=[file], lines=lines))
+    return found
+
+
+def _in_time(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
+    """Those whose lines are of one incident, as far as their clocks are known; of the others a sentence each."""
+    sure = [source for source in sources if source.certainty != "unsure"] or list(sources)
+    middle = statistics.median(source.wall_ms(source.lines[0]) for source in sure) if sure else 0.0
+    kept = [source for source in sources if abs(source.wall_ms(source.lines[0]) - middle) < _FAR_MS]
+    said = [
+        f"{source.name} is left out: its first line is of {wall_text(source.wall_ms(source.lines[0]))[:10]}, and "
+        f"nothing says by how much its clock was wrong; say --offset {source.name}=…"
+        for source in sources
+        if source not in kept
+    ]
+    return kept, said
+
+
+def _topics_each(book: Book) -> int:
+    return MOST_TOPICS if sum(map(len, book.topics.values())) > 20_000 else 20_000
+
+
+def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
+    """What a broker's log says that a NameServer took, where its own does not: 5.x prints the first only."""
+    own: dict[tuple[str, str], list[float]] = defaultdict(list)
+    has_log = set[str]()
+    lives: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for row in rows.made:
+        if row["role"] == "name_server":
+            has_log.add(row["node"])
+            if row["event"] == "started":
+                lives[row["node"]].append((row["time_ms"], row["incarnation"]))
+            elif row["event"] == "registration":
+                own[row["node"], nodes.of_address.get(row["address"], _of(row))].append(row["time_ms"])
+    more: list[Row] = []
+    for row in rows.made:
+        if row["event"] != "register" or row.get("type") != "ok":
+            continue
+        server = nodes.of_address.get(str(row.get("name_server")))
+        address = next(iter(nodes.brokers.get(row["node"], ())), None)
+        name, _, own_id = row["node"].partition("/")
+        id_ = int((row.get("value") or {}).get("id", own_id or 0))
+        if server in tells_all and not id_:
+            continue  # 4.9 prints each registration of a master: what it does not, did not arrive
+        if server is None or server not in has_log or address is None:
+            continue
+        at_ms = row["time_ms"]
+        if any(abs(at_ms - one) <= _JOINS_MS for one in own[server, row["node"]]):
+            continue
+        incarnation = max((n for since, n in lives[server] if since <= at_ms), default=0)
+        value = {**(row.get("value") or {}), "learnt": "inferred"}
+        more.append(
+            {
+                "time_ms": at_ms,
+                "node": server,
+                "role": "name_server",
+                "event": "registration",
+                "incarnation": incarnation,
+                "broker_name": name,
+                "broker_id": id_,
+                "address": address,
+                "code": 0,
+                "value": value,
+            }
+        )
+    rows.made += more
+
+
+def _of(row: Row) -> str:
+    id_ = row.get("broker_id") or 0
+    return f"{row.get('broker_name')}/{id_}" if id_ else str(row.get("broker_name"))
+
+
+def _framed(
+    rows: Rows,
+    nodes: Nodes,
+    sources: Sequence[Source],
+    timers: Timers,
+    name: str,
+    origin: float,
+    last: float,
+    book: Book,
+) -> Rows:
+    """With the rows that a harness would have: what the run is, who is in it, when it began and ended."""
+    named = {source.name: source for source in sources}
+    lists = _lists(rows, nodes)
+    topics = _topics_of_clients(rows)
+    begin: dict[str, Any] = {
+        "scenario": name,
+        "seed": 0,
+        "profile": timers.profile.value,
+        "time_scale": 1.0,
+        "timers": timers.to_json(),
+        "workload": {"topic": next(iter(topics.values()), ""), "client_starts": 0},
+        "topic_of": topics,
+        "timeline": [],
+        "availability_floor": None,
+        "defect": None,
+        "clock": "real",
+        "origin_wall_ms": origin,
+        "imported": True,
+        "logs_of": sorted(named),
+        "doubts": _doubts(nodes, sources),
+        "nodes": {node: {"name_servers": found} for node, found in lists.items()},
+    }
+    if settings := _of_roles(sources):
+        begin["settings"] = settings
+    framed = Rows()
+    framed.put(origin, "harness", "harness", "run_begin", value=begin)
+    for node, role in nodes.roles.items():
+        found = nodes.name_servers.get(node) or nodes.brokers.get(node) or []
+        said: dict[str, Any] = {"kind": role, "learnt": "log" if node in named else "inferred"}
+        if role != "harness":
+            said["implementation"] = AS_LOGGED
+        if len(found) > 1:
+            said["addresses"] = found
+        if nodes.sure.get(node, "").startswith("a guess"):
+            said["address_by"] = "guess"
+        framed.put(origin, "harness", "harness", "node", source=node, address=next(iter(found), None), value=said)
+    framed.put(origin, "harness", "harness", "phase", phase="steady")
+    for node, role in nodes.roles.items():
+        if node not in named:
+            framed.put(origin, node, role, "started", learnt="inferred", address=_first(nodes, node))
+    framed.made += rows.made
+    framed.incarnations = rows.incarnations
+    framed.put(last + 1_000.0, "harness", "harness", "run_end")
+    return framed
+
+
+def _of_roles(sources: Sequence[Source]) -> dict[str, dict[str, bool]]:
+    """By broker the settings that let its role change, as far as its log has them or tells of what they do."""
+    found: dict[str, dict[str, bool]] = defaultdict(dict)
+    for source in sources:
+        for line in source.lines if source.kind == BROKER else ():
+            if line.event == "election_told":
+                found[source.name][DLEDGER] = True
+            elif line.event == "role_changes" and "epoch" in line.fields:
+                found[source.name][CONTROLLER] = True
+            elif (
+                line.event == "setting"
+                and line.fields["key"] in (DLEDGER, CONTROLLER, ACTING_MASTER)
+                and line.fields["value"].strip().lower() == "true"
+            ):
+                found[source.name][line.fields["key"]] = True
+    return dict(found)
+
+
+def _doubts(nodes: Nodes, sources: Sequence[Source]) -> dict[str, list[str]]:
+    """Whose clocks, and which NameServers' addresses, are not known so well that anything is certain by them alone."""
+    many = len(sources) > 1  # of one log alone the clock is by its own right
+    return {
+        "clocks": sorted(one.name for one in sources if many and one.certainty == "unsure"),
+        "periods": sorted(one.name for one in sources if many and not one.pinned),
+        "addresses": sorted(node for node, how in nodes.sure.items() if how.startswith("a guess")),
+    }
+
+
+def _first(nodes: Nodes, node: str) -> str | None:
+    return next(iter(nodes.name_servers.get(node) or nodes.brokers.get(node) or ()), None)
+
+
+def _lists(rows: Rows, nodes: Nodes) -> dict[str, list[str]]:
+    """Each dialler's first list, where it is not that of all NameServers, by their names."""
+    found: dict[str, list[str]] = {}
+    for row in sorted(rows.made, key=lambda one: one["time_ms"]):
+        if row["event"] == "name_server_list" and row["node"] not in found and isinstance(row["value"], list):
+            entries: list[str] = row["value"]
+            found[row["node"]] = [nodes.of_address.get(address, address) for address in entries]
+    everybody = set(nodes.name_servers)
+    return {node: entries for node, entries in found.items() if set(entries) != everybody}
+
+
+def _topics_of_clients(rows: Rows) -> dict[str, str]:
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for row in rows.made:
+        topic = row.get("topic")
+        if row["event"] == "route_changed" and topic and not is_own(topic):
+            counts[row["node"]][str(topic)] += 1
+    return {node: max(sorted(of), key=lambda topic: of[topic]) for node, of in sorted(counts.items())}
+
+
+def _source(source: Source) -> dict[str, Any]:
+    about = source.about
+    ends = [source.wall_ms(source.lines[0]), source.wall_ms(source.lines[-1])]
+    return {
+        "source": source.name,
+        "kind": source.kind,
+        "files": source.files,
+        "writer": source.writer,
+        "version": "5.x"
+        if source.is_v5
+        else "4.x"
+        if source.kind != CLIENT or source.writer == "java-client-4.9"
+        else None,
+        "zone": zone_text(source.zone_ms),
+        "zone_by": source.zone_by,
+        "offset_ms": round(source.offset_ms, 1),
+        "bound_ms": round(source.bound_ms, 1),
+        "certainty": source.certainty,
+        "why": source.why,
+        "lines": about.lines,
+        "understood": about.understood,
+        "not_understood": about.not_understood,
+        "continued": about.continued,
+        "first": wall_text(ends[0]) if abs(ends[0]) < 1e14 else None,
+        "last": wall_text(ends[1]) if abs(ends[1]) < 1e14 else None,
+    }
+
+
+def _topology(one: Reconstructed) -> dict[str, Any]:
+    clusters: dict[str, list[str]] = defaultdict(list)
+    for node in one.nodes.brokers:
+        said = one.book.clusters.get(node.partition("/")[0])
+        clusters[said.most_common(1)[0][0] if said else "unknown"].append(node)
+    brokers: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    for node, addresses in one.nodes.brokers.items():
+        name, _, id_ = node.partition("/")
+        brokers[name][id_ or "0"] = addresses
+    return {
+        "clusters": {cluster: sorted(nodes) for cluster, nodes in sorted(clusters.items())},
+        "name_servers": one.nodes.name_servers,
+        "name_servers_by": one.nodes.sure,
+        "brokers": dict(sorted(brokers.items())),
+        "clients": {node: _client(one, node, source) for node, source in sorted(one.nodes.clients.items())},
+    }
+
+
+def _client(one: Reconstructed, node: str, source: Source) -> dict[str, Any]:
+    in_use: list[str] = []
+    sat: list[dict[str, Any]] = []
+    for row in one.rows:
+        if row["node"] != node:
+            continue
+        if row["event"] == "name_server_list":
+            in_use = [one.nodes.of_address.get(address, address) for address in row["value"]]
+        elif row["event"] == "name_server_chosen":
+            if sat:
+                sat[-1]["to_ms"] = row["time_ms"]
+            server = one.nodes.of_address.get(row["name_server"], row["name_server"])
+            sat.append({"name_server": server, "from_ms": row["time_ms"], "to_ms": None})
+    known = ident(source)
+    kind = one.nodes.roles[node] if _is_known(source, one.book) else "unknown"
+    return {**known, "kind": kind, "name_servers": in_use, "sat_on": sat}
+
+
+def _is_known(source: Source, book: Book) -> bool:
+    from .naming import kind_of_client
+
+    return bool(kind_of_client(source, book))
+
+
+def the_reference(one: Reconstructed) -> str:
+    """By whose clock the times are."""
+    found = reference(one.found)
+    return found.name if found is not None else ""

@@ -1,0 +1,128 @@
+"""The run's timers, and how each is known: a settings line, what recurs, or the dialect's default. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...chaos.oracle.timers import Timers
+from ...remoting.node.profile import Profile
+from .line import Line
+from .sources import (
+    BROKER,
+    CLIENT,
+    NAME_SERVER,
+    Source,
+)
+
+_SETTINGS: dict[str, tuple[str, str, float]] = {
+    "registerNameServerPeriod": ("R_ms", BROKER, 1.0),
+    "registerBrokerTimeoutMills": ("B_ms", BROKER, 1.0),
+    "scanNotActiveBrokerInterval": ("S_ms", NAME_SERVER, 1.0),
+    "serverChannelMaxIdleTimeSeconds": ("I_ms", NAME_SERVER, 1000.0),
+    "pollNameServerInterval": ("P_ms", CLIENT, 1.0),
+    "heartbeatBrokerInterval": ("H_ms", CLIENT, 1.0),
+    "mqClientApiTimeout": ("A_ms", CLIENT, 1.0),
+    "connectTimeoutMillis": ("C_ms", BROKER, 1.0),
+}
+WORDS = {
+    "R_ms": "registration_period",
+    "B_ms": "registration_timeout",
+    "E_ms": "expiry",
+    "S_ms": "scan",
+    "I_ms": "idle",
+    "P_ms": "route_poll",
+    "A_ms": "request_timeout",
+    "C_ms": "connect_timeout",
+    "H_ms": "heartbeat",
+}
+_FITTED_FROM = 4
+_Fitted = tuple[float, list[Line]]
+
+
+def profile_of(sources: Sequence[Source]) -> Profile:
+    """5.x where any server, or, without any, any client is."""
+    servers = [source for source in sources if source.kind != CLIENT]
+    return Profile.V5_X if any(source.is_v5 for source in servers or sources) else Profile.V4_9
+
+
+def timers_of(sources: Sequence[Source]) -> tuple[Timers, dict[str, Any]]:
+    """The timers, and for each `ms`, `by` and `lines`."""
+    profile = profile_of(sources)
+    said: dict[str, list[tuple[float, Line]]] = defaultdict(list)
+    for source in sources:
+        for line in source.lines:
+            if line.event == "setting":
+                _setting(source, line, said)
+            elif line.event == "broker_expired" and line.fields.get("timeout_ms", "").isdigit():
+                said["E_ms"].append((float(line.fields["timeout_ms"]), line))
+    default = Timers.for_profile(profile)
+    chosen: dict[str, float] = {}
+    known: dict[str, Any] = {}
+    for symbol, word in WORDS.items():
+        value, by, lines = float(getattr(default, symbol)), "default", list[Line]()
+        if said[symbol]:
+            value, by = max(one for one, _ in said[symbol]), "settings"
+            lines = [line for one, line in said[symbol] if one == value][:3]
+        elif (fitted := _FITS.get(symbol, _no_fit)(sources)) is not None:
+            value, by, lines = fitted[0], "fitted", fitted[1]
+        if symbol == "R_ms":
+            value = min(max(value, 10_000.0), 60_000.0)
+        chosen[symbol] = value
+        known[word] = {"ms": value, "by": by, "lines": [{"file": one.file, "line": one.line} for one in lines]}
+    return default.with_(**{name: value for name, value in chosen.items() if value > 0}), known
+
+
+def _setting(source: Source, line: Line, said: dict[str, list[tuple[float, Line]]]) -> None:
+    found = _SETTINGS.get(line.fields.get("key", ""))
+    if found is None or found[1] != source.kind:
+        return
+    try:
+        value = float(line.fields.get("value", "")) * found[2]
+    except ValueError:
+        return
+    if value > 0:
+        said[found[0]].append((value, line))
+
+
+def _registration_period(sources: Sequence[Source]) -> tuple[float, list[Line]] | None:
+    return _fitted(sources, "master_address", "address") or _fitted(sources, "registered", "name_server")
+
+
+def _fitted(sources: Sequence[Source], event: str, of: str | None = None) -> tuple[float, list[Line]] | None:
+    """The period in which such lines come, to whole seconds; None where they do not."""
+    gaps: dict[int, int] = defaultdict(int)
+    first: dict[int, list[Line]] = defaultdict(list)
+    for source in sources:
+        before: dict[str, Line] = {}
+        for line in source.lines:
+            if line.event != event:
+                continue
+            key = line.fields.get(of, "") if of else ""
+            if key in before:
+                gap = round((line.stamp_ms - before[key].stamp_ms) / 1000)
+                if gap:
+                    gaps[gap] += 1
+                    if len(first[gap]) < 2:
+                        first[gap] += [before[key], line]
+            before[key] = line
+    if not gaps:
+        return None
+    best = max(gaps, key=lambda gap: gaps[gap] + gaps.get(gap - 1, 0) + gaps.get(gap + 1, 0))
+    count = sum(gaps.get(gap, 0) for gap in (best - 1, best, best + 1))
+    if count < _FITTED_FROM or count < 0.4 * sum(gaps.values()):
+        return None
+    best = max((best - 1, best, best + 1), key=lambda gap: gaps.get(gap, 0))
+    rounded = round(best / 5) * 5 if abs(best - round(best / 5) * 5) <= 1 and best >= 5 else best
+    return rounded * 1000.0, first[best][:2]
+
+
+def _no_fit(_sources: Sequence[Source]) -> _Fitted | None:
+    return None
+
+
+_FITS: dict[str, Callable[[Sequence[Source]], _Fitted | None]] = {
+    "S_ms": lambda sources: _fitted(sources, "scanned"),
+    "R_ms": _registration_period,
+}

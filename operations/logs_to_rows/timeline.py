@@ -1,0 +1,121 @@
+"""Who lost whom, when and how: the rows of an import that a person wants to read, in order. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ...chaos.history.schema import Row
+
+ANSWERED = "its registration there was answered with code"
+"""How a registration failed that a NameServer refused: no link and no process was lost."""
+
+
+def timeline_of(
+    rows: Sequence[Row], of_address: Mapping[str, str], origin_ms: float, bounds: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """The entries of incident.json's `timeline`."""
+    found = []
+    there: dict[tuple[str, str], str] = {}
+    failing: dict[tuple[str, str], bool] = {}
+    for row in rows:
+        entry = _entry(row, of_address, there, failing)
+        if entry is None:
+            continue
+        what, subject, how = entry
+        value = row.get("value")
+        place = value if isinstance(value, dict) else {}
+        file, line = place.get("file"), place.get("line")
+        if file is None and row.get("source"):
+            file, _, number = str(row["source"]).rpartition(":")
+            line = int(number) if number.isdigit() else None
+        at_ms = float(row["time_ms"])
+        found.append(
+            {
+                "time_ms": round(at_ms, 3),
+                "wall": wall_text(origin_ms + at_ms),
+                "bound_ms": bounds.get(row["node"], 500.0),
+                "node": row["node"],
+                "what": what,
+                "subject": subject,
+                "how": how,
+                "file": file,
+                "line": line,
+            }
+        )
+    return found
+
+
+def _entry(
+    row: Row,
+    of_address: Mapping[str, str],
+    there: dict[tuple[str, str], str],
+    failing: dict[tuple[str, str], bool],
+) -> tuple[str, str, str] | None:
+    node, event = row["node"], row["event"]
+    value = row.get("value") if isinstance(row.get("value"), dict) else {}
+    broker = _broker(row)
+    match event:
+        case "started":
+            for key in [key for key in there if key[0] == node]:
+                del there[key]
+            return None if value and value.get("learnt") == "inferred" else ("started", node, "")
+        case "stopped":
+            return "stopped", node, ""
+        case "broker_dropped":
+            there[node, broker] = ""
+            return "lost", broker, str((value or {}).get("reason"))
+        case "registration":
+            was, who = there.get((node, broker)), of_address.get(str(row.get("address")), broker)
+            there[node, broker] = who
+            if was == who or (was is None and (value or {}).get("learnt") == "inferred"):
+                return None
+            return "came", broker, f"which is {who} now" if who != broker else "" if was is None else "again"
+        case "register":
+            server = of_address.get(str(row.get("name_server")), str(row.get("name_server")))
+            is_ok = row.get("type") == "ok"
+            failed = failing.get((node, server), False)
+            failing[node, server] = not is_ok
+            if is_ok == (not failed):
+                return None
+            if is_ok:
+                return "registered", server, "again"
+            return "failed", server, f"{ANSWERED} {row['code']}" if row.get("code") else "its registration there"
+        case "channel" if row.get("f") == "close" and row["role"] not in ("broker", "slave"):
+            return "closed", of_address.get(str(row.get("address")), str(row.get("address"))), ""
+        case "timed_out":
+            return "timed_out", of_address.get(str(row.get("address")), str(row.get("address") or "")), ""
+        case "name_server_chosen":
+            old = (value or {}).get("old")
+            how = "" if not old else f"left {of_address.get(old, old)}"
+            return "chose", of_address.get(str(row.get("name_server")), str(row.get("name_server"))), how
+        case "name_server_list" if row.get("f"):
+            return "changed", "its list of NameServers", ""
+        case "route_changed":
+            return "changed", str(row.get("topic")), _brokers(row)
+        case "name_server_call":
+            return "failed", str(row.get("topic") or "a look-up"), f"code {row['code']}" if row.get("code") else ""
+        case "write_perm":
+            return "changed", broker, "write permission"
+        case _:
+            return None
+
+
+def _broker(row: Row) -> str:
+    name, id_ = row.get("broker_name") or "", row.get("broker_id") or 0
+    return f"{name}/{id_}" if id_ else name
+
+
+def _brokers(row: Row) -> str:
+    route = row.get("value") or {}
+    return "now " + ", ".join(route.get("queues") or ()) if isinstance(route, dict) and route else "gone"
+
+
+def wall_text(wall_ms: float) -> str:
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=wall_ms)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def first_of(entries: Iterable[Mapping[str, Any]], what: str) -> Mapping[str, Any] | None:
+    return next((entry for entry in entries if entry["what"] == what), None)

@@ -1,0 +1,260 @@
+"""What a scenario's one fault takes from whom; and the scenario of `--fault KIND`.
+
+The window model knows one fault at a time. What it has no figure for is said by `refused`, and told by virtual runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...chaos.errors import ScenarioError, nearest
+from ...chaos.experiment.expectation import expected_world
+from ...chaos.faults.losses import Delay, Loss
+from ...chaos.oracle.world import World
+from ...chaos.scenarios.model import Scenario, parse
+from ...chaos.scenarios.setting import change
+
+AT_S = 20.0
+"""When the fault of `--fault` begins."""
+LASTS_S = 240.0
+"""How long it lasts where nobody says it: more than E + S + P, and a turn of a rebalance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A fault that `--fault` names. `do` and `also` are an entry of the timeline, `undo` the one that ends it."""
+
+    says: str
+    do: str
+    undo: str | None
+    on: str
+    """nodes or links, and which."""
+    target: str
+    also: Mapping[str, Any] = field(default_factory=dict)
+    lasts_s: float = LASTS_S
+
+
+KINDS: Mapping[str, Kind] = {
+    "crash": Kind(says="broker-a's process is killed", do="kill", undo="restart", on="nodes", target="broker-a"),
+    "stop": Kind(
+        says="broker-a is stopped and takes its leave", do="stop", undo="restart", on="nodes", target="broker-a"
+    ),
+    "hang": Kind(says="broker-a hangs (SIGSTOP)", do="pause", undo="resume", on="nodes", target="broker-a"),
+    "power-off": Kind(
+        says="broker-a's host loses its power", do="packet_loss", undo="heal", on="links", target="isolate broker-a"
+    ),
+    "black-hole": Kind(
+        says="everything to and from broker-a is held",
+        do="black_hole",
+        undo="heal",
+        on="links",
+        target="isolate broker-a",
+    ),
+    "partition": Kind(
+        says="broker-a and ns-0 do not reach each other",
+        do="packet_loss",
+        undo="heal",
+        on="links",
+        target="broker-a <-> ns-0",
+    ),
+    "one-way": Kind(
+        says="nothing of broker-a reaches ns-0",
+        do="packet_loss",
+        undo="heal",
+        on="links",
+        target="broker-a -> ns-0",
+        also={"stream": "upstream"},
+    ),
+    "one-way-back": Kind(
+        says="nothing of ns-0 reaches broker-a",
+        do="packet_loss",
+        undo="heal",
+        on="links",
+        target="broker-a -> ns-0",
+        also={"stream": "downstream"},
+    ),
+    "slow": Kind(
+        says="what goes to and from broker-a takes 600 ms each way",
+        do="latency",
+        undo="heal",
+        on="links",
+        target="* <-> broker-a",
+        also={"latency_ms": 600},
+        lasts_s=120,
+    ),
+    "name-server-crash": Kind(says="ns-0's process is killed", do="kill", undo="restart", on="nodes", target="ns-0"),
+    "name-server-hang": Kind(says="ns-0 hangs (SIGSTOP)", do="pause", undo="resume", on="nodes", target="ns-0"),
+    "name-server-power-off": Kind(
+        says="ns-0's host loses its power", do="packet_loss", undo="heal", on="links", target="isolate ns-0"
+    ),
+    "name-server-restart": Kind(
+        says="ns-0 is started again, and knows nobody", do="kill", undo="restart", on="nodes", target="ns-0", lasts_s=1
+    ),
+    "wipe-write-permission": Kind(
+        says="broker-a's write permission is wiped at every NameServer",
+        do="wipe_write_perm",
+        undo="add_write_perm",
+        on="nodes",
+        target="name_servers",
+        also={"broker": "broker-a"},
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What `--fault` and the options beside it say."""
+
+    fault: str
+    lasts_s: float | None = None
+    name_servers: int = 3
+    brokers: int = 3
+    producers: int = 4
+    consumers: int = 2
+    profile: str = "4.9"
+    retries: int | None = None
+    sends_per_s: float = 4.0
+
+
+def scenario_of(asked: Asked, sets: tuple[str, ...] = ()) -> Scenario:
+    """The scenario in which that happens once. ScenarioError for a fault that there is not, or a setting."""
+    if asked.fault not in KINDS:
+        allowed = f"one of {', '.join(KINDS)}{nearest(asked.fault, KINDS)}"
+        raise ScenarioError("--fault", "", repr(asked.fault), allowed)
+    kind = KINDS[asked.fault]
+    lasts_s = kind.lasts_s if asked.lasts_s is None else asked.lasts_s
+    targets = [kind.target]
+    if kind.target == "name_servers":
+        targets = [f"ns-{number}" for number in range(asked.name_servers)]
+    begins = {"at_s": AT_S, "do": kind.do, kind.on: targets, **kind.also}
+    ends: dict[str, Any] = {"at_s": AT_S + lasts_s, "do": kind.undo}
+    if kind.on == "nodes":
+        ends |= {"nodes": targets, **kind.also}
+    document: dict[str, Any] = {
+        "name": f"predict-{asked.fault}",
+        "description": f"{kind.says}, for {lasts_s:g} s.",
+        "cluster": {"name_servers": asked.name_servers, "brokers": asked.brokers, "profile": asked.profile},
+        "workload": {
+            "producers": asked.producers,
+            "consumers": asked.consumers,
+            "sends_per_s": asked.sends_per_s,
+            "client_starts": 0,
+        },
+        "timeline": [begins, ends],
+        "settle_s": 40,
+        "checks": ["exercised"],
+    }
+    if asked.retries is not None:
+        document["config"] = {"producers": {"retryTimesWhenSendFailed": asked.retries}}
+    for one in sets:
+        change(one, document, Scenario.model_fields)
+    return parse(document, file="--set" if sets else "--fault")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One fault: what is lost to whom, from when until when (milliseconds from the start of the timeline)."""
+
+    fault_id: str
+    do: str
+    what: str
+    """In words."""
+    start_ms: float
+    end_ms: float
+    loss: Loss = Loss.OTHER
+    packets: bool = False
+    delay: Delay | None = None
+    lost_at: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Broker to the NameServers that do not hear it."""
+    lost_to: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Broker to the clients that do not reach it."""
+    silent: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """NameServer to the clients that do not reach it."""
+    wiped: tuple[str, frozenset[str]] | None = None
+    """The broker whose write permission is gone, and the NameServers that say so."""
+
+    @property
+    def lasts_ms(self) -> float:
+        return self.end_ms - self.start_ms
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Those that are lost to anybody, or not written to any more."""
+        wiped = () if self.wiped is None else (self.wiped[0],)
+        return tuple(dict.fromkeys((*self.lost_at, *self.lost_to, *wiped)))
+
+
+def subjects_of(scenario: Scenario) -> tuple[Subject, ...]:
+    """Every fault of the timeline in order. ScenarioError where it has none."""
+    world, _ = expected_world(scenario)
+    groups: dict[str, list[Any]] = {}
+    for fault in world.faults:
+        if fault.start_ms > -1 and not fault.by_hand:
+            groups.setdefault(fault.fault_id, []).append(fault)
+    found = [_subject(world, fault_id, faults) for fault_id, faults in groups.items()]
+    found += _wipes(scenario)
+    if not found:
+        raise ScenarioError(scenario.name, "timeline", "", "at least one fault: there is nothing to recover from")
+    return tuple(sorted(found, key=lambda one: one.start_ms))
+
+
+def _subject(world: World, fault_id: str, faults: list[Any]) -> Subject:
+    brokers = [node.name for node in world.of_kind("broker", "slave")]
+    servers = [node.name for node in world.of_kind("name_server")]
+    clients = [node.name for node in world.of_kind("producer", "consumer")]
+    first = faults[0]
+    lost_at: dict[str, set[str]] = {}
+    lost_to: dict[str, set[str]] = {}
+    silent: dict[str, set[str]] = {}
+    for fault in faults:
+        if fault.target is None:
+            if fault.source in brokers:
+                lost_at[fault.source], lost_to[fault.source] = set(servers), set(clients)
+            elif fault.source in servers:
+                silent[fault.source] = set(clients)
+        elif fault.source in brokers and fault.target in servers:
+            lost_at.setdefault(fault.source, set()).add(fault.target)
+        elif fault.source in clients and fault.target in brokers:
+            lost_to.setdefault(fault.target, set()).add(fault.source)
+        elif fault.source in clients and fault.target in servers:
+            silent.setdefault(fault.target, set()).add(fault.source)
+    if silent:  # brokers that do not reach such a NameServer matter to nobody who is on it
+        lost_at = {broker: by - set(silent) for broker, by in lost_at.items() if by - set(silent)}
+    whom = sorted({*lost_at, *lost_to, *silent}) or sorted({fault.source for fault in faults})
+    return Subject(
+        fault_id=fault_id,
+        do=first.fault,
+        what=f"{', '.join(whom)}: {first.kind.words}",
+        start_ms=min(fault.start_ms for fault in faults),
+        end_ms=min(max(fault.end_ms for fault in faults), world.end_ms),
+        loss=first.loss(world.timers),
+        packets=first.kind.loses_packets,
+        delay=first.kind.delay,
+        lost_at={name: frozenset(by) for name, by in lost_at.items()},
+        lost_to={name: frozenset(by) for name, by in lost_to.items()},
+        silent={name: frozenset(by) for name, by in silent.items()},
+    )
+
+
+def _wipes(scenario: Scenario) -> list[Subject]:
+    found = []
+    steps = scenario.unfolded()
+    last_s = max((step.at_s for step in steps), default=0.0)
+    for number, step in enumerate(steps):
+        if step.do != "wipe_write_perm":
+            continue
+        broker = str(getattr(step.what, "broker", ""))
+        undone = (later.at_s for later in steps[number:] if later.do == "add_write_perm")
+        found.append(
+            Subject(
+                fault_id=f"wipe_write_perm-{number + 1}",
+                do=step.do,
+                what=f"write permission of {broker} wiped at {', '.join(step.nodes)}",
+                start_ms=1000 * step.at_s,
+                end_ms=1000 * next(undone, last_s + scenario.settle_s),
+                wiped=(broker, frozenset(step.nodes)),
+            )
+        )
+    return found

@@ -1,0 +1,467 @@
+"""The original of an import: topology, timers and faults of incident.json as a scenario, cut to the incident.
+
+incident.json ─► who there is, under the names of scenarios ─► timers that differ ─► the chosen hypotheses' timelines
+history rows  ─► phases, lists in use, topics
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...chaos.errors import ScenarioError
+from ...chaos.history.schema import Row
+from ...chaos.oracle.recorded import object_of
+from ...chaos.oracle.timers import Timers
+from ...chaos.oracle.world import World
+from ...chaos.reports.summary import INCIDENT
+from ...chaos.scenarios.model import CHECK_NAMES
+from ...chaos.settings.catalogue import GROUPS, settings_for
+from .incident import (
+    Entry,
+    Episode,
+    Hypothesis,
+    Incident,
+    read_incident,
+)
+from .original import (
+    Original,
+    compared_to_ms,
+    exactness,
+    phases_in,
+)
+from .transitions import (
+    is_system,
+    later_lists_of,
+    lists_of,
+    name_of_broker,
+)
+
+LEAD_S = 60.0
+"""Of steady work before the first fault."""
+TOGETHER_MS = 3_600_000.0
+"""Episodes that begin within this after the first are replayed in one run."""
+_STARTS_S = 35.0
+"""So long after its timeline's start a replay is not compared: clients take their first routes, and send their first
+heartbeats, which those of the original had done long before."""
+_AHEAD_S = 10.0
+"""So long before the first fault comparing begins: what else the record has of earlier is not replayed."""
+_AFTER_S = 160.0
+"""After the last fault's end, at most: E + R + C, in which everything has shown."""
+_TIMERS: Mapping[str, tuple[str, str]] = {
+    "registration_period": ("brokers", "R"),
+    "registration_timeout": ("brokers", "B"),
+    "expiry": ("name_servers", "E"),
+    "scan": ("name_servers", "S"),
+    "idle": ("name_servers", "I"),
+    "route_poll": ("clients", "P"),
+    "request_timeout": ("clients", "A"),
+    "connect_timeout": ("clients", "C"),
+    "heartbeat": ("clients", "H"),
+}
+_FITTED_MS = 1_500.0
+"""A fitted timer within this of the default is the default: stamps have whole seconds."""
+_NAME = re.compile(r"[A-Za-z0-9_.|%:/-]+")
+_BOOTS_MS = 2_000.0, 300_000.0
+"""A broker that is started again registers as soon as it has booted: Apache's after so long, where a replay's does at
+once. What lasted longer was something else."""
+UNNAMED_TOPIC = "orders"
+_MOST_BROKERS, _MOST_NAME_SERVERS, _MOST_CLIENTS = 26, 9, 60
+
+
+def incident_file(folder: Path) -> Path:
+    return folder / INCIDENT
+
+
+class _Chosen(NamedTuple):
+    number: int
+    episode: Episode
+    hypothesis: Hypothesis
+    place: str
+    """Where it stands in incident.json."""
+
+
+def imported(
+    folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episodes: Sequence[int], *, virtual: bool = True
+) -> Original:
+    """The incident in this folder as it is to be replayed. ScenarioError where no fault is known, or one is named that
+    is not there. Phases are the machine's where the replay is not `virtual`."""
+    file = incident_file(folder)
+    incident = read_incident(file)
+    world = World.of_rows(rows)
+    notes: list[str] = []
+    chosen = _chosen(incident, hypotheses, episodes, str(file), notes)
+    wanted = {name for one in chosen for name in (*_named(one.hypothesis.timeline), *one.hypothesis.nodes)}
+    names = _Names.of(incident, world, wanted, str(file), notes)
+    first_ms = min(min(_at_ms(one), default=one.episode.from_ms) for one in chosen)
+    ends_ms = compared_to_ms(rows, world)
+    last_ms = max(max((*_at_ms(one), one.episode.from_ms, one.episode.to_ms or ends_ms)) for one in chosen)
+    exact_ms = max((one.hypothesis.bounds_ms[0] or 0.0 for one in chosen if one.hypothesis.bounds_ms), default=0.0)
+    from_ms = math.floor(first_ms / 1000) * 1000.0 - 1000 * LEAD_S
+    to_ms = min(max(ends_ms, last_ms + 1_000), last_ms + 1000 * _AFTER_S)
+    timeline, places = _timeline(chosen, from_ms, to_ms, names, rows, notes)
+    nodes = names.nodes(incident, world, rows, from_ms)
+    for one in chosen:
+        for node, own in one.hypothesis.nodes.items():
+            nodes[names.ours.get(node, node)] = {**nodes.get(names.ours.get(node, node), {}), **names.translated(own)}
+    document = {
+        "name": f"replay-of-{_word(folder)}",
+        "description": " ".join(one.hypothesis.sentence for one in chosen)[:490],
+        "cluster": names.cluster(world),
+        **_config(incident, world),
+        "nodes": nodes,
+        "workload": names.workload(rows, to_ms - from_ms, notes),
+        "timeline": timeline,
+        "settle_s": max(
+            1.0, math.ceil((to_ms - from_ms) / 1000 - max((entry["at_s"] for entry in timeline), default=0))
+        ),
+        "checks": list(CHECK_NAMES),
+        "seed": 1,
+    }
+    if virtual:
+        phases = phases_in(rows, world, from_ms)
+        document["phases"] = {names.ours[node]: phase for node, phase in phases.items() if node in names.ours}
+    bounds = {one.source: one.bound_ms for one in incident.sources}
+    exact = exactness(rows)
+    return Original(
+        folder=folder,
+        rows=rows,
+        world=world,
+        document=document,
+        from_ms=from_ms,
+        compared_ms=max(from_ms + 1000 * _STARTS_S, first_ms - exact_ms - 1000 * _AHEAD_S),
+        to_ms=to_ms,
+        names={ours: theirs for theirs, ours in names.ours.items() if ours != theirs},
+        clients={one.id: node for node, one in incident.topology.clients.items() if one.id},
+        exact={node: max(exact.get(node, 0.0), bounds.get(node, 0.0)) for node in {*exact, *bounds}},
+        imported=True,
+        notes=notes,
+        places=places,
+        chosen=[
+            {
+                "episode": one.number,
+                "rank": one.hypothesis.rank,
+                "fault": one.hypothesis.fault,
+                "certainty": one.hypothesis.certainty,
+                "sentence": one.hypothesis.sentence,
+            }
+            for one in chosen
+        ],
+    )
+
+
+def _word(folder: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name).strip("-")[:80] or "incident"
+
+
+# -- which faults
+
+
+def _chosen(
+    incident: Incident, hypotheses: Mapping[int, int], episodes: Sequence[int], file: str, notes: list[str]
+) -> list[_Chosen]:
+    count = len(incident.episodes)
+    for option, numbers in (("--hypothesis", hypotheses), ("--episode", episodes)):
+        for number in numbers:
+            if number > count:
+                allowed = f"an episode from 1 to {count}" if count else f"nothing: {file} has no episodes"
+                raise ScenarioError(option, "", str(number), allowed)
+    found: list[_Chosen] = []
+    for number, episode in enumerate(incident.episodes, start=1):
+        if episodes and number not in episodes:
+            continue
+        rank = hypotheses.get(number)
+        ranked = sorted(enumerate(episode.hypotheses), key=lambda one: one[1].rank)
+        if rank is not None and all(one.rank != rank for _, one in ranked):
+            ranks = ", ".join(dict.fromkeys(str(one.rank) for _, one in ranked)) or "none"
+            allowed = f"a rank that episode {number} of {file} has: {ranks}"
+            raise ScenarioError("--hypothesis", "", f"{number}={rank}", allowed)
+        at, taken = next(((at, one) for at, one in ranked if rank in (None, one.rank)), (0, None))
+        if taken is None or not (taken.timeline or taken.nodes):
+            why = "has no fault that explains it"
+            if taken is not None and taken.fault == "switch":
+                why = f"is a change of roles that nobody did by hand ({taken.sentence})"
+            notes.append(f"Episode {number} {why}, so nothing is done for it.")
+            continue
+        found.append(_Chosen(number, episode, taken, f"episodes.{number - 1}.hypotheses.{at}.timeline"))
+    named = {*hypotheses, *episodes}
+    sure = [one for one in found if one.hypothesis.certainty != "unsure" or one.number in named]
+    for one in found:
+        if one.hypothesis.certainty == "unsure":
+            left = "" if one in sure or not sure else ", so it is left out (--episode)"
+            notes.append(f"Of episode {one.number} the fault is not sure{left}: {one.hypothesis.sentence}")
+    found = sure or found
+    if not found:
+        allowed = "an episode with a hypothesis and its timeline: without a fault there is nothing to replay"
+        raise ScenarioError(file, "episodes", "none", allowed)
+    near = [one for one in found if one.episode.from_ms - found[0].episode.from_ms <= TOGETHER_MS]
+    if len(near) < len(found):
+        later = ", ".join(str(one.number) for one in found if one not in near)
+        notes.append(f"More than an hour later, and left out: episode {later} (--episode replays one of them).")
+    return near
+
+
+def _at_ms(one: _Chosen) -> list[float]:
+    return [1000.0 * entry.at_s for entry in one.hypothesis.timeline]
+
+
+def _named(timeline: Iterable[Entry]) -> set[str]:
+    """All words of the timelines that may name a node."""
+    found: set[str] = set()
+    for entry in timeline:
+        said = entry.model_dump()
+        for key in ("nodes", "links", "broker", "name_servers", "address"):
+            value = said.get(key) or ()
+            for text in [value] if isinstance(value, str) else value if isinstance(value, Sequence) else ():
+                found |= set(_NAME.findall(str(text)))
+    return found
+
+
+def _timeline(
+    chosen: Sequence[_Chosen], from_ms: float, to_ms: float, names: _Names, rows: Sequence[Row], notes: list[str]
+) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    """The entries in order of time, under scenarios' names, and where each stands in incident.json. What is never
+    ended lasts until comparing ends: a scenario heals everything after its last entry."""
+    entries = [
+        (said | {"at_s": round(float(said["at_s"]) - from_ms / 1000, 3)}, f"{one.place}.{at}")
+        for one in chosen
+        for at, entry in enumerate(one.hypothesis.timeline)
+        for said in _booted(entry.model_dump(), rows, notes)
+    ]
+    entries.sort(key=lambda one: float(one[0]["at_s"]))
+    told = [names.translated(entry) for entry, _ in entries]
+    ends_s = round((to_ms - from_ms) / 1000, 3)
+    links, killed, paused = False, dict[str, None](), dict[str, None]()
+    for entry in told:
+        do, nodes = entry.get("do"), entry.get("nodes") or ()
+        if do == "heal":
+            links = bool(entry.get("links") or entry.get("faults"))
+        elif entry.get("links"):
+            links = True
+        for node in nodes:
+            if do in ("kill", "stop"):
+                killed[node] = None
+            elif do == "pause":
+                paused[node] = None
+            elif do in ("restart", "resume"):
+                killed.pop(node, None)
+                paused.pop(node, None)
+    if killed:
+        told.append({"at_s": ends_s, "do": "restart", "nodes": [*killed]})
+    if paused:
+        told.append({"at_s": ends_s, "do": "resume", "nodes": [*paused]})
+    if links:
+        told.append({"at_s": ends_s, "do": "heal"})
+    return told, {at: place for at, (_, place) in enumerate(entries)}
+
+
+def _booted(entry: dict[str, Any], rows: Sequence[Row], notes: list[str]) -> list[dict[str, Any]]:
+    """The entry; a restart of brokers as one each, when the broker had booted: at its first registration."""
+    if entry["do"] != "restart":
+        return [entry]
+    found, at_once = [], []
+    for node in entry.get("nodes") or ():
+        came_ms = _first_registration(str(node), rows, 1000 * float(entry["at_s"]))
+        if came_ms is None:
+            at_once.append(node)
+            continue
+        took_s = came_ms / 1000 - float(entry["at_s"])
+        notes.append(f"{node} registered {took_s:.0f} s after it was started again: the replay starts it then.")
+        found.append({**entry, "nodes": [node], "at_s": came_ms / 1000})
+    return [{**entry, "nodes": at_once}, *found] if at_once or not found else found
+
+
+def _first_registration(broker: str, rows: Sequence[Row], started_ms: float) -> float | None:
+    """Where it came late enough to matter, and soon enough to be the boot's."""
+    least_ms, most_ms = _BOOTS_MS
+    came = [
+        row["time_ms"]
+        for row in rows
+        if row["event"] == "registration"
+        and row["broker_name"]
+        and not row["code"]
+        and name_of_broker(row["broker_name"], row["broker_id"]) == broker
+        and row["time_ms"] > started_ms
+    ]
+    first_ms = min(came, default=None)
+    return first_ms if first_ms is not None and least_ms < first_ms - started_ms <= most_ms else None
+
+
+# -- who there is
+
+
+class _Names(NamedTuple):
+    """What the scenario calls the nodes of the import."""
+
+    ours: Mapping[str, str]
+    """The import's name to the scenario's."""
+    clusters: Mapping[str, str]
+    """Master to its cluster, of the scenario's names."""
+    producers: int
+    consumers: int
+    has_clients: bool
+    """Whether any client's log is there."""
+
+    @classmethod
+    def of(cls, incident: Incident, world: World, wanted: set[str], file: str, notes: list[str]) -> _Names:
+        topology = incident.topology
+        servers = list(topology.name_servers) or [node.name for node in world.of_kind("name_server")]
+        masters = list(topology.brokers) or [node.name for node in world.of_kind("broker")]
+        if not servers or not masters:
+            what = "name_servers" if not servers else "brokers"
+            raise ScenarioError(
+                file, f"topology.{what}", "none", "at least one: a scenario has NameServers and brokers"
+            )
+        clients = {name: one.kind for name, one in topology.clients.items()}
+        servers = _most(servers, _MOST_NAME_SERVERS, wanted, "NameServers", notes)
+        masters = _most(masters, _MOST_BROKERS, wanted, "brokers", notes)
+        picked = _most([*clients], _MOST_CLIENTS, wanted, "clients", notes)
+        ours = {name: f"ns-{at}" for at, name in enumerate(_kept(servers, "ns-"))}
+        letters = _kept(masters, "broker-")
+        ours |= {name: f"broker-{chr(ord('a') + at)}" for at, name in enumerate(letters)}
+        for master in masters:
+            for id_ in topology.brokers.get(master, {}):
+                if id_ != "0":
+                    ours[f"{master}/{id_}"] = f"{ours[master]}/{id_}"
+        consumers = _kept([name for name in picked if clients[name] == "consumer"], "consumer-")
+        producers = _kept([name for name in picked if clients[name] != "consumer"], "producer-")
+        ours |= {name: f"producer-{at}" for at, name in enumerate(producers)}
+        ours |= {name: f"consumer-{at}" for at, name in enumerate(consumers)}
+        clusters = {
+            ours[name]: cluster
+            for cluster, of in topology.clusters.items()
+            for name in of
+            if name in ours and len(topology.clusters) > 1
+        }
+        count = (len(producers), len(consumers)) if picked else (1, 1)
+        return cls(ours, clusters, *count, has_clients=bool(picked))
+
+    def translated(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """The entry under the scenario's names; what is no name of the import stays."""
+        found = dict(entry)
+        for key in ("nodes", "links", "broker", "name_servers", "address"):
+            value = found.get(key)
+            if isinstance(value, str):
+                found[key] = self._text(value)
+            elif isinstance(value, list | tuple):
+                found[key] = [self._text(one) if isinstance(one, str) else one for one in value]
+        return found
+
+    def _text(self, text: str) -> str:
+        return _NAME.sub(lambda found: self.ours.get(found[0], found[0]), text)
+
+    def cluster(self, world: World) -> dict[str, Any]:
+        kinds = Counter(name.partition("-")[0] for name in self.ours.values() if "/" not in name)
+        return {
+            "name_servers": kinds["ns"],
+            "brokers": kinds["broker"],
+            "profile": str(world.timers.profile),
+        }
+
+    def nodes(self, incident: Incident, world: World, rows: list[Row], from_ms: float) -> dict[str, dict[str, Any]]:
+        """Slaves, lists in use, clusters."""
+        found: dict[str, dict[str, Any]] = {ours: {} for ours in self.ours.values() if "/" in ours}
+        said = world.run.get("nodes") or {}
+        every = [name for name in self.ours.values() if name.startswith("ns-")]
+        in_use, later = lists_of(rows, from_ms), later_lists_of(rows, from_ms)
+        for theirs, ours in self.ours.items():
+            own = dict(found.get(ours, {}))
+            client = incident.topology.clients.get(theirs)
+            listed = in_use.get(theirs) or [*(client.name_servers if client is not None else ())]
+            listed = listed or [*((said.get(theirs) or {}).get("name_servers") or ())]
+            entries = [*dict.fromkeys(self.ours.get(entry, entry) for entry in listed)][:_MOST_NAME_SERVERS]
+            is_client = ours.startswith(("producer-", "consumer-"))
+            if is_client and len(entries) == 1 and theirs not in said:  # only whom it chose is known
+                entries += [name for name in every if name not in entries]
+            if any(entry in every for entry in entries):
+                if is_client:
+                    own |= {"name_servers": entries, "in_order": True}
+                    orders = [[self.ours.get(entry, entry) for entry in order] for order in later.get(theirs, ())]
+                    if orders and all(sorted(order) == sorted(entries) for order in orders):
+                        own["later_orders"] = orders
+                elif ours.startswith("broker-") and set(entries) != set(every):
+                    own["name_servers"] = entries
+            if ours in self.clusters:
+                own["cluster_name"] = re.sub(r"[^A-Za-z0-9%|_-]", "-", self.clusters[ours])
+            if own or ours in found:
+                found[ours] = own
+        return found
+
+    def _made_up(self, topic: str, *, named: bool) -> Iterator[str]:
+        """What no log tells of clients and topics, and what stands for it."""
+        if not self.has_clients and named:
+            yield (
+                f"No client's log is there: one producer and one consumer of {topic}, which NameServers and brokers "
+                "name, were added, so that sends are seen."
+            )
+        elif not self.has_clients:
+            yield (
+                f"No client's log is there, and no log names a topic: one producer and one consumer of {topic}, made "
+                "up, were added, so that sends are seen."
+            )
+        elif not named:
+            yield f"No log names a topic: {topic}, made up, stands for those of these clients."
+
+    def workload(self, rows: Sequence[Row], lasts_ms: float, notes: list[str]) -> dict[str, Any]:
+        """The clients, and the topic that most of them use."""
+        used: Counter[str] = Counter()
+        queues: Counter[tuple[str, int]] = Counter()
+        brokers = set(self.ours)
+        for row in rows:
+            topic = row.get("topic")
+            if row["event"] not in ("route", "route_changed", "topic") or is_system(topic, brokers):
+                continue
+            value = object_of(row.get("value"))
+            used[str(topic)] += 5 if row["event"] == "route_changed" else 1
+            for of in (value.get("queues") or {}).values():
+                if isinstance(of, list) and len(of) > 1 and isinstance(of[1], int):
+                    queues[str(topic), of[1]] += 1
+        topic = used.most_common(1)[0][0] if used else UNNAMED_TOPIC
+        notes.extend(self._made_up(topic, named=bool(used)))
+        of_topic = [(count, n) for (name, n), count in queues.items() if name == topic]
+        return {
+            "topic": re.sub(r"[^A-Za-z0-9%|_-]", "-", topic)[:127],
+            "queues": min(64, max(1, max(of_topic)[1])) if of_topic else 4,
+            "producers": self.producers,
+            "consumers": self.consumers,
+            "sends_per_s": 4 if lasts_ms <= 900_000 and self.producers <= 8 else 1,
+            "client_starts": 0,
+        }
+
+
+def _kept(names: Sequence[str], stem: str) -> list[str]:
+    """In such an order that those which are called as in a scenario stay so, if all can."""
+    wanted = [f"{stem}{at if stem != 'broker-' else chr(ord('a') + at)}" for at in range(len(names))]
+    return wanted if set(names) == set(wanted) else [*names]
+
+
+def _most(names: list[str], most: int, wanted: set[str], what: str, notes: list[str]) -> list[str]:
+    """So many at most; those that a fault names first."""
+    if len(names) <= most:
+        return names
+    first = [name for name in names if name in wanted]
+    kept = set([*first, *(name for name in names if name not in wanted)][:most])
+    notes.append(f"A scenario has at most {most} {what}: {len(names) - most} of {len(names)} are left out.")
+    return [name for name in names if name in kept]
+
+
+def _config(incident: Incident, world: World) -> dict[str, Any]:
+    """The settings that differ from the dialect's defaults, by RocketMQ's names."""
+    default = Timers.for_profile(world.timers.profile)
+    config: dict[str, dict[str, Any]] = {}
+    for word, timer in incident.timers.items():
+        if timer.by == "default" or word not in _TIMERS:
+            continue
+        group, symbol = _TIMERS[word]
+        usual = getattr(default, f"{symbol}_ms")
+        if abs(timer.ms - usual) <= (_FITTED_MS if timer.by == "fitted" else 0):
+            continue
+        for setting in settings_for(*GROUPS[group]).values():
+            if setting.symbol == symbol and world.timers.profile in setting.profiles:
+                factor = 1000 if setting.name.endswith("Seconds") else 1
+                config.setdefault(group, {})[setting.name] = round(timer.ms / factor)
+    return {"config": config} if config else {}

@@ -1,0 +1,115 @@
+"""incident.json as `replay` reads it: what an import found, which a person may have edited. Checked, with sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...chaos.errors import ScenarioError
+from ...chaos.scenarios.refused import key_of, shown_of
+
+
+class _Read(BaseModel):
+    """Keys that are not looked at may be there."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Entry(BaseModel):
+    """Of a timeline, in the scenario language; what stands beside `at_s` is checked as a scenario's is."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    at_s: float
+    do: str
+
+
+class Hypothesis(_Read):
+    rank: int = Field(ge=1)
+    fault: str = ""
+    sentence: str = ""
+    certainty: Literal["certain", "likely", "unsure"] = "unsure"
+    timeline: tuple[Entry, ...] = ()
+    bounds_ms: tuple[float | None, ...] = ()
+    """How exact the first and the last time of `timeline` are; None: it has no end."""
+    nodes: dict[str, dict[str, Any]] = {}
+    """What nodes have of their own because of it, as a scenario's `nodes` says it."""
+
+
+class Episode(_Read):
+    from_ms: float
+    to_ms: float | None = None
+    """None: it had not ended where the record does."""
+    hypotheses: tuple[Hypothesis, ...] = ()
+
+
+class Client(_Read):
+    id: str | None = None
+    kind: str = "unknown"
+    name_servers: tuple[str, ...] = ()
+
+
+class Topology(_Read):
+    clusters: dict[str, tuple[str, ...]] = {}
+    name_servers: dict[str, tuple[str, ...]] = {}
+    brokers: dict[str, dict[str, tuple[str, ...]]] = {}
+    clients: dict[str, Client] = {}
+
+
+class Timer(_Read):
+    ms: float = Field(gt=0)
+    by: Literal["settings", "fitted", "default", "given"] = "given"
+
+
+class Source(_Read):
+    source: str
+    bound_ms: float = 500.0
+
+
+class Incident(_Read):
+    format: Literal[1]
+    sources: tuple[Source, ...] = ()
+    topology: Topology
+    timers: dict[str, Timer] = {}
+    episodes: tuple[Episode, ...] = ()
+
+
+_ALLOWED = {
+    "missing": "a value: this key is required",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "greater_than": "a number above 0",
+    "greater_than_equal": "a whole number of at least 1",
+    "string_type": "a text",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+}
+
+
+def read_incident(file: Path) -> Incident:
+    """ScenarioError for what is no incident.json: what, where, and what is allowed."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise ScenarioError(str(file), "", "", f"a readable incident.json ({exc.strerror})") from exc
+    except UnicodeDecodeError as exc:
+        raise ScenarioError(str(file), "", "", "well-formed JSON in UTF-8") from exc
+    except json.JSONDecodeError as exc:
+        where = f"line {exc.lineno}, column {exc.colno}"
+        raise ScenarioError(str(file), where, "", f"well-formed JSON ({exc.msg})") from exc
+    if not isinstance(document, Mapping):
+        raise ScenarioError(str(file), "", f"a {type(document).__name__}", "an object, as `nemesrv import` writes it")
+    try:
+        return Incident.model_validate(document)
+    except ValidationError as exc:
+        error = exc.errors()[0]
+        kind = str(error["type"])
+        allowed = _ALLOWED.get(kind) or str(error["msg"]).removeprefix("Input should be ")
+        raise ScenarioError(str(file), key_of(error), shown_of(error), allowed) from exc

@@ -1,0 +1,184 @@
+"""What is replayed: a run folder's history, and the scenario that it amounts to. A run of ours is read here.
+
+run folder ─┬─ incident.json ─► imported.py ─┐
+            └─ scenario.yaml, history/ ──────┴─► Original: scenario document, stretch of the history, names
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ...chaos.errors import ScenarioError
+from ...chaos.history.schema import Row, parquet_path
+from ...chaos.oracle.world import World
+from ...chaos.scenarios.reading import read as read_document
+from .phases import EVENTS as OF_PHASES
+from .phases import phases_of
+from .transitions import EVENTS, later_lists_of, lists_of
+
+_WORLD = ("run_begin", "run_end", "phase", "fault", "gone", "node", "stopped", "timer_lag", "admin", "served_list")
+WANTED = frozenset((*EVENTS, *OF_PHASES, *_WORLD))
+_LAG_SHARE = 0.95
+"""So many of a node's `timer_lag` rows say no more: one that was paused is late once."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Original:
+    """A recorded run as it is replayed. Times in the history's milliseconds."""
+
+    folder: Path
+    rows: list[Row]
+    world: World
+    document: dict[str, Any]
+    """The scenario, as a YAML file has it."""
+    from_ms: float
+    """Where the scenario's timeline starts."""
+    to_ms: float
+    """Where comparing ends."""
+    compared_ms: float
+    """Where comparing begins."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the original calls a node of the scenario, where that is another name."""
+    clients: Mapping[str, str] = field(default_factory=dict)
+    """Client id to node, where the id does not tell."""
+    exact: Mapping[str, float] = field(default_factory=dict)
+    """Node to how exact its stamps are, in milliseconds."""
+    imported: bool = False
+    notes: list[str] = field(default_factory=list)
+    """What of the original is not in the scenario, a sentence each."""
+    places: Mapping[int, str] = field(default_factory=dict)
+    """Of an import: entry of the timeline to where it stands in incident.json."""
+    chosen: list[dict[str, Any]] = field(default_factory=list)
+    """Of an import: the hypothesis that stands for each episode."""
+
+
+def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
+    """The rows of these events in order. ScenarioError where there is no history, or nothing in it."""
+    files = sorted(parquet_path(folder).parent.glob("part-*.parquet"))
+    if not files:
+        missing = "it has no history" if folder.is_dir() else "there is no such folder"
+        allowed = f"a run folder, which `nemesrv run` or `nemesrv import` leaves; {missing}"
+        raise ScenarioError("replay", "RUN_DIR", str(folder), allowed)
+    rows: list[Row] = []
+    for file in files:
+        try:
+            table = pq.read_table(file, filters=pc.field("event").isin(sorted(events)))
+        except (OSError, ValueError) as exc:
+            raise ScenarioError("replay", str(file), "", f"a history in Parquet ({exc})") from exc
+        rows += table.to_pylist()
+    for row in rows:
+        if row["value"] is not None:
+            row["value"] = orjson.loads(row["value"])
+    if not rows:
+        raise ScenarioError("replay", "RUN_DIR", str(folder), "a run folder with a history; there is no event in it")
+    return sorted(rows, key=lambda row: (row["time_ms"], row["node"], row["incarnation"], row["seq"]))
+
+
+def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
+    """The original of a run of ours: its own scenario.yaml, with each node's phase and list as they were recorded."""
+    file = folder / "scenario.yaml"
+    document = read_document(file.read_text(encoding="utf-8"), file=str(file))
+    world = World.of_rows(rows)
+    begin_ms = world.timeline_ms
+    notes: list[str] = []
+    for key in ("versions", "clock"):
+        document.pop(key, None)
+    if virtual:
+        notes += _ours(document)
+    phases = phases_in(rows, world, begin_ms)
+    nodes = {name: dict(own or {}) for name, own in (document.get("nodes") or {}).items()}
+    if virtual:
+        there = {one.name for one in world.nodes if nodes.get(one.name, {}).get("joins_at_s") is None}
+        said = {node: phase for node, phase in phases.items() if node in there}
+        document["phases"] = {**said, **(document.get("phases") or {})}
+    else:
+        document.pop("phases", None)
+    by_http = bool((document.get("cluster") or {}).get("name_server_list"))
+    javas = (document.get("workload") or {}).get("implementation") not in (None, "ours")
+    later = later_lists_of(rows)
+    for client, listed in lists_of(rows).items():
+        if client.startswith("broker-"):
+            continue
+        own = nodes.get(client, {})
+        of_its_own = own.get("client_profile") or own.get("implementation") or javas
+        if len(listed) > 1 and not of_its_own and not (by_http and own.get("name_servers") is None):
+            nodes[client] = {**own, "name_servers": listed, "in_order": True, "later_orders": later.get(client, [])}
+    document["nodes"] = nodes
+    return Original(
+        folder=folder,
+        rows=rows,
+        world=world,
+        document=document,
+        from_ms=begin_ms,
+        compared_ms=begin_ms,
+        to_ms=compared_to_ms(rows, world),
+        exact=exactness(rows),
+        notes=notes,
+    )
+
+
+def compared_to_ms(rows: Iterable[Mapping[str, Any]], world: World) -> float:
+    """Where the harness began to read queues and take the cluster down."""
+    ends = (row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] in ("final_reads", "end"))
+    return min(float(next(ends, math.inf)), world.end_ms)
+
+
+def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Node to how late its timers fired, but for a stall now and then: its stamps are as exact as that."""
+    lags: dict[str, list[float]] = {}
+    for row in rows:
+        if row["event"] == "timer_lag" and row.get("lag_ms") is not None:
+            lags.setdefault(row["node"], []).append(float(row["lag_ms"]))
+    return {node: sorted(found)[int(_LAG_SHARE * (len(found) - 1))] for node, found in lags.items()}
+
+
+def phases_in(rows: Iterable[Mapping[str, Any]], world: World, begin_ms: float) -> dict[str, float]:
+    """Node to its phase, of NameServers, brokers and clients."""
+    periods_ms = {}
+    for node in world.nodes:
+        own = world.timers_of(node.name)
+        if node.kind in ("producer", "consumer", "name_server", "broker", "slave"):
+            clients = ("producer", "consumer")
+            periods_ms[node.name] = (
+                own.P_ms if node.kind in clients else own.S_ms if node.kind == "name_server" else own.R_ms
+            )
+    first_ms = min((fault.start_ms for fault in world.faults), default=math.inf)
+    return phases_of(rows, begin_ms, periods_ms, idle_ms=world.timers.I_ms, until_ms=first_ms)
+
+
+def _ours(document: dict[str, Any]) -> list[str]:
+    """The document with every program ours, as the virtual clock needs it; what that leaves out."""
+    notes: list[str] = []
+    made_by: set[str] = set()
+    cluster = dict(document.get("cluster") or {})
+    places = [cluster, dict(document.get("workload") or {})]
+    places += [dict(own or {}) for own in (document.get("nodes") or {}).values()]
+    for place in places:
+        if place.get("implementation") not in (None, "ours"):
+            made_by.add(place["implementation"])
+            place["implementation"] = "ours" if place is cluster or "sends_per_s" in place else None
+    if document.get("cluster") is not None:
+        document["cluster"] = cluster
+    if document.get("workload") is not None:
+        document["workload"] = places[1]
+    if document.get("nodes"):
+        document["nodes"] = dict(zip(document["nodes"], places[2:], strict=True))
+    document["timeline"] = [
+        {key: value for key, value in entry.items() if key not in ("implementation", "injection")}
+        for entry in document.get("timeline") or ()
+    ]
+    if made_by:
+        notes.append(
+            f"On the virtual clock every program is ours; in the original some were {', '.join(sorted(made_by))}."
+        )
+    if outside := cluster.pop("clients", None):
+        notes.append(f"On the virtual clock no client of somebody else's can dial: {', '.join(outside)} is left out.")
+    return notes

@@ -1,0 +1,88 @@
+"""At which phase of its period each node's timer fired, learnt from its rows, so that a replay meets the same edges.
+
+A broker registers on its own fixed ticks, a client polls, a NameServer scans: where in its period a fault falls decides
+by up to R, P or S when it shows. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...chaos.oracle.recorded import object_of
+from .transitions import name_of_broker
+
+EVENTS = ("register", "registration", "scheduled_task", "broker_dropped", "name_server_call", "route_changed")
+_TASKS = ("scanNotActiveBroker", "updateTopicRouteInfoFromNameServer", "registerBrokerAll")
+_TOLERANCE_MS = 1500.0
+"""How far apart ticks of one timer may be in the period: stamps of whole seconds, and calls that take their time."""
+
+
+def phases_of(
+    rows: Iterable[Mapping[str, Any]],
+    zero_ms: float,
+    periods_ms: Mapping[str, float],
+    *,
+    idle_ms: float,
+    until_ms: float = math.inf,
+) -> dict[str, float]:
+    """Node to its phase in seconds after `zero_ms`, of those whose rows show one. `idle_ms`: I.
+
+    Ticks before `until_ms`, the first fault, come first: nothing has moved them.
+    """
+    of: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        for node, rank, at_ms in _ticks(row, idle_ms):
+            of[node][rank if at_ms < until_ms else rank + _LATER].append(at_ms)
+    found = {}
+    for node, ranked in of.items():
+        best = ranked[min(ranked)]
+        if period_ms := periods_ms.get(node):
+            found[node] = round(_phase_ms([at_ms - zero_ms for at_ms in best], period_ms) / 1000, 3)
+    return found
+
+
+_LATER = 10
+
+
+def _ticks(row: Mapping[str, Any], idle_ms: float) -> Iterable[tuple[str, int, float]]:
+    """(node, how surely it is a tick: 0 first, when)."""
+    event, node, at_ms = row["event"], row["node"], float(row["time_ms"])
+    took_ms = float(row.get("duration_ms") or 0.0)
+    if event == "register":
+        yield node, 1, at_ms - took_ms
+    elif event == "registration" and not row.get("code"):
+        yield name_of_broker(row["broker_name"], row["broker_id"]), 2, at_ms
+    elif event == "scheduled_task" and row.get("f") in _TASKS:
+        yield node, 0, at_ms - took_ms
+    elif event == "broker_dropped":
+        reason = object_of(row.get("value")).get("reason")
+        broker = name_of_broker(row["broker_name"], row["broker_id"])
+        if reason == "idle":  # I after the last thing it sent, a registration
+            yield broker, 3, at_ms - idle_ms
+        elif reason == "expired":
+            yield node, 2, at_ms
+    elif event == "name_server_call" and row.get("f") == "route" and row["role"] in ("producer", "consumer"):
+        yield node, 1, at_ms - took_ms
+    elif event == "route_changed" and row["role"] in ("producer", "consumer"):
+        yield node, 2, at_ms
+
+
+def _phase_ms(ticks_ms: Sequence[float], period_ms: float) -> float:
+    """Where in the period most of them lie: the mean of those around the place that has the most; of two, the later,
+    for a broker registers when it starts and when a topic comes, too."""
+    places = [at_ms % period_ms for at_ms in ticks_ms]
+
+    def near(place: float) -> list[float]:
+        return [apart for other in places if abs(apart := _apart(other - place, period_ms)) <= _TOLERANCE_MS]
+
+    best = max(reversed(places), key=lambda place: len(near(place)))
+    around = near(best)
+    return (best + sum(around) / len(around)) % period_ms
+
+
+def _apart(ms: float, period_ms: float) -> float:
+    """The same distance on the circle, in ± half a period."""
+    return (ms + period_ms / 2) % period_ms - period_ms / 2

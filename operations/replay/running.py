@@ -1,0 +1,328 @@
+"""The replay itself: the scenario is run, what it changed is held against the original, and replay.json says it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...chaos.errors import ScenarioError
+from ...chaos.experiment.harness import Harness
+from ...chaos.experiment.hosts_stage import real_stage
+from ...chaos.experiment.run_folder import RunFolder, refuse_used
+from ...chaos.experiment.virtual.stage import VirtualStage
+from ...chaos.installation import has
+from ...chaos.oracle.world import World
+from ...chaos.reporting import write_replay
+from ...chaos.runner import (
+    Options,
+    as_run_with,
+    planted,
+    processes_of,
+    record,
+    require_parts,
+    with_file_beside,
+)
+from ...chaos.scenarios.model import Scenario, parse
+from ...chaos.scenarios.setting import change
+from . import telling
+from .imported import imported, incident_file
+from .matching import Pair
+from .original import (
+    Original,
+    compared_to_ms,
+    recorded,
+    rows_of,
+)
+from .similarity import EXACT_MS, Similarity, similarity
+from .transitions import Seen, Transition, seen
+from .varied import EVENTS as OF_VARIED
+from .varied import Client, beside, clients_of
+
+REPLAY_FILE = "replay.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the command line says."""
+
+    out: Path | None = None
+    virtual: bool = True
+    seed: int | None = None
+    sets: tuple[str, ...] = ()
+    hypotheses: Mapping[int, int] | None = None
+    """Episode to rank, both from 1, where it is not the first."""
+    episodes: tuple[int, ...] = ()
+    """Only these, from 1; none: all that lie together."""
+    varied: tuple[str, ...] = ()
+    """Of each variant what is set, several settings with a space between."""
+    say: Callable[[str], None] = lambda _text: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """A replay beside its original."""
+
+    original: Original
+    scenario: Scenario
+    folder: RunFolder
+    similarity: Similarity
+    held: tuple[Seen, Seen]
+    """What lanes had, in the original and in the replay."""
+    unseen: Sequence[str]
+    """Kinds of transitions of which the original's record has none anywhere, so that they are not compared."""
+    lasts_ms: float
+
+
+def read_original(folder: Path, wanted: Wanted) -> Original:
+    """ScenarioError where there is nothing to replay, or no fault is known."""
+    rows = rows_of(folder)
+    if incident_file(folder).is_file():
+        return imported(folder, rows, wanted.hypotheses or {}, wanted.episodes, virtual=wanted.virtual)
+    if wanted.hypotheses or wanted.episodes:
+        option = "--hypothesis" if wanted.hypotheses else "--episode"
+        allowed = f"said of an import, which has an incident.json; {folder} has none"
+        raise ScenarioError(option, "", "an episode", allowed)
+    if not (folder / "scenario.yaml").is_file():
+        allowed = "a run with a scenario.yaml, or an import with an incident.json, beside its history"
+        raise ScenarioError("replay", "RUN_DIR", str(folder), allowed)
+    return recorded(folder, rows, virtual=wanted.virtual)
+
+
+def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: str = "--set") -> Scenario:
+    """The scenario of the original with what `--set` or `--vary` change. ScenarioError as of any scenario."""
+    document = json.loads(json.dumps(original.document, default=list))
+    changes = [change(one, document, Scenario.model_fields) for one in sets]
+    _drop_order(document)
+    try:
+        return parse(document, file=file)
+    except ScenarioError as exc:
+        if any(exc.key == key or exc.key.startswith(f"{key}.") for key in changes):
+            raise ScenarioError(option, exc.key, exc.value, exc.allowed) from exc
+        part, _, rest = exc.key.removeprefix("timeline.").partition(".")
+        if part.isdigit() and exc.key.startswith("timeline.") and int(part) in original.places:
+            at = f"{original.places[int(part)]}.{rest}".rstrip(".")
+            raise ScenarioError(str(incident_file(original.folder)), at, exc.value, exc.allowed) from exc
+        raise
+
+
+def _drop_order(document: dict[str, Any]) -> None:
+    """Clients of Apache's, or of another language, have an order of their own."""
+    javas = (document.get("workload") or {}).get("implementation") not in (None, "ours")
+    for own in (document.get("nodes") or {}).values():
+        if javas or own.get("client_profile") or own.get("implementation") not in (None, "ours"):
+            own.pop("in_order", None)
+            own.pop("later_orders", None)
+
+
+def replay(original: Original, wanted: Wanted) -> Replayed:
+    """The scenario of the original, run once, and held against it; its folder has scenario.yaml and a history."""
+    refuse_used(wanted.out)
+    for vary in wanted.varied:  # what is wrong is said before anything runs
+        scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}", option="--vary")
+    scenario = scenario_of(original, wanted.sets, file=f"the scenario of {original.folder}")
+    folder = ran(scenario, wanted.out, wanted)
+    return held_against(original, scenario, folder)
+
+
+def ran(scenario: Scenario, out: Path | None, wanted: Wanted) -> RunFolder:
+    """The folder of one run of the scenario, on the clock that is wanted; nothing is judged."""
+    seed = wanted.seed if wanted.seed is not None else scenario.seed
+    as_run = as_run_with(
+        scenario, Options(seed=secrets.randbelow(2**31) if seed is None else seed, virtual=wanted.virtual)
+    )
+    defect = planted(as_run)
+    if wanted.virtual:
+        folder = RunFolder.create(as_run.name, out)
+        record(with_file_beside(as_run, defect), folder, VirtualStage(), defect, wanted.say)
+        return folder
+    require_parts("nemesrv replay --clock real", [as_run], out)
+    with Harness(spark_master=None, gentle=True, workers=processes_of(as_run), ray=None) as harness, nullcontext():
+        folder = RunFolder.create(as_run.name, out)
+        record(with_file_beside(as_run, defect), folder, real_stage(harness), defect, wanted.say)
+    return folder
+
+
+def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> Replayed:
+    rows = rows_of(folder.path)
+    world = World.of_rows(rows)
+    begin_ms = world.timeline_ms
+    lasts_ms = min(original.to_ms - original.from_ms, compared_to_ms(rows, world) - begin_ms)
+    after_ms = original.compared_ms - original.from_ms
+    from_ms, clients = original.from_ms, original.clients
+    ours = seen(original.rows, from_ms + after_ms, from_ms + lasts_ms, zero_ms=from_ms, clients=clients)
+    theirs = seen(rows, begin_ms + after_ms, begin_ms + lasts_ms, zero_ms=begin_ms, names=original.names)
+    left_out: set[str] = set()
+    shown = theirs.transitions
+    if original.imported:
+        whole = seen(original.rows, float("-inf"), float("inf")).transitions
+        visible = {(one.node, one.kind) for one in whole}
+        told = {(one.node, one.kind, one.how) for one in ours.transitions}
+        kept = [one for one in shown if _could_be_seen(one, visible, told)]
+        left_out = {f"{one.node} {one.kind}" for one in shown} - {f"{one.node} {one.kind}" for one in kept}
+        shown = as_logged(kept, whole)
+    timers = world.timers
+    alike = similarity(
+        ours.transitions,
+        shown,
+        tick_ms=timers.R_ms,
+        exact_ms=lambda node: original.exact.get(node, EXACT_MS),
+    )
+    return Replayed(
+        original=original,
+        scenario=scenario,
+        folder=folder,
+        similarity=alike,
+        held=(ours, theirs),
+        unseen=sorted(left_out),
+        lasts_ms=lasts_ms,
+    )
+
+
+def as_logged(shown: Iterable[Transition], logged: Iterable[Transition]) -> list[Transition]:
+    """The same with routes of such brokers alone as the log ever names: a NameServer prints who was first with a topic,
+    and of the others nothing."""
+    named: dict[tuple[str, str], set[str]] = {}
+    for one in logged:
+        if one.kind == "route":
+            named.setdefault((one.node, one.subject), set()).update(one.how.split(", "))
+    found, last = list[Transition](), dict[tuple[str, str], str]()
+    for one in shown:
+        of = one.node, one.subject
+        if one.kind == "route" and of in named:
+            one = one._replace(how=", ".join(who for who in one.how.split(", ") if who in named[of]) or "nobody")
+            if last.get(of) == one.how:
+                continue
+            last[of] = one.how
+        found.append(one)
+    return found
+
+
+def _could_be_seen(one: Transition, visible: set[tuple[str, str]], told: set[tuple[str, str, str]]) -> bool:
+    """Whether the original's logs would have shown it: a log that has such a line somewhere. Some clients' logs tell
+    of failures and never of the success behind them."""
+    if one.kind in ("looks up", "registers") and one.how in ("answered", "ok"):
+        return (one.node, one.kind, one.how) in told
+    return (one.node, one.kind) in visible
+
+
+def _settings(vary: str) -> list[str]:
+    """What one `--vary` sets. ScenarioError for none."""
+    try:
+        found = shlex.split(vary)
+    except ValueError as exc:
+        raise ScenarioError("--vary", "", repr(vary), f"KEY=VALUE, several with a space between ({exc})") from exc
+    if not found:
+        raise ScenarioError("--vary", "", repr(vary), "KEY=VALUE, several with a space between")
+    return found
+
+
+def varied(replayed: Replayed, wanted: Wanted) -> list[dict[str, Any]]:
+    """What would have been different with each of `wanted.varied`: the replay again, with the same seed."""
+    seed = replayed.folder.scenario().seed
+    found = []
+    for number, vary in enumerate(wanted.varied, start=1):
+        sets = (*wanted.sets, *_settings(vary))
+        scenario = scenario_of(replayed.original, sets, file=f"--vary {vary}", option="--vary")
+        folder = ran(scenario, replayed.folder.path / f"vary-{number}", replace(wanted, seed=seed))
+        again = held_against(replayed.original, scenario, folder)
+        was, now = _clients(replayed), _clients(again)
+        changes = replayed.held[1].transitions, again.held[1].transitions
+        found.append(beside(vary, was, now, changes, again.similarity.happens) | {"run_dir": folder.path.name})
+    return found
+
+
+def _clients(replayed: Replayed) -> dict[str, Client]:
+    rows = rows_of(replayed.folder.path, OF_VARIED)
+    begin_ms = next(row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] == "steady")
+    names = replayed.original.names
+    return clients_of(rows, begin_ms, begin_ms + replayed.lasts_ms, replayed.held[1].transitions, names)
+
+
+def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """replay.json."""
+    original = replayed.original
+    return {
+        "format": 1,
+        "original": str(original.folder),
+        "scenario": replayed.scenario.name,
+        "clock": "virtual" if replayed.folder.scenario().clock == "virtual" else "real",
+        "seed": replayed.folder.scenario().seed,
+        "from_ms": original.from_ms,
+        "compared_from_ms": original.compared_ms - original.from_ms,
+        "lasts_ms": replayed.lasts_ms,
+        "imported": original.imported,
+        **replayed.similarity.to_json(),
+        "not_compared": list(replayed.unseen),
+        "notes": original.notes,
+        "hypotheses": original.chosen,
+        "names": dict(original.names),
+        "faults": _faults(replayed),
+        "transitions": [_transition(pair) for pair in replayed.similarity.pairs],
+        "lanes": _lanes(replayed),
+        "variants": list(variants),
+    }
+
+
+def _transition(pair: Pair) -> dict[str, Any]:
+    what = pair.what
+    return {
+        "told": telling.told(what._asdict()),
+        "found": "both" if pair.apart_ms is not None else "original" if pair.original else "replay",
+        "node": what.node,
+        "kind": what.kind,
+        "subject": what.subject,
+        "how": what.how,
+        "original_ms": None if pair.original is None else round(pair.original.at_ms, 3),
+        "replay_ms": None if pair.replay is None else round(pair.replay.at_ms, 3),
+    }
+
+
+def _lanes(replayed: Replayed) -> list[dict[str, Any]]:
+    ours, theirs = (seen_.held for seen_ in replayed.held)
+    return [
+        {"node": lane[0], "of": lane[1], "original": ours.get(lane, ()), "replay": theirs.get(lane, ())}
+        for lane in sorted({*ours, *theirs})
+    ]
+
+
+def _faults(replayed: Replayed) -> list[dict[str, Any]]:
+    world = World.of_rows(rows_of(replayed.folder.path, ("run_begin", "run_end", "phase", "fault", "node")))
+    by_id: dict[str, dict[str, Any]] = {}
+    for fault in world.faults:
+        if fault.by_hand:
+            continue
+        entry = by_id.setdefault(
+            fault.fault_id, {"fault": fault.fault, "words": fault.kind.words, "on": [], "from_ms": 0.0, "to_ms": 0.0}
+        )
+        entry["on"].append(fault.source if fault.target is None else f"{fault.source} -> {fault.target}")
+        entry["from_ms"] = fault.start_ms - world.timeline_ms
+        entry["to_ms"] = min(fault.end_ms - world.timeline_ms, replayed.lasts_ms)
+    return list(by_id.values())
+
+
+def _head(replayed: Replayed) -> None:
+    """scenario.yaml begins with what it was made from, for who edits it."""
+    original, file = replayed.original, replayed.folder.scenario_file
+    said = [f"replay of {original.folder}: `nemesrv run` on this file runs it again"]
+    said += [f"{ours} is {theirs} there" for ours, theirs in sorted(original.names.items())]
+    said += original.notes
+    head = "".join(f"# {line}\n" for text in said for line in textwrap.wrap(text, 110))
+    file.write_text(head + file.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """replay.json is in the replay's folder, and report.html where it can be drawn; the document."""
+    document = document_of(replayed, variants)
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    (replayed.folder.path / REPLAY_FILE).write_text(text + "\n", encoding="utf-8")
+    _head(replayed)
+    if has("report"):
+        write_replay(replayed.folder)
+    return document

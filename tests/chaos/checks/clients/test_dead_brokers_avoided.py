@@ -1,0 +1,222 @@
+"""dead_brokers_avoided over hand-written histories."""
+
+from __future__ import annotations
+
+from itertools import compress
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checks.check import Inconsistent
+from nemesrv.chaos.checks.clients.dead_brokers_avoided import CHECK, judge
+from nemesrv.chaos.checks.dataframes.gathering import gather
+from nemesrv.chaos.checks.dataframes.shared import TRAFFIC
+from nemesrv.chaos.checks.record.broker_uses import BrokerUses, Use, Uses
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster, frame
+
+KILL = ("f1", "kill", "sigkill", "broker-a")
+PAUSE = ("f1", "pause", "sigstop", "broker-a")
+PRODUCER = ("producer-0", "broker-a", 100_000.0)
+"""It lost broker-a at 100 s."""
+
+
+def check(builder: HistoryBuilder, spark: SparkSession | None = None) -> Verdict:
+    return builder.judged(CHECK, spark)
+
+
+def send(
+    builder: HistoryBuilder, at_s: float, broker: str, *, topic: str = "orders", attempt: int = 0
+) -> HistoryBuilder:
+    op_id = f"op-{at_s}"
+    builder.at(at_s).event("producer-0", "send", type="invoke", op_id=op_id, topic=topic, msg_key=op_id)
+    return builder.event("producer-0", "send_attempt", type="invoke", op_id=op_id, attempt=attempt, broker_name=broker)
+
+
+def pull(builder: HistoryBuilder, at_s: float, broker: str) -> HistoryBuilder:
+    return builder.at(at_s).event("consumer-0", "pull", type="invoke", topic="orders", broker_name=broker, queue_id=0)
+
+
+def crash(last_send_s: float, last_pull_s: float, *, attempt: int = 0, lag_ms: float | None = 1.0) -> HistoryBuilder:
+    """broker-a is killed at 100 s and is not back before 200 s; both clients go on with broker-b."""
+    builder = cluster(clients=("producer-0", "consumer-0")).at(100).fault(*KILL)
+    send(builder, last_send_s, "broker-a", attempt=attempt)
+    pull(builder, last_pull_s, "broker-a")
+    for at_s in (160, 190):
+        pull(send(builder, at_s, "broker-b"), at_s, "broker-b")
+    return builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240, lag_ms)
+
+
+@pytest.mark.spark
+def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_valid(spark: SparkSession) -> None:
+    assert check(crash(last_send_s=129, last_pull_s=149), spark) == Verdict(
+        name="dead_brokers_avoided",
+        verdict=Validity.VALID,
+        examined=2,
+        measured={
+            "max_ms": 29_000.0,
+            "last_use": [
+                {
+                    "client": "consumer-0",
+                    "broker_name": "broker-a",
+                    "fault_id": "f1",
+                    "after_ms": 49_000.0,
+                    "bound_ms": 50_000.0,
+                },
+                {
+                    "client": "producer-0",
+                    "broker_name": "broker-a",
+                    "fault_id": "f1",
+                    "after_ms": 29_000.0,
+                    "bound_ms": 30_000.0,
+                },
+            ],
+        },
+        allowed={
+            "bound_ms": 30_000.0,
+            "formula": "(RTT + event thread) + P",
+            "tolerance_ms": 52.0,
+            "row": "producer stops targeting the broker after: process crash, kernel closes its connections",
+        },
+    )
+
+
+@pytest.mark.spark
+def test_a_producer_that_keeps_using_it_is_invalid(spark: SparkSession) -> None:
+    verdict = check(crash(last_send_s=150, last_pull_s=149), spark)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 2, 1)
+    assert verdict.examples == (
+        Example(
+            who="producer-0",
+            what="broker-a",
+            topic="orders",
+            from_ms=150_000.0,
+            due_ms=130_000.0,
+            measured_ms=50_000.0,
+            latest_ms=30_000.0,
+            over_ms=20_000.0,
+            after="f1 start",
+            times={"lost": 100_000.0},
+            more={"kind": "must not use", "op_id": "op-150", "late_uses": 1},
+        ),
+    )
+
+
+def test_a_consumer_that_keeps_pulling_from_it_is_invalid() -> None:
+    verdict = check(crash(last_send_s=129, last_pull_s=170))
+    assert [example.who for example in verdict.examples] == ["consumer-0"]
+    assert verdict.verdict is Validity.INVALID
+
+
+def test_a_retry_may_use_the_route_its_send_began_with() -> None:
+    assert check(crash(last_send_s=132, last_pull_s=149, attempt=1)).verdict is Validity.VALID
+    assert check(crash(last_send_s=132, last_pull_s=149, attempt=0)).verdict is Validity.INVALID
+
+
+@pytest.mark.parametrize(("lag_ms", "expected"), [(4000.0, Validity.UNKNOWN), (10.0, Validity.INVALID)])
+def test_a_late_use_on_a_machine_later_than_the_cap_is_unknown(lag_ms: float, expected: Validity) -> None:
+    _, world = crash(last_send_s=135, last_pull_s=149).facts()
+    late = Uses(after=2, late=1, last_ms=135_000, worst=Use(5000, 135_000, "orders", "op-135", 5000), lag_ms=lag_ms)
+    verdict = judge(BrokerUses({PRODUCER: late}), world)
+    assert (verdict.verdict, verdict.violations) == (expected, int(expected is Validity.INVALID))
+
+
+def test_without_a_lost_broker_or_without_anything_at_all_nothing_is_examined() -> None:
+    for builder in (HistoryBuilder(), send(cluster(clients=("producer-0",)), 50, "broker-a").end(100)):
+        verdict = judge(BrokerUses(), builder.facts()[1])
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_a_client_that_did_nothing_after_the_window_proves_nothing() -> None:
+    builder = cluster(clients=("producer-0",)).at(100).fault(*KILL)
+    verdict = check(send(builder, 110, "broker-b").end(200))
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_the_last_broker_of_a_topic_may_be_used_for_ever() -> None:
+    builder = cluster(clients=("producer-0",)).at(50).topic("broker-a", "only-here").at(100).fault(*KILL)
+    send(builder, 180, "broker-a", topic="only-here")
+    verdict = check(send(builder, 190, "broker-b").end(220))
+    assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)
+
+
+def test_a_broker_that_only_this_client_cannot_reach_is_not_judged() -> None:
+    builder = cluster(clients=("producer-0",)).at(100)
+    builder.fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "broker-a")
+    _, world = send(builder, 400, "broker-a").end(500).facts()
+    verdict = judge(BrokerUses({PRODUCER: Uses(after=1, last_ms=400_000)}), world)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+@pytest.mark.parametrize(("last_s", "expected"), [(262, Validity.VALID), (270, Validity.INVALID)])
+def test_a_hung_broker_is_left_after_expiry_and_a_poll_that_its_heartbeat_holds_up(
+    last_s: float, expected: Validity
+) -> None:
+    """E + S + P + J = 120 + 10 + 30 + 3 s."""
+    builder = cluster(clients=("producer-0",)).at(100).fault(*PAUSE)
+    send(builder, last_s, "broker-a")
+    send(builder, 300, "broker-b").at(320).fault(*PAUSE, end=True)
+    verdict = check(builder.end(400))
+    assert (verdict.verdict, verdict.examined) == (expected, 1)
+    assert verdict.allowed["bound_ms"] == 163_000
+
+
+@pytest.mark.parametrize(("last_s", "expected"), [(262, Validity.VALID), (270, Validity.INVALID)])
+def test_a_broker_whose_links_are_healed_one_after_the_other_is_judged_until_the_first_name_server_may_have_it(
+    last_s: float, expected: Validity
+) -> None:
+    """As before E + S + P + J; its link to the client is healed 2 s after the one to the NameServer."""
+    links = [("broker-a", "ns-0"), ("producer-0", "broker-a")]
+    builder = cluster(name_servers=1, clients=("producer-0",)).at(100)
+    for link in links:
+        builder.fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", *link)
+    send(builder, last_s, "broker-a")
+    send(builder, 300, "broker-b")
+    for at_s, link in zip((320, 322), links, strict=True):
+        builder.at(at_s).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", *link, end=True)
+    verdict = check(send(builder, 321, "broker-a").end(400))
+    assert (verdict.verdict, verdict.examined) == (expected, 1)
+    assert verdict.allowed["bound_ms"] == 163_000
+
+
+def test_a_client_whose_name_server_failed_too_has_a_failed_call_more() -> None:
+    builder = cluster(clients=("producer-0",)).at(90).fault("f0", "kill", "sigkill", "ns-0").at(100).fault(*KILL)
+    send(builder, 160, "broker-a")
+    verdict = check(send(builder, 190, "broker-b").end(220))
+    assert verdict.verdict is Validity.VALID
+    assert verdict.allowed["bound_ms"] == 63_000  # P + (1·P + A)
+
+
+def test_a_name_server_started_again_has_no_route_to_give_before_it_is_refilled() -> None:
+    restart = ("f0", "kill", "sigkill", "ns-0")
+    builder = cluster(clients=("producer-0",)).at(60).fault(*restart).at(90).fault(*restart, end=True).restarted("ns-0")
+    _, world = builder.at(100).fault(*KILL).end(280).facts()
+    verdict = judge(BrokerUses({PRODUCER: Uses(after=1)}), world)
+    assert verdict.verdict is Validity.VALID
+    assert verdict.allowed["bound_ms"] == 23_000 + 30_000 + 33_000  # rest of R + C, P, and 1·P + A for the dead server
+
+
+@pytest.mark.spark
+def test_the_uses_of_two_parts_of_a_history_add_up_to_those_of_the_whole(spark: SparkSession) -> None:
+    """And the rest is the whole without the part, but for what was furthest out of bounds, which is not forgotten."""
+    builder = crash(last_send_s=150, last_pull_s=149)
+    whole, world = gather(builder.frame(spark))
+    parts = []
+    for is_late in (False, True):
+        is_there = [row["event"] not in TRAFFIC or (row["time_ms"] > 155_000) is is_late for row in builder.rows]
+        part, _ = gather(frame(spark, [*compress(builder.rows, is_there)]))
+        parts.append(CHECK.gather(part, world))
+    early, late = parts
+    all_of_it = CHECK.gather(whole, world)
+    assert early.plus(late) == all_of_it
+    assert judge(all_of_it, world) == judge(early.plus(late), world)
+    rest = all_of_it.minus(late)
+    assert {key: uses.after for key, uses in rest.of.items()} == {key: uses.after for key, uses in early.of.items()}
+    assert rest.of[PRODUCER].worst == Use(20_000.0, 150_000.0, "orders", "op-150", 20_000.0)
+
+
+def test_a_part_that_has_more_uses_than_the_whole_is_inconsistent() -> None:
+    with pytest.raises(Inconsistent):
+        BrokerUses({PRODUCER: Uses(after=1)}).minus(BrokerUses({PRODUCER: Uses(after=2)}))
+    with pytest.raises(Inconsistent):
+        BrokerUses().minus(BrokerUses({PRODUCER: Uses(late=1)}))

@@ -1,0 +1,165 @@
+"""dead_name_servers_left over hand-written histories."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.checks.clients.dead_name_servers_left import CHECK, judge
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+
+CLIENT = "producer-0"
+KILL = ("f1", "kill", "sigkill", "ns-0")
+LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", CLIENT, "ns-0")
+
+
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*builder.facts())
+
+
+def chosen(builder: HistoryBuilder, at_s: float, name_server: str) -> HistoryBuilder:
+    return builder.at(at_s).event(CLIENT, "name_server_chosen", name_server=address_of(name_server))
+
+
+def call(
+    builder: HistoryBuilder, began_s: float, name_server: str, *, took_s: float = 0.01, type_: str = "ok"
+) -> HistoryBuilder:
+    fields = {"name_server": address_of(name_server), "duration_ms": took_s * 1000, "f": "route"}
+    code = 0 if type_ == "ok" else None
+    return builder.at(began_s + took_s).event(CLIENT, "name_server_call", type=type_, code=code, **fields)
+
+
+def silence(left_s: float | None, *, first: str = "ns-0", until_s: float = 200) -> HistoryBuilder:
+    """ns-0 does not answer from 100 s to `until_s`; the client, on it, fails one call and leaves it at `left_s`."""
+    builder = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, first)
+    call(builder, 90, first).at(100).fault(*LINK)
+    if first == "ns-0":
+        call(builder, 120, "ns-0", took_s=3, type_="info")
+    if left_s is not None:
+        call(chosen(builder, left_s, "ns-1"), left_s, "ns-1")
+    call(builder, 180, "ns-1" if left_s is not None else first)
+    return builder.at(until_s).fault(*LINK, end=True)
+
+
+def test_a_client_that_fails_one_call_and_leaves_at_the_next_poll_is_valid() -> None:
+    assert check(silence(150).end(260)) == Verdict(
+        name="dead_name_servers_left",
+        verdict=Validity.VALID,
+        examined=1,
+        measured={
+            "max_ms": 50_000.0,
+            "left": [
+                {
+                    "client": CLIENT,
+                    "name_server": "ns-0",
+                    "fault_id": "f1",
+                    "after_ms": 50_000.0,
+                    "bound_ms": 60_000.0,
+                }
+            ],
+            "calls_failed": 1,
+        },
+        allowed={
+            "bound_ms": 60_000.0,
+            "formula": "P + 1·P",
+            "tolerance_ms": 53.0,
+            "row": "client leaves a NameServer: accepts, never answers, client 4.9.1 to 4.9.8",
+        },
+    )
+
+
+def test_a_client_that_stays_longer_is_invalid() -> None:
+    verdict = check(silence(170).end(260))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples == (
+        Example(
+            who=CLIENT,
+            what="ns-0",
+            from_ms=160_000.0,
+            to_ms=170_000.0,
+            due_ms=160_000.0,
+            measured_ms=70_000.0,
+            latest_ms=60_000.0,
+            over_ms=10_000.0,
+            after="f1 start",
+            times={"lost": 100_000.0, "back": 200_000.0},
+            more={"kind": "must have left", "calls_failed": 1},
+        ),
+    )
+
+
+def test_what_was_measured_is_told_in_a_sentence() -> None:
+    assert CHECK.tells is not None
+    assert CHECK.tells(check(silence(150).end(260)).measured) == (
+        "the last to leave: producer-0, 50.0 s after ns-0 was lost; failed calls of one client: 1 at most"
+    )
+
+
+def test_a_client_that_chooses_the_same_one_again_has_not_left_it() -> None:
+    builder = chosen(silence(None), 150, "ns-0").end(260)
+    assert check(builder).verdict is Validity.INVALID
+
+
+def test_a_client_that_asks_again_after_a_call_without_an_answer_is_invalid() -> None:
+    verdict = check(call(silence(160), 140, "ns-0", took_s=3, type_="info").end(260))
+    assert verdict.verdict is Validity.INVALID
+    assert [(e.more["kind"], e.from_ms, e.over_ms) for e in verdict.examples] == [
+        ("must not ask again", 140_000.0, 17_000.0)
+    ]
+
+
+def test_a_client_that_asks_a_lost_one_while_it_has_chosen_another_is_invalid() -> None:
+    verdict = check(call(silence(150), 170, "ns-0", took_s=3, type_="info").end(260))
+    assert [(e.more["kind"], e.from_ms) for e in verdict.examples] == [("must not ask", 170_000.0)]
+
+
+def test_a_client_that_waits_too_long_for_an_answer_is_invalid() -> None:
+    """3 s for the call, and 3 s for a connect to each of the three."""
+    builder = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*LINK)
+    call(builder, 110, "ns-0", took_s=15, type_="info")
+    call(chosen(builder, 140, "ns-1"), 140, "ns-1")
+    verdict = check(builder.at(200).fault(*LINK, end=True).end(260))
+    assert verdict.verdict is Validity.INVALID
+    assert [(e.more["kind"], e.from_ms, e.over_ms) for e in verdict.examples] == [("must give up", 122_000.0, 3_000.0)]
+
+
+def test_a_client_on_another_one_has_nothing_to_leave_but_is_looked_at() -> None:
+    verdict = check(silence(None, first="ns-2").end(260))
+    assert (verdict.verdict, verdict.examined, verdict.measured["left"]) == (Validity.VALID, 1, [])
+
+
+def test_round_robin_may_lead_past_a_lost_one_for_one_failed_call() -> None:
+    builder = chosen(silence(150, until_s=400), 230, "ns-0")
+    call(builder, 230, "ns-0", took_s=3, type_="info")
+    chosen(builder, 260, "ns-1")
+    call(builder, 260, "ns-1")
+    assert check(builder.end(460)).verdict is Validity.VALID
+    builder = call(chosen(silence(150, until_s=400), 230, "ns-0"), 390, "ns-1")
+    assert check(builder.end(460)).verdict is Validity.INVALID
+
+
+@pytest.mark.parametrize(("left_s", "expected"), [(130, Validity.VALID), (140, Validity.INVALID)])
+def test_a_killed_one_closes_its_channels_so_the_next_poll_leaves_it(left_s: float, expected: Validity) -> None:
+    builder = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*KILL)
+    call(chosen(builder, left_s, "ns-1"), left_s, "ns-1")
+    builder.at(200).fault(*KILL, end=True).restarted("ns-0")
+    verdict = check(builder.end(260))
+    assert verdict.verdict is expected
+    assert verdict.allowed["bound_ms"] == 30_000.0
+
+
+def test_a_late_leave_on_a_machine_later_than_the_cap_is_unknown() -> None:
+    assert check(silence(165).end(260, lag_ms=2_000)).verdict is Validity.UNKNOWN
+
+
+def test_a_lone_name_server_a_short_fault_a_silent_client_and_nothing_at_all_are_unknown() -> None:
+    alone = chosen(cluster(name_servers=1, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*LINK).at(300)
+    quiet = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*LINK).at(300)
+    for builder in (
+        HistoryBuilder(),
+        alone.fault(*LINK, end=True),
+        quiet.fault(*LINK, end=True),
+        silence(110, until_s=150),
+    ):
+        verdict = check(builder.end(400))
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

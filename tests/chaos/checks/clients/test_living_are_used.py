@@ -1,0 +1,354 @@
+"""living_are_used over hand-written histories: turns of producers, brokers of retries, and queues that are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checks.clients.living_are_used import CHECK
+from nemesrv.chaos.checks.plain.uses import verdict_of
+from nemesrv.chaos.checks.record.uses import BrokerShares, Read, Segment
+from nemesrv.chaos.history.rows import write_parquet
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import (
+    HistoryBuilder,
+    address_of,
+    cluster,
+    route_of,
+)
+from tests.chaos.large_plans import planned_as_large
+
+BROKERS = ("broker-a", "broker-b")
+RING = [(broker, queue_id) for broker in BROKERS for queue_id in range(4)]
+KILL = ("f1", "kill", "sigkill", "broker-a")
+
+
+def story(clients: tuple[str, ...] = ("producer-0",), **workload: Any) -> HistoryBuilder:
+    """Every client holds the route of both brokers, four queues each, from 2 s on."""
+    builder = cluster(brokers=BROKERS, clients=clients, workload={"topic": "orders", "queues": 4, **workload}).at(2)
+    for client in clients:
+        builder.event(client, "route_changed", topic="orders", value=route_of(*BROKERS))
+    return builder
+
+
+def sent(builder: HistoryBuilder, at_s: float, queue: tuple[str, int], *, ok: bool = True) -> HistoryBuilder:
+    """One send of one try, 4 ms long; of one that failed, its third."""
+    number = len(builder.rows)
+    of = {"op_id": f"o-{number}", "broker_name": queue[0], "queue_id": queue[1], "attempt": 0 if ok else 2}
+    builder.at(at_s).event("producer-0", "send_attempt", type="invoke", **of)
+    type_ = "ok" if ok else "fail"
+    builder.at(at_s + 0.004).event("producer-0", "send_attempt", type=type_, duration_ms=4.0, **of)
+    del of["attempt"]
+    stored = {**of, "offset": number} if ok else {"op_id": of["op_id"]}
+    return builder.event(
+        "producer-0", "send", type=type_, topic="orders", msg_key=f"k-{number}", duration_ms=4.0, **stored
+    )
+
+
+def in_turn(
+    builder: HistoryBuilder, sends: int, from_s: float = 10, ring: Any = RING, first: int = 3
+) -> HistoryBuilder:
+    for number in range(sends):
+        sent(builder, from_s + number, ring[(first + number) % len(ring)])
+    return builder
+
+
+def verdict(builder: HistoryBuilder, *, end_s: float = 400) -> Verdict:
+    control, world = builder.end(end_s).facts()
+    return verdict_of(builder.rows, control, world)
+
+
+def kinds(of: Verdict) -> list[Any]:
+    return [example.more["kind"] for example in of.examples]
+
+
+def test_queues_in_turn_from_any_beginning_are_right() -> None:
+    for sends in (8, 9, 15, 16, 50):
+        found = verdict(in_turn(story(), sends))
+        assert (found.verdict, found.examined, found.measured["sends"]) == (Validity.VALID, 1, sends)
+
+
+def test_a_queue_with_one_send_more_than_its_turns_is_wrong() -> None:
+    found = verdict(sent(sent(in_turn(story(), 16), 30, RING[2]), 31, RING[2]))
+    assert (found.verdict, kinds(found), found.examples[0].more["off_by"]) == (
+        Validity.INVALID,
+        ["not used in turn"],
+        1,
+    )
+
+
+def test_a_healthy_broker_that_is_never_used_is_named() -> None:
+    found = verdict(in_turn(story(), 24, ring=RING[:4]))
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["never used in 24 sends"])
+    (example,) = found.examples
+    assert (example.who, example.what, example.more["of"]) == ("producer-0", "broker-b", 8)
+
+
+def test_with_fewer_sends_than_queues_the_turns_are_not_decided_unless_one_came_twice() -> None:
+    found = verdict(in_turn(story(), 7))
+    assert (found.verdict, found.why) == (Validity.UNKNOWN, "turns of producer-0: 8 sends in a row decide them")
+    assert verdict(in_turn(story(), 2, ring=RING[:1], first=0)).verdict is Validity.INVALID
+
+
+def test_a_queue_that_its_route_does_not_have_is_wrong() -> None:
+    assert kinds(verdict(sent(in_turn(story(), 16), 40, ("broker-c", 0)))) == ["out of its route"]
+
+
+def test_a_new_route_begins_a_new_round_and_its_new_broker_has_its_turn() -> None:
+    def after(ring: Any) -> Verdict:
+        three = (*BROKERS, "broker-c")
+        builder = (
+            in_turn(story(), 9).at(50).event("producer-0", "route_changed", topic="orders", value=route_of(*three))
+        )
+        return verdict(in_turn(builder, 30, from_s=51, ring=ring, first=6))
+
+    assert after([*RING, *(("broker-c", queue_id) for queue_id in range(4))]).verdict is Validity.VALID
+    assert kinds(after(RING)) == ["never used in 30 sends"]
+
+
+def test_while_a_send_fails_no_turns_are_counted_and_after_the_fault_they_are() -> None:
+    def after(ring: Any) -> Verdict:
+        builder = sent(in_turn(story(), 16).at(40).fault(*KILL), 41, RING[0], ok=False)
+        builder = in_turn(builder, 9, from_s=50)
+        builder.at(100).fault(*KILL, end=True).restarted("broker-a")
+        return verdict(in_turn(builder, 20, from_s=110, ring=ring))
+
+    assert (after(RING).verdict, after(RING).examined) == (Validity.VALID, 10)
+    assert after(RING[4:]).verdict is Validity.INVALID
+
+
+def test_while_sends_fail_each_goes_to_the_queue_after_the_last_one() -> None:
+    """A producer that avoids for 10 s the broker that failed it, though the fault strategy is off."""
+
+    def after(*queues: tuple[str, int], **workload: Any) -> Verdict:
+        builder = sent(story(**workload).at(40).fault(*KILL), 41, RING[7], ok=False)
+        for number, queue in enumerate(queues):
+            sent(builder, 42 + number, queue)
+        return verdict(builder.at(100).fault(*KILL, end=True).restarted("broker-a"))
+
+    assert after(RING[4], RING[5], RING[6], RING[7], RING[0]).verdict is Validity.VALID
+    found = after(RING[4], RING[5], RING[6], RING[7], RING[4])
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["sent to another queue than the next"])
+    assert found.examples[0].more["next"] == "broker-a 0"
+    assert after(RING[4], RING[4], ordered=True).verdict is Validity.UNKNOWN
+    assert after(RING[4], RING[4], latency_fault=True).verdict is Validity.UNKNOWN
+
+
+def test_a_try_again_is_at_the_next_queue_of_another_broker() -> None:
+    def after(*queues: tuple[str, int]) -> list[Any]:
+        builder = story()
+        for attempt, (broker, queue_id) in enumerate(queues):
+            of = {"op_id": "o-t", "attempt": attempt, "broker_name": broker, "queue_id": queue_id}
+            builder.at(20 + attempt).event("producer-0", "send_attempt", type="invoke", **of)
+            builder.event("producer-0", "send_attempt", type="fail", **of)
+        builder.event("producer-0", "send", type="fail", topic="orders", msg_key="k", op_id="o-t", duration_ms=2_000.0)
+        return kinds(verdict(builder))
+
+    assert after(RING[1], RING[4], RING[0]) == []
+    assert after(RING[1], RING[5], RING[0]) == ["sent to another queue than the next"]
+
+
+def test_with_the_fault_strategy_on_a_broker_may_be_avoided_for_its_isolation() -> None:
+    def after(at_s: float, profile: str) -> Validity:
+        builder = story(latency_fault=True)
+        builder.rows[0]["value"] |= {"profile": profile}
+        builder = sent(builder.at(40).fault(*KILL), 41, RING[0], ok=False).at(50).fault(*KILL, end=True)
+        return verdict(in_turn(builder, 8, from_s=at_s, ring=RING[4:]), end_s=900).verdict
+
+    assert (after(51, "5.x"), after(81, "5.x")) == (Validity.UNKNOWN, Validity.INVALID)
+    assert (after(600, "4.9"), after(660, "4.9")) == (Validity.UNKNOWN, Validity.INVALID)
+
+
+def test_sharding_keys_choose_their_queues_themselves() -> None:
+    assert verdict(in_turn(story(ordered=True), 24, ring=RING[:4])).verdict is Validity.UNKNOWN
+
+
+def retried(builder: HistoryBuilder, *brokers: str) -> HistoryBuilder:
+    for attempt, broker in enumerate(brokers):
+        of = {"op_id": "o-r", "attempt": attempt, "broker_name": broker, "queue_id": 0}
+        builder.event("producer-0", "send_attempt", type="invoke", **of)
+    return builder
+
+
+def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
+    assert verdict(retried(story().at(20), "broker-a", "broker-b", "broker-a")).verdict is Validity.VALID
+    found = verdict(retried(story().at(20), "broker-a", "broker-b", "broker-b"))
+    assert (found.verdict, found.examined, kinds(found)) == (
+        Validity.INVALID,
+        2,
+        ["tried again on the broker that had failed"],
+    )
+    alone = story().at(10).event("producer-0", "route_changed", topic="orders", value=route_of("broker-a"))
+    assert verdict(retried(alone.at(20), "broker-a", "broker-a")).verdict is Validity.VALID
+
+
+def tried(
+    *ended: tuple[str, int | None, float], builder: HistoryBuilder | None = None, op_id: str = "o-t"
+) -> HistoryBuilder:
+    """One send whose tries ended so, with this code, after so many seconds each; it ended as the last of them."""
+    builder, at_s = builder or story(), 20.0
+    for attempt, (type_, code, took_s) in enumerate(ended):
+        of = {"op_id": op_id, "attempt": attempt, "broker_name": BROKERS[attempt % 2], "queue_id": 0}
+        builder.at(at_s).event("producer-0", "send_attempt", type="invoke", **of)
+        at_s += took_s
+        about = {"code": code, "duration_ms": took_s * 1000}
+        builder.at(at_s).event("producer-0", "send_attempt", type=type_, **of, **about)
+        if type_ == "info" and code is None and took_s >= 3:
+            whole = {"f": "send", "duration_ms": (at_s - 20) * 1000, "value": {"attempt_ms": took_s * 1000}}
+            builder.event("producer-0", "timed_out", op_id=op_id, attempt=attempt, **whole)
+    type_, code, _ = ended[-1]
+    of = {"topic": "orders", "msg_key": op_id, "broker_name": of["broker_name"], "queue_id": 0}
+    return builder.event("producer-0", "send", type=type_, code=code, op_id=op_id, duration_ms=(at_s - 20) * 1000, **of)
+
+
+REFUSED, STORED, HUNG = ("fail", None, 0.001), ("ok", 0, 0.001), ("info", None, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("ended", "wrong"),
+    [
+        ((REFUSED, REFUSED, REFUSED), []),
+        ((REFUSED, STORED), []),
+        ((HUNG,), []),
+        ((REFUSED, ("fail", None, 2.95)), []),
+        ((("fail", 13, 0.001),), []),
+        ((("info", 11, 0.001),), []),
+        ((("fail", 16, 0.001), STORED), []),
+        ((REFUSED, REFUSED), ["given up with a try and time left"]),
+        ((("fail", 16, 0.001),), ["given up with a try and time left"]),
+        ((HUNG, STORED), ["tried again when its time was over"]),
+        ((("info", 11, 0.001), STORED), ["tried again though it was stored"]),
+        ((STORED, STORED), ["tried again though it was stored"]),
+        ((("fail", 13, 0.001), STORED), ["tried again after an answer that ends the send"]),
+        ((REFUSED, REFUSED, REFUSED, STORED), ["one try more than a send has"]),
+    ],
+)
+def test_a_send_is_tried_again_while_it_is_not_stored_and_has_a_try_and_time_left(ended: Any, wrong: list[str]) -> None:
+    assert kinds(verdict(tried(*ended))) == wrong
+
+
+def test_a_send_that_needs_an_address_ends_with_a_look_up_that_failed() -> None:
+    builder = tried(REFUSED)
+    builder.event("producer-0", "name_server_call", f="route", type="fail", topic="orders", value={"tried": []})
+    assert kinds(verdict(builder)) == []
+
+
+def test_with_retry_another_broker_when_not_store_ok_what_is_stored_alone_is_sent_again() -> None:
+    builder = story()
+    builder.rows[0]["value"] |= {"settings": {"producer-0": {"retryAnotherBrokerWhenNotStoreOK": True}}}
+    assert kinds(verdict(tried(("info", 11, 0.001), STORED, builder=builder))) == []
+
+
+@pytest.mark.parametrize("profile", ["4.9", "5.x"])
+def test_with_the_fault_strategy_on_that_broker_is_isolated_and_one_that_is_not_is_tried(profile: str) -> None:
+    """Random pair 1007."""
+
+    def after(*isolated: tuple[float, str, bool], at_s: float = 20) -> Validity:
+        builder = story(latency_fault=True)
+        builder.rows[0]["value"] |= {"profile": profile}
+        for isolated_s, broker, failed in (*isolated, (at_s, "broker-a", True)):
+            of = {"broker_name": broker, "duration_ms": 4.0, "value": {"failed": failed, "isolation_ms": 1}}
+            builder.at(isolated_s).event("producer-0", "broker_isolated", f="isolated", **of)
+        return verdict(retried(builder.at(at_s + 0.01), "broker-a", "broker-a"), end_s=900).verdict
+
+    assert after() is Validity.INVALID
+    assert after((19, "broker-b", True)) is Validity.VALID  # the other is isolated as well,
+    assert after((19, "broker-b", True), at_s=700) is Validity.INVALID  # was,
+    ended = after((19, "broker-b", True), (19.5, "broker-b", False))
+    assert ended is (Validity.INVALID if profile == "4.9" else Validity.VALID)  # or is no longer: 5.x ends none early
+
+
+def reading(builder: HistoryBuilder, skipped: tuple[str, int] | None = None, until_s: int = 390) -> HistoryBuilder:
+    for broker, queue_id in RING:
+        queue = {"topic": "orders", "broker_name": broker, "queue_id": queue_id}
+        builder.at(5).event("consumer-0", "queue_taken", op_id=f"take-{broker}-{queue_id}", offset=0, **queue)
+        if (broker, queue_id) != skipped:
+            for at_s in range(6, until_s, 20):
+                builder.at(at_s).event("consumer-0", "pull", type="ok", code=19, offset=0, **queue)
+    return builder
+
+
+def test_every_queue_of_a_living_broker_is_read() -> None:
+    found = verdict(reading(story(("consumer-0",))))
+    assert (found.verdict, found.measured["reads"]) == (Validity.VALID, 8)
+
+
+def test_a_queue_that_nobody_reads_is_wrong_whether_somebody_holds_it_or_not() -> None:
+    held = reading(story(("consumer-0",)), skipped=("broker-b", 2))
+    found = verdict(held)
+    assert (found.verdict, kinds(found), found.examples[0].what) == (Validity.INVALID, ["read by nobody"], "broker-b")
+    unheld = reading(story(("consumer-0",)), skipped=("broker-b", 2))
+    is_its = {"broker_name": "broker-b", "queue_id": 2}.items()
+    unheld.rows = [row for row in unheld.rows if not is_its <= row.items()]
+    assert kinds(verdict(unheld)) == ["read by nobody"]
+
+
+def test_pulls_that_a_broker_refuses_read_nothing() -> None:
+    refused = reading(story(("consumer-0",)))
+    for row in refused.rows:
+        if (row["event"], row.get("broker_name"), row.get("queue_id")) == ("pull", "broker-b", 2):
+            row |= {"type": "fail", "code": 17}
+    assert kinds(verdict(refused)) == ["read by nobody"]
+
+
+@pytest.mark.parametrize(("named_s", "wrong"), [(300, []), (40, ["pulled from a slave"])])
+def test_a_consumer_goes_back_to_a_master_that_its_route_has_again(named_s: float, wrong: list[str]) -> None:
+    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"topic": "orders"})
+    addresses = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
+    for at_s, ids in ((2, ("1",)), (named_s, ("0", "1"))):
+        route = {"brokers": {"broker-a": {id_: addresses[id_] for id_ in ids}}, "queues": {"broker-a": [4, 4, 6, 0]}}
+        builder.at(at_s).event("consumer-0", "route_changed", topic="orders", value=route)
+    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "address": addresses["1"]}
+    for at_s in range(5, 200, 15):
+        builder.at(at_s).event("consumer-0", "pull", type="invoke", offset=0, **of)
+    found = [example for example in verdict(builder).examples if example.more["kind"] == "pulled from a slave"]
+    assert [example.more["kind"] for example in found] == wrong
+
+
+def test_with_broadcasting_every_consumer_reads_all() -> None:
+    found = verdict(reading(story(("consumer-0", "consumer-1"), broadcasting=True)))
+    assert (found.verdict, {example.who for example in found.examples}) == (Validity.INVALID, {"consumer-1"})
+
+
+def test_where_nothing_was_sent_or_read_it_is_unknown() -> None:
+    found = verdict(cluster())
+    assert (found.verdict, found.examined) == (Validity.UNKNOWN, 0)
+    assert found.why == "no producer sent in turn, no send was tried again, and no queue had to be read"
+
+
+def test_the_uses_of_two_parts_are_those_of_the_whole() -> None:
+    segment, read = Segment("producer-0", 0, "orders", 2000.0), Read("consumer-0", "orders", "broker-a", 0)
+    one = BrokerShares(sends={segment: {RING[0]: 3}}, retries=1, reads={read: {4: 1}})
+    other = BrokerShares(
+        sends={segment: {RING[0]: 2, RING[1]: 1}}, failed={("producer-0", 0.0): 1}, reads={read: {5: 2}}
+    )
+    whole = one.plus(other)
+    assert whole.sends == {segment: {RING[0]: 5, RING[1]: 1}}
+    assert whole.reads == {read: {4: 1, 5: 2}}
+    assert whole.minus(other).sends[segment][RING[0]] == 3
+
+
+@pytest.mark.spark
+def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from nemesrv.chaos.checks.spark.judge import check_run
+
+    builder = reading(story(("producer-0", "consumer-0")), skipped=("broker-a", 1))
+    builder = sent(in_turn(builder, 17).at(40).fault(*KILL), 41, RING[0], ok=False)
+    for number, ended in enumerate(((REFUSED,), (HUNG, STORED), (REFUSED,) * 4, (("info", 11, 0.001), STORED))):
+        tried(*ended, builder=builder, op_id=f"o-t{number}")
+    builder = retried(builder.at(45), "broker-a", "broker-a", "broker-b").at(100).fault(*KILL, end=True)
+    builder = in_turn(builder.restarted("broker-a"), 20, from_s=110, ring=RING[4:]).end(400)
+    control, world = builder.facts()
+    plain = verdict_of(builder.rows, control, world)
+    assert (plain.violations, plain.measured["turns"], plain.measured["retries"]) == (9, 1, 7)
+    write_parquet(builder.rows, tmp_path)
+    (small,) = check_run(tmp_path, [CHECK.name], spark)
+    assert (small.verdict, small.measured, small.examples) == (plain.verdict, plain.measured, plain.examples)
+    with planned_as_large(spark):
+        (large,) = check_run(tmp_path, [CHECK.name], spark)
+    assert (large.verdict, large.measured, large.examples) == (plain.verdict, plain.measured, plain.examples)

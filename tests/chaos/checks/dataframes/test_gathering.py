@@ -1,0 +1,32 @@
+"""Control rows as Spark hands them over: columns in several chunks, most of them empty."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from nemesrv.chaos.checks.dataframes.gathering import _split
+from nemesrv.chaos.checks.record.control import Row
+from nemesrv.chaos.history.rows import to_table
+from tests.chaos.builder import HistoryBuilder, cluster
+
+
+def columns(builder: HistoryBuilder) -> pa.Table:
+    return to_table(builder.rows).select([*Row._fields])
+
+
+def test_rows_are_the_same_from_however_many_chunks() -> None:
+    first, then = cluster(clients=("producer-0",)), cluster(name_servers=3).at(2).lag(7.0, "ns-2", until_s=3)
+    whole = pa.concat_tables([columns(first), columns(then)])
+    assert whole["node"].num_chunks == 2
+    lateness, rows = _split(whole)
+    expected: dict[str, list[Row]] = {}
+    for row in whole.to_pylist():
+        expected.setdefault(row["event"], []).append(Row(**row))
+    del expected["timer_lag"]
+    assert rows == expected
+    assert lateness.of_node["ns-2"].latest(2000, 3000) == 7.0
+
+
+def test_no_rows_at_all_are_no_rows() -> None:
+    lateness, rows = _split(columns(cluster()).slice(0, 0))
+    assert (dict(lateness.of_node), rows) == ({}, {})

@@ -1,0 +1,430 @@
+"""commits_follow_work over hand-written histories: offsets pass only what was received, and never go back unasked."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checks.messages.commits_follow_work import CHECK, Commits
+from nemesrv.chaos.checks.plain.commits import verdict_of
+from nemesrv.chaos.history.rows import write_parquet
+from nemesrv.chaos.topology import CONSUMER_GROUP
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.large_plans import planned_as_large
+
+AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+CLIENTS = ("producer-0", "consumer-0", "consumer-1")
+KILL = ("f1", "kill", "sigkill", "broker-a")
+
+
+def story(**workload: Any) -> HistoryBuilder:
+    """Two consumers; the queue is consumer-0's from 10 s on."""
+    return taken(cluster(clients=CLIENTS, workload={"queues": 4, **workload}).at(10))
+
+
+def taken(builder: HistoryBuilder, offset: int = 0, node: str = "consumer-0", op_id: str = "take-0") -> HistoryBuilder:
+    return builder.event(node, "queue_taken", op_id=op_id, offset=offset, **AT)
+
+
+def dropped(
+    builder: HistoryBuilder, node: str = "consumer-0", op_id: str = "take-0", offset: int | None = None
+) -> HistoryBuilder:
+    return builder.event(node, "queue_dropped", op_id=op_id, offset=offset, **AT)
+
+
+def sent(builder: HistoryBuilder, seconds: float, offset: int = 0) -> HistoryBuilder:
+    stored = {"msg_key": f"k-{offset}", "offset": offset, **AT}
+    return builder.at(seconds).event("producer-0", "send", type="ok", op_id=f"o-{offset}", **stored)
+
+
+def received(builder: HistoryBuilder, seconds: float, offset: int = 0, node: str = "consumer-0") -> HistoryBuilder:
+    got = {"msg_key": f"k-{offset}", "offset": offset, **AT}
+    return builder.at(seconds).event(node, "receive", op_id="take-0", **got)
+
+
+def committed(
+    builder: HistoryBuilder,
+    seconds: float,
+    offset: int,
+    before: int,
+    by: str | None = "consumer-0",
+    group: str = CONSUMER_GROUP,
+) -> HistoryBuilder:
+    client = None if by is None else f"127.0.0.1@{by}#1700000000000"
+    value = {"group": group, "client": client, "before": before}
+    return builder.at(seconds).event("broker-a", "commit", f="update", offset=offset, value=value, **AT)
+
+
+def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
+    control, world = builder.end(end_s, lag_ms).facts()
+    return verdict_of(builder.rows, control, world)
+
+
+def kinds(of: Verdict) -> list[Any]:
+    return [example.more["kind"] for example in of.examples]
+
+
+def worked(builder: HistoryBuilder, until: int) -> HistoryBuilder:
+    """The messages 0 … until − 1, sent at 100 s + offset and received at once."""
+    for offset in range(until):
+        received(sent(builder, 100 + offset, offset), 100 + offset, offset)
+    return builder
+
+
+def test_an_offset_behind_what_was_received_is_right() -> None:
+    found = verdict(committed(worked(story(), 3), 103, 3, -1))
+    assert (found.verdict, found.examined, found.measured["commits"]) == (Validity.VALID, 1, 1)
+
+
+def test_a_message_that_is_committed_past_before_it_is_received_is_wrong_whether_or_not_its_consumer_dies() -> None:
+    builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3)
+    found = verdict(received(builder, 109, 3))
+    assert (found.verdict, found.violations, kinds(found)) == (
+        Validity.INVALID,
+        1,
+        ["committed before it was received"],
+    )
+    (example,) = found.examples
+    assert (example.who, example.what, example.from_ms, example.over_ms) == ("consumer-0", "broker-a", 105e3, 4e3)
+    assert example.more["offset"] == 3
+
+
+def test_a_message_that_is_committed_past_and_never_received_is_wrong() -> None:
+    found = verdict(committed(sent(worked(story(), 3), 104, 3), 105, 4, 3))
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["committed past, and not received"])
+
+
+def test_whose_queue_it_was_is_not_known_where_a_stranger_has_a_brokers_address() -> None:
+    """A random scenario with acts by hand, 75042: one queue, pulled and committed under two names."""
+    told = committed(sent(worked(story(topic="orders"), 3), 104, 3), 105, 4, 3)
+    about = {
+        "type": "ok",
+        "fault_id": "act-1",
+        "target": "ns-0",
+        "broker_name": "broker-x",
+        "address": "10.9.9.9:10911",
+    }
+    told.at(90).event("admin", "admin", f="register", duration_ms=5, value={"topics": {"orders": 4}}, **about)
+    assert verdict(told).verdict is Validity.UNKNOWN
+
+
+def test_a_commit_beyond_the_end_of_its_queue_is_wrong_when_its_message_comes() -> None:
+    assert verdict(sent(committed(worked(story(), 3), 105, 9, 3), 120, 5)).verdict is Validity.INVALID
+
+
+def test_what_a_member_received_another_one_may_commit() -> None:
+    builder = received(sent(worked(story(), 3), 104, 3), 105, 3, node="consumer-1")
+    assert verdict(committed(builder, 106, 4, 3)).verdict is Validity.VALID
+
+
+def test_what_lies_before_the_groups_beginning_was_never_its_work() -> None:
+    builder = cluster(clients=CLIENTS, workload={"queues": 4})
+    builder = taken(sent(builder, 5, 0).at(10), offset=1)
+    assert verdict(committed(builder, 20, 1, -1)).verdict is Validity.VALID
+
+
+def test_what_a_consumer_received_just_before_it_was_killed_may_not_be_recorded() -> None:
+    def after(seconds: float) -> Validity:
+        builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3)
+        return verdict(builder.at(105 + seconds).fault("f1", "kill", "sigkill", "consumer-0")).verdict
+
+    assert (after(0.01), after(3)) == (Validity.UNKNOWN, Validity.INVALID)
+
+
+def test_an_offset_that_one_holder_takes_back_is_wrong() -> None:
+    found = verdict(committed(committed(worked(story(), 5), 110, 5, -1), 120, 3, 5))
+    assert (found.verdict, kinds(found), found.examples[0].more["before"]) == (Validity.INVALID, ["went back"], 5)
+
+
+def test_an_offset_may_go_back_between_the_old_holder_and_one_that_read_what_was_stored() -> None:
+    def back(to: int, at_s: float) -> Validity:
+        builder = committed(worked(story(), 5), 110, 3, -1)
+        taken(builder.at(112), offset=3, node="consumer-1")
+        committed(dropped(builder.at(113)), 113.01, 5, 3)
+        return verdict(committed(builder, at_s, to, 5, by="consumer-1")).verdict
+
+    assert back(4, 114) is Validity.VALID
+    assert back(2, 114) is Validity.INVALID  # it began at 3
+    builder = committed(worked(story(), 5), 110, 5, -1)
+    taken(dropped(builder.at(112)).at(150), offset=5, node="consumer-1")
+    assert verdict(committed(builder, 160, 4, 5, by="consumer-1")).verdict is Validity.INVALID
+
+
+def test_a_late_machine_may_bring_the_old_holders_last_commit_after_the_new_one_has_asked() -> None:
+    def back(to: int, lag_ms: float) -> Validity:
+        builder = dropped(committed(worked(story(), 5), 110, 3, -1).at(112))
+        taken(builder.at(113), offset=3, node="consumer-1")
+        committed(builder, 113.3, 5, 3)  # sent at 112
+        return verdict(committed(builder, 118, to, 5, by="consumer-1"), lag_ms=lag_ms).verdict
+
+    assert (back(4, 1), back(4, 1_000), back(2, 1_000)) == (Validity.INVALID, Validity.VALID, Validity.INVALID)
+
+
+def test_an_offset_may_go_back_while_a_fault_disturbs_the_way() -> None:
+    cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a")
+
+    def back(at_s: float) -> Validity:
+        builder = committed(worked(story(), 5), 110, 5, -1).at(112).fault(*cut).at(115).fault(*cut, end=True)
+        return verdict(committed(builder, at_s, 3, 5)).verdict
+
+    assert (back(116), back(115 + 31 + 3 + 1)) == (Validity.VALID, Validity.INVALID)
+
+
+def test_a_commit_that_a_link_lost_may_arrive_behind_later_ones_as_long_after_it_as_it_lasted() -> None:
+    """Random scenario 91015: on a connection of its own, which the kernel goes on sending."""
+    lost = ("f1", "packet_loss", "packet_drop", "consumer-0", "broker-a")
+
+    def back(at_s: float) -> Validity:
+        builder = committed(worked(story(), 5), 110, 5, -1).at(112).fault(*lost).at(172).fault(*lost, end=True)
+        return verdict(committed(builder, at_s, 3, 5)).verdict
+
+    assert (back(172 + 59), back(172 + 61)) == (Validity.VALID, Validity.INVALID)
+
+
+def reset(builder: HistoryBuilder, at_s: float, offset: int) -> HistoryBuilder:
+    return builder.at(at_s).offset_reset("orders", "broker-a", offset)
+
+
+def test_an_offset_goes_back_where_an_operator_set_it_back_and_until_consumers_go_by_it() -> None:
+    def back(at_s: float, asked_s: float | None) -> Validity:
+        told = committed(worked(story(), 5), 105, 5, -1)
+        if asked_s is not None:
+            reset(told, asked_s, 2)
+        return verdict(committed(told, at_s, 2, 5)).verdict
+
+    assert back(200, None) is Validity.INVALID
+    assert (back(200, 200), back(230, 200)) == (Validity.VALID, Validity.VALID)
+    assert (back(240, 200), back(190, 200)) == (Validity.INVALID, Validity.INVALID)
+
+
+def test_an_operators_offset_beyond_what_was_received_leaves_out_what_lies_before_it_and_no_more() -> None:
+    def passed(to: int, reset_to: int) -> tuple[Validity, int]:
+        told = reset(sent(sent(worked(story(), 3), 104, 3), 104, 4), 106, reset_to)
+        found = verdict(committed(told, 106, to, 3, by=None))
+        return found.verdict, found.violations
+
+    assert passed(5, 5) == (Validity.VALID, 0)
+    assert passed(5, 4) == (Validity.INVALID, 1)
+
+
+def test_a_queue_is_taken_where_an_operator_set_it() -> None:
+    def taken_at(asked: int | None) -> Validity:
+        told = committed(worked(story(), 5), 105, 5, -1)
+        dropped(told.at(190))
+        if asked is not None:
+            reset(told, 189, asked)
+        return verdict(taken(told.at(200), 2, "consumer-1")).verdict
+
+    assert (taken_at(None), taken_at(2)) == (Validity.INVALID, Validity.VALID)
+
+
+def test_a_broker_that_was_started_again_may_have_an_older_table_of_five_seconds() -> None:
+    def taken_at(offset: int, committed_s: float) -> Validity:
+        builder = committed(worked(story(), 5), committed_s, 5, 3).at(150).fault(*KILL).at(160).restarted("broker-a")
+        builder.at(160).fault(*KILL, end=True)
+        return verdict(taken(builder.at(190), offset=offset, node="consumer-1")).verdict
+
+    assert (taken_at(3, 145), taken_at(3, 130), taken_at(5, 130)) == (
+        Validity.VALID,
+        Validity.INVALID,
+        Validity.VALID,
+    )
+
+
+def test_a_broker_that_was_stopped_in_order_has_all_that_it_was_told_and_one_killed_as_it_stopped_need_not() -> None:
+    stop = ("f1", "stop", "sigterm", "broker-a")
+
+    def taken_after(*, in_order: bool) -> Validity:
+        builder = committed(worked(story(), 5), 145, 5, 3).at(150)
+        if in_order:
+            builder.event("broker-a", "stopped")
+        builder.fault(*stop).at(160).restarted("broker-a").fault(*stop, end=True)
+        return verdict(taken(builder.at(190), offset=3, node="consumer-1")).verdict
+
+    assert (taken_after(in_order=True), taken_after(in_order=False)) == (Validity.INVALID, Validity.VALID)
+
+
+def test_a_queue_taken_below_what_was_committed_long_before_is_the_brokers_fault() -> None:
+    def taken_after(seconds: float) -> Verdict:
+        builder = committed(worked(story(), 5), 110, 5, 3)
+        return verdict(taken(dropped(builder.at(110)).at(110 + seconds), offset=3, node="consumer-1"))
+
+    found = taken_after(20)
+    assert (found.verdict, found.examples[0].who, found.examples[0].what) == (
+        Validity.INVALID,
+        "broker-a",
+        "consumer-1",
+    )
+    assert kinds(found) == ["answered an older offset than was committed"]
+    assert taken_after(4).verdict is Validity.VALID
+
+
+def ran(builder: HistoryBuilder, *seconds: float, node: str = "consumer-0") -> HistoryBuilder:
+    for at_s in seconds:
+        builder.at(at_s).event(node, "scheduled_task", f="persistAllConsumerOffset", duration_ms=1.0)
+    return builder
+
+
+def test_what_was_worked_off_and_is_not_committed_by_the_next_run_is_wrong() -> None:
+    found = verdict(ran(worked(story(), 3), 98, 101.5, 106.5))
+    assert (found.verdict, found.examined, kinds(found)) == (Validity.INVALID, 1, ["consumed, and not committed"])
+    (example,) = found.examples
+    assert (example.who, example.what, example.from_ms, example.more["offset"]) == (
+        "consumer-0",
+        "broker-a",
+        101.5e3,
+        0,
+    )
+    assert verdict(committed(ran(worked(story(), 3), 98, 101.5, 106.5), 101.6, 2, -1)).verdict is Validity.INVALID
+    late = verdict(committed(ran(worked(story(), 3), 98, 101.5, 106.5), 112, 3, -1))
+    assert (late.verdict, kinds(late)) == (Validity.INVALID, ["committed late"])
+
+
+def test_what_is_committed_by_the_next_run_is_in_time() -> None:
+    def committed_at(seconds: float, lag_ms: float = 1.0) -> Validity:
+        builder = ran(worked(story(), 1), 105.5, 110.5)
+        return verdict(committed(builder, seconds, 1, -1), lag_ms=lag_ms).verdict
+
+    assert (committed_at(104), committed_at(105.54), committed_at(105.8)) == (
+        Validity.VALID,
+        Validity.VALID,
+        Validity.INVALID,
+    )
+    assert committed_at(105.8, lag_ms=200) is Validity.VALID
+    assert verdict(committed(worked(story(), 1), 300, 1, -1)).verdict is Validity.VALID  # timers_kept looks for the run
+
+
+def test_a_commit_waits_for_the_message_before_and_for_the_one_that_nobody_has_received() -> None:
+    def after(builder: HistoryBuilder, before: int = -1) -> Validity:
+        return verdict(committed(ran(builder, 106, 111), 117, 3, before)).verdict
+
+    assert after(received(received(received(story(), 100, 0), 100, 2), 111.5, 1)) is Validity.INVALID  # 0 is worked off
+    waits = committed(received(received(received(story(), 100, 0), 104, 2), 111.5, 1), 105.5, 1, -1)
+    assert after(waits, 1) is Validity.VALID
+    assert verdict(ran(received(story(), 100, 2), 106, 111)).verdict is Validity.UNKNOWN  # 0 and 1 are under way
+
+
+def test_nothing_is_asked_of_a_run_when_the_queue_is_gone_or_the_way_is_not_free() -> None:
+    cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a")
+
+    def after(builder: HistoryBuilder) -> Validity:
+        return verdict(committed(ran(builder, 106), 300, 0, -1)).verdict
+
+    assert after(worked(story(), 3)) is Validity.INVALID
+    assert after(dropped(worked(story(), 3).at(105))) is Validity.VALID
+    assert after(worked(story(), 3).at(104).fault(*cut)) is Validity.VALID
+    assert after(worked(story(), 3).at(104).fault(*KILL)) is Validity.VALID
+
+
+def test_of_somebody_elses_broker_no_commits_are_known() -> None:
+    builder = ran(worked(story(), 3), 106, 111)
+    assert verdict(builder).verdict is Validity.INVALID
+    (row,) = (row for row in builder.rows if row["event"] == "node" and row["source"] == "broker-a")
+    row["value"] |= {"implementation": "apache-4.9.8"}
+    assert verdict(builder).verdict is Validity.UNKNOWN
+
+
+def test_a_process_of_a_broker_that_had_less_than_it_was_told_has_forgotten() -> None:
+    def had(before: int, *, restarted: bool = False) -> Verdict:
+        builder = committed(worked(story(), 5), 110, 3, -1)
+        if restarted:
+            builder.at(111).fault(*KILL).at(112).restarted("broker-a").fault(*KILL, end=True)
+        return verdict(committed(builder, 160, 5, before))
+
+    found = had(-1)
+    assert (found.verdict, kinds(found), found.examples[0].who) == (
+        Validity.INVALID,
+        ["had forgotten what was committed"],
+        "broker-a",
+    )
+    assert (had(3).verdict, had(-1, restarted=True).verdict) == (Validity.VALID, Validity.VALID)
+
+
+def test_a_slave_that_took_over_its_masters_offsets_has_forgotten_nothing() -> None:
+    """Random scenario 90770: the master had none of that queue yet when the slave took its table."""
+    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"queues": 1})
+    builder = worked(taken(builder.at(10)), 5)
+    for seconds, offset, before in ((110, 3, -1), (125, 5, -1)):
+        value = {"group": CONSUMER_GROUP, "client": "127.0.0.1@consumer-0#1700000000000", "before": before}
+        builder.at(seconds).event("broker-a/1", "commit", f="update", offset=offset, value=value, **AT)
+    assert "had forgotten what was committed" not in kinds(verdict(builder))
+
+
+def test_commits_of_groups_that_are_not_the_runs_are_nobodys_business() -> None:
+    builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3, by="1234", group="somebody-elses")
+    found = verdict(builder)
+    assert (found.verdict, found.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_with_broadcasting_each_consumer_keeps_its_own_and_a_broker_none() -> None:
+    def kept(builder: HistoryBuilder, node: str, offset: int) -> HistoryBuilder:
+        value = {"group": CONSUMER_GROUP, "before": -1}
+        return builder.at(110).event(node, "commit", f="persist", offset=offset, value=value, **AT)
+
+    def both() -> HistoryBuilder:
+        return worked(taken(story(broadcasting=True), node="consumer-1"), 3)
+
+    assert verdict(kept(both(), "consumer-0", 3)).verdict is Validity.VALID
+    assert kinds(verdict(kept(both(), "consumer-1", 3))) == ["committed past, and not received"] * 3
+    found = verdict(committed(both(), 110, 3, -1))
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["a broadcast group's offsets at a broker"])
+
+
+@pytest.mark.parametrize(
+    ("builder", "why"),
+    [
+        (worked(story(), 3), "no offset was committed"),
+        (sent(cluster(clients=("producer-0",)), 100), "there was no consumer"),
+    ],
+)
+def test_where_nothing_was_committed_it_is_unknown(builder: HistoryBuilder, why: str) -> None:
+    found = verdict(builder)
+    assert (found.verdict, found.examined, found.why) == (Validity.UNKNOWN, 0, why)
+
+
+def test_the_commits_of_two_parts_are_those_of_the_whole() -> None:
+    one, other = Commits(commits=5, taken=1, ahead=1, lag_ms=9.0), Commits(commits=3, back=1, lag_ms=12.0)
+    assert one.plus(other) == Commits(commits=8, taken=1, ahead=1, back=1, lag_ms=12.0)
+    assert one.plus(other).minus(one).back == 1
+
+
+_COUNTED = ("commits", "ahead", "back", "older", "behind", "left", "forgotten")
+
+
+def _of_all_kinds() -> HistoryBuilder:
+    """Commits that are right, ahead, back, late, forgotten; queues taken at that, and below it; one given up."""
+    builder = worked(story(), 90)
+    for offset in range(10, 90, 10):
+        committed(builder, 100 + offset, offset, offset - 10 if offset > 10 else -1)
+    committed(builder, 195, 60, 80)
+    committed(sent(sent(builder, 200, 90), 200, 91), 201, 92, 60)
+    received(builder, 203, 90)
+    received(builder, 211, 91)
+    committed(builder, 220, 93, 70)
+    for offset in (92, 93, 95):
+        received(builder, 221, offset)
+    ran(builder, 116, 222, 228)
+    builder.at(223).event("consumer-0", "route_changed", topic="orders", value=route_of("broker-a", "broker-b"))
+    return taken(dropped(builder.at(230), offset=96).at(240), offset=70, node="consumer-1").end(400)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history(
+    large: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    from nemesrv.chaos.checks.spark.judge import check_run
+
+    builder = _of_all_kinds()
+    control, world = builder.facts()
+    plain = verdict_of(builder.rows, control, world)
+    assert [plain.measured[name] for name in _COUNTED] == [11, 3, 1, 1, 2, 1, 1]
+    write_parquet(builder.rows, tmp_path)
+    with planned_as_large(spark) if large else nullcontext():
+        (found,) = check_run(tmp_path, [CHECK.name], spark)
+    assert (found.verdict, found.measured, found.examples) == (plain.verdict, plain.measured, plain.examples)

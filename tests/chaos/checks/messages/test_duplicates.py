@@ -1,0 +1,172 @@
+"""duplicates over hand-written histories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checks.messages.duplicates import (
+    CHECK,
+    Repeat,
+    Repeats,
+    judge,
+)
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster
+
+AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+KILL = ("f1", "kill", "sigkill", "broker-a")
+
+
+def check(builder: HistoryBuilder, spark: SparkSession | None = None) -> Verdict:
+    return builder.judged(CHECK, spark)
+
+
+def group(**run: Any) -> HistoryBuilder:
+    return cluster(clients=("producer-0", "consumer-0", "consumer-1"), **run)
+
+
+def take(builder: HistoryBuilder, at_s: float, consumer: str, op_id: str = "take-0") -> HistoryBuilder:
+    return builder.at(at_s).event(consumer, "queue_taken", op_id=op_id, offset=0, **AT)
+
+
+def sent(builder: HistoryBuilder, at_s: float, offset: int = 0, *, tries: int = 1, key: str = "") -> HistoryBuilder:
+    return builder.at(at_s).event(
+        "producer-0", "send", type="ok", msg_key=key or f"k-{offset}", offset=offset, attempt=tries, **AT
+    )
+
+
+def received(
+    builder: HistoryBuilder, at_s: float, consumer: str, offset: int = 0, op_id: str | None = "take-0"
+) -> HistoryBuilder:
+    return builder.at(at_s).event(consumer, "receive", msg_key=f"k-{offset}", offset=offset, op_id=op_id, **AT)
+
+
+def handed_over(first_s: float, taken_s: float) -> HistoryBuilder:
+    """k-0 and k-1 are received by consumer-0; consumer-1 takes the queue later and receives k-1 again."""
+    builder = take(group(), 2, "consumer-0")
+    received(sent(builder, 50, 0), 50, "consumer-0", 0)
+    received(sent(builder, first_s, 1), first_s, "consumer-0", 1)
+    received(take(builder, taken_s, "consumer-1"), taken_s + 1, "consumer-1", 1)
+    return builder.end(400)
+
+
+@pytest.mark.spark
+def test_what_was_not_committed_when_the_queue_changed_hands_may_come_again(spark: SparkSession) -> None:
+    verdict = check(handed_over(first_s=195, taken_s=200), spark)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
+    assert verdict.measured == {"messages": 2, "received_again": 1, "stored_again": 0, "oldest_ms": 5000.0}
+    assert verdict.allowed["bound_ms"] == 10_000.0
+
+
+@pytest.mark.spark
+def test_what_was_received_long_before_the_queue_changed_hands_must_not_come_again(spark: SparkSession) -> None:
+    verdict = check(handed_over(first_s=185, taken_s=200), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples == (
+        Example(
+            who="consumer-1",
+            what="broker-a",
+            topic="orders",
+            from_ms=185_000.0,
+            to_ms=201_000.0,
+            due_ms=185_000.0,
+            measured_ms=15_000.0,
+            latest_ms=10_000.0,
+            over_ms=5000.0,
+            times={"changed": 200_000.0},
+            more={
+                "kind": "received again, and no change of hands explains it",
+                "msg_key": "k-1",
+                "queue_id": 0,
+                "offset": 1,
+                "first_client": "consumer-0",
+            },
+        ),
+    )
+
+
+def test_what_an_operator_sent_the_group_back_to_comes_again_once_for_each_time() -> None:
+    builder = take(group(), 2, "consumer-0")
+    for offset in (0, 1):
+        received(sent(builder, 50, offset), 50, "consumer-0", offset)
+    builder.at(100).offset_reset("orders", "broker-a", 1)
+    take(builder, 101, "consumer-0", "take-1")
+    received(builder, 102, "consumer-0", 1, "take-1")
+    assert check(builder.end(400)).verdict is Validity.VALID
+    again = received(take(builder, 200, "consumer-1"), 201, "consumer-1", 1)
+    assert check(again).violations == 1
+    assert check(received(again, 202, "consumer-1", 0)).violations == 2  # it was not sent back to that
+
+
+def test_two_owners_may_both_receive_only_until_the_next_rebalance() -> None:
+    assert check(handed_over(first_s=222, taken_s=200)).verdict is Validity.VALID  # Qr + A = 23 s
+    assert check(handed_over(first_s=230, taken_s=200)).verdict is Validity.INVALID
+
+
+def test_on_a_machine_later_than_the_cap_nobody_knows() -> None:
+    builder = handed_over(first_s=185, taken_s=200)
+    verdict = check(builder.at(190).lag(4000, "consumer-0", until_s=195))
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+
+
+@pytest.mark.spark
+def test_twice_within_one_holding_is_never_right(spark: SparkSession) -> None:
+    builder = take(group(), 2, "consumer-0")
+    received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-0")
+    verdict = check(builder.end(100), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples[0].more["kind"] == "received twice from one holding of its queue"
+
+
+def test_a_receipt_from_a_holding_that_nobody_recorded_is_unknown() -> None:
+    builder = take(group(), 2, "consumer-0")
+    received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-1", op_id=None)
+    verdict = check(builder.end(100))
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+
+
+@pytest.mark.parametrize(("first_s", "expected"), [(90, Validity.VALID), (80, Validity.INVALID)])
+def test_a_killed_broker_forgets_the_commits_of_its_last_flush_too(first_s: float, expected: Validity) -> None:
+    builder = take(group(), 2, "consumer-0")
+    received(sent(builder, first_s), first_s, "consumer-0")
+    builder.at(100).fault(*KILL).at(180).fault(*KILL, end=True).restarted("broker-a")
+    received(take(builder, 220, "consumer-1"), 221, "consumer-1")
+    assert check(builder.end(400)).verdict is expected
+
+
+@pytest.mark.parametrize(("tries", "expected"), [(2, Validity.VALID), (1, Validity.INVALID)])
+def test_a_message_is_stored_no_oftener_than_it_was_tried(tries: int, expected: Validity) -> None:
+    builder = received(sent(take(group(), 2, "consumer-0"), 50, tries=tries), 50, "consumer-0")
+    for offset in (0, 7):
+        builder.at(99).event("prober", "read", msg_key="k-0", offset=offset, **AT)
+    verdict = check(builder.end(100))
+    assert (verdict.verdict, verdict.measured["stored_again"]) == (expected, 1)
+
+
+def test_with_broadcasting_each_consumer_receives_a_message_once() -> None:
+    builder = take(take(group(workload={"broadcasting": True}), 2, "consumer-0"), 2, "consumer-1")
+    received(received(sent(builder, 50), 50, "consumer-0"), 50, "consumer-1")
+    verdict = check(builder.end(100))
+    assert (verdict.verdict, verdict.measured["received_again"]) == (Validity.VALID, 0)
+
+
+def test_without_any_message_nothing_is_examined() -> None:
+    _, world = group().facts()
+    verdict = judge(Repeats(), world)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_what_nothing_explains_is_shown_before_what_lateness_may_explain() -> None:
+    _, world = group().facts()
+    wrong = Repeat(5.0, 6.0, "k-0", "stored 2 times by 1 tries", "orders", "broker-a", 0, 7)
+    late = wrong._replace(msg_key="k-1", client="consumer-0", over_ms=80.0, is_wrong=False)
+    found = Repeats(messages=9, received_again=1, stored_again=1, wrong=1, late=1, lag_ms=40.0, first=(late, wrong))
+    verdict = judge(found, world)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 9, 1)
+    assert [example.more["msg_key"] for example in verdict.examples] == ["k-0"]
+    verdict = judge(found.minus(Repeats(messages=1, stored_again=1, wrong=1, first=(wrong,))), world)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 8)
+    assert verdict.why.startswith("1 duplicates may be the machine's lateness (up to 40 ms)")

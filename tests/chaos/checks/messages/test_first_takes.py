@@ -1,0 +1,42 @@
+"""queue_ownership over hand-written histories: where a group begins on a queue that it never had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checks.messages.first_takes import first_takes
+from tests.chaos.builder import HistoryBuilder, cluster
+
+
+def takes(*offsets: int, topic: str = "orders", **workload: Any) -> HistoryBuilder:
+    """consumer-0 took queue 0 of broker-a at these offsets, one after the other."""
+    builder = cluster(1, ("broker-a",), ("consumer-0",), workload={"topic": "orders", **workload})
+    for number, offset in enumerate(offsets):
+        of = {"topic": topic, "broker_name": "broker-a", "queue_id": 0, "op_id": f"take-{number}", "offset": offset}
+        builder.at(10 + 20 * number).event("consumer-0", "queue_taken", **of)
+    return builder
+
+
+def wrong(builder: HistoryBuilder) -> list[int]:
+    control, world = builder.end(100).facts()
+    return [finding.wrong for finding in first_takes(control, world)]
+
+
+@pytest.mark.parametrize(("offsets", "wrong_"), [((0,), 0), ((0, 7), 0), ((7,), 1), ((7, 9), 1)])
+def test_a_group_begins_at_the_first_message_and_later_where_it_was(offsets: tuple[int, ...], wrong_: int) -> None:
+    assert wrong(takes(*offsets)) == [wrong_]
+
+
+def test_who_broadcasts_begins_at_the_end_and_a_groups_retries_where_they_are() -> None:
+    assert wrong(takes(7, broadcasting=True)) == []
+    assert wrong(takes(7, topic="%RETRY%nemesrv-consumers")) == []
+
+
+def test_an_operator_may_say_where() -> None:
+    assert wrong(takes(7).at(5).offset_reset("orders", "broker-a", 7)) == []
+
+
+def test_programs_that_others_made_are_not_held_to_it() -> None:
+    assert wrong(takes(7).made_by("apache-4.9.7", "broker-a")) == []

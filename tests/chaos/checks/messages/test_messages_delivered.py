@@ -1,0 +1,293 @@
+"""messages_delivered over hand-written histories: each acknowledged message to every group, in time, as it was sent."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checks.messages.messages_delivered import CHECK, Deliveries
+from nemesrv.chaos.checks.plain.deliveries import verdict_of
+from nemesrv.chaos.history.rows import write_parquet
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.large_plans import planned_as_large
+
+AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+CLIENTS = ("producer-0", "consumer-0", "consumer-1")
+KILL = ("f1", "kill", "sigkill", "broker-a")
+
+
+def story(**workload: Any) -> HistoryBuilder:
+    """Two consumers; the queue is consumer-0's from 10 s on."""
+    builder = cluster(clients=CLIENTS, workload={"queues": 4, **workload})
+    return taken(builder.at(10))
+
+
+def taken(builder: HistoryBuilder, offset: int = 0, node: str = "consumer-0", op_id: str = "take-0") -> HistoryBuilder:
+    return builder.event(node, "queue_taken", op_id=op_id, offset=offset, **AT)
+
+
+def dropped(builder: HistoryBuilder, node: str = "consumer-0", op_id: str = "take-0") -> HistoryBuilder:
+    return builder.event(node, "queue_dropped", op_id=op_id, offset=None, **AT)
+
+
+def sent(builder: HistoryBuilder, seconds: float, offset: int = 0, digest: int | None = 7) -> HistoryBuilder:
+    stored = {"msg_key": f"k-{offset}", "offset": offset, "digest": digest, **AT}
+    return builder.at(seconds).event("producer-0", "send", type="ok", op_id=f"o-{offset}", **stored)
+
+
+def received(
+    builder: HistoryBuilder, seconds: float, offset: int = 0, node: str = "consumer-0", digest: int | None = 7
+) -> HistoryBuilder:
+    got = {"msg_key": f"k-{offset}", "offset": offset, "digest": digest, **AT}
+    return builder.at(seconds).event(node, "receive", op_id="take-0", **got)
+
+
+def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
+    control, world = builder.end(end_s, lag_ms).facts()
+    return verdict_of(builder.rows, control, world)
+
+
+def kinds(of: Verdict) -> list[Any]:
+    return [example.more["kind"] for example in of.examples]
+
+
+def test_what_comes_within_five_seconds_is_prompt() -> None:
+    found = verdict(received(sent(story(), 100), 104.9))
+    assert (found.verdict, found.examined, found.measured["prompt"]) == (Validity.VALID, 1, 1)
+
+
+def test_what_its_broker_keeps_and_nobody_receives_is_wrong() -> None:
+    builder = received(sent(sent(story(), 100), 100, offset=1), 101)
+    found = verdict(builder.at(390).event("prober", "read", msg_key="k-1", offset=1, **AT))
+    assert (found.verdict, found.examined, found.violations) == (Validity.INVALID, 2, 1)
+    (example,) = found.examples
+    assert (example.who, example.what, example.due_ms, example.latest_ms) == ("consumer-0", "broker-a", 105e3, 5e3)
+    assert example.more == {
+        "kind": "not received",
+        "msg_key": "k-1",
+        "queue_id": 0,
+        "offset": 1,
+        "producer": "producer-0",
+        "group": "all consumers",
+        "rule": "held",
+    }
+    assert "1 not received, 0 late" in found.why
+
+
+def test_what_comes_twenty_seconds_late_is_wrong_by_fifteen() -> None:
+    found = verdict(received(sent(story(), 100), 120))
+    assert (found.verdict, kinds(found), found.examples[0].over_ms) == (Validity.INVALID, ["late"], 15_000)
+
+
+def test_a_late_machine_makes_it_unknown_and_a_little_lateness_nothing() -> None:
+    late = received(sent(story(), 100), 105.5)
+    assert verdict(late, lag_ms=400).verdict is Validity.VALID
+    assert verdict(received(sent(story(), 100), 118), lag_ms=4500).verdict is Validity.UNKNOWN
+    assert verdict(received(sent(story(), 100), 118), lag_ms=None).verdict is Validity.UNKNOWN
+
+
+def test_before_its_queue_is_held_it_may_wait_and_not_much_longer() -> None:
+    def waited(until_s: float) -> Validity:
+        builder = cluster(clients=CLIENTS, workload={"queues": 4})
+        return verdict(received(taken(sent(builder, 5).at(40)), until_s)).verdict
+
+    assert (waited(44), waited(46)) == (Validity.VALID, Validity.INVALID)
+
+
+def test_a_queue_that_nobody_holds_in_a_quiet_time_is_wrong_too() -> None:
+    builder = sent(dropped(story().at(60)), 200)
+    assert (kinds(verdict(builder)), verdict(builder).examples[0].who) == (["not received"], "all consumers")
+
+
+def test_until_clients_must_share_the_queues_of_a_broker_that_joined_its_messages_may_wait() -> None:
+    """R + C until NameServers have it, then P + H + Qr + A, and H until every broker knows: until 246 s."""
+
+    def joins_at_100(received_s: float) -> Verdict:
+        nodes = {"broker-a": {"joins_at_s": 100}}
+        builder = cluster(brokers=("broker-b",), clients=CLIENTS, workload={"queues": 4}, nodes=nodes)
+        sent(builder.at(100).topic("broker-a", "orders").node("broker-a"), 101)
+        return verdict(received(taken(builder.at(received_s - 0.1)), received_s))
+
+    assert joins_at_100(240).verdict is Validity.VALID
+    found = joins_at_100(270)
+    assert (found.verdict, kinds(found), found.examples[0].more["rule"]) == (Validity.INVALID, ["late"], "quiet")
+
+
+def test_while_its_broker_is_dead_and_until_routes_have_it_again_it_may_wait() -> None:
+    def waited(until_s: float) -> Validity:
+        builder = sent(story(), 99).at(100).fault(*KILL).at(150).fault(*KILL, end=True).at(150).restarted("broker-a")
+        return verdict(received(builder, until_s)).verdict
+
+    aftermath_s = 30 + 3 + 30 + 30 + 20 + 3  # R + C + P + H + Qr + A
+    assert waited(150 + aftermath_s) is Validity.VALID
+    assert waited(150 + aftermath_s + 6) is Validity.INVALID
+
+
+@pytest.mark.parametrize("node", ["ns-0", "broker-a", "consumer-0"])
+def test_a_pause_that_no_time_out_notices_excuses_nothing_after_it(node: str) -> None:
+    def waited(until_s: float, paused_ms: float) -> Validity:
+        pause, builder = ("f2", "pause", "sigstop", node), story()
+        builder.at(98).fault(*pause).at(98 + paused_ms / 1000).fault(*pause, end=True)
+        return verdict(received(sent(builder, 100), until_s)).verdict
+
+    assert (waited(104.9, 50), waited(106, 50)) == (Validity.VALID, Validity.INVALID)
+    assert waited(106, 3_000) is Validity.VALID
+
+
+def test_a_short_pause_beside_another_fault_is_a_disturbance_as_ever() -> None:
+    pause, builder = ("f2", "pause", "sigstop", "ns-0"), sent(story(), 99)
+    builder.at(100).fault(*KILL).at(150).fault(*KILL, end=True).at(150).restarted("broker-a")
+    builder.at(264).fault(*pause).at(264.05).fault(*pause, end=True)
+    assert verdict(received(builder, 150 + 116 + 6)).verdict is Validity.VALID
+
+
+def test_a_consumer_that_took_the_queue_after_the_restart_has_five_seconds() -> None:
+    def waited(until_s: float) -> Validity:
+        builder = dropped(sent(story(), 99).at(100).fault(*KILL).at(120))
+        builder.at(150).fault(*KILL, end=True).at(150).restarted("broker-a")
+        return verdict(received(taken(builder.at(180), node="consumer-1"), until_s, node="consumer-1")).verdict
+
+    assert (waited(184), waited(186)) == (Validity.VALID, Validity.INVALID)
+
+
+def test_until_a_heartbeat_has_told_brokers_of_a_new_share_pulls_may_be_refused() -> None:
+    def waited(until_s: float) -> Validity:
+        builder = story().at(100).event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
+        return verdict(received(sent(builder, 101), until_s)).verdict
+
+    assert waited(100 + 30 + 1 + 5) is Validity.VALID  # H, a pause, D
+    assert waited(100 + 30 + 1 + 6) is Validity.INVALID
+
+
+def test_while_a_broker_has_forgotten_the_consumer_whose_heartbeats_a_fault_held_up_it_may_wait() -> None:
+    """The rebalance takes all queues from who is in no list; of the living broker, too (incident I10)."""
+    loss = ("f1", "packet_loss", "", "consumer-0", "broker-b")
+    client = {"client": "127.0.0.1@consumer-0#1", "groups": ["g"]}
+
+    def waited(until_s: float, *, held_up: bool = True) -> Validity:
+        builder = cluster(brokers=("broker-a", "broker-b"), clients=CLIENTS, workload={"queues": 4})
+        taken(builder.at(10))
+        if held_up:
+            builder.at(40).fault(*loss)
+        builder.at(160).event("broker-a", "client_gone", f="expired", op_id="c", duration_ms=120_000.0, value=client)
+        dropped(sent(builder, 200).at(210))
+        if held_up:
+            builder.at(250).fault(*loss, end=True)
+        builder.at(250).event("broker-a", "client_heartbeat", op_id="d", value=client)
+        builder = received(taken(builder.at(until_s - 0.1), op_id="take-1"), until_s)
+        return verdict(builder, end_s=500).verdict
+
+    assert waited(250 + 20 + 3 + 4) is Validity.VALID  # Qr + A, and less than D
+    assert waited(250 + 119 + 30 + 6) is Validity.INVALID
+    assert waited(250, held_up=False) is Validity.INVALID
+
+
+def test_a_holding_that_begins_beyond_it_has_passed_it_over_whatever_disturbed() -> None:
+    builder = dropped(sent(story(), 99).at(100).fault(*KILL).at(101))
+    found = verdict(taken(builder, offset=1, node="consumer-1", op_id="take-9"))
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["committed past"])
+    assert found.examples[0].more["rule"] == "passed over"
+
+
+def test_what_an_operator_sent_the_group_past_before_it_was_due_need_not_come() -> None:
+    def skipped(asked_s: float, to: int) -> Validity:
+        builder = sent(story(), 100).at(asked_s).offset_reset("orders", "broker-a", to)
+        return verdict(taken(dropped(builder).at(asked_s + 1), offset=1, op_id="take-1")).verdict
+
+    assert skipped(103, 1) is Validity.UNKNOWN  # nothing was due
+    assert skipped(103, 0) is skipped(108, 1) is Validity.INVALID
+
+
+def test_where_a_group_begins_is_its_own_to_say() -> None:
+    builder = cluster(clients=CLIENTS, workload={"queues": 4})
+    found = verdict(taken(sent(builder, 5).at(40), offset=1))
+    assert (found.verdict, found.examined, found.measured["waiting"]) == (Validity.UNKNOWN, 0, 1)
+
+
+def test_what_is_acknowledged_just_before_the_end_is_not_due() -> None:
+    found = verdict(sent(received(sent(story(), 100), 101), 396, offset=1))
+    assert (found.verdict, found.examined, found.measured["waiting"]) == (Validity.VALID, 1, 1)
+
+
+def test_with_broadcasting_every_member_must_have_it() -> None:
+    builder = taken(story(broadcasting=True), node="consumer-1")
+    both = received(received(sent(builder, 100), 101), 102, node="consumer-1")
+    assert (verdict(both).verdict, verdict(both).examined) == (Validity.VALID, 2)
+    one = received(sent(taken(story(broadcasting=True), node="consumer-1"), 100), 101)
+    assert (verdict(one).verdict, verdict(one).examples[0].who) == (Validity.INVALID, "consumer-1")
+
+
+def test_each_group_of_a_topic_must_have_it_and_none_of_another() -> None:
+    def of_two(*readers: str, topic: str = "orders") -> Verdict:
+        groups = {"consumer-0": "one", "consumer-1": "other"}
+        run = {"workload": {"topic": "orders", "queues": 4}, "group_of": groups, "topic_of": {"consumer-1": topic}}
+        builder = taken(taken(cluster(clients=CLIENTS, **run).at(10)), node="consumer-1")
+        sent(builder, 100)
+        for node in readers:
+            received(builder, 101, node=node)
+        return verdict(builder)
+
+    assert (of_two("consumer-0", "consumer-1").verdict, of_two("consumer-0", "consumer-1").examined) == ("VALID", 2)
+    assert (of_two("consumer-0").verdict, of_two("consumer-0").examples[0].more["group"]) == ("INVALID", "other")
+    assert (of_two("consumer-0", topic="bills").verdict, of_two("consumer-0", topic="bills").examined) == ("VALID", 1)
+
+
+def test_a_body_key_tag_or_property_that_changed_is_wrong() -> None:
+    found = verdict(received(sent(story(), 100), 101, digest=8))
+    assert (found.verdict, kinds(found), found.violations) == (Validity.INVALID, ["not as it was sent"], 1)
+    assert verdict(received(sent(story(), 100, digest=None), 101, digest=8)).verdict is Validity.VALID
+
+
+@pytest.mark.parametrize(
+    ("builder", "why"),
+    [
+        (cluster(clients=CLIENTS), "no send was acknowledged"),
+        (sent(cluster(clients=("producer-0",)), 100), "there was no consumer"),
+        (sent(story(), 399), "no acknowledged message was due"),
+    ],
+)
+def test_where_nothing_was_due_it_is_unknown(builder: HistoryBuilder, why: str) -> None:
+    found = verdict(builder)
+    assert (found.verdict, found.examined, found.why) == (Validity.UNKNOWN, 0, why)
+
+
+def test_the_deliveries_of_two_parts_are_those_of_the_whole() -> None:
+    one, other = Deliveries(5, prompt=4, late=1, prompt_ms=9.0), Deliveries(3, prompt=2, waited=1, prompt_ms=12.0)
+    assert one.plus(other) == Deliveries(8, prompt=6, waited=1, late=1, prompt_ms=12.0)
+    assert (one.plus(other).minus(other).late, one.plus(other).minus(one).prompt) == (1, 2)
+
+
+def _of_all_kinds(*, broadcasting: bool) -> HistoryBuilder:
+    """Prompt, late, changed, missing and undue messages, over several pages of a queue."""
+    builder = taken(story(broadcasting=broadcasting), node="consumer-1")
+    for offset in range(200):
+        sent(builder, 60 + offset, offset=offset)
+        for node in CLIENTS[1:] if broadcasting else CLIENTS[1:2]:
+            if offset % 67 != 66:
+                late_s, digest = (9 if offset % 71 == 70 else 0.5), (8 if offset == 150 else 7)
+                received(builder, 60 + offset + late_s, offset=offset, node=node, digest=digest)
+    return sent(builder, 398, offset=200).end(400)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("broadcasting", [False, True])
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history(
+    large: bool, broadcasting: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    from nemesrv.chaos.checks.spark.judge import check_run
+
+    builder = _of_all_kinds(broadcasting=broadcasting)
+    control, world = builder.facts()
+    plain = verdict_of(builder.rows, control, world)
+    times = 2 if broadcasting else 1
+    assert [plain.measured[name] for name in ("not_received", "late", "changed")] == [2 * times, 2 * times, times]
+    write_parquet(builder.rows, tmp_path)
+    with planned_as_large(spark) if large else nullcontext():
+        (found,) = check_run(tmp_path, [CHECK.name], spark)
+    assert (found.verdict, found.measured, found.examples) == (plain.verdict, plain.measured, plain.examples)

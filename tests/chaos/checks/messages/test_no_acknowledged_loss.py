@@ -1,0 +1,117 @@
+"""no_acknowledged_loss over hand-written histories."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checks.messages.no_acknowledged_loss import (
+    CHECK,
+    Fates,
+    Missing,
+    judge,
+)
+from nemesrv.chaos.checks.plain.traffic import judges_of_traffic
+from nemesrv.chaos.oracle.windows import Timers
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster
+
+AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
+
+
+WORLD = World(timers=Timers.from_json({}))
+LOST = Missing(1000.0, "k-1", "producer-0", *AT.values(), offset=1, is_lost=True)
+EXAMPLE = Example(
+    who="producer-0",
+    what="broker-a",
+    topic="orders",
+    from_ms=1000.0,
+    more={"kind": "lost", "msg_key": "k-1", "queue_id": 0, "offset": 1},
+)
+
+
+def sends() -> HistoryBuilder:
+    """k-0 and k-1 were acknowledged, k-2 may have been stored, k-3 was refused; only k-0 was received."""
+    builder = HistoryBuilder()
+    for offset, type_ in enumerate(("ok", "ok", "info", "fail")):
+        builder.at(offset).event("producer-0", "send", type="invoke", op_id=f"o-{offset}", msg_key=f"k-{offset}")
+        builder.event("producer-0", "send", type=type_, op_id=f"o-{offset}", msg_key=f"k-{offset}", offset=offset, **AT)
+    builder.event("consumer-0", "receive", msg_key="k-0", offset=0, **AT)
+    return builder.event("consumer-0", "receive", msg_key="k-0", offset=0, **AT)
+
+
+@pytest.mark.spark
+def test_what_nobody_received_but_the_final_read_holds_is_not_lost(spark: SparkSession) -> None:
+    builder = sends().at(10).event("reader", "read", msg_key="k-1", offset=1, **AT)
+    assert builder.event("reader", "read_done", offset=2, **AT).judged(CHECK, spark) == Verdict(
+        name="no_acknowledged_loss",
+        verdict=Validity.VALID,
+        examined=2,
+        measured={"acknowledged": 2, "received": 1, "only_in_final_reads": 1, "lost": 0, "unread": 0},
+        allowed=ALLOWED,
+    )
+
+
+@pytest.mark.spark
+def test_what_neither_a_consumer_nor_a_complete_final_read_holds_is_lost(spark: SparkSession) -> None:
+    assert sends().at(10).event("reader", "read_done", offset=1, **AT).judged(CHECK, spark) == Verdict(
+        name="no_acknowledged_loss",
+        verdict=Validity.INVALID,
+        examined=2,
+        violations=1,
+        measured={"acknowledged": 2, "received": 1, "only_in_final_reads": 0, "lost": 1, "unread": 0},
+        allowed=ALLOWED,
+        examples=(EXAMPLE,),
+        why="1 of 2 acknowledged sends are neither received nor in the final reads",
+    )
+
+
+@pytest.mark.spark
+def test_where_the_final_read_of_that_queue_is_incomplete_nobody_knows(spark: SparkSession) -> None:
+    other = {**AT, "queue_id": 1}
+    verdict = sends().at(10).event("reader", "read_done", offset=0, **other).judged(CHECK, spark)
+    assert (verdict.verdict, verdict.violations, verdict.measured["unread"]) == (Validity.UNKNOWN, 0, 1)
+    assert [example.more["msg_key"] for example in verdict.examples] == ["k-1"]
+    assert "incomplete" in verdict.why
+
+
+@pytest.mark.spark
+def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs(spark: SparkSession) -> None:
+    def told(sent_s: float) -> HistoryBuilder:
+        kill = ("kill-1", "kill", "sigkill", "broker-a/1")
+        builder = cluster(brokers=("broker-a", "broker-a/1"), settings={"broker-a": {"brokerRole": "SYNC_MASTER"}})
+        builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a/1")
+        builder.at(sent_s).event("producer-0", "send", type="ok", op_id="o-1", msg_key="k-1", offset=0, **AT)
+        return builder.event("consumer-0", "receive", msg_key="k-1", offset=0, **AT).end(300)
+
+    for sent_s, validity in ((99, Validity.VALID), (150, Validity.INVALID), (201, Validity.VALID)):
+        found = told(sent_s).judged(CHECK, spark)
+        assert (found.verdict, found.violations) == (validity, int(validity is Validity.INVALID))
+        control, world = told(sent_s).facts()
+        plain = judges_of_traffic(told(sent_s).rows, control, world)["no_acknowledged_loss"]()
+        assert (plain.verdict, plain.measured, plain.examples) == (found.verdict, found.measured, found.examples)
+
+
+def test_a_run_without_acknowledged_sends_is_unknown() -> None:
+    verdict = judge(Fates(), WORLD)
+    assert (verdict.verdict, verdict.examined, verdict.why) == (Validity.UNKNOWN, 0, "no send was acknowledged")
+
+
+def test_what_is_lost_decides_before_what_nobody_knows() -> None:
+    unread = LOST._replace(acked_ms=10.0, msg_key="k-0", is_lost=False)
+    verdict = judge(Fates(9, received=7, lost=1, unread=1, missing=(unread, LOST)), WORLD)
+    assert (verdict.verdict, verdict.violations, verdict.examples) == (Validity.INVALID, 1, (EXAMPLE,))
+    assert [(finding.kind, finding.wrong, finding.late) for finding in verdict.findings] == [
+        ("lost", 1, 0),
+        ("not read", 0, 1),
+    ]
+
+
+def test_the_fates_of_two_parts_are_those_of_the_whole_and_a_part_can_be_taken_away_again() -> None:
+    one, other = Fates(5, received=4, lost=1, missing=(LOST,)), Fates(3, received=2, unread=1)
+    whole = one.plus(other)
+    assert whole == Fates(8, received=6, lost=1, unread=1, missing=(LOST,))
+    assert (whole.minus(other), whole.minus(one)) == (one, other)
+    assert judge(whole, WORLD).violations == 1

@@ -1,0 +1,104 @@
+"""Each rebalance takes the share of the averaging allocation, by the route that its consumer held and who was known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checks.messages.queue_ownership import judge
+from nemesrv.chaos.checks.messages.shares import share, shares_taken
+from nemesrv.chaos.verdict import Validity
+from nemesrv.clients.consumer.allocation import allocate_averagely
+from nemesrv.remoting.message import MessageQueue
+from tests.chaos.builder import HistoryBuilder, cluster, route_of
+
+BROKERS = ("broker-a", "broker-b")
+QUEUES = [(broker, queue_id) for broker in BROKERS for queue_id in range(4)]
+IDS = tuple(f"127.0.0.1@consumer-{number}#1" for number in range(3))
+BLACK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
+HUNG = ("f1", "pause", "sigstop", "broker-a")
+
+
+@pytest.mark.parametrize("queues", [0, 1, 2, 7, 8])
+def test_the_share_is_that_of_the_clients_own_allocation(queues: int) -> None:
+    of = QUEUES[:queues]
+    mine = [MessageQueue(topic="orders", broker_name=name, queue_id=number) for name, number in of]
+    for one in IDS:
+        taken = allocate_averagely(one, mine, IDS)
+        assert share(one, of, IDS) == {(queue.broker_name, queue.queue_id) for queue in taken}
+
+
+def story(*members: str, topics: tuple[str, ...] = BROKERS) -> HistoryBuilder:
+    """Both brokers hear of these clients at 1 s; consumer-0 has the route of these from 2 s on."""
+    builder = cluster(1, BROKERS, ("consumer-0", "consumer-1")).at(1)
+    for broker in BROKERS:
+        for number, one in enumerate(members):
+            builder.event(broker, "client_heartbeat", op_id=str(number), value={"client": one})
+    return builder.at(2).event("consumer-0", "route_changed", topic="orders", value=route_of(*topics))
+
+
+def took(builder: HistoryBuilder, at_s: float, queues: Any, *, took_ms: float = 2.0) -> HistoryBuilder:
+    """A round of consumer-0 that ends so, with these queues."""
+    builder.at(at_s - 0.001).event("consumer-0", "assigned", topic="orders", value=[list(queue) for queue in queues])
+    value = {"woken": False, "balanced": True}
+    return builder.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=took_ms, value=value)
+
+
+def found(builder: HistoryBuilder) -> tuple[int, int]:
+    """Rounds that were judged, and those that were wrong."""
+    of = list(shares_taken(*builder.end(100).facts()))
+    return sum(one.examined for one in of), sum(one.wrong for one in of)
+
+
+def test_a_member_takes_its_own_slice_and_not_another_members() -> None:
+    assert found(took(story(*IDS[:2]), 10, QUEUES[:4])) == (1, 0)
+    assert found(took(story(*IDS[:2]), 10, QUEUES[4:])) == (1, 1)
+    assert found(took(story(IDS[0]), 10, QUEUES)) == (1, 0)
+    assert found(took(story(IDS[0]), 10, QUEUES[1:])) == (1, 1)
+    assert found(took(took(story(*IDS[:2]), 10, QUEUES[4:]), 30, QUEUES[:4])) == (2, 1)
+
+
+def test_a_fault_of_others_excuses_no_wrong_share_and_one_of_a_broker_that_may_be_asked_does() -> None:
+    """Random pair 2000: a broker was cut off from its NameServers, so that no time was quiet."""
+    assert found(took(story(*IDS[:2]).at(5).fault(*BLACK), 10, QUEUES[4:])) == (1, 1)
+    assert found(took(story(*IDS[:2]).at(5).fault(*HUNG), 10, QUEUES[4:])) == (0, 0)
+
+
+def test_a_round_is_judged_by_what_it_saw() -> None:
+    other = route_of("broker-b")
+    moved = story(*IDS[:2]).at(8).event("consumer-0", "route_changed", topic="orders", value=other)
+    assert found(took(moved, 10, QUEUES[4:6])) == (1, 0)
+    moved = story(*IDS[:2]).at(9.99).event("consumer-0", "route_changed", topic="orders", value=other)
+    assert found(took(moved, 10, QUEUES[:4])) == (0, 0)  # in the middle of it, or so
+    assert found(took(story(*IDS[:2]), 10, QUEUES[4:], took_ms=3000.0)) == (0, 0)  # a call ran out
+    assert found(took(story(IDS[1]), 10, QUEUES[4:])) == (0, 0)  # no broker lists it yet
+
+
+def test_where_one_broker_knows_another_member_nobody_can_tell_which_was_asked() -> None:
+    def heard(builder: HistoryBuilder, *brokers: str) -> HistoryBuilder:
+        for broker in brokers:
+            builder.at(5).event(broker, "client_heartbeat", op_id="9", value={"client": IDS[1]})
+        return builder
+
+    assert found(took(heard(story(IDS[0]), "broker-a"), 10, QUEUES)) == (0, 0)
+    assert found(took(heard(story(IDS[0]), *BROKERS), 10, QUEUES)) == (1, 1)
+    gone = heard(story(IDS[0]), *BROKERS)
+    for broker in BROKERS:
+        value = {"client": IDS[1], "groups": ["consumers"]}
+        gone.at(7).event(broker, "client_gone", op_id="9", f="closed", duration_ms=2000.0, value=value)
+    assert found(took(gone, 10, QUEUES)) == (1, 0)
+
+
+def test_a_wrong_share_is_invalid_where_no_time_was_quiet_and_right_ones_alone_are_not_valid() -> None:
+    wrong = judge(*took(story(*IDS[:2]).at(5).fault(*BLACK), 10, QUEUES[4:]).end(100).facts())
+    assert (wrong.verdict, wrong.violations) == (Validity.INVALID, 1)
+    assert "did not take their share" in wrong.why
+    right = judge(*took(story(*IDS[:2]).at(5).fault(*BLACK), 10, QUEUES[:4]).end(100).facts())
+    assert right.verdict is Validity.UNKNOWN
+
+
+def test_with_broadcasting_or_slaves_nothing_is_said_of_shares() -> None:
+    builder = took(story(*IDS[:2]), 10, QUEUES[4:])
+    builder.rows[0]["value"] |= {"workload": {"broadcasting": True}}
+    assert found(builder) == (0, 0)

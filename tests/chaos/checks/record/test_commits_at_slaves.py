@@ -1,0 +1,105 @@
+"""Commits go to the master that the consumer's route has: by hand-written histories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
+from nemesrv.chaos.checks.plain.commits import verdict_of
+from nemesrv.chaos.history.rows import write_parquet
+from nemesrv.chaos.topology import CONSUMER_GROUP
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.checks.messages.test_commits_follow_work import (
+    AT,
+    CLIENTS,
+    kinds,
+    taken,
+    verdict,
+    worked,
+)
+
+BROKERS = ("broker-a", "broker-a/1", "broker-b")
+
+
+def routed(builder: HistoryBuilder, at_s: float, *brokers: str) -> HistoryBuilder:
+    return builder.at(at_s).event("consumer-0", "route_changed", topic="orders", value=route_of(*brokers))
+
+
+def story(*brokers: str) -> HistoryBuilder:
+    """Three messages are received of a name with a slave."""
+    builder = cluster(brokers=BROKERS, clients=CLIENTS, workload={"queues": 4}).at(10)
+    return worked(taken(routed(builder, 10, *brokers)), 3)
+
+
+def committed(builder: HistoryBuilder, at_s: float, at: str = "broker-a/1") -> HistoryBuilder:
+    value = {"group": CONSUMER_GROUP, "client": "127.0.0.1@consumer-0#1700000000000", "before": -1}
+    return builder.at(at_s).event(at, "commit", f="update", offset=3, value=value, **AT)
+
+
+def test_a_commit_at_a_slave_is_wrong_while_the_consumer_has_its_master() -> None:
+    found = verdict(committed(story(*BROKERS), 110))
+    assert (found.verdict, found.measured["misplaced"], kinds(found)) == (
+        Validity.INVALID,
+        1,
+        ["committed at a slave"],
+    )
+    assert (found.examples[0].who, found.examples[0].what) == ("consumer-0", "broker-a/1")
+    assert verdict(committed(story(*BROKERS), 110, at="broker-a")).verdict is Validity.VALID
+
+
+def test_a_commit_at_a_slave_is_right_while_the_route_has_no_master_and_just_after() -> None:
+    alone = ("broker-a/1", "broker-b")
+    assert verdict(committed(story(*alone), 110)).verdict is Validity.VALID
+    assert verdict(committed(routed(story(*alone), 109.5, *BROKERS), 110)).verdict is Validity.VALID
+    assert verdict(committed(routed(story(*alone), 105, *BROKERS), 110)).verdict is Validity.INVALID
+
+
+def test_a_slave_that_stands_in_the_route_as_master_is_told() -> None:
+    builder = story(*BROKERS)
+    route = route_of(*BROKERS)
+    assert route is not None
+    of = route["brokers"]["broker-a"]
+    of["0"] = of.pop("1")
+    builder.at(105).event("consumer-0", "route_changed", topic="orders", value=route)
+    assert verdict(committed(builder, 110)).verdict is Validity.VALID
+
+
+def test_what_was_under_way_to_a_slave_may_come_when_the_way_is_free_again() -> None:
+    cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a/1")
+    builder = story(*BROKERS).at(104).fault(*cut).at(108).fault(*cut, end=True)
+    assert verdict(committed(builder, 110)).verdict is Validity.VALID
+
+
+def test_a_slave_answers_no_older_offset_than_its_master_had_thirteen_seconds_before_it_was_lost() -> None:
+    kill = ("f1", "kill", "sigkill", "broker-a")
+
+    def taken_after(committed_s: float, *, cut_s: float | None = None) -> Verdict:
+        builder = story(*BROKERS)
+        if cut_s is not None:
+            link = ("f2", "black_hole", "timeout", "broker-a/1", "ns-0")
+            builder.at(cut_s).fault(*link).at(cut_s + 5).fault(*link, end=True)
+        committed(builder, committed_s, at="broker-a").at(200).fault(*kill)
+        return verdict(taken(builder.at(230), offset=2, node="consumer-1"))
+
+    found = taken_after(185)
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["answered an older offset than was committed"])
+    assert taken_after(190).verdict is Validity.VALID
+    assert taken_after(185, cut_s=150).verdict is Validity.VALID  # it may not know its master
+
+
+@pytest.mark.spark
+def test_spark_gathers_what_plain_python_finds_of_slaves(spark: SparkSession, tmp_path: Path) -> None:
+    from nemesrv.chaos.checks.spark.judge import check_run
+
+    builder = committed(committed(story(*BROKERS), 110), 185, at="broker-a")
+    builder.at(200).fault("f1", "kill", "sigkill", "broker-a")
+    control, world = taken(builder.at(230), offset=2, node="consumer-1").end(400).facts()
+    plain = verdict_of(builder.rows, control, world)
+    assert (plain.measured["misplaced"], plain.measured["older"]) == (1, 1)
+    write_parquet(builder.rows, tmp_path)
+    (found,) = check_run(tmp_path, [CHECK.name], spark)
+    assert (found.verdict, found.measured, found.examples) == (plain.verdict, plain.measured, plain.examples)

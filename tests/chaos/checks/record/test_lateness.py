@@ -1,0 +1,81 @@
+"""Whose lateness counts for a window: the node's own, and that of the proxies everything goes through."""
+
+from __future__ import annotations
+
+from nemesrv.chaos.checks.record.lateness import LagWindow, Missing
+from tests.chaos.builder import HistoryBuilder, address_of
+
+
+def lateness(builder: HistoryBuilder) -> dict[int, float]:
+    control, world = builder.facts()
+    windows = [LagWindow(0, "ns-0", 10_000, 20_000), LagWindow(1, "ns-1", 10_000, 20_000)]
+    return control.lateness.measured(world, windows)
+
+
+def test_the_proxies_lateness_counts_for_every_node_that_measured_its_own() -> None:
+    builder = HistoryBuilder(profile="4.9")
+    builder.at(15).event("ns-0", "timer_lag", lag_ms=5.0, duration_ms=1000.0)
+    builder.at(16).event("toxiproxy", "timer_lag", lag_ms=3000.0, duration_ms=3000.0)
+    assert lateness(builder) == {0: 3000.0}  # of ns-1 nobody knows
+
+
+def test_the_larger_lateness_counts_and_only_within_the_window() -> None:
+    builder = HistoryBuilder(profile="4.9")
+    builder.at(15).event("ns-0", "timer_lag", lag_ms=70.0, duration_ms=1000.0)
+    builder.at(15).event("ns-1", "timer_lag", lag_ms=1.0, duration_ms=1000.0)
+    builder.at(15).event("toxiproxy", "timer_lag", lag_ms=20.0, duration_ms=1000.0)
+    builder.at(30).event("toxiproxy", "timer_lag", lag_ms=900.0, duration_ms=1000.0)
+    assert lateness(builder) == {0: 70.0, 1: 20.0}
+
+
+def test_what_a_paused_node_measured_is_left_out_up_to_a_second_past_its_resume() -> None:
+    builder = HistoryBuilder(profile="4.9")
+    builder.at(9).fault("f1", "pause", "sigstop", "ns-0").at(12).fault("f1", "pause", "sigstop", "ns-0", end=True)
+    builder.at(12.5).event("ns-0", "timer_lag", lag_ms=3000.0, duration_ms=3500.0)
+    builder.at(15).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
+    assert lateness(builder) == {0: 2.0}
+
+
+def killed(*, gone_s: float | None) -> HistoryBuilder:
+    """ns-0 is killed at 15 s; broker-a is 700 ms late just then, and 9,000 ms long after."""
+    builder = HistoryBuilder(profile="4.9")
+    builder.node("ns-0").node("broker-a").at(14).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
+    builder.at(15).fault("f1", "kill", "sigkill", "ns-0")
+    if gone_s is not None:
+        builder.at(gone_s).event("harness", "gone", fault_id="f1", source="ns-0")
+    builder.at(15.8).event("broker-a", "timer_lag", lag_ms=700.0, duration_ms=1000.0)
+    return builder.at(19).event("broker-a", "timer_lag", lag_ms=9_000.0, duration_ms=1000.0)
+
+
+def test_how_long_a_killed_process_took_to_be_gone_is_its_lateness() -> None:
+    assert lateness(killed(gone_s=16.25)) == {0: 1_250.0}
+
+
+def test_a_death_that_nobody_timed_may_have_taken_what_any_node_was_late_just_then() -> None:
+    assert lateness(killed(gone_s=None)) == {0: 700.0}
+
+
+def test_a_death_before_the_window_does_not_count_in_it() -> None:
+    control, world = killed(gone_s=16.25).facts()
+    assert control.lateness.measured(world, [LagWindow(0, "ns-0", 10_000, 14_500)]) == {0: 2.0}
+
+
+def of_broker(implementation: str | None, profile: str = "5.x") -> HistoryBuilder:
+    """A broker of that implementation beside ns-0, each 1.6 s late at 15 s."""
+    builder = HistoryBuilder(profile=profile, time_scale=1).node("ns-0")
+    value = {"kind": "broker", **({} if implementation is None else {"implementation": implementation})}
+    builder.event("harness", "node", source="broker-a", address=address_of("broker-a"), value=value)
+    for node in ("ns-0", "broker-a"):
+        builder.at(15).event(node, "timer_lag", lag_ms=1_600.0, duration_ms=1_000.0)
+    return builder
+
+
+def explained(builder: HistoryBuilder) -> bool:
+    control, world = builder.facts()
+    return bool(control.lateness.stalled(world, {7: Missing(("ns-0", "broker-a"), 16_000, 20_000)}))
+
+
+def test_apaches_5_x_broker_gives_up_what_it_asks_its_name_server_after_3_s_and_closes_the_channel() -> None:
+    assert explained(of_broker("apache-5.3.3"))
+    assert not explained(of_broker("apache-4.9.7", "4.9"))  # it asks nothing but to be registered: 6 s
+    assert not explained(of_broker(None))

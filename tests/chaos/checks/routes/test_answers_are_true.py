@@ -1,0 +1,222 @@
+"""answers_are_true over hand-written histories: what came is held against table, brokers, rows and codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checks.routes.answers_are_true import judge
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import (
+    HistoryBuilder,
+    address_of,
+    cluster,
+    route_of,
+)
+
+CLIENT = "consumer-0"
+BOTH = ("broker-a", "broker-b")
+
+
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*builder.facts())
+
+
+def registered(builder: HistoryBuilder, at_s: float, broker: str, version: int = 1, how: str = "ok") -> HistoryBuilder:
+    """The broker has registered with both NameServers, which took 10 ms."""
+    for name_server in ("ns-0", "ns-1"):
+        fields = {"type": how, "name_server": address_of(name_server), "duration_ms": 10.0}
+        builder.at(at_s + 0.01).event(broker, "register", value={"topics": 2, "version": version}, **fields)
+    return builder
+
+
+def story() -> HistoryBuilder:
+    """Two NameServers hold the route of two brokers from 1 s on; the brokers registered at 0.5 s."""
+    builder = cluster(clients=(CLIENT,))
+    for broker in BOTH:
+        registered(builder, 0.5, broker)
+    return builder
+
+
+def asked(
+    builder: HistoryBuilder, at_s: float, value: Any = None, code: int = 0, topic: str = "orders", took_s: float = 0.002
+) -> HistoryBuilder:
+    """The client asked ns-0, and got this; None: the same as the last time."""
+    builder.at(at_s + took_s)
+    about = {"name_server": address_of("ns-0"), "topic": topic}
+    if value is not None:
+        builder.event(CLIENT, "route_answer", value=value, **about)
+    kind = "fail" if code else "ok"
+    return builder.event(
+        CLIENT, "name_server_call", f="route", type=kind, code=code, duration_ms=took_s * 1000, **about
+    )
+
+
+def test_the_route_of_the_table_is_right() -> None:
+    builder = asked(asked(story(), 40, route_of(*BOTH)), 70)
+    verdict = check(builder.end(100))
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
+    assert verdict.measured == {"answers": 2, "wrong": 0}
+
+
+@pytest.mark.parametrize("code", [1, 17])
+def test_a_code_in_place_of_the_route_that_is_held_is_invalid(code: int) -> None:
+    verdict = check(asked(asked(story(), 40, code=code), 70, code=code).end(100))
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 2, 2)
+    assert "consumer-0 asked ns-0 for orders at 40.0 s, got code" in verdict.why
+    (example,) = verdict.examples
+    assert (example.who, example.what, example.topic, example.more["came"]) == (
+        "ns-0",
+        CLIENT,
+        "orders",
+        f"code {code}",
+    )
+    assert example.more["due"].startswith("broker-a 127.0.0.1:10911 [4 read, 4 write, perm 6]; broker-b ")
+    assert (example.more["answers"], example.times) == (2, {"last": 70_002.5})
+    assert Example.from_json(example.to_json()) == example
+
+
+def test_code_17_is_right_while_no_broker_has_the_topic_and_code_1_never() -> None:
+    assert check(asked(story(), 40, code=17, topic="others").end(100)).verdict is Validity.VALID
+    assert check(asked(story(), 40, code=1, topic="others").end(100)).verdict is Validity.INVALID
+
+
+def test_code_1_is_right_while_a_name_server_waits_for_service() -> None:
+    def waiting(at_s: float) -> Verdict:
+        builder = asked(story(), at_s, code=1).end(100)
+        builder.rows[0]["value"]["timers"] = {"W_ms": 45_000.0}
+        return check(builder)
+
+    assert waiting(at_s=40).verdict is Validity.VALID
+    assert waiting(at_s=46).verdict is Validity.INVALID
+
+
+def test_a_name_server_whose_wall_clock_goes_back_waits_for_service_again() -> None:
+    def waiting(at_s: float) -> Verdict:
+        builder = story().at(60).event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": -30_000.0})
+        builder.rows[0]["value"]["timers"] = {"W_ms": 45_000.0}
+        return check(asked(builder, at_s, code=1).end(100))
+
+    assert [waiting(at_s).verdict for at_s in (50, 70, 76)] == [Validity.INVALID, Validity.VALID, Validity.INVALID]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda route: route["queues"].update({"broker-a": [4, 5, 6, 0]}), id="a write queue more"),
+        pytest.param(lambda route: route["queues"].update({"broker-a": [4, 4, 4, 0]}), id="no write permission"),
+        pytest.param(lambda route: route["brokers"].update({"broker-a": {"0": address_of("broker-b")}}), id="address"),
+        pytest.param(lambda route: route["brokers"].update({"broker-a": {"1": address_of("broker-a")}}), id="id"),
+        pytest.param(
+            lambda route: route["brokers"].update({"broker-x": {"0": "127.0.0.1:1"}}), id="an invented broker"
+        ),
+        pytest.param(lambda route: (route["brokers"].pop("broker-b"), route["queues"].pop("broker-b")), id="one less"),
+        pytest.param(lambda route: route.update({"unreadable": "x"}), id="no route at all"),
+    ],
+)
+def test_any_other_route_is_invalid(change: Any) -> None:
+    route = route_of(*BOTH)
+    assert check(asked(story(), 40, route).end(100)).verdict is Validity.VALID
+    change(route)
+    assert check(asked(story(), 40, route).end(100)).verdict is Validity.INVALID
+
+
+def test_a_wrong_row_is_found_where_every_table_and_every_answer_has_it() -> None:
+    builder, wrong = story(), route_of(*BOTH)
+    assert wrong is not None
+    wrong["queues"]["broker-a"] = [4, 4, 4, 0]
+    for name_server in ("ns-0", "ns-1"):
+        builder.at(1.001).event(name_server, "route", topic="orders", value=wrong)
+    verdict = check(asked(builder, 40, wrong).end(100))
+    assert verdict.verdict is Validity.INVALID
+    assert verdict.examples[0].more["kind"] == "not as registered"
+    assert verdict.examples[0].more["due"] == "broker-a [4 read, 4 write, perm 6]"
+
+
+def test_a_missing_broker_is_found_where_the_table_lacks_it_too_but_not_while_it_may_be_away() -> None:
+    alone = route_of("broker-b")
+    builder = story().at(30).route("ns-0", "orders", "broker-b")
+    verdict = check(asked(builder, 40, alone).end(100))
+    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "without a broker")
+    assert verdict.examples[0].more["due"] == "with broker-a (R + C after begin)"
+    assert check(asked(story().at(5).route("ns-0", "orders", "broker-b"), 10, alone).end(100)).verdict is Validity.VALID
+
+
+def test_a_dead_broker_may_not_be_told_of_after_its_window() -> None:
+    builder = story().at(50).fault("f1", "kill", "sigkill", "broker-a")
+    asked(builder, 40, route_of(*BOTH))
+    verdict = check(asked(builder, 80).end(100))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples[0].more["kind"] == "with a lost broker"
+
+
+def test_an_answer_needs_to_have_been_right_at_one_moment_of_its_call() -> None:
+    def changing(took_s: float) -> Verdict:
+        builder = (
+            story().at(50).fault("f1", "kill", "sigkill", "broker-a").at(50.02).route("ns-0", "orders", "broker-b")
+        )
+        builder.at(50.02).route("ns-1", "orders", "broker-b")
+        return check(asked(builder, 50.06 - took_s, route_of(*BOTH), took_s=took_s).end(100))
+
+    assert changing(took_s=0.05).verdict is Validity.VALID
+    assert changing(took_s=0.03).verdict is Validity.INVALID
+
+
+def test_an_answer_of_the_moment_between_two_changes_is_right_though_that_moment_had_no_length() -> None:
+    """A NameServer that was stopped reads a close, a look-up and a registration at once when it runs on."""
+    pause = ("f1", "pause", "sigstop", "ns-0")
+    stopped = story().at(50).fault(*pause).at(60).fault(*pause, end=True)
+    stopped.route("ns-0", "orders", "broker-b").route("ns-0", "orders", *BOTH)
+    assert check(asked(stopped, 58, route_of("broker-b"), took_s=2.001).end(100)).verdict is Validity.VALID
+    verdict = check(asked(stopped, 58, route_of("broker-a"), took_s=2.001).end(100))
+    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "not its table")
+    verdict = check(asked(stopped, 61, route_of("broker-b")).end(100))
+    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "not its table")
+
+
+def changed_at_50(acknowledged: bool) -> HistoryBuilder:
+    """broker-a has 8 queues from 50 s on and says so at once; ns-0 acknowledges that, and goes on showing 4."""
+    builder = (
+        story()
+        .at(50)
+        .event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6, "version": 2})
+    )
+    return registered(builder, 50.1, "broker-a", version=2, how="ok" if acknowledged else "info")
+
+
+def test_an_older_version_than_it_acknowledged_is_invalid() -> None:
+    old, new = route_of(*BOTH), route_of(*BOTH)
+    assert new is not None
+    new["queues"]["broker-a"] = [8, 8, 6, 0]
+    assert check(asked(changed_at_50(acknowledged=True), 50.05, old, took_s=0.06).end(100)).verdict is Validity.VALID
+    verdict = check(asked(changed_at_50(acknowledged=True), 60, old).end(100))
+    assert (verdict.verdict, verdict.examples[0].more["due"]) == (
+        Validity.INVALID,
+        "broker-a [8 read, 8 write, perm 6]",
+    )
+    assert check(asked(changed_at_50(acknowledged=False), 60, old).end(100)).verdict is Validity.VALID
+    fresh = changed_at_50(acknowledged=False).at(50.105).event("ns-0", "route", topic="orders", value=new)
+    assert check(asked(fresh, 60, new).end(100)).verdict is Validity.VALID
+    soon = story().at(49).event("ns-0", "route", topic="orders", value=new)
+    assert check(asked(soon, 49.5, new).end(100)).verdict is Validity.INVALID
+
+
+def test_a_late_machine_makes_a_missing_broker_unknown() -> None:
+    builder = story().at(30).route("ns-0", "orders", "broker-b")
+    assert check(asked(builder, 37, route_of("broker-b")).end(100, lag_ms=4000)).verdict is Validity.UNKNOWN
+
+
+@pytest.mark.parametrize(("lag_ms", "verdict"), [(4000, Validity.UNKNOWN), (100, Validity.INVALID)])
+def test_a_machine_that_stood_still_as_the_broker_was_dropped_explains_the_answers_until_it_is_back(
+    lag_ms: float, verdict: Validity
+) -> None:
+    builder = story().at(299).lag(lag_ms, until_s=300).at(301).route("ns-0", "orders", "broker-b")
+    builder = asked(builder, 310, route_of("broker-b")).at(325).route("ns-0", "orders", *BOTH)
+    assert check(builder.end(400)).verdict is verdict
+
+
+def test_a_history_without_look_ups_or_without_what_came_is_unknown() -> None:
+    assert check(story().end(100)).verdict is Validity.UNKNOWN
+    verdict = check(asked(story(), 40).end(100))
+    assert (verdict.verdict, verdict.why) == (Validity.UNKNOWN, "no look-up was answered, or nobody recorded with what")

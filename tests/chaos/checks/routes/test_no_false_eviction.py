@@ -1,0 +1,120 @@
+"""no_false_eviction over hand-written histories."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.checks.routes.no_false_eviction import judge
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster
+
+LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
+KILL = ("f1", "kill", "sigkill", "broker-a")
+
+
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*builder.facts())
+
+
+def registered(
+    builder: HistoryBuilder, *at_s: float, name_server: str = "ns-0", broker: str = "broker-a"
+) -> HistoryBuilder:
+    for moment_s in at_s:
+        builder.at(moment_s).event(name_server, "registration", broker_name=broker, broker_id=0, code=0)
+    return builder
+
+
+def dropped(
+    builder: HistoryBuilder, at_s: float, reason: str, *, name_server: str = "ns-0", broker_id: int = 0
+) -> HistoryBuilder:
+    where = {"broker_name": "broker-a", "broker_id": broker_id}
+    return builder.at(at_s).event(name_server, "broker_dropped", value={"reason": reason}, **where)
+
+
+def peace() -> HistoryBuilder:
+    return registered(cluster(), 1, 31, 61, 91, 121)
+
+
+def silence(dropped_s: float, reason: str = "expired") -> HistoryBuilder:
+    """broker-a's link to ns-0 is black from 100 s to 300 s; its last registration there was at 91 s."""
+    builder = registered(cluster(), 1, 31, 61, 91).at(100).fault(*LINK)
+    dropped(builder, dropped_s, reason)
+    return registered(builder.at(300).fault(*LINK, end=True), 310)
+
+
+def test_a_live_broker_that_nobody_drops_is_valid() -> None:
+    assert check(peace().end(150)) == Verdict(
+        name="no_false_eviction",
+        verdict=Validity.VALID,
+        examined=1,
+        measured={"max_ms": None, "drops": {}, "of_live_brokers": 0, "shortest_silence_ms": None},
+        allowed={
+            "bound_ms": 0.0,
+            "formula": "never",
+            "tolerance_ms": 50.0,
+            "row": "a live, reachable broker stays in the table",
+        },
+    )
+
+
+@pytest.mark.parametrize("reason", ["expired", "closed", "idle", "unregistered"])
+def test_a_live_reachable_broker_that_is_dropped_is_invalid_and_named_with_the_reason(reason: str) -> None:
+    verdict = check(dropped(peace(), 130, reason).end(160))
+    assert verdict.verdict is Validity.INVALID
+    (example,) = (e for e in verdict.examples if e.more["kind"] == "must not be dropped")
+    assert example == Example(
+        who="ns-0",
+        what="broker-a",
+        from_ms=130_000.0,
+        to_ms=160_000.0,
+        due_ms=33_000.0,
+        measured_ms=30_000.0,
+        latest_ms=0.0,
+        over_ms=30_000.0,
+        after="begin",
+        more={"kind": "must not be dropped", "reason": reason, "registered_before_ms": 9_000.0},
+    )
+    assert verdict.measured["drops"] == {reason: 1}
+
+
+def test_a_drop_right_at_a_crash_belongs_to_the_crash() -> None:
+    builder = dropped(peace(), 139.98, "closed").at(140).fault(*KILL)
+    assert check(builder.end(200)).verdict is Validity.VALID
+
+
+def test_a_silent_broker_may_be_dropped_from_e_after_its_last_registration_on() -> None:
+    verdict = check(silence(211.1).end(400))
+    assert verdict.verdict is Validity.VALID, verdict
+    assert verdict.measured["shortest_silence_ms"] == 120_100.0
+    assert verdict.examined == 4  # two stretches before the fault and in it, one after it, and the drop
+
+
+@pytest.mark.parametrize(("reason", "bound"), [("expired", "not before E"), ("idle", "not before I")])
+def test_a_silent_broker_that_is_dropped_too_soon_is_invalid_even_where_it_might_be_due(
+    reason: str, bound: str
+) -> None:
+    """At 195 s the fault is 95 s old, past E - R = 90 s, but the last registration came 104 s before."""
+    verdict = check(silence(195, reason).end(400))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples[0].over_ms == 16_000.0
+    assert (verdict.allowed["formula"], verdict.allowed["earliest_ms"]) == (bound, 120_000.0)
+    assert (verdict.measured["min_ms"], verdict.examples[0].measured_ms) == (104_000.0, 104_000.0)
+    assert verdict.examples[0].too_early
+
+
+def test_a_slave_that_goes_is_no_master_that_is_dropped() -> None:
+    assert check(dropped(peace(), 130, "closed", broker_id=1).end(160)).verdict is Validity.VALID
+
+
+@pytest.mark.parametrize(("reason", "expected"), [("closed", Validity.UNKNOWN), ("unregistered", Validity.INVALID)])
+def test_a_machine_that_stood_still_as_long_as_the_time_out_may_have_closed_the_channel(
+    reason: str, expected: Validity
+) -> None:
+    builder = dropped(peace(), 130, reason).at(128).lag(3_000, "broker-a", until_s=131)
+    assert check(builder.end(160)).verdict is expected
+
+
+def test_without_registrations_or_anything_at_all_nothing_is_examined() -> None:
+    for builder in (HistoryBuilder(), cluster().end(100)):
+        verdict = check(builder)
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

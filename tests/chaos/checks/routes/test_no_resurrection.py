@@ -1,0 +1,149 @@
+"""no_resurrection over hand-written histories."""
+
+from __future__ import annotations
+
+from nemesrv.chaos.checks.routes.no_resurrection import judge
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster
+
+KILL = ("f1", "kill", "sigkill", "broker-a")
+LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
+BOTH = ("broker-a", "broker-b")
+
+
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*builder.facts())
+
+
+def crash(*told: tuple[float, str, tuple[str, ...]]) -> HistoryBuilder:
+    """broker-a is killed at 100 s and back at 200 s; `told`: when, which node, and the brokers of its route then."""
+    builder = cluster(clients=("producer-0",))
+    client(builder.at(2), BOTH)
+    builder.at(100).fault(*KILL).at(100.01).route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
+    client(builder.at(115), ("broker-b",))
+    for at_s, node, brokers in told:
+        client(builder.at(at_s), brokers) if node == "producer-0" else builder.at(at_s).route(node, "orders", *brokers)
+    builder.at(200).fault(*KILL, end=True).restarted("broker-a").topic("broker-a", "orders")
+    return builder.at(200.2).route("ns-0", "orders", *BOTH).route("ns-1", "orders", *BOTH).end(260)
+
+
+def client(builder: HistoryBuilder, brokers: tuple[str, ...]) -> HistoryBuilder:
+    value = {"brokers": {broker: {"0": "127.0.0.1:1"} for broker in brokers}}
+    return builder.event("producer-0", "route_changed", topic="orders", value=value)
+
+
+def test_a_dead_broker_that_stays_dropped_is_valid() -> None:
+    assert check(crash()) == Verdict(
+        name="no_resurrection",
+        verdict=Validity.VALID,
+        examined=3,
+        measured={"max_ms": None, "dropped_by_name_servers": 2, "dropped_by_clients": 1, "returns": 0},
+        allowed={
+            "bound_ms": 0.0,
+            "formula": "never",
+            "tolerance_ms": 51.0,
+            "row": "a broker that is down sends no registration",
+        },
+    )
+
+
+def test_a_topic_that_another_of_the_name_brings_while_a_broker_hangs_names_it_until_it_expires() -> None:
+    """Random scenario 74206: a slave was paused, and its master registered a topic for the first time."""
+    builder = cluster().at(2).route("ns-0", "orders", *BOTH)
+    builder.at(100).fault("f1", "pause", "sigstop", "broker-a").at(101).route("ns-0", "new", *BOTH)
+    builder.at(220).route("ns-0", "new", "broker-b").route("ns-0", "orders", "broker-b")
+    verdict = check(builder.at(300).fault("f1", "pause", "sigstop", "broker-a", end=True).end(360))
+    assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
+
+
+def test_a_dead_broker_that_returns_to_a_table_is_invalid() -> None:
+    verdict = check(crash((150, "ns-0", BOTH), (160, "ns-0", ("broker-b",))))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples == (
+        Example(
+            who="ns-0",
+            what="broker-a",
+            topic="orders",
+            from_ms=150_000.0,
+            to_ms=160_000.0,
+            due_ms=100_000.0,
+            measured_ms=10_000.0,
+            latest_ms=0.0,
+            over_ms=10_000.0,
+            after="f1 start",
+            times={"dropped": 100_010.0},
+            more={"kind": "must not come back"},
+        ),
+    )
+
+
+def test_a_dead_broker_that_returns_to_a_clients_routes_is_invalid() -> None:
+    verdict = check(crash((150, "producer-0", BOTH)))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert [(e.who, e.from_ms, e.times["dropped"]) for e in verdict.examples] == [("producer-0", 150_000.0, 115_000.0)]
+
+
+def test_a_topic_that_a_client_took_only_when_the_broker_was_back_says_nothing_of_its_loss() -> None:
+    value = {"brokers": {"broker-a": {"0": "127.0.0.1:1"}}}
+    builder = crash().at(210).event("producer-0", "route_changed", topic="late", value=value)
+    verdict = check(builder)
+    assert (verdict.verdict, verdict.measured["dropped_by_clients"]) == (Validity.VALID, 1)
+
+
+def test_a_client_may_go_back_and_forth_until_its_window_is_over() -> None:
+    builder = crash((120, "producer-0", BOTH), (129, "producer-0", ("broker-b",)))
+    assert check(builder).verdict is Validity.VALID
+
+
+def test_what_lands_a_moment_before_the_row_of_the_restart_is_the_restart() -> None:
+    assert check(crash((199.97, "ns-0", BOTH))).verdict is Validity.VALID
+
+
+def partition(back_s: float) -> HistoryBuilder:
+    """ns-0 loses broker-a's link at 100 s, drops it at 215 s and is healed at 300 s."""
+    builder = cluster().at(100).fault(*LINK).at(215).route("ns-0", "orders", "broker-b")
+    builder.at(300).fault(*LINK, end=True) if back_s > 300 else builder
+    builder.at(back_s).route("ns-0", "orders", *BOTH)
+    if back_s < 300:
+        builder.at(300).fault(*LINK, end=True)
+    return builder.end(360)
+
+
+def test_a_broker_behind_a_partition_comes_back_after_the_heal_and_not_before() -> None:
+    assert check(partition(300.1)).verdict is Validity.VALID
+    assert check(partition(260)).verdict is Validity.INVALID
+
+
+def test_a_heal_that_took_its_time_lets_in_from_when_it_was_asked_for() -> None:
+    def back(back_s: float, asked_s: float | None) -> Validity:
+        builder = cluster(clients=("producer-0",)).at(100)
+        links = [(*LINK[:3], "broker-a", "ns-0"), (*LINK[:3], "producer-0", "broker-a")]
+        for link in links:
+            builder.fault(*link)
+        for node in ("ns-0", "ns-1"):
+            builder.at(215).route(node, "orders", "broker-b")
+        builder.at(back_s).route("ns-0", "orders", *BOTH)
+        for link in links:
+            builder.at(300).fault(*link, end=True, value=None if asked_s is None else {"asked_ms": asked_s * 1000})
+        return check(builder.end(360)).verdict
+
+    assert (back(299.7, None), back(299.7, 299.6)) == (Validity.INVALID, Validity.VALID)
+    assert (back(299.5, 299.6), back(299.56, 299.6)) == (Validity.INVALID, Validity.VALID)
+
+
+def test_under_a_fault_that_lets_registrations_through_a_broker_may_come_and_go() -> None:
+    builder = cluster().at(100).fault(*LINK, stream="downstream").at(110).route("ns-0", "orders", "broker-b")
+    builder.at(130).route("ns-0", "orders", *BOTH).at(300).fault(*LINK, stream="downstream", end=True)
+    verdict = check(builder.end(360))
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_a_return_on_a_machine_later_than_the_cap_is_unknown() -> None:
+    builder = crash((103.3, "ns-0", BOTH), (104, "ns-0", ("broker-b",)))
+    assert check(builder.at(100).lag(3_500, "ns-0", until_s=104)).verdict is Validity.UNKNOWN
+
+
+def test_without_a_lost_broker_or_without_anything_at_all_nothing_is_examined() -> None:
+    for builder in (HistoryBuilder(), cluster(clients=("producer-0",)).end(100)):
+        verdict = check(builder)
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

@@ -1,0 +1,308 @@
+"""one_master: two masters, ids that nobody has, slaves as masters: each planted wrong is found, its twin is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checks.routes.one_master import CHECK
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+
+BROKERS = ("broker-a", "broker-b", "broker-a/1")
+GROUP = ("broker-a", "broker-a/1", "broker-a/2")
+ELECTS: dict[str, Any] = {"settings": {node: {"enableDLegerCommitLog": True} for node in GROUP}}
+ACTING: dict[str, Any] = {"settings": {node: {"enableSlaveActingMaster": True} for node in BROKERS}}
+
+
+def verdict(of: HistoryBuilder, lag_ms: float | None = 1.0) -> Verdict:
+    return CHECK.judge(*of.end(500, lag_ms).facts())
+
+
+def registers(of: HistoryBuilder, node: str, id_: int, *at_s: float, name_server: str = "ns-0") -> HistoryBuilder:
+    for when_s in at_s:
+        where: dict[str, Any] = {"broker_name": "broker-a", "broker_id": id_, "address": address_of(node), "code": 0}
+        of.at(when_s).event(name_server, "registration", **where)
+    return of
+
+
+def shown(of: HistoryBuilder, at_s: float, ids: dict[str, str], perm: int = 6, node: str = "ns-0") -> HistoryBuilder:
+    """The node shows broker-a so from then on."""
+    route = {"brokers": {"broker-a": ids}, "queues": {"broker-a": [4, 4, perm, 0]}}
+    return of.at(at_s).event(node, "route" if node == "ns-0" else "route_changed", topic="orders", value=route)
+
+
+def test_a_master_that_registers_again_and_again_is_one() -> None:
+    of = registers(registers(cluster(brokers=BROKERS), "broker-a", 0, 1, 31, 61), "broker-a/1", 1, 2, 32)
+    found = verdict(of)
+    assert (found.verdict, found.measured["claims"]) == (Validity.VALID, 3)
+
+
+def test_a_history_in_which_nobody_registered_and_no_route_was_seen_is_unknown() -> None:
+    of = HistoryBuilder(profile="4.9", time_scale=1).node("ns-0").node("broker-a")
+    found = verdict(of)
+    assert found.verdict is Validity.UNKNOWN
+    assert "no broker registered" in found.why
+
+
+def test_two_that_register_as_master_in_turn_are_two_masters() -> None:
+    of = registers(cluster(brokers=BROKERS), "broker-a", 0, 10, 40, 70, 100)
+    registers(of, "broker-a/1", 0, 50, 80)
+    found = verdict(of)
+    assert (found.verdict, found.violations) == (Validity.INVALID, 1)
+    (one,) = found.examples
+    assert (one.who, one.what, one.from_ms, one.measured_ms) == ("ns-0", "broker-a", 50_000.0, 30_000.0)
+
+
+def test_a_second_master_that_says_so_once_is_found() -> None:
+    of = registers(registers(cluster(brokers=BROKERS), "broker-a", 0, 10, 40, 70), "broker-a/1", 0, 50)
+    found = verdict(of)
+    assert [one.measured_ms for one in found.examples] == [20_000.0]
+
+
+def test_two_masters_at_two_name_servers_are_one_at_each() -> None:
+    of = registers(cluster(brokers=BROKERS), "broker-a", 0, 10, 40, 70)
+    registers(of, "broker-a/1", 1, 50)
+    registers(of, "broker-a", 0, 11, 41, 71, name_server="ns-1")
+    assert verdict(of).verdict is Validity.VALID
+
+
+def test_a_slave_that_takes_over_from_a_dead_master_is_one_master() -> None:
+    of = registers(cluster(brokers=BROKERS), "broker-a", 0, 10, 40)
+    of.at(45).fault("kill-1", "kill", "sigkill", "broker-a")
+    of.at(100).event("admin", "admin", f="switch", type="ok", fault_id="act-1", target="broker-a/1", duration_ms=5)
+    registers(of, "broker-a/1", 0, 100.1, 130)
+    shown(of, 100.1, {"0": address_of("broker-a/1")})
+    assert verdict(of).verdict is Validity.VALID
+
+
+def test_what_a_link_gave_when_its_broker_was_dead_is_nobodys_claim() -> None:
+    of = registers(cluster(brokers=BROKERS), "broker-a", 0, 10, 40)
+    of.at(45).fault("kill-1", "kill", "sigkill", "broker-a")
+    of.at(60).event("admin", "admin", f="switch", type="ok", fault_id="act-1", target="broker-a/1", duration_ms=5)
+    registers(of, "broker-a/1", 0, 60.1, 90)
+    registers(of, "broker-a", 0, 95)
+    assert verdict(of).verdict is Validity.VALID
+
+
+def elected(*old_leader_says_s: float) -> HistoryBuilder:
+    """The leader stands still from 43 to 100 s, and another is elected at 52 s."""
+    of = registers(cluster(name_servers=1, brokers=GROUP, **ELECTS), "broker-a", 0, 10, 40)
+    registers(of, "broker-a/1", 2, 11, 41)
+    shown(of, 52, {"0": address_of("broker-a/1")})
+    of.at(43).fault("pause-1", "pause", "sigstop", "broker-a")
+    registers(of, "broker-a/1", 0, 52, 82, 112, 142)
+    of.at(100).fault("pause-1", "pause", "sigstop", "broker-a", end=True)
+    registers(of, "broker-a", 0, *old_leader_says_s)
+    return registers(of, "broker-a", 1, (old_leader_says_s or (100.0,))[-1] + 0.5)
+
+
+def test_a_leader_that_stood_still_may_say_it_once_more_before_it_hears_of_the_next() -> None:
+    assert verdict(elected()).verdict is Validity.VALID
+    assert verdict(elected(100.1, 104)).verdict is Validity.VALID
+
+
+def test_a_leader_that_never_steps_down_is_a_second_master() -> None:
+    found = verdict(elected(100.1, 112.5, 130))
+    assert found.verdict is Validity.INVALID
+    assert found.allowed["formula"] == "3 heartbeats of 2 s + B"
+
+
+def test_beyond_the_bound_by_no_more_than_the_machine_was_late_is_unknown() -> None:
+    of = elected(100.1, 105, 116)  # 15.9 s of 12
+    assert verdict(of, lag_ms=2_500).verdict is Validity.UNKNOWN
+
+
+def a_slave_as_master(of: HistoryBuilder) -> None:
+    shown(of, 50, {"0": address_of("broker-a/1")})
+
+
+def a_slave_as_master_in_an_answer(of: HistoryBuilder) -> None:
+    shown(of.node("producer-0"), 50, {"0": address_of("broker-a/1")}, node="producer-0")
+
+
+def an_id_that_nobody_has(of: HistoryBuilder) -> None:
+    shown(of, 50, {"0": address_of("broker-a"), "2": address_of("broker-a/1")})
+
+
+def no_id(of: HistoryBuilder) -> None:
+    shown(of, 50, {"0": address_of("broker-a"), "-1": address_of("broker-a/1")})
+
+
+def one_address_under_two_ids(of: HistoryBuilder) -> None:
+    shown(of, 50, {"0": address_of("broker-a"), "1": address_of("broker-a")})
+
+
+def a_stranger_as_master(of: HistoryBuilder) -> None:
+    shown(of, 50, {"0": "10.9.9.9:10911"})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        (a_slave_as_master, "a slave as master"),
+        (a_slave_as_master_in_an_answer, "a slave as master"),
+        (an_id_that_nobody_has, "an id that none of its brokers has"),
+        (no_id, "an id that none of its brokers has"),
+        (one_address_under_two_ids, "one address under two ids"),
+        (a_stranger_as_master, "a master that is none of its brokers"),
+    ],
+)
+def test_what_a_route_may_never_show_is_found(wrong: Callable[[HistoryBuilder], Any], kind: str) -> None:
+    of = cluster(brokers=BROKERS)
+    wrong(of)
+    found = verdict(of)
+    assert found.verdict is Validity.INVALID
+    assert [one.more["kind"] for one in found.examples] == [kind]
+
+
+def loses_its_leader(
+    *, told_s: float | None = None, client_s: float | None = None, by: str = "enableDLegerCommitLog"
+) -> HistoryBuilder:
+    """The leader is killed at 100 s; ns-0 has the new one at `told_s`, and the client at `client_s`."""
+    elects: dict[str, Any] = {"settings": {node: {by: True} for node in GROUP}}
+    of = cluster(name_servers=1, brokers=GROUP, clients=("producer-0",), **elects)
+    of.at(1).event("harness", "phase", phase="steady")
+    before, after = {"0": address_of("broker-a"), "2": address_of("broker-a/1")}, {"0": address_of("broker-a/1")}
+    shown(of, 10, before)
+    shown(of, 15, before, node="producer-0")
+    of.at(100).fault("kill-1", "kill", "sigkill", "broker-a")
+    shown(of, 100.1, {"2": address_of("broker-a/1")})
+    if told_s is not None:
+        shown(of, told_s, after)
+    if client_s is not None:
+        shown(of, client_s, after, node="producer-0")
+    return of
+
+
+def test_a_name_that_elects_its_master_has_one_again_in_time() -> None:
+    found = verdict(loses_its_leader(told_s=109, client_s=130))
+    assert found.verdict is Validity.VALID
+    assert (found.measured["longest_without_master_ms"], found.measured["longest_until_told_ms"]) == (9_000, 30_000)
+
+
+def test_a_controller_has_a_time_of_its_own() -> None:
+    assert verdict(loses_its_leader(told_s=124, client_s=150, by="enableControllerMode")).verdict is Validity.VALID
+    found = verdict(loses_its_leader(told_s=160, client_s=165, by="enableControllerMode"))
+    assert found.verdict is Validity.INVALID
+    assert found.allowed["bound_ms"] == 26_000  # 10 + 5 + 5 + B
+
+
+def test_a_name_that_stays_without_a_master_is_found() -> None:
+    found = verdict(loses_its_leader(told_s=160, client_s=165))
+    (one, *_) = (one for one in found.examples if one.more["kind"] == "without a master")
+    assert found.verdict is Validity.INVALID
+    assert (one.who, one.what, one.measured_ms, one.after) == ("ns-0", "broker-a", 60_000, "kill-1 start")
+    assert found.allowed["formula"] == "3 heartbeats of 2 s + 2 votes of 4 s + B"
+    assert verdict(loses_its_leader()).verdict is Validity.INVALID
+
+
+def test_a_table_that_goes_on_showing_the_dead_leader_has_no_master() -> None:
+    of = loses_its_leader(told_s=109, client_s=130)
+    shown(of, 110, {"0": address_of("broker-a")})
+    assert verdict(of).verdict is Validity.INVALID
+
+
+def test_a_client_that_is_not_told_of_the_new_master_is_found() -> None:
+    found = verdict(loses_its_leader(told_s=109, client_s=400))
+    assert [one.more["kind"] for one in found.examples] == ["a client without its master"]
+    assert found.examples[0].who == "producer-0"
+
+
+def test_a_little_too_late_where_the_machine_was_is_unknown() -> None:
+    assert verdict(loses_its_leader(told_s=125, client_s=130), lag_ms=2_500).verdict is Validity.UNKNOWN
+
+
+def test_a_poll_that_saw_the_next_leader_gone_before_its_kill_was_told_of_says_nothing() -> None:
+    of = loses_its_leader(told_s=109, client_s=130)
+    shown(of, 299.98, {"2": address_of("broker-a/2")})
+    of.at(300).fault("kill-2", "kill", "sigkill", "broker-a/1")
+    of.at(299).fault("kill-1", "kill", "sigkill", "broker-a", end=True)
+    of.restarted("broker-a")
+    shown(of, 308, {"0": address_of("broker-a")})
+    shown(of, 320, {"0": address_of("broker-a")}, node="producer-0")
+    assert verdict(of).verdict is Validity.VALID
+
+
+def test_without_most_of_its_brokers_nobody_must_be_elected() -> None:
+    of = loses_its_leader()
+    of.at(101).fault("kill-2", "kill", "sigkill", "broker-a/2")
+    assert verdict(of).verdict is Validity.VALID
+
+
+def runs_on(back_s: float) -> HistoryBuilder:
+    """The leader stands still from 100 to 140 s, takes id 0 back as it runs on, and leaves it 2 s later."""
+    of = cluster(name_servers=1, brokers=GROUP, **ELECTS)
+    of.at(1).event("harness", "phase", phase="steady")
+    old, new = address_of("broker-a"), address_of("broker-a/1")
+    shown(of, 10, {"0": old, "2": new})
+    of.at(100).fault("pause-1", "pause", "sigstop", "broker-a")
+    shown(of, 108, {"0": new})
+    of.at(140).fault("pause-1", "pause", "sigstop", "broker-a", end=True)
+    shown(of, 140.1, {"0": old})
+    shown(of, 142, {"1": old})
+    return shown(of, back_s, {"0": new, "1": old})
+
+
+def test_who_runs_on_may_take_the_name_until_the_new_leaders_next_tick() -> None:
+    assert verdict(runs_on(168)).verdict is Validity.VALID
+    assert verdict(runs_on(230)).verdict is Validity.INVALID
+
+
+def waits(until_s: float) -> HistoryBuilder:
+    of = cluster(brokers=GROUP, **ELECTS)
+    shown(of, 10, {"0": address_of("broker-a"), "-1": address_of("broker-a/1")})
+    return shown(of, until_s, {"0": address_of("broker-a"), "2": address_of("broker-a/1")})
+
+
+def test_one_that_waits_for_an_election_has_no_id_for_a_short_time() -> None:
+    assert verdict(waits(25)).verdict is Validity.VALID
+    found = verdict(waits(60))
+    assert found.verdict is Validity.INVALID
+    assert found.allowed["formula"] == "3 heartbeats of 2 s + 2 votes of 4 s + B"
+
+
+def test_without_most_of_its_group_it_waits_for_as_long() -> None:
+    of = cluster(brokers=GROUP, **ELECTS)
+    for number, node in enumerate(GROUP[1:]):
+        of.at(10).fault(f"kill-{number}", "kill", "sigkill", node)
+    shown(of, 12, {"-1": address_of("broker-a")})
+    assert verdict(of).verdict is Validity.VALID
+
+
+ACTS = {"0": address_of("broker-a/1")}
+
+
+def acting(ids: dict[str, str], perm: int) -> HistoryBuilder:
+    of = cluster(brokers=BROKERS, **ACTING)
+    of.rows[0]["value"]["profile"] = "5.x"
+    return shown(of, 50, ids, perm)
+
+
+def test_a_slave_acts_as_master_without_the_write_permission() -> None:
+    assert verdict(acting(ACTS, perm=4)).verdict is Validity.VALID
+    found = verdict(acting(ACTS, perm=6))
+    assert found.examples[0].more["kind"] == "a slave that acts as master with the write permission"
+
+
+def test_a_slave_does_not_act_where_nobody_said_that_it_may() -> None:
+    of = cluster(brokers=BROKERS)
+    assert verdict(shown(of, 50, ACTS, perm=4)).verdict is Validity.INVALID
+
+
+def test_what_somebody_registered_by_hand_is_nobodys_second_master() -> None:
+    of = registers(cluster(brokers=BROKERS), "broker-a", 0, 10, 40, 70)
+    asked: dict[str, Any] = {"broker_name": "broker-a", "broker_id": 0, "address": "10.9.9.9:10911"}
+    said: dict[str, Any] = {
+        "type": "ok",
+        "fault_id": "act-1",
+        "target": "ns-0",
+        "duration_ms": 5,
+        "value": {"topics": {"orders": 4}},
+    }
+    of.at(50).event("admin", "admin", f="register", **asked, **said)
+    of.event("ns-0", "registration", **asked, code=0)
+    shown(of, 50, {"0": "10.9.9.9:10911"})
+    assert verdict(of).verdict is Validity.VALID

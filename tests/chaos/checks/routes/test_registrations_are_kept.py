@@ -1,0 +1,157 @@
+"""registrations_are_kept over hand-written histories: what was acknowledged stays, what is silent goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.checks.routes.registrations_are_kept import judge
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+
+HOLE = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
+
+
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*builder.facts())
+
+
+def register(builder: HistoryBuilder, at_s: float, how: str = "ok", took_s: float = 0.01) -> HistoryBuilder:
+    """broker-a has registered with ns-0, which took that long until it was acknowledged, or given up."""
+    builder.at(at_s + took_s).event(
+        "broker-a",
+        "register",
+        type=how,
+        name_server=address_of("ns-0"),
+        duration_ms=took_s * 1000,
+        value={"version": 1},
+    )
+    return builder
+
+
+def story(*ticks_s: float) -> HistoryBuilder:
+    """One NameServer, one broker, which is in the table from 1 s on; acknowledged at 1 s and at these times."""
+    builder = cluster(name_servers=1, brokers=("broker-a",))
+    for at_s in (0.99, *ticks_s):
+        register(builder, at_s)
+    return builder
+
+
+def missing(builder: HistoryBuilder, from_s: float, to_s: float) -> HistoryBuilder:
+    """ns-0's table lacks broker-a meanwhile."""
+    return builder.at(from_s).route("ns-0", "orders").at(to_s).route("ns-0", "orders", "broker-a")
+
+
+def test_a_broker_that_stays_is_valid_and_each_acknowledgement_is_counted() -> None:
+    verdict = check(story(10, 40, 70).end(90))
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 4, 0)
+    assert verdict.measured["acknowledged"] == 4
+
+
+def test_a_registration_that_is_acknowledged_and_forgotten_is_invalid() -> None:
+    verdict = check(missing(story(10, 40, 70), 50, 60).end(90))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    (example,) = verdict.examples
+    assert (example.who, example.what, example.topic) == ("ns-0", "broker-a", "orders")
+    assert (example.from_ms, example.to_ms, example.over_ms) == (50_000.0, 60_000.0, 10_000.0)
+
+
+def test_a_broker_that_leaves_a_topics_route_and_is_not_dropped_is_invalid_though_its_link_is_cut() -> None:
+    def left(dropped_s: float | None, *, registered_s: float = 1, gone: bool = True) -> Verdict:
+        told = story(10).at(5).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0")
+        about = {"broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
+        told.at(registered_s).event("ns-0", "registration", code=0, **about)
+        if gone:
+            told.at(50).route("ns-0", "orders")
+        if dropped_s is not None:
+            told.at(dropped_s).event("ns-0", "broker_dropped", value={"reason": "closed"}, **about)
+        return check(told.end(90))
+
+    def wrong(verdict: Verdict) -> list[str]:
+        return [one.kind for one in verdict.findings if one.wrong]
+
+    assert wrong(left(50)) == wrong(left(50.04)) == wrong(left(None, registered_s=50)) == []
+    assert wrong(left(54)) == wrong(left(None)) == wrong(left(40)) == ["left without being dropped"]
+    assert wrong(left(None, gone=False)) == []
+
+
+def healed(back_s: float) -> HistoryBuilder:
+    """A black hole from 20 to 175 s; the broker registers again at 180 s and is in the table at `back_s`."""
+    builder = story(10).at(20).fault(*HOLE)
+    for at_s in (40, 70, 100, 130, 160):
+        register(builder, at_s, how="info", took_s=6)
+    builder.at(175).fault(*HOLE, end=True)
+    register(register(builder, 180), 210)
+    return builder.at(130.015).route("ns-0", "orders").at(back_s).route("ns-0", "orders", "broker-a")
+
+
+def test_after_a_heal_the_acknowledgement_counts_and_not_only_the_window_of_the_heal() -> None:
+    assert check(healed(back_s=180.005).end(230)).verdict is Validity.VALID
+    verdict = check(healed(back_s=200).end(230))  # within R + C of the heal
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples[0].from_ms == 180_010.0
+
+
+@pytest.mark.parametrize(
+    ("gone_s", "verdict"),
+    [(129.9, Validity.INVALID), (130.01, Validity.VALID), (130.1, Validity.INVALID), (139, Validity.INVALID)],
+)
+def test_silence_counts_from_the_last_registration_and_not_from_the_fault(gone_s: float, verdict: Validity) -> None:
+    """Acknowledged at 10.01 s, silent from 20 s: gone min(E, I) after 10.01 s, though 20 + E + S were 150 s."""
+    builder = story(10).at(20).fault(*HOLE)
+    for at_s in (40, 70, 100, 130):
+        register(builder, at_s, how="info", took_s=6)
+    assert check(builder.at(gone_s).route("ns-0", "orders").end(170)).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("gone_s", "ours", "apaches"),
+    [
+        (130.01, Validity.VALID, Validity.VALID),
+        (134, Validity.INVALID, Validity.VALID),
+        (135.1, Validity.INVALID, Validity.INVALID),
+    ],
+)
+def test_apaches_5_x_brokers_channel_is_not_idle_since_its_last_registration_so_the_scan_is_first(
+    gone_s: float, ours: Validity, apaches: Validity
+) -> None:
+    """It asks its NameServer for its group every 5 s: gone by E + S after 10.01 s, at the latest."""
+    for made_by, verdict in (("ours", ours), ("apache-5.3.3", apaches)):
+        builder = story(10).at(20).fault(*HOLE).made_by(made_by, "broker-a")
+        builder.rows[0]["value"]["profile"] = "5.x"
+        for at_s in (40, 70, 100, 130):
+            register(builder, at_s, how="info", took_s=6)
+        assert check(builder.at(gone_s).route("ns-0", "orders").end(170)).verdict is verdict, made_by
+
+
+def test_what_the_heal_lets_in_a_moment_before_it_is_recorded_is_no_silence_that_was_too_long() -> None:
+    builder = story(10).at(20).fault(*HOLE)
+    for at_s in (40, 70, 100, 130, 160):
+        register(builder, at_s, how="info", took_s=6)
+    builder.at(130.01).route("ns-0", "orders").at(174.99).route("ns-0", "orders", "broker-a")
+    assert check(builder.at(175).fault(*HOLE, end=True).end(176)).verdict is Validity.VALID
+
+
+def test_a_registration_on_its_way_into_the_fault_may_have_arrived() -> None:
+    builder = register(story(), 19.9, how="info", took_s=6).at(20).fault(*HOLE)
+    assert check(builder.at(140.0).route("ns-0", "orders").end(170)).verdict is Validity.VALID
+
+
+def test_a_broker_that_gave_a_registration_up_has_closed_its_channel() -> None:
+    builder = register(story(10), 40, how="info", took_s=6)
+    assert check(missing(builder, 46, 70).end(75)).verdict is Validity.VALID
+    assert check(missing(register(story(10), 40, how="info", took_s=6), 42, 46).end(75)).verdict is Validity.INVALID
+
+
+def test_a_broker_that_is_killed_or_stops_is_owed_nothing() -> None:
+    builder = story(10).at(30).fault("f1", "kill", "sigkill", "broker-a")
+    assert check(builder.at(30.01).route("ns-0", "orders").end(75)).verdict is Validity.VALID
+
+
+def test_a_machine_that_stood_still_is_unknown() -> None:
+    verdict = check(missing(story(10, 40, 70), 50, 60).end(90, lag_ms=4000))
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+
+
+def test_nothing_acknowledged_is_unknown() -> None:
+    verdict = check(cluster().end(90))
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

@@ -1,0 +1,300 @@
+"""routes_are_true over hand-written histories: the anomaly planted, the clean twin, the late machine, the empty one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checks.routes.routes_are_true import judge
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster
+
+BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
+
+
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*builder.facts())
+
+
+def crash(dropped_at_s: float | None, lag_ms: float | None = 1.0) -> HistoryBuilder:
+    """broker-a is killed at 100 s; ns-0 drops it at once, ns-1 at `dropped_at_s`."""
+    builder = (
+        cluster().at(100).fault("f1", "kill", "sigkill", "broker-a").at(100.01).route("ns-0", "orders", "broker-b")
+    )
+    if dropped_at_s is not None:
+        builder.at(dropped_at_s).route("ns-1", "orders", "broker-b")
+    return builder.end(160, lag_ms)
+
+
+def test_a_killed_broker_that_leaves_every_table_at_once_is_valid() -> None:
+    verdict = check(crash(dropped_at_s=100.03))
+    assert verdict == Verdict(
+        name="routes_are_true",
+        verdict=Validity.VALID,
+        examined=6,  # both brokers back after the start at both NameServers, and broker-a gone from both
+        violations=0,
+        measured={
+            "max_ms": 30.0,
+            "drops": [
+                {"fault_id": "f1", "name_server": "ns-1", "broker_name": "broker-a", "after_ms": 30.0, "bound_ms": 0},
+                {"fault_id": "f1", "name_server": "ns-0", "broker_name": "broker-a", "after_ms": 10.0, "bound_ms": 0},
+            ],
+            "returns": [],
+        },
+        allowed={
+            "bound_ms": 0,
+            "formula": "RTT + event thread",
+            "tolerance_ms": 51.0,
+            "row": "process crash, kernel closes its connections",
+        },
+    )
+
+
+def test_a_killed_broker_that_stays_in_a_table_is_invalid() -> None:
+    verdict = check(crash(dropped_at_s=None))
+    assert (verdict.verdict, verdict.violations, verdict.examined) == (Validity.INVALID, 1, 6)
+    assert verdict.examples == (
+        Example(
+            who="ns-1",
+            what="broker-a",
+            topic="orders",
+            from_ms=100_000.0,
+            to_ms=160_000.0,
+            due_ms=100_000.0,
+            measured_ms=60_000.0,
+            latest_ms=0.0,
+            over_ms=60_000.0,
+            after="f1 start",
+            more={"kind": "must not hold"},
+        ),
+    )
+    assert "allowed 0 + 51 ms" in verdict.why
+
+
+def test_a_drop_that_is_later_than_any_lateness_counted_is_unknown_when_the_machine_was_later_still() -> None:
+    verdict = check(crash(dropped_at_s=104, lag_ms=5000))
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+    assert "too late" in verdict.why
+    assert check(crash(dropped_at_s=102, lag_ms=2500)).verdict is Validity.VALID
+    assert check(crash(dropped_at_s=106, lag_ms=5000)).verdict is Validity.INVALID
+
+
+def test_where_nobody_measured_lateness_a_late_drop_is_unknown() -> None:
+    verdict = check(crash(dropped_at_s=104, lag_ms=None))
+    assert (verdict.verdict, "nobody measured" in verdict.why) == (Validity.UNKNOWN, True)
+
+
+def test_an_empty_history_is_unknown() -> None:
+    verdict = check(HistoryBuilder())
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def partition(*, dropped_at_s: float, back_at_s: float, healed_at_s: float = 255, end_s: float = 330) -> HistoryBuilder:
+    """broker-a is black-holed from ns-0 at 100 s."""
+    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0")
+    builder.at(dropped_at_s).route("ns-0", "orders", "broker-b")
+    builder.at(healed_at_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True)
+    return builder.at(back_at_s).route("ns-0", "orders", "broker-a", "broker-b").end(end_s)
+
+
+@pytest.mark.parametrize(
+    ("dropped_at_s", "back_at_s", "expected"),
+    [
+        (195, 270, Validity.VALID),
+        (229.9, 287.9, Validity.VALID),
+        (150, 270, Validity.INVALID),  # 50 s: no silent broker is dropped before E - R = 90 s
+        (240, 270, Validity.INVALID),  # 140 s: later than E + S = 130 s
+        (195, 295, Validity.INVALID),  # 40 s after the heal: later than R + C = 33 s
+    ],
+)
+def test_a_partition_has_an_earliest_and_a_latest_drop_and_a_latest_return(
+    dropped_at_s: float, back_at_s: float, expected: Validity
+) -> None:
+    verdict = check(partition(dropped_at_s=dropped_at_s, back_at_s=back_at_s))
+    assert verdict.verdict is expected, verdict
+    if expected is Validity.VALID:
+        (drop,), (back,) = verdict.measured["drops"], verdict.measured["returns"]
+        assert (drop["name_server"], drop["after_ms"]) == ("ns-0", pytest.approx(dropped_at_s * 1000 - 100_000))
+        assert (back["name_server"], back["after_ms"]) == ("ns-0", pytest.approx(back_at_s * 1000 - 255_000))
+
+
+@pytest.mark.parametrize(
+    ("dropped_at_s", "back_at_s", "measured", "ends_ms", "over_ms"),
+    [
+        (150, 270, {"min_ms": 50_000.0}, (90_000.0, 130_000.0), 40_000.0),
+        (240, 270, {"max_ms": 140_000.0}, (90_000.0, 130_000.0), 10_000.0),
+        (195, 295, {"max_ms": 40_000.0}, (None, 33_000.0), 7_000.0),
+    ],
+)
+def test_both_ends_of_the_window_stand_in_the_verdict_and_what_was_measured_is_over_one_of_them(
+    dropped_at_s: float,
+    back_at_s: float,
+    measured: dict[str, float],
+    ends_ms: tuple[float | None, float],
+    over_ms: float,
+) -> None:
+    verdict = check(partition(dropped_at_s=dropped_at_s, back_at_s=back_at_s))
+    assert measured.items() <= verdict.measured.items()
+    assert (verdict.allowed.get("earliest_ms"), verdict.allowed["bound_ms"]) == ends_ms
+    (example,) = verdict.examples
+    assert (example.earliest_ms, example.latest_ms, example.over_ms) == (*ends_ms, over_ms)
+    assert (example.measured_ms,) == tuple(measured.values())
+    (document,) = verdict.to_json()["examples"]
+    assert (document.get("earliest_ms"), document["latest_ms"]) == ends_ms
+
+
+def test_a_broker_that_is_away_for_a_moment_is_over_by_that_moment_however_long_it_had_been_there() -> None:
+    builder = cluster().at(100).route("ns-0", "orders", "broker-b")
+    verdict = check(builder.at(100.0008).route("ns-0", "orders", "broker-a", "broker-b").end(200))
+    (example,) = verdict.examples
+    assert (verdict.verdict, example.what, example.latest_ms) == (Validity.INVALID, "broker-a", 0.0)
+    assert example.over_ms == example.measured_ms == pytest.approx(0.8)
+
+
+def test_what_the_link_held_may_arrive_just_before_the_heal_is_recorded() -> None:
+    """The broker's stale registration lands 20 ms before the heal's row; the drop was measured long before."""
+    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0").at(195).route("ns-0", "orders", "broker-b")
+    builder.at(254.98).route("ns-0", "orders", "broker-a", "broker-b")
+    builder.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True).at(255.01).route(
+        "ns-0", "orders", "broker-b"
+    )
+    verdict = check(builder.at(270).route("ns-0", "orders", "broker-a", "broker-b").end(330))
+    assert verdict.verdict is Validity.VALID, verdict
+    assert [drop["after_ms"] for drop in verdict.measured["drops"]] == [95_000.0]
+
+
+def test_a_short_partition_that_drops_the_broker_at_its_heal_is_forgiven_until_the_next_tick() -> None:
+    verdict = check(partition(healed_at_s=120, dropped_at_s=120.1, back_at_s=140, end_s=200))
+    assert verdict.verdict is Validity.VALID, verdict
+
+
+def test_a_broker_missing_for_a_moment_in_peace_is_invalid() -> None:
+    builder = (
+        cluster().at(60).route("ns-1", "orders", "broker-b").at(60.2).route("ns-1", "orders", "broker-a", "broker-b")
+    )
+    verdict = check(builder.end(120))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+
+
+def test_a_broker_missing_where_the_machine_stood_still_as_long_as_a_registration_waits_is_unknown() -> None:
+    builder = cluster().at(60).route("ns-1", "orders", "broker-b").at(75)
+    builder.route("ns-1", "orders", "broker-a", "broker-b").at(58).lag(3_000, "ns-1", until_s=61)
+    verdict = check(builder.end(120))
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+
+
+def test_one_stall_explains_no_more_than_one_missed_registration() -> None:
+    """R + B + C = 39 s after it the broker is back; who stays away for 80 s must have met another."""
+    builder = (
+        cluster().at(60).route("ns-1", "orders", "broker-b").at(140).route("ns-1", "orders", "broker-a", "broker-b")
+    )
+    builder.at(58).lag(3_000, "ns-1", until_s=61)
+    assert check(builder.end(180)).verdict is Validity.INVALID
+    builder.at(101).lag(3_000, "ns-1", until_s=103)
+    assert check(builder).verdict is Validity.UNKNOWN
+
+
+def test_a_topic_that_one_name_server_never_got_is_invalid_after_a_tick_and_its_time_out() -> None:
+    builder = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
+    assert check(builder.end(90)).verdict is Validity.VALID  # 30 s: not yet due, R + B = 36 s
+    verdict = check(
+        cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a").end(120)
+    )
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert [(e.who, e.topic) for e in verdict.examples] == [("ns-1", "payments")]
+
+
+def restart(back_at_s: float | None) -> HistoryBuilder:
+    """ns-1 is killed at 100 s, started again at 130 s and refilled at `back_at_s`."""
+    kill: tuple[Any, ...] = ("f1", "kill", "sigkill", "ns-1")
+    builder = cluster().at(100).fault(*kill).at(130).fault(*kill, end=True).restarted("ns-1")
+    if back_at_s is not None:
+        builder.at(back_at_s).route("ns-1", "orders", "broker-a", "broker-b")
+    return builder.end(220)
+
+
+def test_a_name_server_starts_again_with_an_empty_table_and_is_refilled_within_r_plus_c() -> None:
+    verdict = check(restart(back_at_s=160))
+    assert verdict.verdict is Validity.VALID, verdict
+    assert [(r["fault_id"], r["name_server"], r["after_ms"]) for r in verdict.measured["returns"]] == [
+        ("f1", "ns-1", 30_000.0),
+        ("f1", "ns-1", 30_000.0),
+    ]
+    assert check(restart(back_at_s=170)).verdict is Validity.INVALID
+    assert check(restart(back_at_s=None)).verdict is Validity.INVALID
+
+
+def test_a_paused_broker_is_dropped_by_expiry_and_its_own_lateness_does_not_widen_the_window() -> None:
+    def builder(dropped_at_s: float) -> HistoryBuilder:
+        pause: tuple[Any, ...] = ("f1", "pause", "sigstop", "broker-a")
+        told = cluster().at(100).fault(*pause)
+        for name_server in ("ns-0", "ns-1"):
+            told.at(dropped_at_s).route(name_server, "orders", "broker-b")
+        told.at(300).fault(*pause, end=True)
+        for name_server in ("ns-0", "ns-1"):
+            told.at(310).route(name_server, "orders", "broker-a", "broker-b")
+        told.at(99).lag(200_000, "broker-a", until_s=300.2)
+        return told.end(400)
+
+    assert check(builder(220)).verdict is Validity.VALID
+    assert check(builder(250)).verdict is Validity.INVALID
+
+
+def turns(*told: tuple[float, float], stream: str = "downstream", until_s: float = 210) -> HistoryBuilder:
+    """broker-a gets no answer from ns-0 from 100 s on; `told`: from when to when ns-0 holds it meanwhile."""
+    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream=stream)
+    for from_s, to_s in told:
+        if from_s > 100:
+            builder.at(from_s).route("ns-0", "orders", "broker-a", "broker-b")
+        if to_s < until_s:
+            builder.at(to_s).route("ns-0", "orders", "broker-b")
+    builder.at(until_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream=stream, end=True)
+    return builder.at(until_s + 10).route("ns-0", "orders", "broker-a", "broker-b").end(until_s + 60)
+
+
+def test_a_broker_that_gets_no_answers_through_a_proxy_is_held_b_of_every_r() -> None:
+    """Ticks at 115, 145, 175 and 205 s, each given up after 6 s."""
+    verdict = check(turns((1, 121), (145, 151), (175, 181), (205, 210)))
+    assert verdict.verdict is Validity.VALID, verdict
+
+
+@pytest.mark.parametrize(
+    ("told", "demand", "over_ms"),
+    [
+        (((1, 121), (145, 160), (175, 181)), "held too long", 9_000.0),
+        (((1, 210),), "held too long", 74_000.0),
+        (((1, 121), (175, 181)), "missing too long", 27_000.0),
+    ],
+)
+def test_a_broker_that_takes_other_turns_is_invalid(
+    told: tuple[tuple[float, float], ...], demand: str, over_ms: float
+) -> None:
+    verdict = check(turns(*told))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert [(e.more["kind"], e.over_ms) for e in verdict.examples] == [(demand, over_ms)]
+
+
+def test_a_topic_made_meanwhile_shifts_the_turns() -> None:
+    builder = turns((1, 121), (149, 151), (180, 182))
+    builder.at(119).topic("broker-a", "other").at(125).event("broker-a", "topic", topic="other", value=None)
+    assert check(builder).verdict is Validity.VALID
+
+
+def test_a_topic_that_no_name_server_ever_has_is_invalid() -> None:
+    builder = cluster().at(20).topic("broker-a", "other")
+    assert check(builder.end(50)).verdict is Validity.VALID  # it has until R + B after it was made
+    verdict = check(cluster().at(20).topic("broker-a", "other").end(80))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 2)
+    assert {(example.who, example.topic) for example in verdict.examples} == {("ns-0", "other"), ("ns-1", "other")}
+
+
+@pytest.mark.parametrize(("made_s", "expected"), [(50, Validity.INVALID), (150, Validity.VALID), (110, Validity.VALID)])
+def test_a_topic_that_a_broker_made_when_it_was_lost_to_a_name_server_need_not_be_there(
+    made_s: float, expected: Validity
+) -> None:
+    """What was there at the loss must stay until the broker may be dropped."""
+    builder = cluster().at(made_s).topic("broker-a", "payments").at(made_s + 0.1).route("ns-1", "payments", "broker-a")
+    for link in (("broker-a", "ns-0"), ("broker-b", "ns-0")):
+        builder.at(100).fault("f1", *BLACK_HOLE, *link)
+    assert check(builder.end(180)).verdict is expected

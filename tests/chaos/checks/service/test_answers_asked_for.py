@@ -1,0 +1,64 @@
+"""answers_asked_for over hand-written histories."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checks.service.answers_asked_for import (
+    CHECK,
+    Answers,
+    Unasked,
+    judge,
+)
+from nemesrv.chaos.verdict import Example, Validity
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+
+
+def example(at_ms: float, answer: str) -> Example:
+    return Example(who="consumer-0", what="broker-a", from_ms=at_ms, more={"kind": "unasked", "answer": answer})
+
+
+def calls() -> HistoryBuilder:
+    builder = cluster(clients=("consumer-0",)).at(5)
+    builder.event("consumer-0", "pull", type="invoke", broker_name="broker-a", offset=0)
+    builder.event("consumer-0", "pull", type="ok", broker_name="broker-a", offset=0)
+    return builder.event("consumer-0", "name_server_call", f="route", type="ok", name_server=address_of("ns-0"))
+
+
+@pytest.mark.spark
+def test_answers_to_calls_are_valid(spark: SparkSession) -> None:
+    verdict = calls().end(10).judged(CHECK, spark)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
+
+
+@pytest.mark.spark
+def test_answers_that_nobody_asked_for_are_invalid(spark: SparkSession) -> None:
+    builder = calls()
+    for at_s in (6, 7, 8):
+        value = {"reason": f"code 0, opaque {at_s}"}
+        builder.at(at_s).event("consumer-0", "unasked_answer", address=address_of("broker-a"), value=value)
+    verdict = builder.end(10).judged(CHECK, spark)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 5, 3)
+    assert verdict.why == "3 answers of 1 peers were not asked for"
+    assert verdict.examples == (
+        example(6000.0, "code 0, opaque 6"),
+        example(8000.0, "code 0, opaque 8"),
+    )
+
+
+def test_a_history_without_answers_is_unknown() -> None:
+    verdict = judge(Answers(), cluster().facts()[1])
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+    assert verdict.why == "no call was answered"
+
+
+def test_the_first_and_the_last_of_two_parts_are_shown() -> None:
+    _, world = cluster().facts()
+    peer = address_of("broker-a")
+    one = Answers(5, 2, (peer,), (Unasked(6000.0, "consumer-0", peer, "a"), Unasked(7000.0, "consumer-0", peer, "b")))
+    other = Answers(4, 1, (peer,), (Unasked(9000.0, "consumer-0", peer, "c"),))
+    verdict = judge(one.plus(other), world)
+    assert (verdict.examined, verdict.violations, len(verdict.findings)) == (12, 3, 3)
+    assert verdict.examples == (example(6000.0, "a"), example(9000.0, "c"))
+    assert verdict.why == "3 answers of 1 peers were not asked for"

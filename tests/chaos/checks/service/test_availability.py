@@ -1,0 +1,301 @@
+"""availability over hand-written histories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checks.service.availability import judge, tallies
+from nemesrv.chaos.oracle.lost_queues import passed_over
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.checks.slots import slots_of
+
+PAUSE = ("f1", "pause", "sigstop", "broker-a")
+WORKLOAD = {"queues": 4, "sends_per_s": 1}
+
+
+def check(builder: HistoryBuilder) -> Verdict:
+    found, world = slots_of(builder)
+    return judge(tallies(found, world), world)
+
+
+def sends(failed: set[int], *, until_s: int = 400, lag_ms: float | None = 1.0, **run: Any) -> HistoryBuilder:
+    """A send every second; those that began in `failed` seconds fail. broker-a of two is paused from 100 to 200 s."""
+    builder = cluster(clients=("producer-0",), **{"workload": WORKLOAD, **run})
+    builder.at(100).fault(*PAUSE).at(200).fault(*PAUSE, end=True)
+    for second in range(10, until_s):
+        type_ = "info" if second in failed else "ok"
+        builder.at(second + 0.1).event("producer-0", "send", type=type_, duration_ms=100)
+    return builder.end(until_s, lag_ms)
+
+
+HALF = set(range(100, 200, 2))
+
+
+def test_all_succeed_in_quiet_and_half_while_one_of_two_brokers_hangs() -> None:
+    verdict = check(sends(HALF))
+    assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
+    assert (verdict.measured["quiet"], verdict.measured["send"]) == (1.0, 0.871795)
+    assert verdict.measured["quiet_stretches"] == [[0.0, 100_000.0], [272_000.0, 400_000.0]]
+    series = verdict.measured["series"]["send"]
+    assert (verdict.measured["bucket_ms"], len(series)) == (2500.0, 160)
+    assert [sum(column) for column in zip(*series, strict=True)] == [390, 50]
+
+
+def test_one_failure_in_a_quiet_time_is_invalid() -> None:
+    verdict = check(sends({50, 51}))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 2)
+    assert verdict.examples == (
+        Example(
+            who="producer-0",
+            from_ms=50_100.0,
+            to_ms=51_100.0,
+            more={"kind": "failed in a quiet time", "operation": "send", "succeeded": 88, "failed": 2, "floor": 1.0},
+        ),
+    )
+    assert verdict.measured["quiet"] < 1
+
+
+ABSENT = ("absent-1", "absent", "not_started", "ns-1")
+
+
+@pytest.mark.parametrize(
+    ("failed", "absent_s", "expected"),
+    [
+        ({10}, (0, 300), Validity.VALID),  # the first choice was ns-1, where nobody listens yet
+        ({10}, (300, 350), Validity.INVALID),  # it was there then
+        ({10, 11}, (0, 300), Validity.INVALID),  # one call for each such entry, and no more
+        ({50}, (0, 300), Validity.INVALID),  # it had its route before
+    ],
+)
+def test_who_begins_while_a_name_server_of_its_list_is_not_there_may_fail_once(
+    failed: set[int], absent_s: tuple[int, int], expected: Validity
+) -> None:
+    builder = sends(failed | HALF)
+    builder.at(absent_s[0]).fault(*ABSENT).at(absent_s[1]).fault(*ABSENT, end=True)
+    assert check(builder).verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("failed", "expected"),
+    [
+        ({60}, Validity.VALID),  # the first choice was the entry where nobody listens
+        ({60, 61}, Validity.INVALID),
+        ({100, 101}, Validity.INVALID),
+    ],
+)
+def test_who_begins_under_a_fault_may_fail_once_at_each_entry_where_nobody_listens(
+    failed: set[int], expected: Validity
+) -> None:
+    """Random scenario 90701; the fault keeps no send from its broker."""
+    own = {"producer-0": {"name_servers": ["10.9.9.9:9876", "ns-0"]}}
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD, nodes=own)
+    builder.at(59).fault("f1", "black_hole", "timeout", "broker-a", "ns-1").at(390).fault(
+        "f1", "black_hole", "timeout", "broker-a", "ns-1", end=True
+    )
+    for second in range(60, 400):
+        builder.at(second + 0.1).event("producer-0", "send", type="info" if second in failed else "ok", duration_ms=100)
+    assert check(builder.end(400)).verdict is expected
+
+
+KILL, STOP = ("kill-1", "kill", "sigkill", "broker-b"), ("stop-1", "stop", "sigterm", "broker-a")
+
+
+@pytest.mark.parametrize(
+    ("failed", "expected"),
+    [
+        ({197, 198}, Validity.VALID),  # the stop's row comes when the process has ended: 3 s a NameServer later at most
+        ({150}, Validity.INVALID),  # nothing stopped yet
+        (set(range(185, 200)), Validity.INVALID),  # it takes no leave for so long
+    ],
+)
+def test_a_broker_that_stops_serves_nobody_on_its_way(failed: set[int], expected: Validity) -> None:
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD)
+    builder.at(12).fault(*KILL).at(14).fault(*KILL, end=True).restarted("broker-b")
+    builder.at(200).fault(*STOP).at(210).fault(*STOP, end=True).restarted("broker-a")
+    for second in range(10, 400):
+        builder.at(second + 0.1).event("producer-0", "send", type="info" if second in failed else "ok", duration_ms=100)
+    assert check(builder.end(400)).verdict is expected
+
+
+SLAVE_KILLED = ("kill-1", "kill", "sigkill", "broker-a/1")
+SYNC = {"settings": {"broker-a": {"brokerRole": "SYNC_MASTER"}}, "workload": WORKLOAD}
+
+
+def without_its_slave(alone: range, **run: Any) -> HistoryBuilder:
+    """A send a second to broker-a, whose slave is gone from 100 to 200 s; those of `alone` are stored on no slave."""
+    builder = cluster(brokers=("broker-a", "broker-a/1", "broker-b"), clients=("producer-0",), **run)
+    builder.at(100).fault(*SLAVE_KILLED).at(200).fault(*SLAVE_KILLED, end=True).restarted("broker-a/1")
+    for second in range(50, 400):
+        type_, code = ("info", 11) if second in alone else ("ok", 0)
+        builder.at(second + 0.1).event(
+            "producer-0", "send", type=type_, code=code, broker_name="broker-a", duration_ms=100
+        )
+    return builder.end(400)
+
+
+def test_what_a_sync_master_stored_while_its_slave_was_gone_was_answered_well() -> None:
+    """SLAVE_NOT_AVAILABLE is a result to a producer, and no exception."""
+    verdict = check(without_its_slave(range(100, 210), **SYNC))
+    assert (verdict.verdict, verdict.violations, verdict.measured["send"]) == (Validity.VALID, 0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("alone", "run"),
+    [
+        (range(100, 330), SYNC),  # it goes on with it though its slave has been there for two minutes
+        (range(60, 70), SYNC),  # it has its slave
+        (range(100, 210), {"workload": WORKLOAD}),  # ASYNC_MASTER waits for nobody
+    ],
+)
+def test_a_broker_that_says_so_though_it_has_its_slave_or_waits_for_none_is_no_good_one(
+    alone: range, run: dict[str, Any]
+) -> None:
+    assert check(without_its_slave(alone, **run)).verdict is Validity.INVALID
+
+
+def test_more_failures_than_the_lost_queues_explain_are_invalid() -> None:
+    verdict = check(sends(set(range(110, 190))))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 80)
+    assert verdict.examples[0].more["kind"] == "more failed than 1 of 2 lost brokers explain"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "lost", "queues", "share"),
+    [
+        (3, 0, 4, 0.0),
+        (3, 1, 4, 1 / 8),
+        (3, 1, 1, 1 / 2),
+        (2, 1, 1, 1.0),
+        (4, 2, 1, 1.0),
+        (2, 2, 8, 1.0),
+        (4, 2, 2, 1 / 2),
+    ],
+)
+def test_a_retry_that_comes_too_late_takes_a_good_queue_of_the_round(
+    brokers: int, lost: int, queues: int, share: float
+) -> None:
+    assert passed_over(brokers, lost, queues) == share
+
+
+def test_with_two_queues_of_which_one_hangs_all_sends_may_fail() -> None:
+    failing = set(range(100, 200))
+    assert check(sends(failing, workload={**WORKLOAD, "queues": 1})).verdict is Validity.VALID
+    assert check(sends(failing)).verdict is Validity.INVALID
+
+
+def test_messages_of_a_sharding_key_fail_as_long_as_their_queue_is_lost() -> None:
+    failing = {second for second in range(100, 200) if second % 10 < 7}
+    keys = {"ordered": True, "ordered_keys": 12}  # of eight queues four are lost, so up to eight of twelve keys
+    assert check(sends(failing, workload={**WORKLOAD, **keys})).verdict is Validity.VALID
+    assert check(sends(failing)).verdict is Validity.INVALID
+
+
+def test_a_fault_that_comes_on_link_by_link_may_fail_sends_before_it_is_complete() -> None:
+    def send_fails_before(on_s: float, asked_ms: float) -> HistoryBuilder:
+        builder = cluster(brokers=("broker-a", "broker-b"), clients=("producer-0", "consumer-0"), workload=WORKLOAD)
+        builder.at(10).event("producer-0", "send", type="ok", code=0, duration_ms=10)
+        builder.at(20).fault("f0", "cut", "toxiproxy.disabled", "consumer-0", "broker-b", value={"asked_ms": 20_000.0})
+        for second in range(25, 100):
+            builder.at(second).event("producer-0", "send", type="ok", code=0, duration_ms=10)
+        builder.at(99.95).event("producer-0", "send", type="info", duration_ms=10)
+        for client, complete_s in (("producer-0", on_s), ("consumer-0", 100)):
+            where = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", client, "broker-a")
+            builder.at(complete_s).fault(*where, value={"asked_ms": asked_ms})
+        return builder.end(150)
+
+    assert check(send_fails_before(99.9, 99_500.0)).verdict is Validity.VALID
+    assert check(send_fails_before(100, 100_000.0)).verdict is Validity.INVALID
+
+
+def test_a_send_that_is_under_way_as_the_next_fault_comes_may_fail_by_it_and_no_other_may() -> None:
+    """Random pair 3596: an ordered send that began before a reset of its link, 0.2 ms before."""
+
+    def fails(*ended_s: float) -> HistoryBuilder:
+        builder = cluster(brokers=("broker-a", "broker-b"), clients=("producer-0", "consumer-0"), workload=WORKLOAD)
+        builder.at(10).event("producer-0", "send", type="ok", code=0, duration_ms=10)
+        builder.at(20).fault("f0", "cut", "toxiproxy.disabled", "consumer-0", "broker-b")
+        for second in range(25, 100):
+            builder.at(second).event("producer-0", "send", type="ok", code=0, duration_ms=10)
+        builder.at(100).fault("f1", "reset", "toxiproxy.reset_peer", "producer-0", "broker-a")
+        for at_s in ended_s:
+            builder.at(at_s).event("producer-0", "send", type="info", duration_ms=10)
+        return builder.end(150)
+
+    assert check(fails(100.005)).verdict is Validity.VALID
+    assert check(fails(99.995)).verdict is Validity.INVALID
+    assert check(fails(99.5, 100.005)).verdict is Validity.INVALID
+
+
+def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete() -> None:
+    def pull_fails_at(at_s: float, fault: tuple[str, ...], value: object = None) -> HistoryBuilder:
+        builder = cluster(clients=("consumer-0",)).at(50).event("consumer-0", "pull", type="ok", code=0, duration_ms=10)
+        builder.at(at_s).event("consumer-0", "pull", type="info", duration_ms=10)
+        return builder.at(100).fault(*fault, value=value).end(150)
+
+    stop, kill = ("f1", "stop", "sigterm", "broker-a"), ("f1", "kill", "sigkill", "broker-a")
+    cut = ("f1", "cut", "toxiproxy.disabled", "consumer-0", "broker-a")
+    assert check(pull_fails_at(99.5, stop)).verdict is Validity.VALID
+    assert check(pull_fails_at(99.5, kill)).verdict is Validity.INVALID
+    assert check(pull_fails_at(99.95, cut, {"asked_ms": 99_900.0})).verdict is Validity.VALID
+    assert check(pull_fails_at(99.85, cut, {"asked_ms": 99_900.0})).verdict is Validity.INVALID
+
+
+def test_failures_while_timers_are_later_than_a_time_out_are_unknown() -> None:
+    builder = sends({50})
+    verdict = check(builder.at(48).lag(1500, "broker-b", until_s=51))
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+    assert check(sends({50}, lag_ms=None)).verdict is Validity.UNKNOWN
+
+
+def test_that_another_operation_was_slow_excuses_no_failure_for_the_broker_under_judgement_may_be_slow() -> None:
+    builder = sends({50}).at(51).event("producer-0", "send", type="ok", duration_ms=1400)
+    verdict = check(builder)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+
+
+def test_a_failure_while_the_proxies_stood_still_is_unknown_and_after_an_unexplained_silence_invalid() -> None:
+    def silent(builder: HistoryBuilder) -> HistoryBuilder:
+        for tenth in range(10, 1000):
+            if not 500 <= tenth < 530:
+                builder.at(tenth / 10).event(f"producer-{tenth % 2}", "send", type="ok", duration_ms=10)
+        return builder.at(53.1).event("producer-0", "send", type="info", duration_ms=3000).end(100)
+
+    clients = ("producer-0", "producer-1")
+    assert check(silent(cluster(clients=clients))).verdict is Validity.INVALID
+    builder = silent(cluster(clients=clients)).at(50).lag(2900, "toxiproxy", until_s=53)
+    assert check(builder).verdict is Validity.UNKNOWN
+
+
+@pytest.mark.parametrize(("floor", "expected"), [(0.8, Validity.VALID), (0.9, Validity.INVALID)])
+def test_a_scenario_may_set_a_floor_from_its_first_fault_on(floor: float, expected: Validity) -> None:
+    assert check(sends(HALF, availability_floor=floor)).verdict is expected
+
+
+def test_an_answer_that_says_no_is_an_answer_for_pulls_and_look_ups_and_none_for_sends() -> None:
+    builder = cluster(clients=("producer-0",))
+    for event in ("pull", "name_server_call"):
+        builder.at(50).event("producer-0", event, type="fail", code=17)
+    assert check(builder.end(100)).verdict is Validity.VALID
+    builder.at(60).event("producer-0", "send", type="fail", code=14)
+    assert check(builder).verdict is Validity.INVALID
+
+
+@pytest.mark.parametrize(("at_s", "expected"), [(50, Validity.INVALID), (150, Validity.VALID)])
+def test_a_look_up_of_who_asks_once_is_answered_in_quiet_times_and_is_no_clients_operation(
+    at_s: float, expected: Validity
+) -> None:
+    builder = sends(HALF).node("prober")
+    for moment_s, type_ in ((20.0, "ok"), (at_s, "info"), (300.0, "ok")):
+        about = {"f": "route", "op_id": f"start-{moment_s}", "duration_ms": 100}
+        builder.at(moment_s + 0.1).event("prober", "name_server_call", type=type_, **about)
+    verdict = check(builder)
+    assert (verdict.verdict, "name_server_call" in verdict.measured) == (expected, False)
+
+
+def test_without_operations_nothing_is_examined() -> None:
+    for builder in (HistoryBuilder(), cluster(clients=("producer-0",)).end(100)):
+        verdict = check(builder)
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

@@ -1,0 +1,299 @@
+"""recovery_time over hand-written histories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nemesrv.chaos.checks.service.recovery_time import judge, percentile
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.checks.slots import slots_of
+
+KILL = ("f1", "kill", "sigkill", "broker-a")
+PAUSE = ("f1", "pause", "sigstop", "broker-a")
+WORKLOAD = {"queues": 4, "sends_per_s": 1}
+
+
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*slots_of(builder))
+
+
+def send(builder: HistoryBuilder, at_s: float, type_: str = "ok", took_s: float = 0.5) -> HistoryBuilder:
+    return builder.at(at_s + took_s).event("producer-0", "send", type=type_, duration_ms=took_s * 1000)
+
+
+def hang(first_good_s: float, lag_ms: float | None = 1.0) -> HistoryBuilder:
+    """broker-a of two is paused from 100 s to 200 s; the producer fails until `first_good_s`."""
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD)
+    send(builder, 90)
+    for at_s in range(101, int(first_good_s), 4):
+        send(builder, at_s, "fail", 3)
+    send(send(builder, first_good_s), 190)
+    builder.at(100).fault(*PAUSE).at(200).fault(*PAUSE, end=True)
+    return send(send(builder, 201), 280).end(300, lag_ms)
+
+
+def test_a_producer_that_succeeds_after_one_try_at_each_lost_queue_is_valid() -> None:
+    verdict = check(hang(first_good_s=120))
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
+    assert verdict.allowed["bound_ms"] == 24_000.0  # (4 lost queues + 2) · (3 s + 1 s)
+    spread = {"recoveries": 2, "p50_ms": 1500.0, "p99_ms": 20_500.0, "max_ms": 20_500.0, "bound_ms": 24_000.0}
+    assert verdict.measured["by_operation"] == {"send": spread}
+    assert verdict.measured["max_ms"] == 20_500.0  # the one nearest to its bound
+    assert verdict.measured["never"] == 0
+
+
+def crash(
+    first_good_s: float, *also: tuple[Any, ...], sent_s: float = 90, made_by: str = "", **workload: Any
+) -> HistoryBuilder:
+    """broker-a is killed at 100 s for good; the first good send after it begins at `first_good_s`."""
+    builder = cluster(
+        brokers=("broker-a", "broker-b", "broker-c"), clients=("producer-0",), workload={**WORKLOAD, **workload}
+    )
+    if made_by:
+        value = {"kind": "producer", "implementation": made_by}
+        if made_by.startswith("apache-5"):
+            value["client_profile"] = "java-5.3"
+        builder.event("harness", "node", source="producer-0", value=value)
+    send(send(builder, sent_s, took_s=0.01), first_good_s, took_s=0.01)
+    for fault in also:
+        builder.at(99.9).fault(*fault[:5], value=fault[5])
+    return builder.at(100).fault(*KILL).end(300)
+
+
+def bound_and_verdict(builder: HistoryBuilder) -> tuple[float, Validity]:
+    verdict = check(builder)
+    return verdict.allowed["bound_ms"], verdict.verdict
+
+
+def test_a_dead_broker_refuses_so_the_next_send_is_good() -> None:
+    assert bound_and_verdict(crash(100.9)) == (1000.0, Validity.VALID)
+    assert bound_and_verdict(crash(101.5)) == (1000.0, Validity.INVALID)
+    assert bound_and_verdict(crash(100.4, sends_per_s=4)) == (250.0, Validity.INVALID)
+
+
+def test_apaches_client_4_9_waits_out_the_send_that_is_under_way_as_its_broker_closes() -> None:
+    """It took 3.1 s where a broker was killed (docs/apache.md); 5.x and ours fail it at once."""
+    assert bound_and_verdict(crash(103.1, made_by="apache-4.9.8")) == (4000.0, Validity.VALID)
+    assert bound_and_verdict(crash(104.5, made_by="apache-4.9.8")) == (4000.0, Validity.INVALID)
+    assert bound_and_verdict(crash(103.1, made_by="apache-5.3.3")) == (1000.0, Validity.INVALID)
+
+
+def alone(healed_s: float, first_good_s: float, asks_from_s: float = 0) -> HistoryBuilder:
+    """broker-b is cut from ns-0 until `healed_s`, and broker-a is killed at 150 s: it may be all that is known."""
+    link = ("f0", "cut", "toxiproxy.disabled", "broker-b", "ns-0")
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD).at(5).fault(*link)
+    builder.at(healed_s).fault(*link, end=True).at(150).fault(*KILL)
+    for name_server in ("ns-0", "ns-1") if asks_from_s else ():
+        deaf = ("f2", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", name_server)
+        builder.at(healed_s + 20).fault(*deaf).at(asks_from_s).fault(*deaf, end=True)
+    while_deaf = (healed_s + 20.5, asks_from_s + 0.5) if asks_from_s else ()
+    for at_s in (5.5, healed_s + 0.05, *while_deaf, first_good_s):
+        send(builder, at_s, took_s=0.01)
+    return builder.end(400)
+
+
+def test_a_producer_whose_only_broker_dies_waits_until_name_servers_must_name_another() -> None:
+    """broker-b must be back at ns-0 33 s after the heal, and P, and a failed call, later the producer has its route."""
+    found = {at_s: check(alone(149.9, at_s)) for at_s in (265, 275)}
+    assert [verdict.verdict for verdict in found.values()] == [Validity.VALID, Validity.INVALID]
+    (example,) = found[275].examples
+    assert (example.after, example.latest_ms) == ("f1 start", 32_900.0 + 63_000.0 + 24_000.0)
+    assert "until NameServers must name another broker + P + " in found[275].why
+    assert bound_and_verdict(alone(40, 151.5)) == (1000.0, Validity.INVALID)
+
+
+def test_nor_does_it_know_what_name_servers_named_while_it_could_ask_none_of_them() -> None:
+    assert check(alone(40, 200, asks_from_s=149)).verdict is Validity.VALID
+    assert check(alone(40, 330, asks_from_s=149)).verdict is Validity.INVALID
+    assert bound_and_verdict(alone(20, 151.5, asks_from_s=45)) == (1000.0, Validity.INVALID)
+
+
+def test_where_messages_keep_to_their_queues_each_lost_queue_may_be_tried_first() -> None:
+    assert bound_and_verdict(crash(104.5, ordered=True, ordered_keys=12)) == (5000.0, Validity.VALID)
+    assert bound_and_verdict(crash(106, ordered=True, ordered_keys=12)) == (5000.0, Validity.INVALID)
+
+
+def test_with_two_dead_brokers_the_tries_of_a_send_may_all_be_theirs() -> None:
+    other = ("f0", "kill", "sigkill", "broker-b", None, {})
+    assert bound_and_verdict(crash(108.5, other)) == (9000.0, Validity.VALID)
+    assert bound_and_verdict(crash(110, other)) == (9000.0, Validity.INVALID)
+
+
+def hangs_while_another_returns(first_good_s: float, healed_s: float) -> HistoryBuilder:
+    """broker-a hangs from 200 s on. ns-0 must name broker-c again 33 s after `healed_s`, and the producer has heard of
+    it 66 s later."""
+    builder = cluster(
+        brokers=("broker-a", "broker-b", "broker-c"), clients=("producer-0",), workload={**WORKLOAD, "queues": 8}
+    )
+    for at_s in (50.5, healed_s + 0.5, first_good_s):
+        send(builder, at_s, took_s=0.01)
+    builder.at(50).fault("f0", "cut", "toxiproxy.down", "broker-c", "ns-0")
+    builder.at(healed_s).fault("f0", "cut", "toxiproxy.down", "broker-c", "ns-0", end=True)
+    return builder.at(200).fault("f1", "pause", "sigstop", "broker-a", None).end(400)
+
+
+def test_a_route_that_comes_meanwhile_begins_the_round_of_queues_anew() -> None:
+    assert bound_and_verdict(hangs_while_another_returns(239, healed_s=100)) == (40_000.0, Validity.VALID)
+    assert bound_and_verdict(hangs_while_another_returns(241, healed_s=100)) == (40_000.0, Validity.INVALID)
+    assert bound_and_verdict(hangs_while_another_returns(288, healed_s=150)) == (89_000.0, Validity.VALID)
+    assert bound_and_verdict(hangs_while_another_returns(290, healed_s=150)) == (89_000.0, Validity.INVALID)
+
+
+def test_a_harmless_latency_makes_a_send_later_by_its_round_trip() -> None:
+    slow = ("f0", "latency", "toxiproxy.latency", "producer-0", "broker-b", {"latency_ms": 250})
+    assert bound_and_verdict(crash(101.4, slow)) == (1500.0, Validity.VALID)
+    assert bound_and_verdict(crash(101.9, slow)) == (1500.0, Validity.INVALID)
+
+
+def test_so_does_one_that_begins_before_the_send_was_due() -> None:
+    def slow_from(at_s: float) -> HistoryBuilder:
+        slow = ("f0", "latency", "toxiproxy.latency", "producer-0", "broker-b")
+        return crash(101.4).at(at_s).fault(*slow, value={"latency_ms": 250})
+
+    assert bound_and_verdict(slow_from(100.7)) == (1500.0, Validity.VALID)
+    assert bound_and_verdict(slow_from(101.1)) == (1000.0, Validity.INVALID)
+
+
+def test_a_producer_that_had_no_route_yet_is_not_held_to_that() -> None:
+    assert bound_and_verdict(crash(101.5, sent_s=280)) == (24_000.0, Validity.VALID)
+
+
+def test_every_recovery_that_was_judged_is_a_finding_with_its_own_bound() -> None:
+    verdict = check(hang(first_good_s=120))
+    assert [(f.subject, f.kind, f.after, f.measured_ms, f.bound_ms) for f in verdict.findings] == [
+        ("producer-0", "first good send", "f1 start", 20_500.0, 24_000.0),
+        ("producer-0", "first good send", "f1 end", 1500.0, 24_000.0),
+    ]
+
+
+def test_what_stands_beside_the_bound_was_held_against_it() -> None:
+    """The longest without a success was never bounded: every broker was lost."""
+    verdict = check(without_any_broker())
+    (longest,) = {row["after_ms"]: row for row in verdict.measured["slowest"][:1]}.values()
+    assert (longest["after_ms"], longest["bound_ms"]) == (260_500.0, None)
+    assert verdict.measured["max_ms"] == 60_500.0 <= verdict.allowed["bound_ms"]
+    assert not {"longest_ms", "p50_ms", "p99_ms"} & verdict.measured.keys()
+
+
+def test_a_producer_that_goes_on_failing_is_invalid() -> None:
+    verdict = check(hang(first_good_s=150))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples == (
+        Example(
+            who="producer-0",
+            from_ms=124_000.0,
+            to_ms=150_500.0,
+            due_ms=124_000.0,
+            measured_ms=50_500.0,
+            latest_ms=24_000.0,
+            over_ms=26_500.0,
+            after="f1 start",
+            more={"kind": "first good send"},
+        ),
+    )
+
+
+def test_a_late_success_on_a_machine_later_than_the_cap_is_unknown() -> None:
+    verdict = check(hang(first_good_s=129, lag_ms=4000))
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+
+
+def look_ups(first_good_s: float) -> HistoryBuilder:
+    """The client has chosen ns-0, whose link is black from 100 s to 200 s."""
+    hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD).at(100).fault(*hole).at(200).fault(*hole, end=True)
+    for at_s, type_ in ((90, "ok"), (123, "info"), (first_good_s, "ok"), (210, "ok"), (299, "ok")):
+        fields = {"type": type_, "name_server": address_of("ns-0"), "duration_ms": 10}
+        builder.at(at_s).event("producer-0", "name_server_call", f="route", **fields)
+    return builder.end(300)
+
+
+def test_a_client_asks_another_name_server_after_one_failed_call_and_a_poll() -> None:
+    verdict = check(look_ups(first_good_s=153))
+    assert (verdict.verdict, verdict.examined) == (Validity.VALID, 2)
+    assert verdict.allowed["bound_ms"] == 63_000.0  # P + (1·P + A)
+    assert check(look_ups(first_good_s=170)).verdict is Validity.INVALID
+
+
+def without_any_broker() -> HistoryBuilder:
+    """Both brokers are killed at 100 s and back at 300 s; the producer's next good send ends at 360.5 s."""
+    both = (("f1", "kill", "sigkill", "broker-a"), ("f2", "kill", "sigkill", "broker-b"))
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD)
+    send(builder.at(100).fault(*both[0]).fault(*both[1]), 90)
+    for fault in both:
+        builder.at(300).fault(*fault, end=True).restarted(fault[3])
+    return send(send(builder, 360), 500).end(510)
+
+
+def test_a_client_without_any_broker_left_is_bounded_from_the_heal_on() -> None:
+    verdict = check(without_any_broker())
+    assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
+    assert [row["after_ms"] for row in verdict.measured["slowest"]] == [260_500.0, 260_500.0, 60_500.0, 60_500.0]
+    assert verdict.examined == 2
+
+
+def test_a_consumer_may_have_nothing_to_pull_where_its_group_has_fewer_queues_left_than_consumers() -> None:
+    def idle_while_the_broker_is_lost(queues: int) -> HistoryBuilder:
+        builder = cluster(clients=("consumer-0", "consumer-1"), workload={**WORKLOAD, "queues": queues})
+        builder.at(100).fault(*KILL).at(500).fault(*KILL, end=True).restarted("broker-a")
+        for at_s in (90, 550, 690):
+            builder.at(at_s).event("consumer-0", "pull", type="ok", code=0, duration_ms=100)
+        return builder.end(700)
+
+    verdict = check(idle_while_the_broker_is_lost(queues=1))
+    assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)  # from the heal on
+    assert verdict.allowed["bound_ms"] == (33 + 30 + 20 + 40) * 1000  # R + C + P + Qr + 2·20 s
+    verdict = check(idle_while_the_broker_is_lost(queues=4))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+
+
+def pulls(builder: HistoryBuilder, *at_s: float) -> HistoryBuilder:
+    """consumer-0's answered ones."""
+    for each_s in at_s:
+        builder.at(each_s).event("consumer-0", "pull", type="ok", code=0, duration_ms=100)
+    return builder.end(700)
+
+
+def test_a_consumer_may_have_nothing_to_pull_until_its_name_server_holds_every_broker_again() -> None:
+    def idle_until(first_good_s: float, queues: int) -> Verdict:
+        """ns-0 drops broker-b, which every client can reach."""
+        hole = ("f1", "cut", "toxiproxy.disabled", "broker-b", "ns-0")
+        clients = ("consumer-0", "consumer-1", "consumer-2")
+        builder = cluster(name_servers=1, clients=clients, workload={**WORKLOAD, "queues": queues})
+        builder.at(100).fault(*hole).at(120).fault(*hole, end=True)
+        return check(pulls(builder, 90, first_good_s, 690))
+
+    verdict = idle_until(first_good_s=240, queues=2)
+    assert verdict.verdict is Validity.VALID
+    assert verdict.findings[-1].bound_ms == (33 + 30 + 33 + 20 + 40) * 1000  # R + C + P + 1·P + A + Qr + 2·20 s
+    assert idle_until(first_good_s=280, queues=2).verdict is Validity.INVALID
+    assert idle_until(first_good_s=162, queues=4).verdict is Validity.INVALID  # the broker left has enough for all
+
+
+def test_who_cannot_ask_a_name_server_learns_of_a_stop_when_it_can() -> None:
+    def failing_until(first_good_s: float) -> Verdict:
+        """broker-a stops for good; consumer-0 can ask the only NameServer from 300 s on."""
+        stop, lost = ("f1", "stop", "sigterm", "broker-a"), ("f2", "packet_loss", "packet_drop", "consumer-0", "ns-0")
+        builder = cluster(name_servers=1, clients=("consumer-0", "consumer-1"), workload=WORKLOAD)
+        builder.at(100).fault(*stop).fault(*lost).at(300).fault(*lost, end=True)
+        return check(pulls(builder, 90, first_good_s, 690))
+
+    assert (failing_until(first_good_s=340).verdict, failing_until(first_good_s=340).examined) == (Validity.VALID, 3)
+    assert failing_until(first_good_s=426).verdict is Validity.INVALID  # 1·P + A + P + Qr + 2·20 s after it can
+
+
+def test_without_a_fault_or_without_anything_at_all_nothing_is_examined() -> None:
+    for builder in (HistoryBuilder(), send(cluster(clients=("producer-0",)), 50).end(100)):
+        verdict = check(builder)
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_a_client_that_did_nothing_proves_nothing() -> None:
+    verdict = check(cluster(clients=("producer-0",)).at(100).fault(*KILL).end(300))
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_percentiles_are_values_that_were_measured() -> None:
+    assert [percentile([4, 1, 3, 2], share) for share in (0.5, 0.99, 1)] == [2, 4, 4]
+    assert percentile([], 0.5) is None

@@ -1,0 +1,133 @@
+"""register_rounds over hand-written histories: all NameServers are told at once, and of each change at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checks.record.control import Control
+from nemesrv.chaos.checks.service.register_rounds import RegisterRounds
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.verdict import Finding
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+
+EVERYWHERE, CHANGES = "begins everywhere at once", "tells of each change at once"
+
+
+def story(name_servers: int = 3, **run: Any) -> HistoryBuilder:
+    """A broker that registers with each NameServer at 0 s, at 10 s, and then every 30 s."""
+    told = cluster(name_servers=name_servers, brokers=("broker-a",), **run)
+    for at_s in (0, 10, 40, 70, 100):
+        rounds(told, at_s)
+    return told
+
+
+def rounds(told: HistoryBuilder, at_s: float, version: int = 1, **took_s: float) -> HistoryBuilder:
+    """A registration at each NameServer that began then; ns_0=6: that one was given up after 6 s."""
+    for name in [node for node in told.nodes if node.startswith("ns-")]:
+        registers(told, at_s, name, took_s.get(name.replace("-", "_"), 0.002), version)
+    return told
+
+
+def registers(told: HistoryBuilder, at_s: float, name: str, took_s: float = 0.002, version: int = 1) -> None:
+    about = {"type": "info" if took_s > 1 else "ok", "name_server": address_of(name), "duration_ms": took_s * 1000}
+    told.at(at_s + took_s).event("broker-a", "register", value={"version": version, "topics": 2}, **about)
+
+
+def changes(told: HistoryBuilder, at_s: float, version: int) -> HistoryBuilder:
+    value = {"read": 8, "write": 8, "perm": 6, "version": version}
+    return told.at(at_s).event("broker-a", "topic", topic="orders", value=value)
+
+
+def found(told: HistoryBuilder, kind: str, lag_ms: float = 1.0) -> Finding:
+    told.end(150, lag_ms=lag_ms)
+    rows = told.in_order()
+    control, world = Control.of_rows(rows), World.of_rows(rows)
+    (life,) = world.lives_of("broker-a")
+    (finding,) = (one for one in RegisterRounds(control, world, life, "broker").findings() if one.kind == kind)
+    return finding
+
+
+def test_a_broker_that_asks_all_at_once_is_right_however_long_one_of_them_takes() -> None:
+    assert found(rounds(story(), 130, ns_1=6), EVERYWHERE).wrong == 0
+
+
+def test_a_name_server_that_is_asked_behind_one_that_hangs_is_asked_late() -> None:
+    told = story()
+    registers(told, 130, "ns-0", took_s=6)
+    registers(told, 136, "ns-1")
+    registers(told, 136, "ns-2")
+    finding = found(told, EVERYWHERE)
+    assert (finding.wrong, finding.measured_ms) == (3, pytest.approx(6000))
+
+
+def test_a_name_server_that_hears_of_a_change_with_the_next_full_round_hears_late() -> None:
+    told = changes(story(), 60, 2)
+    registers(told, 60.001, "ns-0", version=2)
+    registers(told, 60.001, "ns-1", version=2)
+    assert found(told, EVERYWHERE).wrong == 2
+    registers(told, 60.001, "ns-2", version=2)
+    assert found(told, EVERYWHERE).wrong == 0
+
+
+def test_a_broker_that_was_paused_between_two_of_them_is_not_late() -> None:
+    told = story().at(115.001).fault("f1", "pause", "sigstop", "broker-a")
+    told.at(118).fault("f1", "pause", "sigstop", "broker-a", end=True)
+    for name, at_s in (("ns-0", 115), ("ns-1", 118.01), ("ns-2", 118.01)):
+        registers(told, at_s, name)
+    assert found(told, EVERYWHERE).wrong == 0
+
+
+def test_who_left_the_list_that_a_broker_fetches_need_not_be_told() -> None:
+    def told(*fetched: str) -> Finding:
+        builder = HistoryBuilder(profile="4.9", time_scale=1, workload={"topic": "orders"}, name_server_list=["ns-0"])
+        for name in ("ns-0", "ns-1", "broker-a"):
+            builder.node(name)
+        builder.at(0).event("harness", "served_list", value=["ns-0", "ns-1"])
+        builder.at(0).event("broker-a", "name_server_list", value=[address_of("ns-0"), address_of("ns-1")])
+        for at_s in (0.5, 10, 40, 70):
+            rounds(builder, at_s)
+        builder.at(99).event("broker-a", "name_server_list", f="fetchNameServerAddr", value=[*map(address_of, fetched)])
+        registers(builder, 100, "ns-0")
+        return found(builder, EVERYWHERE)
+
+    assert (told("ns-0").wrong, told("ns-0", "ns-1").wrong) == (0, 1)
+
+
+def test_a_change_is_told_at_once() -> None:
+    assert found(rounds(changes(story(), 60, 2), 60.001, version=2), CHANGES).wrong == 0
+    finding = found(rounds(changes(story(), 60, 2), 90, version=2), CHANGES)
+    assert (finding.wrong, finding.measured_ms) == (1, pytest.approx(30_000))
+
+
+def test_a_change_that_is_never_told_is_found_and_an_older_version_does_not_tell_it() -> None:
+    finding = found(rounds(changes(story(), 60, 2), 60.001, version=1), CHANGES)
+    assert (finding.wrong, finding.more) == (1, {"never": True})
+
+
+def test_a_change_waits_for_the_round_that_is_under_way() -> None:
+    def told(at_s: float) -> int:
+        builder = rounds(changes(story(), 116, 2), 115, ns_1=6)
+        return found(rounds(builder, at_s, version=2), CHANGES).wrong
+
+    assert (told(121.001), told(122)) == (0, 1)
+
+
+def test_a_broker_that_asks_first_may_wait_for_a_name_server_that_hangs() -> None:
+    def told(**run: Any) -> int:
+        builder = story(**run).at(50).fault("f1", "pause", "sigstop", "ns-1")
+        builder.at(90).fault("f1", "pause", "sigstop", "ns-1", end=True)
+        return found(rounds(changes(builder, 60, 2), 66, version=2), CHANGES).wrong
+
+    assert (told(node_timers={"broker-a": {"F_ms": 6000.0}}), told()) == (0, 1)
+
+
+def test_a_change_before_the_first_registration_is_over_and_one_near_the_end_are_nobodys_to_judge() -> None:
+    told = changes(story(), 149, 3)
+    told.at(0).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6, "version": 1})
+    told.end(150)
+    rows = told.in_order()
+    control, world = Control.of_rows(rows), World.of_rows(rows)
+    kinds = [one.kind for one in RegisterRounds(control, world, world.lives_of("broker-a")[0], "broker").findings()]
+    assert kinds == [EVERYWHERE]

@@ -1,0 +1,446 @@
+"""timers_kept over hand-written waits: each runs out in time, too late, and too early, by its node's own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checks.service.timers_kept import judge
+from nemesrv.chaos.oracle.schedules import HEARTBEAT, HOLD_CHECK
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+
+from .test_timers_kept import (
+    check,
+    runs,
+    story,
+    wrong,
+)
+
+END_S = 100.0
+Told = Callable[[HistoryBuilder, float], HistoryBuilder]
+
+
+def timed_out(node: str, what: str, began_s: float = 50, closed_s: float | None = 0.0, **fields: Any) -> Told:
+    """A wait of this node ran out after so long; its channel was closed so much later, or never (None)."""
+
+    def tell(told: HistoryBuilder, took_s: float) -> HistoryBuilder:
+        about = {"f": what, "address": address_of("broker-a"), "duration_ms": took_s * 1000, **fields}
+        told.at(began_s + took_s).event(node, "timed_out", **about)
+        if closed_s is not None and what not in ("connect", "PULL_MESSAGE"):
+            channel(told.at(began_s + took_s + closed_s), node, "close")
+        return told
+
+    return tell
+
+
+def channel(told: HistoryBuilder, node: str, f: str) -> HistoryBuilder:
+    return told.event(node, "channel", f=f, address=address_of("broker-a"), value={"reason": ""})
+
+
+def pull_delayed(why: str) -> Told:
+    def tell(told: HistoryBuilder, took_s: float) -> HistoryBuilder:
+        about = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+        value = {"times": 1, "shortest_ms": took_s * 1000}
+        row = {"f": why, "duration_ms": took_s * 1000, "value": value}
+        return told.at(50 + took_s).event("consumer-0", "pull_delayed", **row, **about)
+
+    return tell
+
+
+def held(told: HistoryBuilder, past_s: float) -> HistoryBuilder:
+    """At the check of 55 s a pull that had found nothing was answered so long after its time."""
+    value = {"timed_out": 1, "shortest_ms": past_s * 1000, "longest_ms": past_s * 1000}
+    return told.at(55).event("broker-a", "scheduled_task", f=HOLD_CHECK, duration_ms=0.0, value=value)
+
+
+def expired(told: HistoryBuilder, silent_s: float) -> HistoryBuilder:
+    """A client whose last heartbeat came at -50 s."""
+    told.at(-50).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
+    return told.at(-50 + silent_s).event(
+        "broker-a", "client_gone", op_id="7", f="expired", duration_ms=silent_s * 1000, value={}
+    )
+
+
+EXACT: dict[str, tuple[Told, float]] = {
+    "connect time-out": (timed_out("consumer-0", "connect"), 3),
+    "GET_ROUTEINFO_BY_TOPIC time-out": (timed_out("consumer-0", "GET_ROUTEINFO_BY_TOPIC"), 3),
+    "HEART_BEAT time-out": (timed_out("consumer-0", "HEART_BEAT"), 3),
+    "PULL_MESSAGE time-out": (timed_out("consumer-0", "PULL_MESSAGE"), 30),
+    "QUERY_CONSUMER_OFFSET time-out": (timed_out("consumer-0", "QUERY_CONSUMER_OFFSET"), 5),
+    "REGISTER_BROKER time-out": (timed_out("broker-a", "REGISTER_BROKER"), 6),
+    "UNREGISTER_BROKER time-out": (timed_out("broker-a", "UNREGISTER_BROKER"), 3),
+    "pull delay: exception": (pull_delayed("exception"), 1),
+    "pull delay: illegal_offset": (pull_delayed("illegal_offset"), 10),
+}
+
+
+@pytest.mark.parametrize("timer", EXACT)
+def test_a_wait_ends_when_its_setting_says_and_neither_earlier_nor_later(timer: str) -> None:
+    tell, wait_s = EXACT[timer]
+    slack_s = max(0.02 * wait_s, 0.1)
+    assert check(tell(story(), wait_s)).verdict is Validity.VALID
+    for took_s, early in ((wait_s - slack_s, True), (wait_s + slack_s, False)):
+        (found,) = wrong(check(tell(story(), took_s)))
+        assert (found.object, found.too_early) == (timer, early)
+        assert found.measured_ms == pytest.approx(took_s * 1000)
+
+
+@pytest.mark.parametrize("what", ["GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT", "QUERY_CONSUMER_OFFSET"])
+def test_a_call_that_runs_out_closes_its_channel_at_once(what: str) -> None:
+    _, wait_s = EXACT[f"{what} time-out"]
+
+    def closed(closed_s: float | None, told: HistoryBuilder | None = None) -> list[tuple[str, bool]]:
+        verdict = check(timed_out("consumer-0", what, closed_s=closed_s)(told or story(), wait_s))
+        return [(one.object, bool(one.more)) for one in wrong(verdict)]
+
+    assert closed(0.0) == []
+    assert closed(2.0) == [("channel of a call that ran out", False)]
+    assert closed(None) == [("channel of a call that ran out", True)]
+    opened = channel(story().at(50 + wait_s - 0.05), "consumer-0", "open")
+    assert closed(None, opened) == []  # from 5.1.4 on a channel that had hardly a moment to answer is spared
+    assert closed(None, cluster(1, ("broker-a",), ("consumer-0",), node_timers={"consumer-0": {"Z": False}})) == []
+
+
+def test_a_pull_that_runs_out_keeps_its_channel() -> None:
+    assert check(timed_out("consumer-0", "PULL_MESSAGE")(story(), 30)).verdict is Validity.VALID
+
+
+@pytest.mark.parametrize(
+    ("timer", "tell", "in_time_s", "early_s", "late_s"),
+    [
+        ("long poll", held, (0.0, 4.99), -0.2, 5.2),
+        ("client expiry", expired, (120.0, 129.9), 119.0, 131.0),
+    ],
+)
+def test_what_a_periodic_check_ends_may_wait_for_that_check_and_no_longer(
+    timer: str, tell: Told, in_time_s: tuple[float, ...], early_s: float, late_s: float
+) -> None:
+    def told(took_s: float) -> Verdict:
+        but = (HOLD_CHECK,) if timer == "long poll" else ()
+        history = story(*but)
+        if but:
+            runs(history, HOLD_CHECK, [at_s for at_s in range(5, 101, 5) if at_s != 55])
+        return check(tell(history, took_s))
+
+    for took_s in in_time_s:
+        assert told(took_s).verdict is Validity.VALID
+    for took_s, early in ((early_s, True), (late_s, False)):
+        (found,) = wrong(told(took_s))
+        assert (found.object, found.too_early) == (timer, early)
+
+
+def test_a_client_that_a_broker_never_forgets_is_found() -> None:
+    told = story().at(-50)
+    told.event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
+    (found,) = wrong(check(told))
+    assert (found.object, found.more) == ("client expiry", {"never": True})
+
+
+def test_a_client_that_was_silent_for_too_long_and_came_back_is_found() -> None:
+    told = story()
+    for at_s in (-50, 90):
+        about = {"op_id": "7", "value": {"client": "127.0.0.1@consumer-0#1"}}
+        told.at(at_s).event("broker-a", "client_heartbeat", **about)
+    (found,) = wrong(check(told))
+    assert (found.object, found.measured_ms) == ("client expiry", 140_000)
+
+
+@pytest.mark.parametrize("how", ["unregistered", "closed"])
+def test_a_client_that_left_before_expires_no_more(how: str) -> None:
+    told = story().at(-50)
+    told.event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
+    told.at(60).event("broker-a", "client_gone", op_id="7", f=how, duration_ms=110_000.0, value={})
+    assert check(told).verdict is Validity.VALID
+
+
+def test_a_message_wakes_the_pulls_that_wait_for_it_at_once() -> None:
+    def told(slowest_ms: float) -> Verdict:
+        history = story(HOLD_CHECK)
+        runs(history, HOLD_CHECK, [at_s for at_s in range(5, 101, 5) if at_s != 55])
+        value = {"notified": 3, "slowest_ms": slowest_ms}
+        return check(history.at(55).event("broker-a", "scheduled_task", f=HOLD_CHECK, duration_ms=0.0, value=value))
+
+    assert told(40).verdict is Validity.VALID
+    assert [(found.object, found.measured_ms) for found in wrong(told(200))] == [("long poll", 200)]
+
+
+def test_flow_control_is_judged_by_the_shortest_and_the_longest_of_a_second() -> None:
+    def told(shortest_ms: float, longest_ms: float) -> Verdict:
+        value = {"times": 19, "shortest_ms": shortest_ms}
+        row = {"f": "flow_control", "duration_ms": longest_ms, "value": value}
+        return check(story().at(50).event("consumer-0", "pull_delayed", **row))
+
+    assert told(50, 50).verdict is Validity.VALID
+    assert [found.object for found in wrong(told(50, 160))] == ["pull delay: flow_control"]
+
+
+def test_a_pause_of_the_node_lengthens_its_waits() -> None:
+    def told(took_s: float) -> Verdict:
+        history = story()
+        history.at(51).fault("f1", "pause", "sigstop", "consumer-0")
+        history.at(57).fault("f1", "pause", "sigstop", "consumer-0", end=True)
+        return check(timed_out("consumer-0", "HEART_BEAT")(history, took_s))
+
+    late = "HEART_BEAT time-out"
+    assert late not in [found.object for found in wrong(told(7.1))]
+    assert late in [found.object for found in wrong(told(9))]
+
+
+def producers(ordered: bool = False, **run: Any) -> HistoryBuilder:
+    """Three brokers of 4 queues each and a producer that sends 4 times a second."""
+    names = ("broker-a", "broker-b", "broker-c")
+    workload = {"sends_per_s": 4.0, "topic": "orders", "ordered": ordered}
+    told = cluster(1, names, ("producer-0",), workload=workload, **run)
+    route_of(told, *names)
+    told.at(5).event("ns-0", "scheduled_task", f="scanNotActiveBroker", duration_ms=0.0)
+    return told
+
+
+def route_of(told: HistoryBuilder, *names: str) -> None:
+    queues = {"brokers": {name: {"0": address_of(name)} for name in names}, "queues": {n: [4, 4, 6, 0] for n in names}}
+    told.event("producer-0", "route_changed", topic="orders", value=queues)
+
+
+def isolation(verdict: Verdict) -> list[tuple[str, bool]]:
+    return [(found.kind, found.too_early) for found in wrong(verdict) if "isolation" in found.object]
+
+
+def isolated(told: HistoryBuilder, at_s: float, isolation_s: float, **about: Any) -> HistoryBuilder:
+    value = {"isolation_ms": isolation_s * 1000, "failed": about.pop("failed", False)}
+    row = {"f": "isolated", "broker_name": "broker-a", "duration_ms": 600.0, "value": value, **about}
+    return told.at(at_s).event("producer-0", "broker_isolated", **row)
+
+
+def selected(told: HistoryBuilder, at_s: float) -> Verdict:
+    told.at(at_s).event("producer-0", "broker_isolated", f="selected", broker_name="broker-a")
+    return judge(*told.end(END_S).facts())
+
+
+def test_a_broker_is_isolated_as_long_as_its_latency_says() -> None:
+    assert isolation(selected(isolated(producers(), 20, 30), 51)) == []
+    assert isolation(selected(isolated(producers(), 20, 31), 51)) == [("as long as its latency says", False)]
+    assert isolation(selected(isolated(producers(), 20, 29), 51)) == [("as long as its latency says", True)]
+    assert isolation(selected(isolated(producers(), 20, 600, failed=True), 620)) == []
+
+
+@pytest.mark.parametrize(
+    ("enabled", "missing", "ordered", "found"),
+    [
+        (True, False, False, []),
+        (True, True, False, [("after each try without an answer", False)]),
+        (False, True, False, []),
+        (True, True, True, []),
+    ],
+)
+def test_every_try_without_an_answer_isolates_its_broker_but_where_a_key_chooses_the_queue(
+    enabled: bool, missing: bool, ordered: bool, found: list[tuple[str, bool]]
+) -> None:
+    told = producers(ordered, settings={"producer-0": {"sendLatencyFaultEnable": enabled}})
+    row = {"f": "send", "op_id": "op-1", "address": address_of("broker-a"), "attempt": 0, "duration_ms": 3000.0}
+    told.at(20).event("producer-0", "timed_out", value={"attempt_ms": 3000.0}, **row)
+    if not missing:
+        isolated(told, 20, 600, failed=True)
+        told.at(621).event("producer-0", "broker_isolated", f="selected", broker_name="broker-a")
+    assert isolation(judge(*told.end(END_S).facts())) == found
+
+
+def test_the_users_own_table_counts() -> None:
+    own = {"producer-0": {"latencyMax": [500], "notAvailableDuration": [10_000]}}
+    assert isolation(selected(isolated(producers(settings=own), 20, 10), 31)) == []
+    assert isolation(selected(isolated(producers(settings=own), 20, 30), 51)) != []
+
+
+def test_an_isolated_broker_is_avoided_until_its_time_is_over_and_used_in_its_next_turn() -> None:
+    kind = "ends when it has passed"
+    assert isolation(selected(isolated(producers(), 20, 30), 49.5)) == [(kind, True)]
+    assert isolation(selected(isolated(producers(), 20, 30), 53)) == []  # 12 queues, 4 sends a second
+    assert isolation(selected(isolated(producers(), 20, 30), 54)) == [(kind, False)]
+    never = judge(*isolated(producers(), 20, 30).end(END_S).facts())
+    assert isolation(never) == [(kind, False)]
+
+
+def test_an_isolated_broker_may_be_used_when_every_other_is_isolated_too() -> None:
+    told = isolated(producers(), 20, 30)
+    for name in ("broker-b", "broker-c"):
+        isolated(told, 21, 30, broker_name=name)
+        told.at(52).event("producer-0", "broker_isolated", f="selected", broker_name=name)
+    assert isolation(selected(told, 30)) == []
+
+
+def test_a_send_tries_again_by_the_route_with_which_it_began() -> None:
+    def told(named_s: float) -> list[tuple[str, bool]]:
+        story = isolated(producers(), 20, 30)
+        route_of(story.at(21), "broker-a")
+        route_of(story.at(named_s), "broker-a", "broker-b")
+        return isolation(selected(story, 40))
+
+    assert told(37.5) == []
+    assert told(36.5) == [("ends when it has passed", True)]
+
+
+def heartbeats(*missing_s: float, early_s: float = 0.0) -> Verdict:
+    told = story()
+    for at_s in (1, 31, 61, 91):
+        if at_s not in missing_s:
+            value = {"client": "127.0.0.1@consumer-0#1"}
+            told.at(at_s - early_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
+    return check(told)
+
+
+def test_a_round_of_heartbeats_reaches_every_broker_that_the_one_before_did() -> None:
+    assert heartbeats().verdict is Validity.VALID
+    (found,) = wrong(heartbeats(61))
+    assert (found.object, found.kind, found.wrong) == ("sendHeartbeatToAllBroker", "reaches every broker", 1)
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_broker_that_does_not_answer_keeps_no_heartbeat_from_the_others(reached: bool) -> None:
+    told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",))
+    runs(runs(told, HEARTBEAT, [1]), HEARTBEAT, [31, 61, 91], took_s=3.0)
+    route = {"brokers": {name: {"0": address_of(name)} for name in ("broker-a", "broker-b")}, "queues": {}}
+    told.at(0.02).event("consumer-0", "route_changed", topic="orders", value=route)
+    told.at(20).fault("f1", "pause", "sigstop", "broker-a")
+    for at_s in (1, 31, 61, 91) if reached else (1, 31, 61):
+        told.at(at_s + 3).event("broker-b", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
+    missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
+    assert sum(found.wrong for found in missed) == (0 if reached else 1)
+
+
+@pytest.mark.parametrize(("ids", "wrong_"), [({"0": "broker-a"}, 1), ({"1": "broker-a"}, 1), ({}, 0)])
+def test_and_every_broker_of_its_routes_which_the_round_before_may_have_missed_too(
+    ids: dict[str, str], wrong_: int
+) -> None:
+    told = story()
+    route = {"brokers": {"broker-a": {id_: address_of(name) for id_, name in ids.items()}}, "queues": {}}
+    told.at(0.02).event("consumer-0", "route_changed", topic="orders", value=route)
+    told.at(1).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-1#1"})
+    missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
+    assert sum(found.wrong for found in missed) == wrong_
+
+
+def test_a_round_may_seem_to_begin_after_its_heartbeats_came_where_its_process_stood_still_before_it_was_recorded() -> (
+    None
+):
+    assert heartbeats(early_s=0.041).verdict is Validity.VALID
+    assert len(wrong(heartbeats(61, early_s=0.041))) == 1
+
+
+def test_a_heartbeat_shortly_before_its_broker_left_the_route_is_not_of_the_round_that_comes_then() -> None:
+    """Nor where the route lost it before: only a round forgets a broker (random scenario 53015)."""
+
+    def judged(*changed_s: float) -> Verdict:
+        told = story()
+        for at_s in (1, 31, 60.1):
+            value = {"client": "127.0.0.1@consumer-0#1"}
+            told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
+        for at_s in changed_s:
+            value = {"brokers": {"broker-b": {"0": "10.0.2.2:10911"}}, "queues": {"broker-b": [4, 4, 6, 0]}}
+            told.at(at_s).event("consumer-0", "route_changed", topic="orders", value=value)
+        return check(told)
+
+    for changed_s in (60.2, 57, 40):
+        assert judged(changed_s).verdict is Validity.VALID
+    assert len(wrong(judged())) == 1
+    assert len(wrong(judged(20))) == 1
+
+
+def consumers_left(woken_s: float, **setting: Any) -> Verdict:
+    """Of two consumers one leaves at 45 s; the other rebalances then."""
+    settings = {"broker-a": setting} if setting else {}
+    told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"), settings=settings)
+    rounds = [0.1, 20.1, 40.1, woken_s, *(woken_s + 20 * number for number in (1, 2))]
+    for node in ("consumer-0", "consumer-1"):
+        for at_s in rounds:
+            value = {"woken": at_s == woken_s, "balanced": True}
+            told.at(at_s).event(node, "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+        for at_s in (1, 31, 61, 91):
+            about = {"op_id": node[-1], "value": {"client": f"127.0.0.1@{node}#1"}}
+            told.at(at_s).event("broker-a", "client_heartbeat", **about)
+    gone = {"client": "127.0.0.1@consumer-0#1", "groups": ["consumers"]}
+    told.at(45).event("broker-a", "client_gone", op_id="0", f="closed", duration_ms=14_000.0, value=gone)
+    return judge(*told.end(END_S).facts())
+
+
+def test_who_remains_in_a_group_is_told_at_once_that_another_has_left() -> None:
+    def found(verdict: Verdict) -> list[str]:
+        return [one.subject for one in wrong(verdict) if one.kind == "when a group's members change"]
+
+    assert found(consumers_left(45.02)) == []
+    assert found(consumers_left(46)) == ["consumer-1"]
+    assert found(consumers_left(46, notifyConsumerIdsChangedEnable=False)) == []
+
+
+def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
+    def found(woken_s: float, *, again: bool = False) -> list[str]:
+        told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
+        for at_s in (0.1, 20.1, 40.1, woken_s, woken_s + 20, woken_s + 40):
+            value = {"woken": at_s == woken_s, "balanced": True}
+            told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+        for node, channel, times in (("consumer-0", "0", (1, 31, 61, 91)), ("consumer-1", "1", (45, 75))):
+            for number, at_s in enumerate(times):
+                about = {"op_id": f"{channel}-{number}" if again else channel, "value": {"client": f"h@{node}#1"}}
+                told.at(at_s).event("broker-a", "client_heartbeat", **about)
+        verdict = judge(*told.end(END_S).facts())
+        return [one.subject for one in wrong(verdict) if one.kind == "when a group's members change"]
+
+    assert (found(45.02), found(46)) == ([], ["consumer-0"])
+    assert found(45.02, again=True) == ["consumer-0"]  # on a new channel at 75 s, and nobody is told
+
+
+def members_after_a_restart(told_s: float, heard_s: float = 31, forgot_s: float | None = None) -> list[str]:
+    """The broker is back at 25 s and hears consumer-0, and at 45 s consumer-1; consumer-0 rebalances at `told_s`."""
+    told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
+    told.at(20).fault("f1", "kill", "sigkill", "broker-a").at(25).restarted("broker-a")
+    told.fault("f1", "kill", "sigkill", "broker-a", end=True)
+    for at_s in (0.1, 20.1, 40.1, told_s, told_s + 20, told_s + 40):
+        value = {"woken": at_s == told_s, "balanced": True}
+        told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+    for node, at_s in (("consumer-0", heard_s), ("consumer-1", 45)):
+        told.at(at_s).event("broker-a", "client_heartbeat", op_id=node[-1], value={"client": f"h@{node}#1"})
+    if forgot_s is not None:
+        gone = {"client": "h@consumer-0#1", "groups": ["consumers"]}
+        told.at(forgot_s).event("broker-a", "client_gone", op_id="0", f="closed", duration_ms=1.0, value=gone)
+    verdict = judge(*told.end(END_S).facts())
+    return [one.subject for one in wrong(verdict) if one.kind == "when a group's members change"]
+
+
+def test_a_broker_tells_whom_it_has_heard_since_its_restart_and_nobody_else() -> None:
+    assert (members_after_a_restart(45.02), members_after_a_restart(46)) == ([], ["consumer-0"])
+    assert members_after_a_restart(46, heard_s=19) == []
+    assert members_after_a_restart(46, forgot_s=44) == []
+
+
+def test_a_send_has_its_budget_for_all_its_tries() -> None:
+    def told(took_s: float, attempt: int) -> Verdict:
+        about = {"op_id": "1", "attempt": attempt, "value": {"attempt_ms": 1_000.0}}
+        history = timed_out("producer-0", "send", **about)(producers(), took_s)
+        return judge(*history.end(END_S).facts())
+
+    def found(verdict: Verdict) -> list[str]:
+        return [one.object for one in wrong(verdict) if one.object == "send time-out"]
+
+    assert found(told(3, 1)) == []
+    assert found(told(2.9, 1)) == found(told(3.1, 0)) == ["send time-out"]
+
+
+def test_one_try_of_a_send_has_its_own_time_where_the_user_gave_it_one() -> None:
+    def told(took_s: float, attempt_s: float, attempt: int, *, ordered: bool = False) -> list[str]:
+        history = producers(ordered, settings={"producer-0": {"sendMsgMaxTimeoutPerRequest": 1_000}})
+        history.rows[0]["value"]["profile"] = "5.x"
+        about = {"op_id": "1", "attempt": attempt, "value": {"attempt_ms": attempt_s * 1000}}
+        timed_out("producer-0", "send", **about)(history, took_s)
+        verdict = judge(*history.end(END_S).facts())
+        return [one.object for one in wrong(verdict) if one.object == "send time-out"]
+
+    assert told(1.0, 1.0, 0) == told(2.0, 1.0, 1) == told(3.0, 1.0, 2) == []
+    assert told(3.0, 3.0, 0, ordered=True) == []
+    assert (
+        told(1.0, 1.0, 0, ordered=True)
+        == told(3.0, 3.0, 0)
+        == told(1.2, 1.2, 0)
+        == told(2.0, 0.0, 2)
+        == ["send time-out"]
+    )

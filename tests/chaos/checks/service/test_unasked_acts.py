@@ -1,0 +1,126 @@
+"""timers_kept over hand-written acts of clients: asked for by RocketMQ's rules, and not."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.oracle.schedules import REBALANCE
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import HistoryBuilder, address_of, route_of
+
+from .test_timers_kept import (
+    check,
+    due,
+    look_up,
+    runs,
+    story,
+    wrong,
+)
+
+HEARD = ("heartbeat", "to brokers of its routes")
+QUIET_S = 40.0
+"""Between two polls, heartbeat rounds and rebalances."""
+
+
+def routed(
+    told: HistoryBuilder, *brokers: str, at_s: float = 0.02, topic: str = "orders", **queues: list[int]
+) -> HistoryBuilder:
+    """The consumer took the route of these brokers, with these rows in place of their own."""
+    route = route_of(*brokers)
+    assert route is not None
+    route["queues"].update({name.replace("_", "-"): row for name, row in queues.items()})
+    return told.at(at_s).event("consumer-0", "route_changed", topic=topic, value=route)
+
+
+def dialled(told: HistoryBuilder, at_s: float, f: str = "connect_failed") -> HistoryBuilder:
+    return told.at(at_s).event("consumer-0", "channel", f=f, address=address_of("broker-a"), value={"reason": ""})
+
+
+def kinds(told: HistoryBuilder) -> list[tuple[str, str]]:
+    return [(found.object, found.kind) for found in wrong(check(told))]
+
+
+def test_a_look_up_between_polls_is_asked_for_by_nothing() -> None:
+    assert check(routed(story(), "broker-a")).verdict is Validity.VALID
+    assert kinds(look_up(routed(story(), "broker-a"), QUIET_S, 0.01)) == [("look-up", "asks at its polls")]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param(look_up(story(), QUIET_S, 0.01), id="of a topic without a route"),
+        pytest.param(
+            look_up(routed(story(), "broker-a", broker_b=[4, 4, 6, 0]), QUIET_S, 0.01), id="of a broker without address"
+        ),
+        pytest.param(look_up(routed(story(), "broker-a"), 30.01, 0.01), id="in a poll"),
+    ],
+)
+def test_what_a_client_has_no_route_of_it_may_ask_for_at_any_time(told: HistoryBuilder) -> None:
+    assert kinds(told) == []
+
+
+def test_a_topic_that_is_nowhere_borrows_the_route_of_another_and_that_one_is_asked_for_then_alone() -> None:
+    told = routed(story(), "broker-a", topic="TBW102")
+    assert kinds(look_up(told, QUIET_S, 0.01, topic="TBW102")) == [("look-up", "asks at its polls")]
+    told = look_up(routed(story(), "broker-a", topic="TBW102"), QUIET_S, 0.01, "fail")
+    assert kinds(look_up(told, QUIET_S + 0.01, 0.01, topic="TBW102")) == []
+    assert kinds(look_up(told, QUIET_S + 5, 0.01, topic="TBW102")) == [("look-up", "asks at its polls")]
+
+
+def test_a_broker_that_no_route_names_is_dialled_until_the_next_heartbeat_round_and_not_after_it() -> None:
+    def lost(dial_s: float, f: str = "connect_failed") -> list[tuple[str, str]]:
+        return kinds(dialled(routed(routed(story(), "broker-a"), "broker-b", at_s=20), dial_s, f))
+
+    assert due(1, 30)[1] == 31  # heartbeat rounds at 31 and 61 s
+    assert lost(30, "open") == lost(31.2) == lost(33.9) == []
+    assert lost(61.2) == lost(61.2, "open") == [("dial", "of brokers of its routes")]
+
+
+def test_a_broker_that_is_routed_to_again_may_be_dialled_again() -> None:
+    told = routed(routed(routed(story(), "broker-a"), "broker-b", at_s=20), "broker-a", at_s=70)
+    assert kinds(dialled(told, 70.1, "open")) == []
+
+
+def test_so_is_it_told_that_the_client_lives_until_the_next_heartbeat_round_and_not_long_after_it() -> None:
+    def is_wrong(heard_s: float) -> bool:
+        return HEARD in kinds(heard(routed(routed(story(), "broker-a"), "broker-b", at_s=20), heard_s, "1"))
+
+    # a round of a rebalance may still be under way, A for each broker
+    assert [is_wrong(at_s) for at_s in (19, 30.9, 34, 34.1, 61)] == [False, False, False, True, True]
+
+
+def test_a_heartbeat_that_a_fault_may_have_kept_on_its_way_is_none_of_the_clients() -> None:
+    def is_wrong(until_s: float) -> bool:
+        history = routed(routed(story(), "broker-a"), "broker-b", at_s=20)
+        history.at(5).fault("cut-1", "latency", "toxiproxy.latency", "consumer-0", "broker-a")
+        history.at(until_s).fault("cut-1", "latency", "toxiproxy.latency", "consumer-0", "broker-a", end=True)
+        return HEARD in kinds(heard(history, 61, "1"))
+
+    assert not is_wrong(10)
+    assert not is_wrong(60.9)
+
+
+def woken(told: HistoryBuilder) -> HistoryBuilder:
+    return runs(told, REBALANCE, [0.1, 20.1, 40.1, 50, 70, 90], woken=True)
+
+
+def heard(told: HistoryBuilder, at_s: float, channel: str, client: str = "consumer-0") -> HistoryBuilder:
+    value = {"client": f"127.0.0.1@{client}#1"}
+    return told.at(at_s).event("broker-a", "client_heartbeat", op_id=channel, value=value)
+
+
+def unwoken(told: HistoryBuilder) -> bool:
+    return (REBALANCE, "woken by a change of members") in kinds(told)
+
+
+@pytest.mark.parametrize("missing_s", [None, 47])
+def test_a_rebalance_that_a_change_of_members_woke_is_asked_for_and_no_other(missing_s: float | None) -> None:
+    history = woken(story(REBALANCE))
+    for number, at_s in enumerate((15, 35, 47, 65, 85)):
+        # a change in another group wakes nobody of this one
+        heard(history, at_s, str(number), "consumer-of-others" if at_s == missing_s else "consumer-0")
+    assert unwoken(history) == (missing_s is not None)
+
+
+def test_where_no_broker_says_who_is_there_nobody_knows_what_woke_a_rebalance() -> None:
+    assert not unwoken(woken(story(REBALANCE)))

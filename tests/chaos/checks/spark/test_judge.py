@@ -1,0 +1,152 @@
+"""A run folder judged from end to end, and the ways in which judging itself can fail."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.actors.processes import FOLDER_PREFIX
+from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.history import rows as history
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests import generate
+from tests.chaos.realistic import broker_crash
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_healthy_run_of_real_size_passes_every_check(spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.checks.spark.judge import check_run
+
+    generate.write(tmp_path, events=15_000, seed=2)
+    checks = [name for name in CHECKS if name != "done_by_hand"]  # nobody does anything by hand in what is made up
+    verdicts = check_run(tmp_path, checks, spark)
+    assert [(verdict.name, verdict.verdict, verdict.why) for verdict in verdicts] == [
+        (name, Validity.VALID, "") for name in checks
+    ]
+    assert all(verdict.examined for verdict in verdicts)
+
+
+def test_a_check_that_fails_is_unknown_and_does_not_stop_the_others(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nemesrv.chaos.checks.spark import judge as spark_module
+
+    def broken(*_: object) -> Verdict:
+        raise ValueError("a bug in the check")
+
+    monkeypatch.setattr(
+        spark_module, "CHECKS", {**CHECKS, "routes_converge": replace(CHECKS["routes_converge"], judge=broken)}
+    )
+    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    first, second = spark_module.check_run(tmp_path, ["routes_converge", "no_acknowledged_loss"], spark)
+    assert (first.verdict, first.why) == (Validity.UNKNOWN, "the check failed: ValueError: a bug in the check")
+    assert (second.verdict, second.why) == (Validity.UNKNOWN, "no send was acknowledged")
+
+
+def test_a_query_that_spark_ends_is_a_harness_failure_in_a_line(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql import functions as F
+
+    from nemesrv.chaos.checks.spark import judge as spark_module
+
+    too_much = F.expr("raise_error('more than may be returned')")
+    monkeypatch.setattr(spark_module, "gather", lambda history: history.select(too_much).toArrow())
+    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    with pytest.raises(HarnessError, match=r"Spark ended a query while it judged: .*more than may be returned.*: what"):
+        spark_module.check_run(tmp_path, ["routes_converge"], spark)
+
+
+def test_of_what_java_threw_the_first_cause_is_told() -> None:
+    from py4j.protocol import Py4JJavaError
+
+    from nemesrv.chaos.checks.spark.judge import _thrown
+
+    class Thrown:
+        def __init__(self, message: str, cause: Thrown | None = None) -> None:
+            self.getMessage, self.getCause = (lambda: message), (lambda: cause)
+            self._target_id, self._gateway_client = "o1", None
+
+    first = Thrown("Total size of serialized results is bigger than spark.driver.maxResultSize\n\tat Task.run")
+    wrapped = Py4JJavaError("An error occurred", Thrown("Exception thrown in awaitResult: ", first))
+    assert _thrown(wrapped) == "Total size of serialized results is bigger than spark.driver.maxResultSize"
+
+
+def test_what_ends_the_thread_beside_ends_the_judging_and_is_not_printed(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As when a run is stopped while Spark judges."""
+    from nemesrv.chaos.checks.spark import judge as spark_module
+
+    gathered_beside = threading.Event()
+
+    def gone(name: str, *_: object) -> None:
+        if threading.current_thread().name == "gather":
+            gathered_beside.set()
+            raise ConnectionRefusedError("no JVM")
+        assert gathered_beside.wait(60)
+
+    monkeypatch.setattr(spark_module, "facts_of", gone)
+    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    with pytest.raises(ConnectionRefusedError, match="no JVM"):
+        spark_module.check_run(tmp_path, ["routes_converge", "no_acknowledged_loss"], spark)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_check_that_does_not_exist_is_refused_before_anything_is_judged(spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.checks.spark.judge import check_run
+
+    with pytest.raises(KeyError, match="no_such_check"):
+        check_run(tmp_path, ["no_such_check"], spark)
+
+
+JUDGED_BY_A_DYING_JVM = """
+import os, signal, sys
+from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.checks.spark import judge
+from nemesrv.chaos.checks.spark.session import jvm_pid, session
+def dies(history, checks, plans):
+    os.kill(jvm_pid(), signal.SIGKILL)
+    history.count()
+judge.check_history = dies
+try:
+    judge.check_run(sys.argv[1], ["order_kept"], session())
+except HarnessError as exc:
+    print(exc)
+"""
+
+
+def test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict(tmp_path: Path) -> None:
+    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    temporary = tmp_path / "tmp"
+    (temporary / f"{FOLDER_PREFIX}{ended_pid()}-spark-x").mkdir(parents=True)
+    done = subprocess.run(
+        [sys.executable, "-c", JUDGED_BY_A_DYING_JVM, str(tmp_path)],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert re.fullmatch(
+        rf"Spark's JVM \(pid \d+\) was killed by SIGKILL while it judged: what was recorded is kept, so judge it again "
+        rf"with `nemesrv check {tmp_path}`\n",
+        done.stdout,
+    ), done.stderr
+    assert list(temporary.iterdir()) == [], "neither of this JVM nor of one whose harness was killed"
+
+
+def ended_pid() -> int:
+    """A pid that no process has."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    return ended.pid

@@ -1,1 +1,0 @@
-"""Predictions of recovery (chaos/predict/)."""

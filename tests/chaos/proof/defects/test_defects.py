@@ -1,0 +1,178 @@
+"""Planted defects: each is sound as data, is planted where it is meant, and changes what its node does."""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from nemesrv.actors.broker.server import Broker
+from nemesrv.actors.namesrv.server import NameServer
+from nemesrv.chaos.experiment.nodes import NodePlan
+from nemesrv.chaos.experiment.workloads.producer import ProducerNode
+from nemesrv.chaos.proof.defects import _ALL, DEFECTS
+from nemesrv.chaos.proof.defects.__main__ import render
+from nemesrv.chaos.proof.selftest import (
+    OWN_DIR,
+    Outcome,
+    plan_of,
+    scenario_of,
+    seeds_table,
+)
+from nemesrv.chaos.scenarios.model import CHECK_NAMES, find, shipped
+from nemesrv.chaos.topology import NodeKind
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.node import Node, NodeContext
+from tests.actors.namesrv.helpers import registration, topic
+from tests.virtual import MemoryNetwork, VirtualClock, run
+
+ROOT = Path(__file__).resolve().parents[3]
+NEVER_INVALID = {"exercised"}
+"""Checks that can only say that a run proves nothing."""
+
+
+def plan(defect: str | None = None) -> NodePlan:
+    scenario = scenario_of(DEFECTS[defect].scenario if defect else "smoke")
+    addresses = {name: Address("127.0.0.1", 20000 + i) for i, name in enumerate(scenario.topology().servers)}
+    return NodePlan(
+        scenario=scenario, listen=addresses, advertised=addresses, defect=(defect and DEFECTS[defect]) or None
+    )
+
+
+def context(name: str, tmp_path: Path) -> NodeContext:
+    return NodeContext(
+        name=name, clock=VirtualClock(), network=MemoryNetwork(), rng=random.Random(1), data_dir=tmp_path / name
+    )
+
+
+def test_there_are_at_least_forty_and_no_two_have_one_name() -> None:
+    assert len(DEFECTS) == len(_ALL) >= 40
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_defect_is_found_by_checks_that_there_are_in_nodes_that_there_are(name: str) -> None:
+    defect = DEFECTS[name]
+    assert defect.caught_by
+    assert not defect.caught_by & defect.also
+    assert defect.caught_by | defect.also <= set(CHECK_NAMES)
+    assert set(defect.nodes) <= set(scenario_of(defect.scenario).topology().nodes)
+
+
+def test_every_check_has_a_defect_that_it_alone_or_with_others_must_find() -> None:
+    found = set().union(*(defect.caught_by for defect in DEFECTS.values()))
+    assert found == set(CHECK_NAMES) - NEVER_INVALID
+
+
+def test_the_self_tests_own_scenarios_are_all_used_and_do_not_ship() -> None:
+    own = {path.stem for path in OWN_DIR.glob("*.yaml")}
+    assert own <= {defect.scenario for defect in DEFECTS.values()}
+    assert not own & shipped().keys()
+
+
+def test_the_list_of_defects_is_written_from_the_defects() -> None:
+    assert (ROOT / "docs" / "defects.md").read_text(encoding="utf-8") == render()
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_defect_can_be_planted_in_each_node_that_it_is_meant_for(name: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        kinds = scenario_of(DEFECTS[name].scenario).topology().kinds
+        planted = [node for node, kind in kinds.items() if DEFECTS[name].is_for(node, kind)]
+        assert planted
+        for node in planted:
+            made: Node = plan(name).factory(node, kinds[node])(context(node, tmp_path))
+            if isinstance(made, Broker):  # some of its parts are made when it listens
+                await made.listen()
+                await made.stop()
+
+    run(body)
+
+
+def test_a_client_that_starts_at_the_first_keeps_the_given_order_and_takes_its_first_entry(tmp_path: Path) -> None:
+    async def first_choices(defect: str | None) -> set[tuple[tuple[Address, ...], Address]]:
+        found = set()
+        for seed in range(20):
+            made = plan(defect).factory("producer-0", find("smoke").topology().kinds["producer-0"])
+            node = made(
+                NodeContext(name="producer-0", clock=VirtualClock(), network=MemoryNetwork(), rng=random.Random(seed))
+            )
+            assert isinstance(node, ProducerNode)
+            node.instance.name_server.start()
+            selector = node.instance.name_server.selector
+            found.add((selector.addresses, selector.advance(None).new))
+        return found
+
+    given = plan().name_servers("producer-0")
+    assert run(lambda: first_choices("client-starts-at-the-first")) == {(given, given[0])}
+    assert len(run(lambda: first_choices(None))) > 5
+
+
+def test_a_name_server_that_counts_a_queue_less_shows_one_less_in_its_routes(tmp_path: Path) -> None:
+    async def queues(defect: str | None) -> list[tuple[int, int]]:
+        made = plan(defect).factory("ns-0", NodeKind.NAME_SERVER)(context("ns-0", tmp_path))
+        assert isinstance(made, NameServer)
+        made.table.register(registration(topics=[topic("orders", queues=4)]), now_ms=0)
+        route = made.table.route("orders")
+        assert route is not None
+        return [(row.read_queue_nums, row.write_queue_nums) for row in route.queue_datas]
+
+    assert run(lambda: queues(None)) == [(4, 4)]
+    assert run(lambda: queues("name-server-counts-a-queue-less")) == [(3, 3)]
+
+
+def test_the_self_test_runs_each_clean_twin_once_before_its_defects() -> None:
+    runs = [(defect.name if defect else None, scenario) for defect, scenario in plan_of(DEFECTS)]
+    assert {name for name, _ in runs if name} == set(DEFECTS)
+    for scenario in {scenario for _, scenario in runs}:
+        names = [name for name, of in runs if of == scenario]
+        assert names[0] is None
+        assert None not in names[1:]
+
+
+def test_a_defect_is_killed_when_all_checks_meant_for_it_say_invalid_and_no_stranger_does() -> None:
+    def outcome(*found: str, defect: str | None = "x") -> str:
+        named = frozenset({"routes_are_true", "no_false_eviction"})
+        return Outcome(
+            scenario="smoke",
+            defect=defect,
+            meant=named if defect else frozenset(),
+            also=frozenset({"routes_converge"}) if defect else frozenset(),
+            found=frozenset(found),
+            unknown=frozenset(),
+            where="somewhere",
+        ).result
+
+    assert outcome("routes_are_true", "no_false_eviction") == "killed"
+    assert outcome("routes_are_true", "no_false_eviction", "routes_converge") == "killed"
+    assert outcome("routes_are_true") == "SURVIVED"
+    assert outcome("routes_are_true", "no_false_eviction", "duplicates") == "WRONG"
+    assert outcome(defect=None) == "clean"
+    assert outcome("routes_converge", defect=None) == "WRONG"
+
+
+def test_the_table_of_many_seeds_names_the_weakest_and_what_it_missed() -> None:
+    def outcome(seed: int, defect: str | None, *found: str) -> Outcome:
+        meant = frozenset({"routes_are_true"}) if defect else frozenset[str]()
+        return Outcome(
+            scenario="smoke",
+            seed=seed,
+            defect=defect,
+            meant=meant,
+            found=frozenset(found),
+            unknown=frozenset(),
+            where=f"runs/{seed}",
+        )
+
+    outcomes = [outcome(seed, None) for seed in (1, 2, 3)]
+    outcomes += [outcome(1, "x", "routes_are_true"), outcome(2, "x", "duplicates"), outcome(3, "x", "routes_are_true")]
+    console = Console(width=150, record=True, file=io.StringIO())
+    console.print(seeds_table(outcomes))
+    said = console.export_text()
+    assert "self-test, 3 seeds" in said
+    assert "3 of 3" in said
+    assert "2 of 3" in said
+    assert "2: routes_are_true is silent, duplicates says INVALID (runs/2)" in said
+    assert "weakest is seed 2: 0 of 1 defects killed, 1 of 1 twins clean" in said

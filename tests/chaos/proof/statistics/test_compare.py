@@ -1,0 +1,151 @@
+"""`nemesrv compare`: what is a sample, what the exit status says, and what a wrong argument gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.commands.ending import explain
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.history.rows import write_parquet
+from nemesrv.chaos.proof.statistics.compare import (
+    compare,
+    compare_runs,
+    exit_status,
+    run_folders,
+    settings_that_differ,
+)
+from nemesrv.chaos.proof.statistics.samples import METRICS, RunSamples
+from nemesrv.chaos.proof.statistics.two_samples import Comparison, Outcome
+from tests.chaos.builder import HistoryBuilder, cluster, route_of
+
+STALE, AVAILABLE = "staleness, clients", "availability, send"
+
+
+def runs(count: int, mean_ms: float, seed: int, share: float = 1.0, **settings: object) -> list[RunSamples]:
+    """Runs of eight clients, whose staleness is uniform around a mean that is the run's own."""
+    rng = np.random.default_rng(seed)
+    return [
+        RunSamples(
+            run=f"run-{number}",
+            scenario="crash",
+            settings={"P_ms": 30_000, **settings},
+            samples={
+                STALE: tuple(rng.uniform(0, 2 * mean_ms * rng.uniform(0.8, 1.2), 8)),
+                AVAILABLE: tuple(1 - (1 - share) * rng.random(8)),
+            },
+            cut_short={STALE: 1},
+        )
+        for number in range(count)
+    ]
+
+
+def told(found: list[Comparison]) -> dict[str, Comparison]:
+    return {each.name: each for each in found}
+
+
+def test_a_run_is_a_sample() -> None:
+    found = compare_runs(runs(5, 30_000, 1), runs(6, 5_000, 2))
+    assert (told(found)[STALE].n_a, told(found)[STALE].n_b) == (5, 6)
+    assert (told(found)[STALE].outcome, told(found)[AVAILABLE].outcome) == (Outcome.DIFFERS, Outcome.NO_DIFFERENCE)
+    assert exit_status(found) == 1
+    assert set(told(found)) == {STALE, AVAILABLE} < set(METRICS)
+
+
+def test_of_one_run_a_side_nothing_can_be_told_however_many_clients_it_had() -> None:
+    found = compare_runs(runs(1, 30_000, 1), runs(1, 1_000, 2))
+    assert {each.outcome for each in found} == {Outcome.CANNOT_TELL}
+    assert (exit_status(found), told(found)[STALE].n_a) == (3, 1)
+
+
+def test_each_client_s_measurement_is_a_sample_when_that_is_asked_for() -> None:
+    found = told(compare_runs(runs(1, 15_000, 1), runs(2, 15_000, 2, share=0.5), samples="client"))
+    assert (found[STALE].n_a, found[STALE].n_b) == (8, 16)
+    assert (found[STALE].outcome, found[AVAILABLE].outcome) == (Outcome.NO_DIFFERENCE, Outcome.DIFFERS)
+    assert found[AVAILABLE].estimate == pytest.approx(-0.25, abs=0.1)
+
+
+def test_clean_twins_of_five_runs_are_called_different_no_oftener_than_alpha() -> None:
+    """200 comparisons; 5 of 100 are allowed, three errors of their count are 9 more of 200."""
+    alarms = sum(exit_status(compare_runs(runs(5, 15_000, 2 * n), runs(5, 15_000, 2 * n + 1))) for n in range(200))
+    assert alarms <= 10 + 9
+
+
+def test_a_third_of_the_poll_interval_is_found_in_six_runs_a_side() -> None:
+    """Polls each 20 s in place of 60, eight clients a run: found in at least 95 of 100 experiments."""
+    found = sum(exit_status(compare_runs(runs(6, 30_000, 2 * n), runs(6, 10_000, 2 * n + 1))) for n in range(100))
+    assert found >= 95
+
+
+def test_exit_status_is_3_when_something_cannot_be_told_and_nothing_differs() -> None:
+    one = [RunSamples(run="a", scenario="x", samples={STALE: (1.0, 2.0)})]
+    few = compare_runs(one, one)
+    assert (exit_status(few), exit_status([])) == (3, 3)
+    same = compare_runs(runs(5, 15_000, 3), runs(5, 15_000, 3))
+    assert exit_status(same) == 0
+
+
+def test_settings_that_differ_are_said() -> None:
+    differing = settings_that_differ(runs(2, 1, 1), runs(1, 1, 1, P_ms=10_000))
+    assert differing == {"P_ms": (["30000"], ["10000"])}
+
+
+def test_a_folder_of_runs_stands_for_the_runs_in_it(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_parquet(cluster().end(10).rows, tmp_path / "crash" / name)
+    (tmp_path / "latest").symlink_to(tmp_path / "crash" / "two")
+    both = [tmp_path / "crash" / "one", tmp_path / "crash" / "two"]
+    assert run_folders("A", [tmp_path]) == run_folders("A", [tmp_path / "crash"]) == both
+    assert run_folders("A", [both[1], tmp_path]) == [both[1], both[0]]
+    for wrong in (tmp_path / "none", tmp_path / "crash" / "one" / "history"):
+        with pytest.raises(ScenarioError, match="a run folder"):
+            run_folders("A", [wrong])
+
+
+def test_a_wrong_argument_gets_one_sentence_and_exit_status_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for args in ((), ("one",), ("--a", ".")):
+        with pytest.raises(Exception, match="run folder") as error:
+            cli.main(["compare", *args], standalone_mode=False)
+        status, sentence = explain(error.value)
+        assert (status, sentence.count("\n"), "run folder" in sentence) == (2, 0, True)
+
+
+def recorded(path: Path, poll_s: float, clients: int) -> Path:
+    """broker-a dies at 100 s; client i of n learns of it after i/n of its poll interval."""
+    names = [f"producer-{number}" for number in range(clients)]
+    builder: HistoryBuilder = cluster(
+        name_servers=1, clients=names, workload={"topic": "orders"}, timers={"P_ms": poll_s * 1000}
+    )
+    for name in names:
+        builder.event(name, "route_changed", topic="orders", value=route_of("broker-a", "broker-b"))
+    builder.at(100).fault("f1", "kill", "sigkill", "broker-a").route("ns-0", "orders", "broker-b")
+    for number, name in enumerate(names):
+        late_s = (number + 1) * poll_s / clients
+        builder.at(100 + late_s).event(name, "route_changed", topic="orders", value=route_of("broker-b"))
+    write_parquet(builder.end(200).rows, path)
+    return path
+
+
+@pytest.mark.spark
+def test_two_recorded_runs_are_compared_from_their_histories(
+    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow, fast = recorded(tmp_path / "slow", 30, 12), recorded(tmp_path / "fast", 10, 12)
+    settings = {"samples": "client", "alpha": 0.05, "seed": 0, "spark_master": None}
+    assert compare([slow], [fast], as_json=True, **settings) == 1  # type: ignore[arg-type]
+    document = json.loads(capsys.readouterr().out)
+    stale = {each["name"]: each for each in document["comparisons"]}[STALE]
+    assert (stale["outcome"], stale["n_a"], document["sample"]) == ("differs", 12, "client")
+    assert stale["estimate"] == pytest.approx(-10_833, abs=1)
+    assert stale["low"] <= stale["estimate"] <= stale["high"]
+    assert document["differ_in"] == {"P_ms": [["30000"], ["10000"]]}
+    assert compare([slow], [slow], as_json=False, **settings) == 3  # type: ignore[arg-type]
+    shown = capsys.readouterr().out
+    assert "no difference found" in shown
+    assert "cannot tell" in shown

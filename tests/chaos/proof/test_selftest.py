@@ -1,0 +1,68 @@
+"""A few planted defects, run on the virtual clock and judged by every check; the whole table is `make selftest`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checks.plain.verdicts import verdicts
+from nemesrv.chaos.checks.spark.judge import check_run
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.judging import Judged, of_run
+from nemesrv.chaos.proof.defects import DEFECTS
+from nemesrv.chaos.proof.selftest import (
+    Outcome,
+    plan_of,
+    run_selftest,
+    scenario_of,
+)
+from nemesrv.chaos.runner import Options, record_virtual
+from nemesrv.chaos.scenarios.model import CHECK_NAMES
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import said
+from tests.chaos.checks.consistency import contradictions
+
+FEW = ("broker-answers-oneway", "name-server-expires-the-living")
+"""In one scenario, the shortest."""
+
+
+def test_planted_defects_are_killed_and_their_clean_twin_is_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_selftest(FEW, Options(virtual=True, latest=False, as_json=True), at_once=2) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [(each["defect"], each["result"]) for each in said] == [(None, "clean"), *((name, "killed") for name in FEW)]
+    folders = {Path(each["run_dir"]) for each in said}
+    assert len(folders) == len(said), "runs of one second are beside each other"
+    for each in said:
+        verdict = json.loads(Path(each["run_dir"], "verdicts.json").read_text(encoding="utf-8"))
+        assert (verdict["defect"], verdict["verdict"] == "INVALID") == (each["defect"], each["defect"] is not None)
+        assert {check["name"] for check in verdict["checks"]} | verdict["left_out"].keys() == {*CHECK_NAMES}
+    assert not Path("runs/latest").exists()
+
+
+def test_a_defect_that_there_is_not_is_refused_before_anything_runs() -> None:
+    with pytest.raises(ScenarioError, match="did you mean broker-answers-oneway"):
+        run_selftest(["broker-answers-onway"], Options(virtual=True))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("defect", "scenario"), [(defect and defect.name, scenario) for defect, scenario in plan_of(DEFECTS)]
+)
+def test_spark_judges_a_defect_and_its_twin_as_plain_python_does_and_contradicts_no_figure(
+    defect: str | None, scenario: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    planted, made = DEFECTS.get(defect or ""), scenario_of(scenario)
+    folder = record_virtual(made, 1, tmp_path / "run", planted)
+    by_spark = check_run(folder.path, made.checks, spark)
+    outcome = Outcome.of(Judged(of_run(folder, made), by_spark), planted)
+    assert (outcome.result, outcome.found & outcome.meant) == ("killed" if planted else "clean", outcome.meant)
+    assert [text for verdict in by_spark for text in contradictions(verdict)] == []
+    assert [str(v.verdict) for v in by_spark if v.verdict is Validity.INVALID] or defect is None
+    plain = {verdict.name: said(verdict) for verdict in verdicts(folder.path)}
+    assert plain == {verdict.name: said(verdict) for verdict in by_spark}

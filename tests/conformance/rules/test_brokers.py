@@ -1,0 +1,142 @@
+"""Brokers that fail or return, and sends meanwhile, on observations written by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.fronts.behaviour import (
+    BLACK_HOLE,
+    REFUSES,
+    SILENT,
+    Behaviour,
+)
+from nemesrv.chaos.verdict import Validity
+from nemesrv.conformance.rules import RULES, LeftOut
+from nemesrv.conformance.watched import Watched
+from tests.conformance.rules.test_choosing import found, verdict
+from tests.conformance.story import Story
+
+DIED_S = 8.0
+SITUATIONS = {
+    "killed_broker_s": "broker_killed",
+    "silent_broker_s": "broker_silent",
+    "refusing_broker_s": "broker_refuses",
+    "unreachable_broker_s": "broker_unreachable",
+    "unrouted_broker_s": "route_changes",
+}
+BEHAVIOURS = {"broker_silent": SILENT, "broker_refuses": REFUSES, "broker_unreachable": BLACK_HOLE}
+
+
+def fails(situation: str, unseen: str | None = None) -> Story:
+    story = Story(situation, unseen=unseen)
+    for second in range(1, 8):
+        send(story, second)
+    if situation == "broker_killed":
+        return story.happened("broker_dies", "broker-a", DIED_S).behave("broker-a", REFUSES, DIED_S)
+    if situation == "route_changes":
+        return story.behave("ns-0", Behaviour(without=frozenset({"broker-a"})), DIED_S)
+    return story.behave("broker-a", BEHAVIOURS[situation], DIED_S)
+
+
+def send(story: Story, at_s: float, *fronts: str, codes: tuple[int | None, ...] = (0,), key: str = "") -> Story:
+    """One message, tried at each front in turn."""
+    properties = f"A\x01b\x02UNIQ_KEY\x01{key or at_s}\x02"
+    for number, front in enumerate(fronts or ("broker-a",)):
+        code = codes[number] if number < len(codes) else 0
+        story.ask(front, at_s + number / 100, request=310, code=code, fields={"i": properties})
+    return story
+
+
+def used_until(situation: str, last_s: float) -> Watched:
+    story = fails(situation)
+    at_s = DIED_S
+    while at_s < 73:
+        if at_s <= last_s and situation != "broker_killed":
+            send(story, at_s, codes=(None,))
+        elif at_s <= last_s:
+            story.dial("broker-a", at_s, opens=False)
+        send(story, at_s + 0.5, "broker-b")
+        at_s += 1
+    return story.watched()
+
+
+@pytest.mark.parametrize("rule", SITUATIONS)
+def test_the_last_use_of_a_broker_that_failed(rule: str) -> None:
+    situation = SITUATIONS[rule]
+    assert found(rule, used_until(situation, 30.0)).value == 22.0
+    assert verdict(rule, {"at_most": 30}, used_until(situation, 30.0)) is Validity.VALID
+    assert verdict(rule, {"at_most": 30}, used_until(situation, 50.0)) is Validity.INVALID
+    assert found(rule, used_until(situation, 99.0)).value == "still used"
+    assert verdict(rule, {"at_most": 30}, used_until(situation, 99.0)) is Validity.INVALID
+    assert verdict(rule, {"at_most": 30}, send(Story(situation), 1.0).watched()) is Validity.UNKNOWN
+    assert isinstance(RULES[rule].measure([Story(situation).ask("ns-0", 0.1).watched()]), LeftOut)
+
+
+def test_dials_to_a_dead_broker_that_nobody_sees_are_unknown_with_the_reason() -> None:
+    measured = found(
+        "killed_broker_s", send(fails("broker_killed", unseen="no seccomp here"), 20, "broker-b").watched()
+    )
+    assert (measured.value, measured.why) == (None, "no seccomp here")
+
+
+def sends(*, lost: int, told: bool = False, stalls_s: float = 1.0) -> Watched:
+    story = fails("broker_silent")
+    at_s, left = DIED_S + stalls_s, lost
+    while at_s < 75:
+        ok = left <= 0
+        left -= 1
+        if told:
+            story.told("send", at_s, id=at_s).told("sent", at_s + 0.01, id=at_s, type="ok" if ok else "fail")
+        else:
+            send(story, at_s, "broker-b" if ok else "broker-a", codes=(0 if ok else None,))
+        at_s += 1.0
+    return story.watched()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_sends_that_failed_are_lost(told: bool) -> None:
+    assert verdict("sends_lost", {"at_most": 0}, sends(lost=0, told=told)) is Validity.VALID
+    assert verdict("sends_lost", {"at_most": 0}, sends(lost=20, told=told)) is Validity.INVALID
+    by = "as the program tells" if told else "as seen on the wire"
+    assert found("sends_lost", sends(lost=20, told=told)).why == f"20 of 66, {by}"
+    assert verdict("sends_lost", {"at_most": 0}, send(Story("broker_silent"), 1.0).watched()) is Validity.UNKNOWN
+    assert isinstance(RULES["sends_lost"].measure([Story("broker_silent").watched()]), LeftOut)
+
+
+def test_the_longest_time_without_a_send_is_the_stall() -> None:
+    assert verdict("send_stall_s", {"at_most": 3}, sends(lost=0)) is Validity.VALID
+    assert verdict("send_stall_s", {"at_most": 3}, sends(lost=0, stalls_s=12.0)) is Validity.INVALID
+    assert found("send_stall_s", sends(lost=9)).value == 10.0
+    assert verdict("send_stall_s", {"at_most": 3}, send(Story("broker_silent"), 1.0).watched()) is Validity.UNKNOWN
+
+
+def busy(*fronts: str) -> Watched:
+    story = send(Story("broker_busy"), 1.0)
+    story.behave("broker-a", Behaviour(codes={310: 14}), DIED_S)
+    for number in range(3):
+        send(story, 10.0 + number, *fronts, codes=tuple(14 if front == "broker-a" else 0 for front in fronts))
+    return story.watched()
+
+
+def test_a_send_that_was_refused_goes_to_another_broker_the_same_or_none() -> None:
+    assert verdict("send_retries", "another broker", busy("broker-a", "broker-b")) is Validity.VALID
+    assert verdict("send_retries", "another broker", busy("broker-a")) is Validity.INVALID
+    assert found("send_retries", busy("broker-a")).value == "none"
+    assert found("send_retries", busy("broker-a", "broker-a", "broker-b")).value == "the same broker"
+    assert found("send_retries", busy("broker-a", "broker-b")).why == "2 tries at most; another broker 3"
+    assert verdict("send_retries", "none", send(Story("broker_busy"), 1.0).watched()) is Validity.UNKNOWN
+
+
+def returns(used_s: float | None) -> Watched:
+    story = send(Story("broker_returns", for_s=110.0), 1.0).happened("broker_dies", "broker-a", DIED_S)
+    story.happened("broker_returns", "broker-a", 38.0)
+    return (story if used_s is None else send(story, used_s)).watched()
+
+
+def test_a_broker_that_is_back_is_used_again() -> None:
+    assert verdict("returned_broker_s", {"at_most": 30}, returns(60.0)) is Validity.VALID
+    assert verdict("returned_broker_s", {"at_most": 30}, returns(80.0)) is Validity.INVALID
+    assert found("returned_broker_s", returns(None)).value == "not used again"
+    assert (
+        verdict("returned_broker_s", {"at_most": 30}, send(Story("broker_returns"), 1.0).watched()) is Validity.UNKNOWN
+    )

@@ -1,0 +1,186 @@
+"""List, start, stickiness and order, on observations written by hand: clean, broken, and nothing seen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from nemesrv.chaos.fronts.behaviour import CLOSES_EACH, REFUSES
+from nemesrv.chaos.verdict import Validity
+from nemesrv.conformance.rules import RULES, LeftOut, Measured
+from nemesrv.conformance.watched import Watched
+from tests.conformance.story import Story, polls
+
+
+def found(rule: str, *watched: Watched) -> Measured:
+    measured = RULES[rule].measure([one for one in watched if one.situation in RULES[rule].situations])
+    assert isinstance(measured, Measured), measured
+    return measured
+
+
+def verdict(rule: str, expected: object, *watched: Watched) -> Validity:
+    return RULES[rule].judge(found(rule, *watched), RULES[rule].read(expected))
+
+
+def starts(*counts: int) -> list[Watched]:
+    fronts = [place for place, count in enumerate(counts) for _ in range(count)]
+    n = len(counts)
+    return [Story("starts", name_servers=n, number=k).ask(f"ns-{p}", 0.05).watched() for k, p in enumerate(fronts)]
+
+
+def goes_through(
+    order: Sequence[int], number: int = 0, situation: str = "all_gone", n: int = 4, quick: Sequence[int] = ()
+) -> Watched:
+    """A process that turns to these, one a poll, while all refuse; those polls of `quick` half a millisecond after the
+    one before."""
+    story = Story(situation, name_servers=n, number=number, for_s=300.0).ask(f"ns-{order[0]}", 0.05)
+    for front in story.name_servers:
+        story.behave(front, REFUSES, 5.0)
+    for poll, place in enumerate(order[1:]):
+        at_s = 30.0 * poll + 0.0005 if poll in quick else 30.0 * (poll + 1)
+        story.dial(f"ns-{place}", at_s, opens=False)
+    return story.watched()
+
+
+def test_even_first_choices_are_random_and_what_so_many_starts_find_is_said() -> None:
+    measured = found("start", *starts(21, 19, 20))
+    assert (measured.value, measured.count, measured.power) == ("random", 60, 0.99)
+    assert measured.p is not None
+    assert measured.p > 0.9
+    assert measured.why == "first choices 21 / 19 / 20; so many starts find one chosen 45 points too often"
+    assert verdict("start", "random", *starts(21, 19, 20)) is Validity.VALID
+    assert verdict("start", "0 of the shuffle", *starts(21, 19, 20)) is Validity.VALID
+    assert verdict("start", 0, *starts(21, 19, 20)) is Validity.INVALID
+
+
+def test_starts_that_are_all_at_one_place_are_not_random() -> None:
+    assert verdict("start", "random", *starts(30, 0, 0)) is Validity.INVALID
+    assert verdict("start", 0, *starts(30, 0, 0)) is Validity.VALID
+    assert verdict("start", 1, *starts(0, 30, 0)) is Validity.VALID
+    assert verdict("start", "random", *starts(50, 8, 2)) is Validity.INVALID
+
+
+def test_few_starts_decide_nothing_of_chance() -> None:
+    assert verdict("start", "random", *starts(3, 2, 4)) is Validity.UNKNOWN
+    assert verdict("start", "random", *starts(8, 0, 0)) is Validity.UNKNOWN
+    assert verdict("start", 0, *starts(4, 0, 0)) is Validity.UNKNOWN
+    assert found("start", Story("starts", at_work_s=None).watched()).value is None
+
+
+def test_who_dials_all_before_it_asks_one_chooses_by_a_score() -> None:
+    def rust(number: int) -> Watched:
+        story = Story("starts", number=number)
+        for front in story.name_servers:
+            story.dial(front, 0.01)
+        return story.ask(f"ns-{number % 3}", 0.02).watched()
+
+    assert verdict("start", "scored", *map(rust, range(20))) is Validity.VALID
+    assert verdict("start", "scored", *starts(7, 7, 6)) is Validity.INVALID
+
+
+def test_a_list_as_given_is_known_by_its_starts_or_by_what_follows_what() -> None:
+    assert found("list_order", *starts(30, 0, 0)).value == "as given"
+    in_order = [goes_through([k % 4, (k + 1) % 4, (k + 2) % 4, (k + 3) % 4], k) for k in range(4)]
+    assert found("list_order", *in_order).value == "as given"
+    assert verdict("list_order", "shuffled", *in_order) is Validity.UNKNOWN  # 1 of 1,296 shuffled ones looks so
+    assert verdict("list_order", "shuffled", *in_order, *starts(30, 0, 0)) is Validity.INVALID
+
+
+def test_of_who_turns_to_name_servers_out_of_turn_no_list_is_known() -> None:
+    back_and_forth = [goes_through([k % 4, (k + 1) % 4, k % 4, (k + 2) % 4], k) for k in range(3)]
+    assert isinstance(RULES["list_order"].measure([*back_and_forth, goes_through([0, 2, 1, 3], 3)]), LeftOut)
+    shuffled = [goes_through([3, 1, 0, 2], 3), goes_through([0, 2, 1, 3], 4), goes_through([0, 3, 1, 2], 5)]
+    assert found("list_order", *back_and_forth, *shuffled).value == "shuffled", "half of them is not most of them"
+
+
+def test_a_shuffled_list_is_known_by_what_follows_what() -> None:
+    rng = random.Random(5)
+    shuffled = [goes_through(rng.sample(range(4), 4), k) for k in range(4)]
+    assert verdict("list_order", "shuffled", *shuffled) is Validity.VALID
+    assert verdict("list_order", "as given", *shuffled) is Validity.INVALID
+    assert verdict("list_order", "shuffled", *starts(20, 20, 20)) is Validity.UNKNOWN
+
+
+def test_the_next_in_a_list_as_given_is_one_further() -> None:
+    first = starts(30, 0, 0)
+    assert verdict("next", "the next", *first, goes_through([0, 1, 2, 3, 0])) is Validity.VALID
+    assert found("next", *first, goes_through([0, 2, 0, 2], 0, n=3 + 1)).value == "out of turn"
+    skips = found("next", *first, *(goes_through([0, 2, 1], 0, "refused", 3), goes_through([0, 2, 1], 1, "silent", 3)))
+    assert (skips.value, skips.why) == ("skips", "1 of the list are left out each time")
+
+
+def test_in_a_shuffled_list_all_others_have_their_turn_first() -> None:
+    assert verdict("next", "the next", goes_through([2, 0, 3, 1, 2, 0]), goes_through([1, 2, 0, 3])) is Validity.VALID
+    assert verdict("next", "the next", goes_through([2, 0, 2, 0])) is Validity.INVALID
+    assert verdict("next", "the next", goes_through([2, 0])) is Validity.UNKNOWN
+
+
+def test_two_dials_that_nobody_can_tell_apart_may_be_seen_in_the_other_order_once_of_ten() -> None:
+    first, tie = starts(30, 0, 0, 0), [0, 1, 2, 3, 0, 1, 3, 2, 0, 1, 2]
+    measured = found("next", *first, goes_through(tie, quick=[6]))
+    assert (measured.value, measured.count) == ("the next", 10)
+    assert measured.why == "1 time two dials less than 1 ms apart were seen in the other order"
+    assert found("next", *first, goes_through(tie)).value == "out of turn"
+    assert found("next", *first, goes_through([0, 1, 2, 0, 3, 1, 2, 3, 0], quick=range(9))).value == "out of turn"
+    assert found("next", *first, goes_through(tie[:9], quick=[6])).value == "out of turn", "too few for one of them"
+
+
+def test_dialling_the_lost_one_once_more_is_told() -> None:
+    def lost(first: str) -> Watched:
+        story = Story("closes_each").ask("ns-0", 0.05).behave("ns-0", CLOSES_EACH, 5.0)
+        story.dial(first, 30.0).close(first, 30.002) if first == "ns-0" else None
+        return story.ask("ns-1", 30.005).ask("ns-1", 60.0).watched()
+
+    clean, again = [*starts(30, 0, 0), lost("ns-1")], [*starts(30, 0, 0), lost("ns-0")]
+    assert verdict("next", "the next", *clean) is Validity.VALID
+    assert verdict("next", "the lost one again, then the next", *again) is Validity.VALID
+    assert verdict("next", "the next", *again) is Validity.INVALID
+
+
+def test_who_keeps_the_one_that_answers_is_sticky() -> None:
+    kept = polls(Story("quiet"), "ns-1", 0.05, 30.0, 60.0).watched()
+    turns = Story("quiet").ask("ns-1", 0.05).ask("ns-2", 30.0).ask("ns-0", 60.0).ask("ns-1", 70.0).watched()
+    moves = polls(Story("quiet"), "ns-1", 0.05, 30.0, 40.0, 50.0).ask("ns-2", 60.0).watched()
+    assert verdict("sticky", "kept", kept) is Validity.VALID
+    assert [found("sticky", one).value for one in (turns, moves)] == ["next at every request", "moves"]
+    assert verdict("sticky", "kept", moves) is Validity.INVALID
+    assert found("sticky", Story("quiet").ask("ns-1", 0.05).watched()).value is None
+
+
+def test_refused_dials_that_nobody_sees_decide_no_order() -> None:
+    unseen = Story("all_gone", name_servers=4, unseen="no seccomp here").ask("ns-0", 0.05).watched()
+    measured = found("next", unseen)
+    assert (measured.value, measured.why) == (None, "no seccomp here")
+
+
+def test_one_name_server_leaves_nothing_to_choose() -> None:
+    alone = Story("quiet", name_servers=1).ask("ns-0", 0.05).watched()
+    for rule in ("list_order", "sticky", "next"):
+        assert isinstance(RULES[rule].measure([alone]), LeftOut)
+
+
+def test_of_turns_taken_at_every_request_most_go_on_to_the_next() -> None:
+    def turns(*order: int, number: int = 0) -> Watched:
+        story = Story("quiet", number=number)
+        for poll, place in enumerate(order):
+            story.ask(f"ns-{place}", 1.0 + poll)
+        return story.watched()
+
+    first = starts(30, 0, 0)
+    assert verdict("next", "the next", *first, turns(0, 1, 2, 0, 1, 2, 0)) is Validity.VALID
+    two_at_once = turns(0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 1, 0, 1, 2, 0, 1, 2, 0)
+    assert found("next", *first, two_at_once).why == "17 of 19"
+    assert verdict("next", "the next", *first, turns(0, 2, 1, 2, 0, 1, 0, 2)) is Validity.INVALID
+    assert found("next", *first, turns(0, 2, 1, 0, 2, 1, 0)).value == "skips"
+    assert found("next", *first, turns(0, 1, 2)).value is None
+
+
+def test_on_a_late_machine_words_that_follow_from_time_are_not_held_against_a_client() -> None:
+    rule, out = RULES["next"], Measured(value="out of turn", count=9)
+    assert [rule.judge(out, "the next", late_s) for late_s in (0.1, 0.6)] == [Validity.INVALID, Validity.UNKNOWN]
+
+
+def test_servers_that_answer_seconds_late_prove_nothing_against_a_client() -> None:
+    rule, moves = RULES["sticky"], Measured(value="moves", count=9)
+    assert [rule.judge(moves, "kept", late_s) for late_s in (1.0, 2.0)] == [Validity.INVALID, Validity.UNKNOWN]
+    assert rule.judge(Measured(value="kept", count=9), "kept", 2.0) is Validity.VALID

@@ -1,0 +1,92 @@
+"""When look-ups are made, on observations written by hand."""
+
+from __future__ import annotations
+
+from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
+from nemesrv.chaos.verdict import Validity
+from nemesrv.conformance.rules import RULES, LeftOut
+from nemesrv.conformance.watched import Watched
+from tests.conformance.rules.test_choosing import found, verdict
+from tests.conformance.story import TOPIC, Story, polls
+
+
+def quiet(*times_s: float, situation: str = "quiet") -> Watched:
+    return polls(Story(situation, for_s=130.0), "ns-0", *times_s).watched()
+
+
+def test_the_period_is_between_the_rounds_of_the_poll() -> None:
+    assert verdict("poll_period_s", 30.0, quiet(0.05, 30.0, 60.0, 90.0)) is Validity.VALID
+    assert found("poll_period_s", quiet(0.05, 3.0, 33.0, 63.0, 93.0)).value == 30.0  # C++ begins after 3 s
+    assert verdict("poll_period_s", 30.0, quiet(0.05, 20.0, 40.0, 60.0)) is Validity.INVALID
+    assert verdict("poll_period_s", 30.0, quiet(0.05)) is Validity.UNKNOWN
+
+
+def test_look_ups_of_other_topics_are_no_rounds_of_their_own() -> None:
+    story = Story("quiet", for_s=100.0)
+    for at_s in (0.0, 30.0, 60.0):
+        story.ask("ns-0", at_s).ask("ns-0", at_s + 5, topic="TBW102")
+    assert found("poll_period_s", story.watched()).value == 29.999
+
+
+def test_rounds_that_come_early_or_late_are_jitter() -> None:
+    assert verdict("poll_jitter_s", 0.0, quiet(0.0, 30.0, 60.1, 90.0)) is Validity.VALID
+    assert verdict("poll_jitter_s", 0.0, quiet(0.0, 30.0, 62.0, 90.0)) is Validity.INVALID
+    assert verdict("poll_jitter_s", 0.0, quiet(1.6, 30.0, 60.0, 90.0)) is Validity.VALID, "the first is a send's"
+    assert verdict("poll_jitter_s", 0.0, quiet(0.0, 30.0)) is Validity.UNKNOWN
+
+
+def test_a_poll_that_waits_for_its_answer_comes_later_while_answers_are_slow() -> None:
+    plain = quiet(0.0, 30.0, 60.0, 90.0)
+    rate, delay = quiet(0.0, 30.0, 60.0, situation="slow"), quiet(0.0, 31.0, 62.0, situation="slow")
+    assert verdict("poll_kind", "fixed rate", plain, rate) is Validity.VALID
+    assert verdict("poll_kind", "fixed rate", plain, delay) is Validity.INVALID
+    assert verdict("poll_kind", "fixed delay", plain, delay) is Validity.VALID
+    once = quiet(0.0, situation="slow")
+    assert verdict("poll_kind", "fixed rate", plain, once) is Validity.UNKNOWN
+    assert isinstance(RULES["poll_kind"].measure([plain]), LeftOut)
+
+
+def list_changes(*, front: str | None, at_s: float = 130.0, at_work_s: float | None = 0.1) -> Watched:
+    story = Story("list_changes", for_s=180.0, at_work_s=at_work_s).ask("ns-0", 0.05)
+    story.happened("list_changes", "ns-1;ns-2;ns-3", 20.0)
+    return (story if front is None else story.ask(front, at_s)).watched()
+
+
+def test_a_client_whose_name_server_left_the_list_takes_one_of_the_new() -> None:
+    assert found("list_change_s", list_changes(front="ns-2")).value == 110.0
+    assert found("list_change_s", list_changes(front="ns-3")).value == 110.0  # which it was not told at its start
+    assert verdict("list_change_s", {"at_most": 150}, list_changes(front="ns-2")) is Validity.VALID
+    assert verdict("list_change_s", {"at_most": 100}, list_changes(front="ns-2")) is Validity.INVALID
+    assert verdict("list_change_s", {"at_most": 150}, list_changes(front="ns-0")) is Validity.INVALID
+    assert isinstance(RULES["list_change_s"].measure([list_changes(front=None, at_work_s=None)]), LeftOut)
+    assert found("list_change_s", Story("list_changes").ask("ns-0", 0.1).watched()).why == "the list never changed"
+
+
+def empty(look_ups: int) -> Watched:
+    story = Story("empty", for_s=15.0, at_work_s=None)
+    for number in range(look_ups):
+        story.ask("ns-0", 0.05 + number / 20, code=17, topic=(TOPIC, "TBW102")[number % 2])
+    return (story.ask("ns-0", 9.0, code=17) if look_ups else story).watched()
+
+
+def test_look_ups_of_the_first_second_are_the_storm() -> None:
+    assert verdict("storm", {"at_most": 10}, empty(10)) is Validity.VALID
+    assert verdict("storm", {"at_most": 10}, empty(15)) is Validity.INVALID
+    assert verdict("storm", {"at_most": 10}, empty(0)) is Validity.UNKNOWN
+
+
+def all_gone(*, asked_at_s: float | None, back: bool = True) -> Watched:
+    story = Story("all_gone", name_servers=4, for_s=195.0).ask("ns-0", 0.05)
+    for front in story.name_servers:
+        story.behave(front, REFUSES, 5.0)
+    if back:
+        story.behave("ns-1", PASSES, 70.0)
+    return (story if asked_at_s is None else story.ask("ns-1", asked_at_s)).watched()
+
+
+def test_the_first_that_is_back_is_asked_again_in_time() -> None:
+    rule = "back_after_all_gone_s"
+    assert verdict(rule, {"at_most": 30}, all_gone(asked_at_s=90.0)) is Validity.VALID
+    assert verdict(rule, {"at_most": 30}, all_gone(asked_at_s=120.0)) is Validity.INVALID
+    assert found(rule, all_gone(asked_at_s=None)).value == "not asked again"
+    assert verdict(rule, {"at_most": 30}, all_gone(asked_at_s=None, back=False)) is Validity.UNKNOWN

@@ -1,0 +1,197 @@
+"""`nemesrv conform` as a person types it: what is wrong input, what a run leaves, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+import tenacity
+from click.testing import CliRunner
+
+from nemesrv.actors.processes import family
+from nemesrv.chaos.__main__ import cli
+
+TINY = str(Path(__file__).with_name("tiny.py"))
+PYTHON = (sys.executable, "-I", "-S")
+CLIENT = (*PYTHON, TINY, "{namesrv}", "{topic}")
+CONFORM = (sys.executable, "-m", "nemesrv.chaos", "conform")
+LIMIT_S = 120.0
+
+
+def typed(*words: str, columns: int = 160) -> subprocess.CompletedProcess[str]:
+    """The command as from a shell, after which nothing of it is left."""
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    done = subprocess.run(
+        [*CONFORM, *words], capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment
+    )
+    assert not family(os.getpid(), lambda command: TINY in command)
+    return done
+
+
+def _too_late(done: subprocess.CompletedProcess[str]) -> bool:
+    return done.returncode == 3 and "late meanwhile" in done.stdout + done.stderr
+
+
+def typed_until_in_time(*words: str, out: Path) -> subprocess.CompletedProcess[str]:
+    """The same into the folder `out`, again where the machine was too late for a verdict: other tests run beside it."""
+    for attempt in tenacity.Retrying(stop=tenacity.stop_after_attempt(5), retry=tenacity.retry_if_result(_too_late)):
+        with attempt:
+            shutil.rmtree(out, ignore_errors=True)
+            done = typed("--out", str(out), *words)
+        attempt.retry_state.set_result(done)
+    return done
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "CMD: allowed is a program and its arguments after `--`"),
+        (("--", "no-such-client"), "CMD: 'no-such-client' is not allowed: a program on PATH, or a path to one"),
+        (("--", "/tmp"), "CMD: '/tmp' is not allowed: a program; this is a folder"),
+        (("--profile", "jawa-5.3", "--", "true"), "did you mean java-5.3?"),
+        (("--profile", "mine.yaml", "--", "true"), "mine.yaml"),
+        (("--rules", "start,stiky", "--", "true"), "did you mean sticky?"),
+        (("--rules", "", "--", "true"), "some of list_order, start"),
+        (("--name-servers", "1", "--", "true"), "'1' is not allowed: a whole number of at least 2 and at most 9"),
+        (("--brokers", "1", "--", "true"), "a whole number of at least 2 and at most 8"),
+        (("--starts", "0", "--", "true"), "a whole number of at least 1"),
+        (("--profile-rocketmq", "3.2", "--", "true"), "4.9"),
+        (("--out", __file__, "--", "true"), "this is a file"),
+        (("--write-profile", "/no/such/folder/mine.yaml", "--", "true"), "a file in a folder that is there"),
+        (("--no-such-option", "--", "true"), "No such option"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_and_nothing_is_started(
+    words: tuple[str, ...], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nemesrv.chaos.commands.ending import explain
+
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["conform", *words], standalone_mode=False)
+    assert done.exception is not None
+    status, said = explain(done.exception)
+    assert status == 2
+    assert why in said
+    assert "\n" not in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_its_help_has_examples_and_the_exit_statuses() -> None:
+    said = CliRunner().invoke(cli, ["conform", "--help"]).output
+    assert "nemesrv conform -- ./my-client" in said
+    assert "Exit status: 0" in said
+
+
+def test_a_run_leaves_every_rule_and_each_processs_output(tmp_path: Path) -> None:
+    profile = tmp_path / "mine.yaml"
+    profile.write_text("client: tiny\nrules: {start: 0}\n")
+    out, written = tmp_path / "run", tmp_path / "found.yaml"
+    options = ("--rules", "start", "--starts", "15", "--profile", str(profile))
+    done = typed_until_in_time(*options, "--write-profile", str(written), "--seed", "7", "--", *CLIENT, out=out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"│start +│ 0 .*│ +15 │ 0 +│ VALID +│", done.stdout), done.stdout
+    assert done.stdout.splitlines()[-1] == f"kept in {out}"
+    assert sorted(path.name for path in out.iterdir()) == ["conform.json", "junit.xml", "logs", "verdicts.json"]
+
+    told = json.loads((out / "conform.json").read_text())
+    assert (told["verdict"], told["profile"], told["seed"], told["starts"]) == ("VALID", "mine", 7, 15)
+    assert told["command"] == list(CLIENT)
+    (start,) = told["rules"]
+    assert {key: start[key] for key in ("rule", "measured", "count", "expected", "verdict")} == {
+        **{"rule": "start", "measured": "0", "count": 15, "expected": "0", "verdict": "VALID"}
+    }
+
+    verdicts = json.loads((out / "verdicts.json").read_text())
+    assert (verdicts["scenario"], verdicts["seed"], verdicts["verdict"]) == ("conform", 7, "VALID")
+    assert [(check["name"], check["verdict"]) for check in verdicts["checks"]] == [
+        ("start", "VALID"),
+    ]
+    suite = ET.parse(out / "junit.xml").getroot()[0]
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors")} == {
+        **{"tests": "1", "failures": "0", "errors": "0"}
+    }
+    assert "answered with code 0" in (out / "logs" / "starts-007.log").read_text()
+    seen = [json.loads(line) for line in (out / "logs" / "starts-007.seen.jsonl").read_text().splitlines()]
+    of_client = [line for line in seen[1:] if line["seen"] != "Told"]
+    assert [line["seen"] for line in of_client[:4]] == ["Dialled", "Opened", "Asked", "Answered"]
+    assert of_client[2]["front"] == "ns-0"
+    assert "start: '0'" in written.read_text()
+
+
+def test_a_deviation_is_invalid_and_one_line_of_json_holds_it(tmp_path: Path) -> None:
+    options = ("--json", "--rules", "start", "--starts", "20", "--profile", "java-5.3")
+    done = typed_until_in_time(*options, "--", *CLIENT, out=tmp_path / "run")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stderr == ""
+    told = json.loads(done.stdout)
+    assert (told["verdict"], told["rules"][0]["expected"], told["run_dir"]) == (
+        *("INVALID", "random"),
+        str(tmp_path / "run"),
+    )
+    failed = ET.parse(tmp_path / "run" / "junit.xml").getroot()[0]
+    assert failed.get("failures") == "1"
+
+
+def test_without_a_profile_it_is_measured_and_held_against_nothing(tmp_path: Path) -> None:
+    done = typed_until_in_time("--rules", "start", "--starts", "15", "--", *CLIENT, out=tmp_path / "run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"│start +│ 0 .*│ +15 │ +│ measured *│", done.stdout)
+    verdicts = json.loads((tmp_path / "run" / "verdicts.json").read_text())
+    (check,) = verdicts["checks"]
+    assert (check["name"], check["examined"], check["measured"]) == ("measured", 1, {"start": "0"})
+
+
+def test_a_program_that_fails_is_one_sentence_and_every_rule_is_unknown(tmp_path: Path) -> None:
+    program = (*PYTHON, "-c", "import sys; sys.exit('cannot read my.conf')")
+    done = typed("--profile", "java-5.3", "--out", str(tmp_path / "run"), "--", *program)
+    assert done.returncode == 3
+    assert "ended (exit 1)" in done.stderr
+    assert "its last output: cannot read my.conf" in done.stderr
+    told = json.loads((tmp_path / "run" / "conform.json").read_text())
+    assert {rule["verdict"] for rule in told["rules"]} == {"UNKNOWN"}
+    assert told["rules"][0]["why"] == told["hindered"] != ""
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [pytest.param(signal.SIGINT, 130, id="SIGINT"), pytest.param(signal.SIGTERM, 143, id="SIGTERM")],
+)
+def test_a_signal_ends_it_at_once_with_nothing_left(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    out = tmp_path / "run"
+    words = [*CONFORM, "--rules", "poll_kind", "--out", str(out), "--", *CLIENT]
+    running = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    try:
+        assert running.stderr is not None
+        for line in running.stderr:  # until all situations run
+            if "2 situations" in line:
+                break
+        begun_s = time.monotonic()
+        running.send_signal(number)
+        assert running.wait(LIMIT_S) == status
+        assert time.monotonic() - begun_s < 15.0
+    finally:
+        running.kill()
+        running.communicate()
+    assert not family(os.getpid(), lambda command: TINY in command)
+    assert sorted(path.name for path in out.iterdir()) == ["logs"]
+
+
+@pytest.mark.timeout(900)
+def test_our_own_client_does_all_that_its_profile_says(tmp_path: Path) -> None:
+    """Every situation in real time, which is why it runs nightly."""
+    client = (sys.executable, "-m", "tests.conformance.client", "--profile", "5.x")
+    options = ("--profile", "java-5.3", "--profile-rocketmq", "5.x", "--starts", "60", "--out", str(tmp_path / "run"))
+    done = subprocess.run([*CONFORM, *options, "--", *client], capture_output=True, text=True, timeout=800, check=False)
+    told = json.loads((tmp_path / "run" / "conform.json").read_text())
+    wrong = [rule for rule in told["rules"] if rule["verdict"] == "INVALID"]
+    assert not wrong, done.stdout
+    assert len([rule for rule in told["rules"] if rule["verdict"] == "VALID"]) > 25, done.stdout

@@ -1,0 +1,146 @@
+"""Verdicts over all rules; profiles: the built-in ones, files, what is refused, and what is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.verdict import Validity
+from nemesrv.conformance.judging import hindered_in, judge_all, situations_of
+from nemesrv.conformance.profile import (
+    Profile,
+    names,
+    profile_of,
+    written,
+)
+from nemesrv.conformance.rules import RULES, LeftOut, Measured
+from nemesrv.conformance.rules.rule import Range
+from nemesrv.conformance.situations import SITUATIONS
+from nemesrv.conformance.watched import Watched
+from tests.conformance.story import Story, polls
+
+KEPT = polls(Story("quiet", for_s=100.0), "ns-1", 0.0, 30.0, 60.0, 90.0).watched()
+MOVES = polls(Story("quiet", for_s=100.0), "ns-1", 0.05, 30.0, 60.0).ask("ns-2", 90.0).watched()
+
+
+def test_every_rule_is_measured_in_situations_that_there_are() -> None:
+    assert set(situations_of(RULES)) <= set(SITUATIONS)
+    assert list(RULES) == [rule.name for rule in RULES.values()]
+
+
+def test_without_a_profile_rules_are_measured_and_held_against_nothing() -> None:
+    by_name = {one.rule.name: one for one in judge_all([KEPT], None)}
+    assert list(by_name) == list(RULES)
+    assert (by_name["sticky"].verdict, by_name["sticky"].to_json()["verdict"]) == (None, "measured")
+    assert by_name["start"].to_json() == {"rule": "start", "why": "not run: starts"}
+    assert by_name["next"].verdict is Validity.UNKNOWN
+
+
+def test_with_a_profile_the_rules_that_it_names_are_judged() -> None:
+    java = profile_of("java-5.3")
+    sticky = {name: judge_all([of], java, ["sticky"])[0] for name, of in (("kept", KEPT), ("moves", MOVES))}
+    assert [sticky[name].verdict for name in ("kept", "moves")] == [Validity.VALID, Validity.INVALID]
+    document = sticky["moves"].to_json()
+    assert [document[key] for key in ("rule", "measured", "count", "expected", "verdict")] == [
+        "sticky", "moves", 3, "kept", "INVALID",
+    ]  # fmt: skip
+
+
+def test_a_time_out_of_bounds_on_a_machine_that_was_late_is_unknown_and_says_so() -> None:
+    slow = polls(Story("quiet", for_s=100.0), "ns-1", 0.05, 31.0, 62.0, 93.0).watched()
+    java = profile_of("java-5.3")
+    (on_time,) = judge_all([slow], java, ["poll_period_s"])
+    (late,) = judge_all([replace(slow, late_ms=1200.0)], java, ["poll_period_s"])
+    assert (on_time.verdict, late.verdict) == (Validity.INVALID, Validity.UNKNOWN)
+    assert isinstance(late.measured, Measured)
+    assert "this machine was 1.20 s late meanwhile" in late.measured.why
+
+
+def test_situations_are_repeated_in_which_the_machine_was_too_late_for_a_rule() -> None:
+    java = profile_of("java-5.3")
+    slow = polls(Story("quiet", for_s=100.0), "ns-1", 0.05, 31.0, 62.0, 93.0).watched()
+
+    def named(profile: Profile | None, *watched: Watched) -> tuple[str, ...]:
+        return hindered_in(watched, profile, ["sticky", "poll_period_s"])
+
+    assert named(java, slow) == (), "it is INVALID, and the machine was not late"
+    assert named(java, replace(slow, late_ms=1200.0)) == ("quiet",), "it is UNKNOWN"
+    assert named(java, replace(KEPT, late_ms=1200.0)) == (), "it is VALID all the same"
+    assert named(None, replace(KEPT, late_ms=600.0)) == ("quiet",), "a time that is measured to half a second"
+    assert named(None, replace(KEPT, late_ms=400.0)) == ()
+    slowed = replace(polls(Story("slow"), "ns-1", 0.05, 30.0).watched(), late_ms=20.0)
+    assert named(None, replace(KEPT, late_ms=600.0), slowed) == ("quiet",), "and not where it was on time"
+
+
+def test_a_rule_that_fails_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Story("quiet").watched()
+    monkeypatch.setattr("nemesrv.conformance.rules.choosing.lookups", lambda watched: 1 / 0)
+    (one,) = judge_all([broken], profile_of("go"), ["sticky"])
+    assert one.verdict is Validity.UNKNOWN
+    assert isinstance(one.measured, Measured)
+    assert one.measured.why == "the rule failed: ZeroDivisionError: division by zero"
+
+
+def test_every_built_in_profile_can_be_read() -> None:
+    assert names() == ("cpp-1", "cpp-2.1", "cpp-3", "cpp", "go", "java-4.9", "java-5.3", "node", "rust")
+    for name in names():
+        assert profile_of(name).rules
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rules: {stick: kept}", "rules.stick: 'kept' is not allowed: there is no such rule; did you mean sticky?"),
+        (
+            "rules: {sticky: always}",
+            "rules.sticky: 'always' is not allowed: it may be kept, next at every request, moves",
+        ),
+        (
+            "rules: {connect_timeout_s: soon}",
+            "rules.connect_timeout_s: 'soon' is not allowed: it may be a number in s, {at_least: …, at_most: …}",
+        ),
+        ("rules: {connect_timeout_s: {most: 3}}", "it may be a number in s, {at_least: …, at_most: …}"),
+        ("rule: {}", "rule: {} is not allowed: the keys are client, inside, rules"),
+        ("client: mine", "allowed is a mapping of rules to what is expected"),
+        ("- a", "allowed is a mapping with the keys client, inside, rules"),
+        ("rules: [", "allowed is YAML ("),
+    ],
+)
+def test_a_wrong_profile_is_refused_with_what_is_allowed(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ScenarioError) as refused:
+        profile_of(str(file))
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(str(file))
+
+
+def test_a_profile_that_does_not_exist_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"did you mean java-4\.9\?"):
+        profile_of("java-4.8")
+    with pytest.raises(ScenarioError, match="No such file"):
+        profile_of(str(tmp_path / "none.yaml"))
+
+
+def test_what_was_measured_is_a_profile_that_it_meets(tmp_path: Path) -> None:
+    found = [(one.rule.name, one.measured) for one in judge_all([KEPT], None) if not isinstance(one.measured, LeftOut)]
+    file = tmp_path / "mine.yaml"
+    file.write_text(written("mine", found), encoding="utf-8")
+    mine = profile_of(str(file))
+    assert (mine.rules["sticky"], mine.rules["poll_period_s"]) == ("kept", 30.0)
+    again = judge_all([KEPT], mine)
+    assert {one.verdict for one in again if one.rule.name in mine.rules} == {Validity.VALID}
+
+
+def test_what_may_be_less_is_written_as_the_most_that_is_allowed(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    found = [
+        ("killed_broker_s", Measured(value=21.5, count=1)),
+        ("silent_broker_s", Measured(value="still used", count=1)),
+    ]
+    file.write_text(written("mine", found), encoding="utf-8")
+    mine = profile_of(str(file)).rules
+    assert mine == {"killed_broker_s": Range(at_most=21.5), "silent_broker_s": "still used"}

@@ -1,0 +1,297 @@
+"""Situations side by side: what was watched of each process, why a program cannot be examined, and a quick end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nemesrv.actors.processes import family
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.fronts.behaviour import REFUSES
+from nemesrv.chaos.fronts.observed import (
+    Answered,
+    Asked,
+    Behaved,
+    Closed,
+    Dialled,
+    Happened,
+    Opened,
+    Told,
+)
+from nemesrv.conformance import hindered as hindered_module
+from nemesrv.conformance import run as run_module
+from nemesrv.conformance import scene
+from nemesrv.conformance import situations as situations_module
+from nemesrv.conformance import subject as subject_module
+from nemesrv.conformance.run import Trial, run
+from nemesrv.conformance.scene import Plan
+from nemesrv.conformance.situations import (
+    SITUATIONS,
+    Act,
+    Situation,
+    Step,
+    Whom,
+)
+from nemesrv.conformance.subject import Program
+from nemesrv.conformance.watched import Watched
+
+TINY = str(Path(__file__).with_name("tiny.py"))
+PYTHON = (sys.executable, "-I", "-S")
+CLIENT = (*PYTHON, TINY, "{namesrv}", "{topic}")
+
+SHORT = {
+    "starts": replace(SITUATIONS["starts"], for_s=0.1),
+    "quiet": Situation(name="quiet", says="", for_s=0.3),
+    "refused": Situation(
+        # long enough for a busy machine: the program ends by itself as soon as it is refused
+        name="refused",
+        says="",
+        for_s=10.0,
+        steps=(Step(at_s=0.1, whom=Whom.CHOSEN, behaviour=REFUSES),),
+    ),
+    "consumer_dies": replace(SITUATIONS["consumer_dies"], for_s=0.5, steps=(Step(at_s=0.2, act=Act.CLIENT_DIES),)),
+    "empty": replace(SITUATIONS["empty"], for_s=0.2),
+    "list_changes": replace(SITUATIONS["list_changes"], for_s=0.2, steps=(Step(at_s=0.1, act=Act.LIST_CHANGES),)),
+}
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same situations in less than a second."""
+    for module in (situations_module, run_module, scene):
+        if hasattr(module, "SITUATIONS"):
+            monkeypatch.setattr(module, "SITUATIONS", SHORT)
+    for limited in (scene, hindered_module):
+        monkeypatch.setattr(limited, "START_LIMIT_S", 3.0)  # what a busy machine may take to start a small program
+    monkeypatch.setattr(run_module, "LANE_LIMIT_S", 0.5)
+
+
+def conducted(folder: Path, *words: str, situations: tuple[str, ...] = ("starts",), starts: int = 1) -> Trial:
+    """What came of a run, after which nothing is left of it."""
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    plan = Plan(program=Program(words), situations=situations, starts=starts)
+    trial = run(plan, logs=folder / "logs", data=folder / "data")
+    assert not list((folder / "data").iterdir())
+    assert not family(os.getpid(), lambda command: TINY in command)
+    return trial
+
+
+def script(text: str) -> tuple[str, ...]:
+    return (*PYTHON, "-c", text)
+
+
+def test_each_process_of_each_situation_is_watched_from_its_start_to_its_end(tmp_path: Path) -> None:
+    trial = conducted(tmp_path, *CLIENT, situations=tuple(SHORT), starts=3)
+    assert trial.hindered == ""
+    found = [(each.situation, each.number, each.ended) for each in trial.watched]
+    assert found == [
+        *(("starts", number, "stopped") for number in range(3)),
+        ("quiet", 0, "stopped"),
+        ("refused", 0, trial.watched[4].ended),
+        ("consumer_dies", 0, "stopped"),
+        ("consumer_dies", 1, "killed"),
+        ("empty", 0, "stopped"),
+    ]
+    assert trial.left_out == {
+        "list_changes": "the program takes its list by argument; with {namesrv_http} or {namesrv_domain} there it "
+        "would be served by HTTP"
+    }
+    assert len({each.process for each in trial.watched}) == len(trial.watched)
+    for watched in trial.watched:
+        assert watched.began_ms < watched.stopping_ms <= watched.ended_ms
+        assert [seen.at_ms for seen in watched.seen] == sorted(seen.at_ms for seen in watched.seen)
+        assert (watched.at_work_ms is None) == (watched.situation == "empty")
+
+
+@pytest.mark.parametrize(("second_ms", "counts_ms"), [(50.0, 50.0), (950.0, 900.0)])
+def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_late_counts(
+    second_ms: float, counts_ms: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_ms = iter((0.0, 900.0, second_ms))  # the first process is of no situation
+    asked: list[float] = []
+
+    class Lateness(run_module.Lateness):
+        def worst_ms(self, from_ms: float, to_ms: float) -> float:
+            return next(late_ms)
+
+    def again(watched: Sequence[Watched]) -> list[str]:
+        asked.extend(each.late_ms for each in watched)
+        return ["quiet"]
+
+    monkeypatch.setattr(run_module, "Lateness", Lateness)
+    plan = Plan(program=Program(CLIENT), situations=("quiet",), starts=1)
+    (tmp_path / "logs").mkdir()
+    trial = run(plan, logs=tmp_path / "logs", data=tmp_path / "data", again=again)
+    assert asked == [900.0]
+    assert [(each.situation, each.late_ms) for each in trial.watched] == [("quiet", counts_ms)]
+    assert trial.notes == (
+        "repeated, because this machine was late: "
+        f"`quiet` (0.90 s, then {second_ms / 1000:.2f} s); the less late of both counts",
+    )
+    assert not (tmp_path / "logs" / "again").exists()
+    assert (tmp_path / "logs" / "quiet.log").exists()
+
+
+def test_what_one_process_does_is_seen_in_its_order(tmp_path: Path) -> None:
+    trial = conducted(tmp_path, *CLIENT, situations=("quiet",))
+    (watched,) = trial.watched
+    kinds = [type(seen) for seen in watched.seen if not isinstance(seen, Told)]
+    assert kinds[:4] == [Dialled, Opened, Asked, Answered]
+    assert kinds.count(Closed) == 1
+    assert next(watched.of(Opened)).process == watched.process
+    assert next(watched.of(Dialled)).front == "ns-0"
+    assert [told.f for told in watched.of(Told)] == ["started"]
+    assert (tmp_path / "logs" / "quiet.log").read_text().splitlines()[1].endswith("answered with code 0")
+
+
+def test_what_a_step_does_is_seen_by_each_process_and_two_of_a_stand_are_told_apart(tmp_path: Path) -> None:
+    for attempt in range(3):  # where other tests have the cores, one may be dead before it has connected
+        trial = conducted(tmp_path / str(attempt), *CLIENT, situations=("refused", "consumer_dies"))
+        refused, *both = trial.watched
+        if all(watched.of(Opened) for watched in both):
+            break
+    assert [(seen.front, seen.behaviour) for seen in refused.of(Behaved)] == [("ns-0", REFUSES)]
+    for watched in both:
+        assert [(seen.what, seen.whom) for seen in watched.of(Happened)] == [("client_dies", "1")]
+        assert {seen.process for seen in watched.of(Opened)} == {watched.process}
+    assert both[0].ended_ms > both[1].ended_ms
+    assert "in `refused` the program ended by itself (exit 1); its last output:" in trial.notes[0]
+
+
+def test_a_program_that_never_asks_for_its_list_by_http_is_left_out_of_that(tmp_path: Path) -> None:
+    text = (
+        "import os, sys; os.environ.get('NAMESRV_ADDR') or sys.exit('no list'); os.execv(sys.executable, sys.argv[2:])"
+    )
+    trial = conducted(tmp_path, *script(text), "{namesrv_http}", *CLIENT, situations=("quiet", "list_changes"))
+    assert trial.left_out == {"list_changes": "the program never asked the address server for its list"}
+    assert [each.situation for each in trial.watched] == ["quiet"]
+
+
+def test_where_else_it_connects_is_told(tmp_path: Path) -> None:
+    text = (
+        "import os, socket, sys; socket.socket().connect_ex(('127.0.0.1', 9)); os.execv(sys.executable, sys.argv[1:])"
+    )
+    trial = conducted(tmp_path, *script(text), *CLIENT)
+    if trial.watched[0].dials_unseen is None:
+        assert trial.notes == (
+            "it also connected to 127.0.0.1:9: what goes there goes round the fronts, and is not watched",
+        )
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (
+            script("import sys; sys.exit('cannot read my.conf')"),
+            r"ended \(exit 1\) after .* last output: cannot read my.conf",
+        ),
+        (script("import os; os.kill(os.getpid(), 11)"), r"ended \(signal 11\) .*; it wrote nothing"),
+        (script("import time; print('waiting'); time.sleep(60)"), "made no connection within 3 s: it is told"),
+        (
+            script("import socket, time; socket.socket().connect_ex(('127.0.0.1', 9)); time.sleep(60)"),
+            "connected to 127.0.0.1:9 and to none of its NameServers|made no connection",
+        ),
+        ((*CLIENT[:-1], "another"), r"asked for the route of another and got none: its topic is told by NEMESRV_TOPIC"),
+    ],
+)
+def test_why_a_program_cannot_be_examined_is_one_sentence(tmp_path: Path, program: tuple[str, ...], why: str) -> None:
+    trial = conducted(tmp_path, *program)
+    assert trial.watched == ()
+    assert re.search(why, trial.hindered), trial.hindered
+    assert "\n" not in trial.hindered
+
+
+SPEAKS = """
+import os, socket, sys, time
+host, port = sys.argv[1].split(";")[0].split(":")
+channel = socket.create_connection((host, int(port)))
+channel.sendall(bytes.fromhex(sys.argv[2]))
+print("waiting for an answer", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "why"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64), "speaks TLS to ns-0, and only RocketMQ's"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", r"speaks gRPC \(HTTP/2\) to ns-0, .* gRPC clients talk to a Proxy"),
+        (b"GET / HTTP/1.1\r\n\r\n", "speaks HTTP to ns-0"),
+        (b"\xff\xff\xff\xff\x00\x01\x02\x03", "its first bytes are ff ff ff ff"),
+    ],
+)
+def test_a_client_of_another_protocol_is_told_so(tmp_path: Path, begin: bytes, why: str) -> None:
+    trial = conducted(tmp_path, *script(SPEAKS), "{namesrv}", begin.hex())
+    assert re.search(f"{why}.*; its last output: waiting for an answer$", trial.hindered), trial.hindered
+
+
+def test_a_program_that_hangs_at_its_end_is_measured_all_the_same_and_that_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "import os, signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('no SIGTERM', flush=True); "
+        "os.dup2(os.open('/dev/null', os.O_WRONLY), 1); os.execv(sys.executable, sys.argv[1:])"
+    )
+    monkeypatch.setattr(subject_module, "STOP_S", 0.05)
+    trial = conducted(tmp_path, *script(text), *CLIENT, situations=("starts", "quiet"), starts=2)
+    assert trial.notes == (
+        "in `starts`, `quiet` the program hung at its end: it was there 5 s after SIGTERM, and was killed; "
+        "its last output: no SIGTERM",
+    )
+    assert [each.ended for each in trial.watched] == ["hung"] * 3
+
+
+def test_a_file_that_the_system_does_not_execute_is_wrong_input(tmp_path: Path) -> None:
+    client = tmp_path / "client"
+    client.write_text("no first line that names an interpreter\n")
+    client.chmod(0o755)
+    with pytest.raises(ScenarioError, match=r"a program that can be started \(Exec format error\)"):
+        conducted(tmp_path, str(client))
+
+
+def test_of_many_situations_a_few_are_named() -> None:
+    assert run_module._listed(["`a`", "`b`"]) == "`a`, `b`"
+    assert run_module._listed([f"`{n}`" for n in range(5)]) == "`0`, `1`, `2` and 2 others"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_at_once_and_takes_effect_when_nothing_is_left(tmp_path: Path, number: signal.Signals) -> None:
+    class Arrived(BaseException):
+        pass
+
+    def handler(*_: object) -> None:
+        raise Arrived
+
+    before = signal.signal(number, handler)
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "quiet.log"
+    done = threading.Event()
+
+    def send_when_it_runs() -> None:
+        while not done.is_set():
+            if log.exists() and "answered" in log.read_text():
+                os.kill(os.getpid(), number)
+                return
+            done.wait(0.01)
+
+    sending = threading.Thread(target=send_when_it_runs)
+    sending.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(SHORT, "quiet", replace(SHORT["quiet"], for_s=60.0))
+            with pytest.raises(Arrived):
+                conducted(tmp_path, *CLIENT, situations=("quiet",))
+    finally:
+        done.set()
+        sending.join()
+        assert signal.signal(number, before) is handler
+    assert not list((tmp_path / "data").iterdir())
+    assert not family(os.getpid(), lambda command: TINY in command)

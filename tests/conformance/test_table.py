@@ -1,0 +1,88 @@
+"""What a person reads at the end, at any width of the terminal, and the verdict of the whole."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pytest
+from rich.console import Console
+
+from nemesrv.chaos.verdict import Validity
+from nemesrv.conformance.judging import RuleVerdict
+from nemesrv.conformance.result import Result, hindered, with_reasons
+from nemesrv.conformance.rules import RULES, LeftOut, Measured
+from nemesrv.conformance.run import Trial
+from nemesrv.conformance.scene import Plan
+from nemesrv.conformance.subject import Program
+from nemesrv.conformance.table import paragraphs, table
+
+
+def judged(
+    rule: str, measured: Measured | LeftOut, expected: str | float | None, verdict: Validity | None
+) -> RuleVerdict:
+    return RuleVerdict(rule=RULES[rule], measured=measured, expected=expected, verdict=verdict)
+
+
+GOOD = judged("sticky", Measured(value="kept", count=15), "kept", Validity.VALID)
+BAD = judged("answer_timeout_s", Measured(value=5.01, count=3, interval=(5.0, 5.02)), 3.0, Validity.INVALID)
+OPEN = judged("start", Measured.undecided("first choices 1 / 7 / 2: too few starts", 10), "random", Validity.UNKNOWN)
+ONLY = judged("storm", Measured(value=10.0, count=113), None, None)
+NOT_THERE = judged("list_change_s", LeftOut(why="not run: list_changes"), None, None)
+
+
+def result(*rules: RuleVerdict, profile: str | None = "java-5.3", **trial: object) -> Result:
+    plan = Plan(program=Program(("./my-client", "-v")))
+    return Result(plan=plan, trial=Trial(**trial), rules=rules, profile=profile)  # type: ignore[arg-type]
+
+
+def shown(made: Result, columns: int) -> str:
+    out = io.StringIO()
+    draw = paragraphs if columns < 72 else table
+    Console(file=out, width=columns, highlight=False).print(draw(made))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("columns", [40, 72, 80, 120])
+def test_everything_is_told_and_no_line_is_wider_than_the_terminal(columns: int) -> None:
+    made = result(GOOD, BAD, OPEN, ONLY, NOT_THERE, notes=("in `quiet` the program ended by itself (exit 1)",))
+    text = shown(made, columns)
+    assert max(map(len, text.splitlines())) <= columns
+    words = " ".join(text.replace("│", " ").split())
+    for each in ("sticky", "kept", "answer_timeout_s", "5.01 s (5 to 5.02)", "INVALID", "113", "ended by itself"):
+        assert each in words, each
+    for part in ("first choices", "too few starts", "left out: list_change_s"):
+        assert all(word in words for word in part.split()), part
+
+
+@pytest.mark.parametrize(
+    ("rules", "verdict", "status"),
+    [
+        ((GOOD, ONLY), Validity.VALID, 0),
+        ((GOOD, BAD, OPEN), Validity.INVALID, 1),
+        ((GOOD, OPEN), Validity.UNKNOWN, 3),
+        ((ONLY,), None, 0),
+        ((NOT_THERE,), Validity.UNKNOWN, 3),
+        ((), Validity.UNKNOWN, 3),
+    ],
+)
+def test_the_whole_is_as_bad_as_its_worst_rule_and_nothing_examined_is_unknown(
+    rules: Sequence[RuleVerdict], verdict: Validity | None, status: int
+) -> None:
+    made = result(*rules)
+    assert (made.verdict, made.exit_status) == (verdict, status)
+
+
+def test_a_program_that_cannot_be_examined_is_unknown_in_every_rule() -> None:
+    made = result(*hindered([NOT_THERE, GOOD], "it ended (exit 1)"), hindered="it ended (exit 1)")
+    assert [each.verdict for each in made.rules] == [Validity.UNKNOWN] * 2
+    assert made.exit_status == 3
+    assert made.to_json()["left_out"] == {}
+
+
+def test_what_was_left_out_says_why_its_situation_could_not_be_had() -> None:
+    why = "the program never asked the address server for its list"
+    (found,) = with_reasons([NOT_THERE], Trial(left_out={"list_changes": why}))
+    assert found.measured == LeftOut(why=why)
+    (found,) = with_reasons([NOT_THERE], Trial())
+    assert found == NOT_THERE

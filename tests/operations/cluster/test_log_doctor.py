@@ -1,0 +1,408 @@
+"""`nemesrv doctor LOGS…`: logs with one thing wrong in them name that cause, in its sentence, with its lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from nemesrv.chaos.commands.doctor import doctor
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.logs.files import LogError
+from nemesrv.operations.cluster.causes import CAUSES
+from nemesrv.operations.cluster.log_doctor import (
+    Diagnosis,
+    as_json,
+    diagnosed,
+    lines_of,
+)
+
+BEGIN = datetime(2026, 6, 27, 8, 0, 0, tzinfo=UTC)
+NS_0, NS_1 = "10.0.1.1:9876", "10.0.1.2:9876"
+BROKER_A, BROKER_B = "10.0.2.1:10911", "10.0.2.2:10911"
+WHY = "because channel destroyed"
+Said = tuple[float, str]
+Logs = dict[str, Sequence[Said]]
+
+
+def row(broker: str = "broker-a") -> str:
+    return f"QueueData [brokerName={broker}, readQueueNums=4, writeQueueNums=4, perm=6, topicSysFlag=0]"
+
+
+def boot(at_s: float, address: str) -> list[Said]:
+    return [
+        (at_s, "listenPort=9876"),
+        (at_s, f"The Name Server boot success. serializeType=JSON, address {address}"),
+    ]
+
+
+def heard(first_s: float, last_s: float, name: str = "broker-a", address: str = BROKER_A) -> list[Said]:
+    """A broker that registers each 30 s."""
+    said = f"cluster [C] brokerName [{name}] master address change from"
+    times = [first_s + 30 * number for number in range(int((last_s - first_s) // 30) + 1)]
+    return [
+        (first_s, f"{said} null to {address}"),
+        (first_s, f"new broker registered, {address} HAServer: 10.0.2.1:10912"),
+        *((at_s, f"{said} {address} to {address}") for at_s in times[1:]),
+    ]
+
+
+def dropped(at_s: float, name: str = "broker-a", address: str = BROKER_A, topic: str = "orders") -> list[Said]:
+    return [
+        (at_s, f"the broker's channel destroyed, {address}, clean it's data structure at once"),
+        (at_s, f"remove brokerAddr[0, {address}] from brokerAddrTable, {WHY}"),
+        (at_s, f"remove brokerName[{name}] from brokerAddrTable, {WHY}"),
+        (at_s, f"remove topic[{topic} {row(name)}], from topicQueueTable, {WHY}"),
+    ]
+
+
+def name_server(address: str, *more: Said, until_s: float = 600, topics: Sequence[str] = ("orders",)) -> list[Said]:
+    """Whole and well: started at 0, broker-a from 10 s on."""
+    came = [(10.0, f"new topic registered, {topic} {row()}") for topic in topics]
+    return [*boot(0, address), *came, *heard(10, until_s), *more]
+
+
+def broker(
+    name: str = "broker-a", address: str = BROKER_A, names: str = f"{NS_0};{NS_1}", *more: Said, until_s: float = 600
+) -> list[Said]:
+    at = [10.0 + 30 * number for number in range(int((until_s - 10) // 30) + 1)]
+    return [
+        (5, f"brokerName={name}"),
+        (5, f"namesrvAddr={names}"),
+        (5, "autoCreateTopicEnable=false"),
+        (5, f"The broker[{name}, {address}] boot success. serializeType=JSON and name server is {names}"),
+        *((one, f"register broker[0]to name server {server} OK") for one in at for server in names.split(";")),
+        *more,
+    ]
+
+
+def client(*asked: float, at: str = NS_0, topic: str = "orders", names: str = f"{NS_0}, {NS_1}") -> list[Said]:
+    """Sits on one NameServer and gets code 17 at those times."""
+    return [
+        (50, f"name server address updated. NEW : [{names}] , OLD: null"),
+        (50, "Created new MQClientInstance for clientId:[10.0.3.1@4711]"),
+        (51, f"new name server is chosen. OLD: null , NEW: {at}. namesrvIndex = 3"),
+        *((at_s, no_route(topic)) for at_s in asked),
+    ]
+
+
+def no_route(topic: str) -> str:
+    return (
+        "updateTopicRouteInfoFromNameServer Exception\n"
+        "org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route info in name server "
+        f"for the topic: {topic}\nSee http://rocketmq.apache.org/docs/faq/ for further details."
+    )
+
+
+def seen(folder: Path, logs: Logs, topic: str | None = None) -> Diagnosis:
+    for file, said in logs.items():
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = []
+        for at_s, text in sorted(said, key=lambda one: one[0]):
+            at = BEGIN + timedelta(hours=8, seconds=at_s)
+            lines.append(f"{at:%Y-%m-%d %H:%M:%S} INFO main - {text}\n")
+        path.write_text("".join(lines))
+    return diagnosed([folder], topic)
+
+
+def logs_of(
+    ns_0: Sequence[Said] | None = None,
+    ns_1: Sequence[Said] | None = None,
+    broker_a: Sequence[Said] | None = None,
+    producer: Sequence[Said] | None = None,
+) -> Logs:
+    return {
+        "ns-0/namesrv.log": name_server(NS_0) if ns_0 is None else ns_0,
+        "ns-1/namesrv.log": name_server(NS_1) if ns_1 is None else ns_1,
+        "broker-a/broker.log": broker() if broker_a is None else broker_a,
+        "producer-0/rocketmq_client.log": client(300, 330) if producer is None else producer,
+    }
+
+
+def only(one: Diagnosis) -> tuple[str, bool, str]:
+    """The one cause: name, whether it is certain, and what it says."""
+    assert {cause.name for cause in one.causes} <= set(CAUSES)
+    (cause,) = one.causes
+    assert cause.lines, "each cause names lines"
+    return cause.name, cause.certain, cause.sentence
+
+
+def test_logs_in_which_nothing_failed_are_well(tmp_path: Path) -> None:
+    one = seen(tmp_path, logs_of(producer=client()))
+    assert (one.status, list(one.causes), list(one.unknown)) == (0, [], [])
+    assert lines_of(one)[0] == "no client's log here tells of a look-up that failed"
+
+
+def test_a_topic_that_no_log_knows_is_nowhere_and_not_created(tmp_path: Path) -> None:
+    one = seen(tmp_path, logs_of(producer=client(300, topic="ordres")))
+    assert [(cause.name, cause.certain) for cause in one.causes] == [
+        ("topic-is-nowhere", True),
+        ("topics-are-not-created", True),
+    ]
+    assert one.causes[0].sentence == (
+        "There is no topic ordres in any of these logs but where producer-0 asked for it at 08:05:00: no broker "
+        "registered it at ns-0 and ns-1."
+    )
+    assert one.status == 1
+
+
+def test_a_name_server_that_was_restarted_is_empty_until_brokers_come(tmp_path: Path) -> None:
+    restarted = [*name_server(NS_0, until_s=280), *boot(295, NS_0), *heard(310, 600)]
+    assert only(seen(tmp_path, logs_of(ns_0=restarted, producer=client(300)))) == (
+        "name-server-is-empty",
+        True,
+        "NameServer 10.0.1.1:9876 (ns-0) was restarted at 08:04:55, with an empty table, and its first broker, "
+        "broker-a, came at 08:05:10; producer-0 asked it for orders at 08:05:00.",
+    )
+
+
+def test_a_broker_that_expired_is_told_with_when_it_came_back(tmp_path: Path) -> None:
+    expired: list[Said] = [(250, f"The broker channel expired, {BROKER_A} 120000ms"), *dropped(250)]
+    logs = logs_of(ns_0=[*name_server(NS_0, until_s=130), *expired, *heard(400, 600)])
+    assert only(seen(tmp_path, logs)) == (
+        "broker-is-not-registered",
+        True,
+        "orders is at broker-a, which NameServer 10.0.1.1:9876 (ns-0) dropped at 08:04:10: expired after 120 s without "
+        "a registration; it came back at 08:06:40. producer-0 asked for it from 08:05:00 to 08:05:30.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "how"),
+    [
+        (dropped(250), "its connection was closed"),
+        (
+            [
+                (250.0, f"unregisterBroker, remove from brokerLiveTable OK, {BROKER_A}"),
+                (250.0, f"unregisterBroker, remove addr from brokerAddrTable OK, {BROKER_A}"),
+                (250.0, "unregisterBroker, remove name from brokerAddrTable OK, broker-a"),
+                (250.0, f"removeTopicByBrokerName, remove one broker's topic orders {row()}"),
+            ],
+            "it unregistered itself",
+        ),
+    ],
+)
+def test_how_a_broker_went_is_told(tmp_path: Path, lines: list[Said], how: str) -> None:
+    name, certain, sentence = only(seen(tmp_path, logs_of(ns_0=[*name_server(NS_0, until_s=240), *lines])))
+    assert (name, certain) == ("broker-is-not-registered", True)
+    assert f"dropped at 08:04:10: {how}; it did not come back in this log" in sentence
+
+
+def test_a_broker_that_never_registered_there_is_told(tmp_path: Path) -> None:
+    without = [*boot(0, NS_0), *heard(12, 600, "broker-b", BROKER_B)]
+    failing = [(10.0 + 30 * number, f"registerBroker Exception, {NS_0}") for number in range(20)]
+    more = [said for said in broker() if NS_0 not in said[1] or "OK" not in said[1]]
+    name, certain, sentence = only(seen(tmp_path, logs_of(ns_0=without, broker_a=[*more, *failing])))
+    assert (name, certain) == ("broker-is-not-registered", True)
+    assert sentence.endswith("its registrations failed.")
+
+
+def test_a_topic_that_was_deleted_at_one_name_server_is_told(tmp_path: Path) -> None:
+    deleted: Said = (200, f"deleteTopic, remove one broker's topic broker-a orders {row()}")
+    assert only(seen(tmp_path, logs_of(ns_0=name_server(NS_0, deleted)))) == (
+        "topic-is-not-at-this-name-server",
+        True,
+        "orders was deleted at NameServer 10.0.1.1:9876 (ns-0) at 08:03:20, which holds its broker broker-a; "
+        "producer-0 asked for it from 08:05:00 to 08:05:30.",
+    )
+
+
+def test_a_topic_that_one_name_server_alone_has_is_told(tmp_path: Path) -> None:
+    name, certain, sentence = only(seen(tmp_path, logs_of(ns_0=name_server(NS_0, topics=()))))
+    assert (name, certain) == ("topic-is-not-at-this-name-server", True)
+    assert "which NameServer 10.0.1.1:9876 (ns-0) held without this topic" in sentence
+
+
+def test_a_client_on_a_name_server_that_was_taken_off_the_brokers_lists_is_told(tmp_path: Path) -> None:
+    removed = "10.0.1.9:9876"
+    changed: Said = (200, f"name server address updated. NEW : [{NS_0}, {NS_1}] , OLD: [{NS_0}, {NS_1}, {removed}]")
+    before: Said = (5, f"Set user specified name server address: {NS_0};{NS_1};{removed}")
+    asking = client(300, at=removed, names=f"{NS_0}, {NS_1}, {removed}")
+    one = seen(tmp_path, logs_of(broker_a=[*broker(), before, changed], producer=asking))
+    assert only(one) == (
+        "client-is-at-other-name-servers",
+        True,
+        "producer-0 asked NameServer 10.0.1.9:9876 (ns-2) for orders at 08:05:00, and none of broker-a lists it, which "
+        "took it off their lists at 08:03:20.",
+    )
+
+
+def test_a_name_server_that_no_broker_lists_is_told(tmp_path: Path) -> None:
+    alone = boot(0, NS_0)
+    name, certain, sentence = only(seen(tmp_path, logs_of(ns_0=alone, broker_a=broker("broker-a", BROKER_A, NS_1))))
+    assert (name, certain) == ("no-broker-lists-this-name-server", True)
+    assert sentence.startswith("producer-0 asked NameServer 10.0.1.1:9876 (ns-0) for orders")
+
+
+def test_a_broker_that_does_not_list_it_where_another_does_is_told(tmp_path: Path) -> None:
+    other = [*boot(0, NS_0), *heard(12, 600, "broker-b", BROKER_B)]
+    logs = logs_of(ns_0=other, broker_a=broker("broker-a", BROKER_A, NS_1))
+    logs["broker-b/broker.log"] = broker("broker-b", BROKER_B)
+    name, certain, sentence = only(seen(tmp_path, logs))
+    assert (name, certain) == ("broker-does-not-list-this-name-server", True)
+    assert sentence.startswith("orders is at broker-a, whose namesrvAddr is without 10.0.1.1:9876 (ns-0)")
+
+
+WIPED: Said = (200, "wipe write perm of broker[broker-a], client: 10.0.9.9:4711, 7")
+
+
+def test_a_write_permission_that_was_wiped_is_told(tmp_path: Path) -> None:
+    assert only(seen(tmp_path, logs_of(ns_0=name_server(NS_0, WIPED), producer=client()))) == (
+        "no-permission-to-write",
+        True,
+        "Write permission of broker-a was wiped at NameServer 10.0.1.1:9876 (ns-0) at 08:03:20 by 10.0.9.9:4711, of 7 "
+        "topics, and not given back in this log.",
+    )
+
+
+def test_a_write_permission_that_was_given_back_is_no_matter(tmp_path: Path) -> None:
+    back: Said = (230, "add write perm of broker[broker-a], client: 10.0.9.9:4711, 7")
+    assert seen(tmp_path, logs_of(ns_0=name_server(NS_0, WIPED, back), producer=client())).status == 0
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        [
+            (
+                200.0,
+                "Registering Broker conflicts with the existed one, just ignore.: Cluster:C, BrokerName:broker-a, "
+                f"BrokerId:0, Old BrokerAddr:{BROKER_A}, Old Version:2, New BrokerAddr:10.0.2.9:10911, New Version:1.",
+            )
+        ],
+        [
+            (200.0 + n, f"cluster [C] brokerName [broker-a] master address change from {a} to {b}")
+            for n, (a, b) in enumerate([(BROKER_A, "10.0.2.9:10911"), ("10.0.2.9:10911", BROKER_A)] * 2)
+        ],
+    ],
+    ids=["5.x", "4.9"],
+)
+def test_two_brokers_of_one_name_are_told(tmp_path: Path, claims: list[Said]) -> None:
+    name, certain, sentence = only(seen(tmp_path, logs_of(ns_0=name_server(NS_0, *claims), producer=client())))
+    assert (name, certain) == ("another-broker-has-the-name", True)
+    assert sentence.startswith(
+        "10.0.2.1:10911 and 10.0.2.9:10911 both claim to be broker-a at NameServer 10.0.1.1:9876"
+    )
+
+
+def test_a_name_server_that_is_not_ready_is_told(tmp_path: Path) -> None:
+    early: Said = (20, "name server not ready. request code 105 ")
+    name, certain, sentence = only(seen(tmp_path, logs_of(ns_0=name_server(NS_0, early), producer=client())))
+    assert (name, certain) == ("name-server-not-ready", True)
+    assert "answered 1 look-ups with code 1" in sentence
+
+
+def test_a_name_server_that_gave_no_answer_is_told(tmp_path: Path) -> None:
+    failed = (
+        "updateTopicRouteInfoFromNameServer Exception\n"
+        f"org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to {NS_0} failed"
+    )
+    assert only(seen(tmp_path, logs_of(producer=[*client(), (300, failed), (330, failed)]))) == (
+        "name-server-gives-no-answer",
+        True,
+        "NameServer 10.0.1.1:9876 (ns-0) gave producer-0 no answer 2 times from 08:05:00 to 08:05:30: no connection.",
+    )
+
+
+def test_a_topic_that_a_first_send_created_later_is_told(tmp_path: Path) -> None:
+    creates: Said = (
+        320,
+        "Create new topic by default topic:[TBW102] config:[TopicConfig [topicName=news, perm=RW-]] "
+        "producer:[10.0.3.2:4]",
+    )
+    one = seen(tmp_path, logs_of(broker_a=[*broker(), creates], producer=client(300, topic="news")))
+    assert only(one) == (
+        "nobody-has-sent-yet",
+        True,
+        "news was created by a first send at 08:05:20; producer-0 asked for it at 08:05:00.",
+    )
+
+
+def test_without_the_name_servers_log_what_brokers_say_is_likely_only(tmp_path: Path) -> None:
+    failing = [(250.0 + 30 * number, f"registerBroker Exception, {NS_0}") for number in range(3)]
+    logs = logs_of(broker_a=[*broker(until_s=240), *failing])
+    del logs["ns-0/namesrv.log"]
+    one = seen(tmp_path, logs)
+    name, certain, sentence = only(one)
+    assert (name, certain, one.status) == ("broker-is-not-registered", False, 3)
+    assert "failed from 08:04:10 to 08:05:10" in sentence
+    assert one.causes[0].then.startswith("The log of 10.0.1.1:9876")
+
+
+def test_what_these_logs_do_not_show_is_said(tmp_path: Path) -> None:
+    logs = logs_of()
+    del logs["ns-0/namesrv.log"]
+    one = seen(tmp_path, logs)
+    assert (list(one.causes), one.status) == ([], 3)
+    assert list(one.unknown) == [
+        "why producer-0 found no route of orders from 08:05:00 to 08:05:30: the log of NameServer 10.0.1.1:9876 (ns-0) "
+        "is not here"
+    ]
+
+
+def test_a_programs_own_log_tells_of_it_by_the_exception_that_it_caught(tmp_path: Path) -> None:
+    logs = logs_of(ns_0=[*boot(0, NS_0)])
+    del logs["producer-0/rocketmq_client.log"]
+    (tmp_path / "shop.log").write_text(
+        "2026-06-27 08:00:51.000 [main] INFO RocketmqRemoting - new name server is chosen. OLD: null , NEW: "
+        f"{NS_0}. namesrvIndex = 3\n"
+        "2026-06-27 08:05:00.000 [http-1] ERROR shop.Orders - order 4711 was not sent\n"
+        "org.apache.rocketmq.client.exception.MQClientException: No route info of this topic: orders\n"
+        "\tat shop.Orders.send(Orders.java:1)\n"
+    )
+    (failure,) = seen(tmp_path, logs, "orders").told.failures
+    assert (failure.topic, failure.name_server, failure.first.line) == ("orders", NS_0, 2)
+
+
+def test_only_the_topic_that_was_asked_for_is_told(tmp_path: Path) -> None:
+    one = seen(tmp_path, logs_of(producer=client(300, topic="ordres")), topic="orders")
+    assert lines_of(one)[0] == "no client's log here tells of a look-up of orders that failed"
+    assert one.status == 0
+
+
+def test_json_has_failures_causes_and_what_is_not_shown(tmp_path: Path) -> None:
+    document = json.loads(as_json(seen(tmp_path, logs_of(ns_0=[*name_server(NS_0, until_s=240), *dropped(250)]))))
+    assert [failure["times"] for failure in document["failures"]] == [2]
+    assert document["causes"][0]["name"] == "broker-is-not-registered"
+    assert document["causes"][0]["lines"][0].startswith("ns-0/namesrv.log:")
+    assert document["not_shown"] == []
+
+
+def test_logs_without_a_line_of_rocketmq_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("nothing\n")
+    with pytest.raises(LogError, match=r"nothing to go by in .*a\.log: none of its 1 lines was understood"):
+        diagnosed([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["orders"], "orders is not there.*to ask servers about topic orders, name them with -n"),
+        (["orders", "more", "-n", NS_0], "with -n one TOPIC is asked for"),
+        (["logs", "-g", "g"], "asks servers: name NameServers with -n"),
+        (["orders", "-n", NS_0, "--topic", "x"], "is of logs, and -n asks servers"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(doctor, arguments)
+    assert result.exit_code == 2
+    assert re.search(said, " ".join(result.output.split())) is not None, result.output
+
+
+def test_a_zone_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="--zone: 'moon' is not allowed"):
+        CliRunner().invoke(doctor, [str(tmp_path), "--zone", "moon"], catch_exceptions=False)
+
+
+def test_the_command_reads_logs_and_ends_with_their_status(tmp_path: Path) -> None:
+    seen(tmp_path, logs_of(ns_0=[*name_server(NS_0, until_s=240), *dropped(250)]))
+    result = CliRunner().invoke(doctor, [str(tmp_path), "--topic", "orders"])
+    assert result.exit_code == 1
+    assert "producer-0: orders looked up 2 times at 10.0.1.1:9876 (ns-0), code 17, 2026-06-27 from" in result.output
+    assert "[broker-is-not-registered]" in result.output

@@ -1,0 +1,294 @@
+"""An incident from lines: who wrote what, by which clock, and the rows that it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from nemesrv.operations.inferring.episodes import episodes_of
+from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, plain_lines, reconstruct
+from nemesrv.operations.logs_to_rows.timeline import ANSWERED
+
+BEGIN = datetime(2026, 6, 27, 8, 0, 0, tzinfo=UTC)
+LIST = "10.0.1.1:9876;10.0.1.2:9876"
+ROW = "QueueData [brokerName=broker-a, readQueueNums=4, writeQueueNums=4, perm=6, topicSysFlag=0]"
+BROKER = "10.0.2.1:10911"
+DESTROYED = "because channel destroyed"
+
+
+def stamped(lines: Iterable[tuple[float, str]], ahead_s: float = 8 * 3600, millis: bool = False) -> str:
+    """Lines at so many seconds, as a clock writes them that is so far ahead of UTC."""
+    text = []
+    for at_s, said in lines:
+        at = BEGIN + timedelta(seconds=at_s + ahead_s)
+        digits = f",{at.microsecond // 1000:03d}" if millis else ""
+        text.append(f"{at:%Y-%m-%d %H:%M:%S}{digits} INFO main - {said}\n")
+    return "".join(text)
+
+
+def name_server(dropped: bool) -> list[tuple[float, str]]:
+    """4.9: it begins, hears of the broker each 30 s from 20 s on, and drops it at 170 s, if it does."""
+    heard = (
+        [20.2, *(30.2 + 30 * number for number in range(2))] if dropped else [20.2, *(30.2 + 30 * n for n in range(9))]
+    )
+    again = [240.2, 270.2] if dropped else []
+    lines = [
+        (0.1, "The Name Server boot success. serializeType=JSON"),
+        (20.2, f"new topic registered, orders {ROW}"),
+        (20.2, f"new broker registered, {BROKER} HAServer: 10.0.2.1:10912"),
+        *((at_s, f"cluster [C] brokerName [broker-a] master address change from null to {BROKER}") for at_s in heard),
+    ]
+    if dropped:
+        lines += [
+            (180.4, "NETTY SERVER PIPELINE: IDLE exception [10.0.2.1:5511]"),
+            (180.4, f"the broker's channel destroyed, {BROKER}, clean it's data structure at once"),
+            (180.4, f"remove brokerAddr[0, {BROKER}] from brokerAddrTable, {DESTROYED}"),
+            (180.4, f"remove brokerName[broker-a] from brokerAddrTable, {DESTROYED}"),
+            (180.4, f"remove topic[orders {ROW}], from topicQueueTable, {DESTROYED}"),
+            *(
+                (at_s, f"cluster [C] brokerName [broker-a] master address change from null to {BROKER}")
+                for at_s in again
+            ),
+            (240.2, f"new broker registered, {BROKER} HAServer: 10.0.2.1:10912"),
+        ]
+    return sorted(lines, key=lambda line: line[0])
+
+
+def broker() -> list[tuple[float, str]]:
+    lines = [
+        (9.0, f"namesrvAddr={LIST}"),
+        (9.0, "registerNameServerPeriod=30000"),
+        (10.1, f"The broker[broker-a, {BROKER}] boot success. serializeType=JSON and name server is {LIST}"),
+    ]
+    for at_s in (20.2, *(30.2 + 30 * number for number in range(9))):
+        lines.append((at_s, "register broker[0]to name server 10.0.1.2:9876 OK"))
+        if at_s < 70 or at_s > 240:
+            lines.append((at_s, "register broker[0]to name server 10.0.1.1:9876 OK"))
+        else:
+            lines.append((at_s + 6, "registerBroker Exception, 10.0.1.1:9876"))
+    return sorted(lines, key=lambda line: line[0])
+
+
+def incident(
+    folder: Path, *, broker_ahead_s: float = 8 * 3600, one_ahead_s: float = 8 * 3600, **given: dict[str, float]
+) -> Reconstructed:
+    """A broker is cut from one of two NameServers for some minutes; clocks as one likes."""
+    for name, text in {
+        "ns-0/namesrv.log": stamped(name_server(dropped=True), one_ahead_s),
+        "ns-1/namesrv.log": stamped(name_server(dropped=False)),
+        "broker-host/broker.log": stamped(broker(), broker_ahead_s),
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return reconstruct(plain_lines([folder]), **given)  # type: ignore[arg-type]
+
+
+def told(found: Reconstructed, event: str, node: str) -> list[float]:
+    return [row["time_ms"] for row in found.rows if row["event"] == event and row["node"] == node]
+
+
+def test_a_drop_has_its_reason_its_moment_and_its_line(tmp_path: Path) -> None:
+    found = incident(tmp_path)
+    (drop,) = (row for row in found.rows if row["event"] == "broker_dropped")
+    assert (drop["node"], drop["broker_name"], drop["address"]) == ("ns-0", "broker-a", BROKER)
+    assert drop["value"] == {
+        "reason": "idle",
+        "learnt": "log",
+        "file": "ns-0/namesrv.log",
+        "line": drop["value"]["line"],
+    }
+    text = (tmp_path / "ns-0/namesrv.log").read_text().splitlines()
+    assert "remove brokerAddr" in text[drop["value"]["line"] - 1]
+    assert abs(drop["time_ms"] - 180_400) < 1_000
+
+
+def test_routes_lose_what_is_dropped_and_have_again_what_comes_back(tmp_path: Path) -> None:
+    rows = [row for row in incident(tmp_path).rows if row["event"] == "route" and row["node"] == "ns-0"]
+    held = {"brokers": {"broker-a": {"0": BROKER}}, "queues": {"broker-a": [4, 4, 6, 0]}}
+    assert [row["value"] for row in rows if row["topic"] == "orders"] == [held, None, held]
+
+
+def test_name_servers_without_an_address_are_known_by_who_registered_there(tmp_path: Path) -> None:
+    found = incident(tmp_path)
+    assert found.topology["name_servers"] == {"ns-0": ["10.0.1.1:9876"], "ns-1": ["10.0.1.2:9876"]}
+    assert found.topology["brokers"] == {"broker-a": {"0": [BROKER]}}
+    assert found.topology["clusters"] == {"C": ["broker-a"]}
+
+
+def test_the_period_is_a_settings_line_s_and_the_scan_the_dialect_s(tmp_path: Path) -> None:
+    timers = incident(tmp_path).timers
+    period = timers["registration_period"]
+    assert (period["ms"], period["by"]) == (30_000, "settings")
+    assert period["lines"] == [{"file": "broker-host/broker.log", "line": 2}]
+    assert (timers["scan"]["ms"], timers["scan"]["by"]) == (10_000, "default")
+
+
+@pytest.mark.parametrize("ahead_s", [0, 8 * 3600 + 1.5, 8 * 3600 - 37, 9 * 3600, -5.5 * 3600 + 4, -56 * 365 * 86400])
+def test_a_clock_in_any_zone_and_off_is_found_by_what_two_logs_share(tmp_path: Path, ahead_s: float) -> None:
+    found = incident(tmp_path, broker_ahead_s=ahead_s)
+    (source,) = (one for one in found.sources if one["source"] == "broker-a")
+    hours, minutes = int(source["zone"][:3]), int(source["zone"][4:])
+    zone_s = hours * 3600 + (minutes if hours >= 0 else -minutes) * 60
+    assert zone_s + source["offset_ms"] / 1000 == pytest.approx(ahead_s, abs=1.0)
+    assert source["certainty"] in ("certain", "likely")
+    assert told(found, "register", "broker-a")[0] == pytest.approx(20_200, abs=1_500)
+
+
+def test_a_name_server_that_is_off_does_not_pull_the_others_along(tmp_path: Path) -> None:
+    found = incident(tmp_path, one_ahead_s=8 * 3600 + 95)
+    offsets = {one["source"]: one["offset_ms"] for one in found.sources}
+    assert offsets["ns-0"] == pytest.approx(95_000, abs=1_000)
+    assert offsets["ns-1"] == offsets["broker-a"] == 0
+
+
+def test_what_a_person_says_of_a_clock_counts(tmp_path: Path) -> None:
+    found = incident(tmp_path, broker_ahead_s=0, zones={"broker-a": 0}, offsets={"broker-a": 0.0})
+    (source,) = (one for one in found.sources if one["source"] == "broker-a")
+    assert (source["zone"], source["zone_by"], source["certainty"], source["offset_ms"]) == (
+        "+00:00",
+        "given",
+        "certain",
+        0,
+    )
+    assert told(found, "register", "broker-a")[0] == pytest.approx(20_200, abs=1_500)
+
+
+def test_the_time_line_says_who_lost_whom_and_how(tmp_path: Path) -> None:
+    said = [(one["node"], one["what"], one["subject"], one["how"]) for one in incident(tmp_path).timeline]
+    for entry in (
+        ("ns-0", "came", "broker-a", ""),
+        ("broker-a", "failed", "ns-0", "its registration there"),
+        ("ns-0", "lost", "broker-a", "idle"),
+        ("ns-0", "came", "broker-a", "again"),
+        ("broker-a", "registered", "ns-0", "again"),
+    ):
+        assert said.count(entry) == 1, (entry, said)
+
+
+def test_a_registration_that_is_refused_with_a_code_was_answered_and_nothing_was_lost(tmp_path: Path) -> None:
+    """5.x refuses the first one when it has a single topic (apache/rocketmq#4523)."""
+    stack = "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 1  DESC: register broker failed"
+    well = [
+        (at_s, said.replace("registerBroker Exception, ", "register broker[0]to name server "))
+        for at_s, said in broker()
+    ]
+    well = [(at_s, f"{said} OK" if said.endswith("10.0.1.1:9876") else said) for at_s, said in well]
+    for said, code in ((f"\n{stack} BROKER: {BROKER}", 1), ("", None)):
+        failed = (15.0, f"Failed to register current broker to name server. TargetHost=10.0.1.2:9876{said}")
+        folder = tmp_path / f"code-{code}"
+        for name, lines in {
+            "ns-0": name_server(dropped=False),
+            "ns-1": name_server(dropped=False),
+            "broker-a": sorted([*well, failed], key=lambda line: line[0]),
+        }.items():
+            (folder / name).mkdir(parents=True)
+            file = "broker.log" if name == "broker-a" else "namesrv.log"
+            (folder / name / file).write_text(stamped(lines))
+        found = reconstruct(plain_lines([folder]))
+        (failure,) = (row for row in found.rows if row["event"] == "register" and row["type"] != "ok")
+        assert failure.get("code") == code
+        (how,) = (one["how"] for one in found.timeline if one["what"] == "failed")
+        assert how == ("its registration there" if code is None else f"{ANSWERED} 1")
+        pairs = [hypothesis.fault for one in episodes_of(found.rows).episodes for hypothesis in one.hypotheses[:1]]
+        assert bool(pairs) == (code is None), pairs
+
+
+def test_every_row_of_a_node_says_where_it_stands(tmp_path: Path) -> None:
+    for row in incident(tmp_path).rows:
+        if row["role"] != "harness" and row["event"] not in ("timer_lag",):
+            value = row.get("value")
+            assert row.get("source") or (isinstance(value, dict) and value.get("file") and value.get("line")), row
+
+
+def test_no_logs_at_all_are_no_incident() -> None:
+    found = reconstruct([])
+    assert found.sources == []
+    assert found.timeline == []
+
+
+def test_a_name_server_that_gives_up_everybody_after_silence_was_not_stopped(tmp_path: Path) -> None:
+    """As one that nobody lists any more: its log ends so, and it lives."""
+    said = [(20.2, "The Name Server boot success. serializeType=JSON")]
+    for number in (1, 2):
+        address = f"10.0.2.{number}:10911"
+        said += [
+            (30.2, f"new broker registered, {address} HAServer: 10.0.2.{number}:10912"),
+            (30.2, f"cluster [C] brokerName [broker-{number}] master address change from null to {address}"),
+            (150.4, f"NETTY SERVER PIPELINE: IDLE exception [10.0.2.{number}:5511]"),
+            (150.4, f"the broker's channel destroyed, {address}, clean it's data structure at once"),
+            (150.4, f"remove brokerAddr[0, {address}] from brokerAddrTable, {DESTROYED}"),
+            (150.4, f"remove brokerName[broker-{number}] from brokerAddrTable, {DESTROYED}"),
+        ]
+    said.sort(key=lambda line: line[0])
+    for silent, name in ((True, "silent"), (False, "closed")):
+        (tmp_path / name).mkdir()
+        kept = [line for line in said if silent or "IDLE" not in line[1]]
+        (tmp_path / name / "namesrv.log").write_text(stamped(kept))
+        rows = reconstruct(plain_lines([tmp_path / name])).rows
+        assert [row["event"] for row in rows].count("stopped") == (not silent), name
+        assert [row["event"] for row in rows].count("broker_dropped") == 2 * silent, name
+
+
+def _claimed(*, whole: bool) -> list[tuple[float, str]]:
+    """10.9.9.9 registers as broker-a, and goes: the line of its coming may be missing."""
+    change = "cluster [C] brokerName [broker-a] master address change from {} to {}"
+    stranger = "10.9.9.9:10911"
+    return [
+        (0.1, "The Name Server boot success. serializeType=JSON"),
+        (20.0, f"new topic registered, orders {ROW}"),
+        (20.0, f"new broker registered, {BROKER} HAServer: 10.0.2.1:10912"),
+        (20.0, change.format("null", BROKER)),
+        (50.0, change.format(BROKER, BROKER)),
+        *([(60.0, change.format(BROKER, stranger))] if whole else []),
+        (80.0, f"the broker's channel destroyed, {stranger}, clean it's data structure at once"),
+        (80.0, f"remove brokerAddr[0, {stranger}] from brokerAddrTable, {DESTROYED}"),
+        (110.0, change.format("null", BROKER)),
+    ]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_line_that_says_which_address_was_removed_is_believed(tmp_path: Path, whole: bool) -> None:
+    lines = [(5.0, "cluster [C] brokerName [broker-a] master address change from null to 10.9.9.9:10911")]
+    (tmp_path / "ns-1").mkdir()
+    (tmp_path / "ns-1" / "namesrv.log").write_text(stamped(lines))
+    (tmp_path / "ns-0").mkdir()
+    (tmp_path / "ns-0" / "namesrv.log").write_text(stamped(_claimed(whole=whole)))
+    rows = reconstruct(plain_lines([tmp_path])).rows
+    dropped = [row["address"] for row in rows if row["event"] == "broker_dropped" and row["node"] == "ns-0"]
+    assert dropped == ["10.9.9.9:10911"]
+
+
+def test_who_came_in_anothers_place_was_not_there_before(tmp_path: Path) -> None:
+    """A log that begins between: broker-a's own address was there from the first line on, the stranger's was not."""
+    (tmp_path / "namesrv.log").write_text(stamped([line for line in _claimed(whole=True) if line[0] > 30]))
+    rows = reconstruct(plain_lines([tmp_path])).rows
+    came = {row["address"]: row["time_ms"] for row in reversed(rows) if row["event"] == "registration"}
+    assert came["10.9.9.9:10911"] - came[BROKER] == pytest.approx(10_000.0)
+
+
+def test_a_block_that_was_pasted_twice_is_told_once(tmp_path: Path) -> None:
+    lines = _claimed(whole=True)
+    (tmp_path / "namesrv.log").write_text(stamped([*lines, *lines[4:]]))
+    rows = reconstruct(plain_lines([tmp_path])).rows
+    assert [row["address"] for row in rows if row["event"] == "broker_dropped"] == ["10.9.9.9:10911"]
+
+
+@pytest.mark.parametrize(("ends_s", "stops"), [(113.0, [113.0]), (None, [])])
+def test_a_broker_that_says_so_has_stopped_however_long_it_took(
+    tmp_path: Path, ends_s: float | None, stops: list[float]
+) -> None:
+    """Without that line its log ends with what it did 12 s after its leave, and nobody knows."""
+    lines = [(at_s, said) for at_s, said in broker() if at_s < 95]
+    lines += [(100.0, f"unregisterBroker OK, NamesrvAddr: {server}") for server in LIST.split(";")]
+    lines += [(112.0, "closeChannel: close the connection to remote address[10.0.1.1:9876] result: true")]
+    lines += [(112.0, "NETTY CLIENT PIPELINE: CLOSE 10.0.1.1:9876")]
+    if ends_s is not None:
+        lines += [(ends_s, "Shutdown hook over, consuming total time(ms): 13202")]
+    (tmp_path / "broker.log").write_text(stamped(lines))
+    (tmp_path / "namesrv.log").write_text(stamped(name_server(dropped=False)))
+    found = reconstruct(plain_lines([tmp_path]))
+    stopped = [row["time_ms"] + found.origin_ms for row in found.rows if row["event"] == "stopped"]
+    assert [(at - BEGIN.timestamp() * 1000) / 1000 for at in stopped] == [pytest.approx(at, abs=1.0) for at in stops]

@@ -1,0 +1,1 @@
+"""Predictions of recovery (operations/predict/)."""
