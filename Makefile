@@ -70,6 +70,6 @@ mutation: setup ## mutants of the route table and the selection code, and what t
 	@$(PY) -m tests.mutation
 
 bench: setup ## the benchmarks, each beside its baseline
-	@.venv/bin/nemesrv bench
+	@$(PY) -m tests.bench $(ARGS)
 
 .PHONY: help setup packages demo apache test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios hosts fuzz mutation bench docs clients client-hour

@@ -16,9 +16,6 @@ from typing import Any
 
 import click
 
-from tests.bench.__main__ import bench
-from tests.generate.__main__ import generate
-
 from .commands.check import check
 from .commands.conform import conform
 from .commands.doctor import doctor
@@ -116,9 +113,7 @@ for command in (
     museum,
     compare,
     power,
-    generate,
     import_logs,
-    bench,
 ):
     cli.add_command(command)
 

@@ -17,11 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import ToxiproxyError
+from .errors import HarnessError, ToxiproxyError
 from .faults.ports import FIRST, LAST
 from .faults.toxiproxy_binary import find_server
 
 PROGRAM_LIMIT_S = 10
+JAVA_MIN = 17
+_HOW_TO_GET_JAVA = f"install a JDK {JAVA_MIN} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
 PORTS_TRIED = 100
 _UNLIMITED = 1 << 60
 
@@ -125,6 +127,32 @@ def java_version(text: str) -> int | None:
     """The feature release in the words of `java -version` or of a JDK's file `release`; 8 for 1.8."""
     found = re.search(r'(?:\bversion |^JAVA_VERSION=)"(?:1\.)?(\d+)', text, re.MULTILINE)
     return None if found is None else int(found[1])
+
+
+def java_found(java: Java) -> tuple[str, str]:
+    """What there is, and, where Spark cannot use it, the sentence that says how to fix it."""
+    from_home = "" if java.home is None else f"JAVA_HOME is {java.home}, and "
+    mend_home = "" if java.home is None else ", or unset JAVA_HOME"
+    if java.path is None and java.home is not None:
+        return ("none", f"{from_home}there is no bin/java in it: point it to a JDK {JAVA_MIN} or newer{mend_home}")
+    if java.path is None:
+        return ("none", f"there is no java on PATH, and Spark needs one: {_HOW_TO_GET_JAVA}")
+    if java.version is None:
+        return (str(java.path), f"{from_home}{java.path} does not run as a Java: {_HOW_TO_GET_JAVA}{mend_home}")
+    found = f"{java.version}, {java.path}"
+    if java.version < JAVA_MIN:
+        return (
+            found,
+            f"{from_home}{java.path} is Java {java.version}, and Spark needs {JAVA_MIN} or newer: {_HOW_TO_GET_JAVA} "
+            "and put it first on PATH" + (mend_home and ", or point JAVA_HOME to it"),
+        )
+    return (found, "")
+
+
+def require_java() -> None:
+    """HarnessError when Spark would find no Java, or one that is too old."""
+    if mend := java_found(find_java())[1]:
+        raise HarnessError(mend)
 
 
 def _free(folder: Path) -> int:

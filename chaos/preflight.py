@@ -23,10 +23,9 @@ from .apache.distribution import Part, distribution
 from .errors import HarnessError
 from .installation import how_to_get_toxiproxy
 from .machine import (
-    Java,
     Machine,
     allow_open_files,
-    find_java,
+    java_found,
     measure,
 )
 from .scenarios.implementations import SERVERS
@@ -34,7 +33,6 @@ from .scenarios.implementations import SERVERS
 if TYPE_CHECKING:
     from .scenarios.model import Scenario
 
-JAVA_MIN = 17
 MB = 1024 * 1024
 ADDRESS_SPACE_MIN = 16_384 * MB
 _JVM_FILES, _JVM_MEMORY = 512, 600 * MB
@@ -44,7 +42,6 @@ _MEMORY_A_JAVA_NODE = 200 * MB
 """Measured on three NameServers (125 MB each) and three brokers (210 MB each) of Apache's."""
 _FILES_A_SHARING_LINK, _MEMORY_A_SHARING_CLIENT = 3, 2 * MB
 """Of clients that share a process: a listener and a connection, each of two files, and no more."""
-_HOW_TO_GET_JAVA = f"install a JDK {JAVA_MIN} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +101,7 @@ class Finding:
 def findings(machine: Machine, needs: Needs) -> tuple[Finding, ...]:
     """Every part that the command needs, in the order in which they are asked for."""
     parts = [
-        *([_java(machine.java)] if needs.java else []),
+        *([Finding("Java", *java_found(machine.java))] if needs.java else []),
         _open_files(machine, needs),
         _memory(machine, needs),
         _disk("run folder", machine.run_folder, machine.run_disk, needs.run_disk, "name another folder with --out"),
@@ -121,30 +118,6 @@ def findings(machine: Machine, needs: Needs) -> tuple[Finding, ...]:
     if needs.toxiproxy:
         parts.append(_toxiproxy(machine))
     return tuple(parts)
-
-
-def _java(java: Java) -> Finding:
-    from_home = "" if java.home is None else f"JAVA_HOME is {java.home}, and "
-    mend_home = "" if java.home is None else ", or unset JAVA_HOME"
-    if java.path is None and java.home is not None:
-        return Finding(
-            "Java", "none", f"{from_home}there is no bin/java in it: point it to a JDK {JAVA_MIN} or newer{mend_home}"
-        )
-    if java.path is None:
-        return Finding("Java", "none", f"there is no java on PATH, and Spark needs one: {_HOW_TO_GET_JAVA}")
-    if java.version is None:
-        return Finding(
-            "Java", str(java.path), f"{from_home}{java.path} does not run as a Java: {_HOW_TO_GET_JAVA}{mend_home}"
-        )
-    found = f"{java.version}, {java.path}"
-    if java.version < JAVA_MIN:
-        return Finding(
-            "Java",
-            found,
-            f"{from_home}{java.path} is Java {java.version}, and Spark needs {JAVA_MIN} or newer: {_HOW_TO_GET_JAVA} "
-            "and put it first on PATH" + (mend_home and ", or point JAVA_HOME to it"),
-        )
-    return Finding("Java", found)
 
 
 def _open_files(machine: Machine, needs: Needs) -> Finding:
@@ -241,9 +214,3 @@ def bring(programs: Iterable[tuple[str, Part]], scale: float) -> None:
         made_by.class_path(part)
     if why := libfaketime.wrong(RealClock.starting_now(scale)):
         raise PaceMissing(why)
-
-
-def require_java() -> None:
-    """HarnessError when Spark would find no Java, or one that is too old."""
-    if mend := _java(find_java()).mend:
-        raise HarnessError(mend)

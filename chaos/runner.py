@@ -36,7 +36,7 @@ from .judging import (
     show,
 )
 from .preflight import Needs, require, require_programs
-from .proof.defects import Defect
+from .scenarios.defect import Defect
 from .scenarios.model import (
     Scenario,
     TimersModel,

@@ -1,1 +1,1 @@
-"""Live clusters and last night's logs: watch, doctor, import, replay, predict. It stands on chaos, never the other way."""
+"""Live clusters and last night's logs: watch, doctor, import, replay, predict. Stands on chaos; chaos never on it."""

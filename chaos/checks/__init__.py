@@ -4,7 +4,7 @@
          │                                            │
          └──► gather (Spark: few, frozen facts) ──────┴──► judge (plain) + the machine's lateness ──► Verdict
 
-CHECKS has them by name: every module of this folder that has a CHECK. None of them imports Spark before it gathers.
+CHECKS has them by name: every module of the GROUPS that has a CHECK. None imports Spark before it gathers.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from typing import Any
 
 from .check import Check, by_section
 
+GROUPS = ("routes", "clients", "messages", "service")
+"""The folders of this one that hold checks."""
+
 
 def _found() -> list[Check[Any]]:
-    modules = [import_module(f".{module.name}", __package__) for module in iter_modules(__path__)]
+    groups = [import_module(f".{group}", __package__) for group in GROUPS]
+    modules = [
+        import_module(f"{group.__name__}.{found.name}") for group in groups for found in iter_modules(group.__path__)
+    ]
     return [module.CHECK for module in modules if hasattr(module, "CHECK")]
 
 

@@ -1,4 +1,4 @@
-"""`nemesrv doctor`: why a client finds no route of a topic, asked of the servers or read from logs (operations/cluster/)."""
+"""`nemesrv doctor`: why a client finds no route of a topic, by its servers or by logs (operations/cluster/)."""
 
 from __future__ import annotations
 

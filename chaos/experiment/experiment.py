@@ -41,9 +41,9 @@ from ..faults.process_faults import (
 from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
 from ..oracle.client_profiles import profile_of
-from ..proof.defects import Defect
 from ..scenarios.action import ActionModel
 from ..scenarios.by_hand import replaced_by
+from ..scenarios.defect import Defect
 from ..scenarios.elections import elected
 from ..scenarios.model import Scenario, parse
 from ..shapes import Stream

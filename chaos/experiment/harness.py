@@ -68,7 +68,7 @@ class Harness:
     def start_spark(self) -> None:
         """Begin to start the session; a second call does nothing. HarnessError at once when there is no Java."""
         if self._spark_thread is None and self._judges:
-            from ..preflight import require_java
+            from ..machine import require_java
 
             require_java()
             self._spark_thread = threading.Thread(target=self._start_spark, name="spark-start", daemon=True)

@@ -24,7 +24,7 @@ from ..apache.distribution import Distribution, distribution
 from ..apache.server import ServerPlan
 from ..oracle.client_profiles import OF_CLUSTER, PROFILES, profile_of
 from ..oracle.timers import Timers, timers_of_nodes
-from ..proof.defects import OF_APACHE, Defect
+from ..scenarios.defect import Defect
 from ..scenarios.elections import elected
 from ..scenarios.implementations import SERVERS
 from ..scenarios.model import Scenario
@@ -70,7 +70,7 @@ class NodePlan:
             return partial(programs.in_turn, tuple(partial(programs.apache_server, plan) for plan in plans))
         if (made_by := self.scenario.implementations().get(name)) is not None and kind in SERVERS:
             server = partial(programs.apache_server, self._apache_server(name, kind, made_by))
-            if self.defect is not None and self.defect.name in OF_APACHE and self.defect.is_for(name, kind):
+            if self.defect is not None and self.defect.of_apache and self.defect.is_for(name, kind):
                 return partial(programs.planted, server, self.defect.name)
             return server
         if (version := distribution(self.scenario.implementation_of(name))) is not None and kind in _CLIENTS:

@@ -53,9 +53,9 @@ def apache_client(config: JavaClientConfig, context: NodeContext) -> Node:
 def planted(factory: Factory, defect: str | Callable[[Node], None], context: NodeContext) -> Node:
     """The node with a defect in it: one of the self-test's by name, because what plants it may be no function that can
     be pickled, or what plants one of the user's own."""
-    from ..proof.defects import EVERY
+    from ..scenarios.defect import shipped_defects
 
     node = factory(context)
-    plant = EVERY[defect].plant if isinstance(defect, str) else defect
+    plant = shipped_defects()[defect].plant if isinstance(defect, str) else defect
     plant(node)
     return node

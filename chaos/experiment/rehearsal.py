@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from ...actors.cluster import ClusterError
 from ..errors import HarnessError
 from ..history.schema import raw_dir
-from ..proof.defects import Defect
+from ..scenarios.defect import Defect
 from ..scenarios.model import Scenario
 from .experiment import HARNESS, Experiment
 from .run_folder import RunFolder

@@ -1,4 +1,4 @@
-"""What an operator, or a stale process, asks of NameServers and brokers by hand; who asks is chaos/experiment/workloads/admin.py.
+"""What an operator, or a stale process, asks of NameServers and brokers by hand; experiment/workloads/admin.py asks.
 
 Each goes over the wire with RocketMQ's own request code, from a node of its own (`admin`) over links of its own, so
 that it can be cut from a NameServer as anybody else.

@@ -63,7 +63,7 @@ from .upgrades import check_upgrades, upgrades_of
 from .zones import check_zones, nodes_of_zones
 
 if TYPE_CHECKING:
-    from ..proof.defects import Defect
+    from .defect import Defect
 
 SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
@@ -412,14 +412,14 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
     ScenarioError when there is none, or when the file is no defect.
     """
-    from ..proof.defects import EVERY  # all nodes' programs, which few scenarios need
-    from ..proof.defects.module import DefectModuleError, of_file
+    from .defect import DefectModuleError, of_file, shipped_defects  # a broker's program, which few scenarios need
 
     if not name.endswith(".py"):
-        if name not in EVERY:
-            allowed = f"a defect of docs/defects.md, or a file NAME.py{nearest(name, EVERY)}"
+        known = shipped_defects()
+        if name not in known:
+            allowed = f"a defect of docs/defects.md, or a file NAME.py{nearest(name, known)}"
             raise ScenarioError(file, key, repr(name), allowed)
-        return EVERY[name]
+        return known[name]
     at = Path(name) if beside is None or not (beside / name).exists() else beside / name
     try:
         return of_file(at)
@@ -429,10 +429,8 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
 def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
     """ScenarioError for a user's defect that no node would have, or one of Apache's where its nodes are ours."""
-    from ..proof.defects import OF_APACHE
-
     kinds = scenario.topology().kinds
-    if defect.name in OF_APACHE:
+    if defect.of_apache:
         wrong = [node for node in defect.nodes if node not in scenario.implementations()]
         if wrong:
             allowed = f"one for {', '.join(defect.nodes)} of Apache's (implementation: apache-5.3.3)"

@@ -1,6 +1,6 @@
 """`nemesrv watch`: looks until Ctrl-C, or, with `once`, until it is decided whether something is wrong.
 
-    look ─► auditor ─► changes ─► said at once        record ─► each so often (chaos/live/pace.py) ─► faults, verdicts ─► RUN
+    look ─► auditor ─► changes ─► said at once        record ─► each so often (live/pace.py) ─► faults, verdicts ─► RUN
 
 Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. A disagreement is waited for until
 it is over or has lasted for its window, some 40 s at most.

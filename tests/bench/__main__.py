@@ -1,4 +1,4 @@
-"""`nemesrv bench`: the benchmarks (tests/bench/)."""
+"""`make bench` and `python -m tests.bench [NAME]`: the benchmarks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import sys
 
 import click
 
-from nemesrv.chaos.commands.ending import supervised
+from nemesrv.chaos.commands.ending import end, supervised
 from nemesrv.chaos.commands.values import Number
-from nemesrv.chaos.installation import require_extras
 
 
 def _counts(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[int, ...]:
@@ -28,7 +27,13 @@ def _counts(_context: click.Context, _parameter: click.Parameter, text: str) -> 
 @supervised
 def bench(name: str | None, seconds: float, events: tuple[int, ...]) -> None:
     """The benchmarks, each with its baseline in the same run."""
-    require_extras("nemesrv bench", "ray", "spark")
     from .table import run_benchmarks
 
     sys.exit(run_benchmarks(name, seconds, events))
+
+
+if __name__ == "__main__":
+    try:
+        bench(standalone_mode=False)
+    except BaseException as exc:
+        sys.exit(end(exc))

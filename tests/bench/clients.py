@@ -1,4 +1,4 @@
-"""`nemesrv bench clients`: what each of some hundreds of clients costs a machine, at RocketMQ's own timers.
+"""`python -m tests.bench clients`: what each of some hundreds of clients costs a machine, at RocketMQ's own timers.
 
     3 NameServers, 8 brokers, N clients in shared processes ── up ── calm ──┬── STEADY_S of it ──┬── end
                                           CPU and memory of every process ──┴──── and again ─────┘

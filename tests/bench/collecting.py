@@ -1,7 +1,7 @@
-"""`nemesrv bench collect`: how long it takes until what three hosts recorded is in the run folder.
+"""`python -m tests.bench collect`: how long it takes until what three hosts recorded is in the run folder.
 
 A Ray cluster of three nodes on this machine, each with its agent, which has a third of the events in files of its own
-as its nodes would have written them. Collected as a run does it at its end (experiment/hosts/collect.py: compressed, all hosts
+as its nodes would have written them. Collected as a run does it at its end (hosts/collect.py: compressed, all hosts
 side by side), and beside it as the bytes are, one host after the other. Here all share this machine's cores and no
 network is between them, so compressing gains nothing; how much is on the way tells what it gains elsewhere.
 """

@@ -1,4 +1,4 @@
-"""`nemesrv bench logs`: how fast logs become events, beside who only counts their lines.
+"""`python -m tests.bench logs`: how fast logs become events, beside who only counts their lines.
 
     made up: three NameServers, three brokers, two clients ─► folder of logs
     wc -l │ a loop over the lines in Python │ one process, to events in memory │ Spark, to events as Parquet

@@ -1,4 +1,4 @@
-"""`nemesrv bench namesrv`: our NameServer beside Apache's, and beside echoes that move the same bytes, in one run.
+"""`python -m tests.bench namesrv`: our NameServer beside Apache's, and beside echoes that move the same bytes, in one run.
 
     look_ups.py        rate and latency of route requests, alone and beside registrations
     registrations.py   the rate of one broker's, and what a thousand brokers' cost

@@ -1,4 +1,4 @@
-"""`nemesrv bench recorder`: how many events a host can record, and what recording costs a NameServer.
+"""`python -m tests.bench recorder`: how many events a host can record, and what recording costs a NameServer.
 
 Events: processes of their own, each with a HistoryWriter on a running event loop, write the mix of a client's rows.
 Cost: look-ups of a NameServer that records beside one that does not, in turn; meanwhile a broker changes its topics ten

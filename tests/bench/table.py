@@ -1,4 +1,4 @@
-"""`nemesrv bench`: the benchmarks by name."""
+"""`python -m tests.bench`: the benchmarks by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.actors.ray_host import RayHost
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.faults.ports import PortHolder
-from nemesrv.chaos.preflight import require_java
+from nemesrv.chaos.machine import require_java
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext

@@ -1,4 +1,4 @@
-"""`nemesrv bench virtual`: what a recording on the virtual clock costs, where that goes, and the least it could be.
+"""`python -m tests.bench virtual`: what a recording on the virtual clock costs, where that goes, and the least it could be.
 
     record ─► CPU seconds for so many simulated ones
     record again under Python's profiler ─► each part's share; what C functions take counts for who calls them

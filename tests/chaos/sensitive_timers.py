@@ -28,7 +28,7 @@ from nemesrv.chaos.oracle.schedules import (
 from nemesrv.chaos.proof.defects import timers as planted
 from nemesrv.chaos.proof.defects import waits
 from nemesrv.chaos.proof.defects.client import instance_of
-from nemesrv.chaos.proof.defects.model import in_its_parts, replace_part
+from nemesrv.chaos.scenarios.defect import in_its_parts, replace_part
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.clients.route_cache import TopicPublishInfo
 from nemesrv.remoting.bodies.route import TopicRouteData

@@ -21,13 +21,13 @@ from nemesrv.chaos.machine import (
     free_memory,
     java_version,
     measure,
+    require_java,
 )
 from nemesrv.chaos.preflight import (
     MB,
     Needs,
     findings,
     require,
-    require_java,
 )
 from nemesrv.chaos.scenarios.model import (
     ClusterModel,

@@ -1,11 +1,13 @@
-"""`nemesrv generate`: made-up histories (tests/generate/)."""
+"""`python -m tests.generate --out DIR`: histories of any size with known verdicts."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
+from nemesrv.chaos.commands.ending import end
 from nemesrv.chaos.commands.values import WholeNumber
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 
@@ -35,3 +37,10 @@ def generate(events: int, seed: int, out: Path, profile: str, defect: str | None
     except OSError as exc:
         raise HarnessError(f"the history cannot be written to {out}: {exc.strerror}") from exc
     click.echo(f"{written.rows} events in {written.path}")
+
+
+if __name__ == "__main__":
+    try:
+        generate(standalone_mode=False)
+    except BaseException as exc:
+        sys.exit(end(exc))

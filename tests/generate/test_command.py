@@ -1,4 +1,4 @@
-"""`nemesrv generate` and what `nemesrv bench` and `nemesrv check` say to numbers and names that cannot be."""
+"""`python -m tests.generate` and what `python -m tests.bench` and `nemesrv check` say to numbers and names that cannot be."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _write_scenario(folder: Path, plan: Plan) -> None:
 
     scenario = Scenario(
         name="generated",
-        description="A made-up history: nemesrv generate.",
+        description="A made-up history: python -m tests.generate.",
         cluster=ClusterModel(name_servers=plan.name_servers, brokers=plan.brokers, profile=plan.profile.value),
         timers=TimersModel(time_scale=1),
         workload=WorkloadModel(

@@ -210,7 +210,7 @@ NIGHTLY = (
     ),
     Nightly(
         "tests/bench/test_recorder_bench.py::test_a_machine_too_busy_to_answer_a_look_up_is_told_in_a_sentence",
-        "`nemesrv bench recorder` on a machine that is too busy",
+        "`python -m tests.bench recorder` on a machine that is too busy",
         ("tests/bench/test_recorder_bench.py::test_events_a_second_and_the_cost_of_recording_are_measured_and_judged",),
     ),
     Nightly(

@@ -104,12 +104,12 @@ NIGHTLY = (
     ),
     Nightly(
         "tests/bench/test_fronts_bench.py::test_a_front_is_measured_beside_toxiproxy_and_nothing_and_judged",
-        "`nemesrv bench fronts`",
+        "`python -m tests.bench fronts`",
         ("tests/chaos/fronts", "tests/chaos/bench"),
     ),
     Nightly(
         "tests/bench/test_logs_bench.py::test_each_reader_has_its_figure_and_sparks_is_judged",
-        "`nemesrv bench logs`",
+        "`python -m tests.bench logs`",
         ("tests/bench/test_logs_bench.py::test_the_logs_have_what_such_logs_are_full_of",),
     ),
     Nightly(

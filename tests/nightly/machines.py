@@ -13,7 +13,7 @@ NIGHTLY = (
     Nightly(
         "tests/bench/test_collecting_bench.py"
         "::test_what_three_hosts_recorded_is_collected_in_two_ways_and_both_are_timed",
-        "`nemesrv bench collect` over a Ray cluster of three nodes (15 s)",
+        "`python -m tests.bench collect` over a Ray cluster of three nodes (15 s)",
         ("tests/chaos/experiment/hosts/test_collect.py",),
     ),
     Nightly(

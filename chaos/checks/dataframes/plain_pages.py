@@ -13,7 +13,7 @@ was under way at a fault.
     receipts  k0@0 k1@1      k3@3   bits 1101  hash b   were these its receipts, each of the 4 would get a row
 
 This, `order.in_doubt` and `shared.shared_scan` are for large histories, and measured (docs/performance.md): change
-nothing here without `nemesrv bench checks` before and after. Small histories never come here.
+nothing here without `python -m tests.bench checks` before and after. Small histories never come here.
 
 That two kinds hold the same messages is told by counts, by 64 bits that say which offsets there are (so none twice),
 and by the exclusive or of a 64-bit hash of each key and offset: two sets that differ look alike once in 2^64 pages.

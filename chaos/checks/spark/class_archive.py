@@ -1,6 +1,6 @@
 """Spark's classes as the JVM holds them in memory, in a file: a session starts in half the time.
 
-    python -m nemesrv.chaos.checks.spark.make_class_archive       makes it, once for this Python environment (set-up does)
+    python -m nemesrv.chaos.checks.spark.make_class_archive     makes it, once for this Python environment (set-up does)
 
 It is the JDK's class-data sharing. A session of a small history then starts the JVM itself, with the options that
 Spark's own launcher gave when the archive was made, less the jars of parts that no check uses. Where the archive is

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from ....actors.processes import sweep, temporary_folder
 from ...errors import HarnessError
-from ...preflight import require_java
+from ...machine import require_java
 from . import class_archive
 from .settings import conf_of, is_local
 

@@ -1,12 +1,13 @@
 """Planted defects: named ways for a node to be wrong, and the checks that must find each, in which scenario.
 
 The self-test runs each in its scenario, beside the same scenario without it; a check that cannot find its defect, or
-that finds one which is not there, is worth nothing. `python -m nemesrv.chaos.proof.defects > docs/defects.md` writes the
-list again; a test compares the two.
+that finds one which is not there, is worth nothing. `python -m nemesrv.chaos.proof.defects > docs/defects.md` writes
+the list again; a test compares the two.
 """
 
 from __future__ import annotations
 
+from ...scenarios.defect import Defect as Defect
 from . import (
     answers,
     broker,
@@ -26,7 +27,6 @@ from . import (
 )
 from .apache import OF_APACHE as OF_APACHE
 from .incidents import OF_INCIDENTS as OF_INCIDENTS
-from .model import Defect as Defect
 
 _ALL = (
     *drops.DEFECTS,

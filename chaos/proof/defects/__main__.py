@@ -1,9 +1,9 @@
-"""docs/defects.md, written from the planted defects themselves: `python -m nemesrv.chaos.proof.defects > docs/defects.md`."""
+"""docs/defects.md, from the planted defects themselves: `python -m nemesrv.chaos.proof.defects > docs/defects.md`."""
 
 from __future__ import annotations
 
+from ...scenarios.defect import Defect
 from . import DEFECTS
-from .model import Defect
 
 _HEAD = """# Planted defects
 

@@ -14,8 +14,8 @@ from ....remoting.codes import PERM_WRITE, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ....remoting.transport import Connection
+from ...scenarios.defect import Defect, checks, replace_part
 from ...topology import NodeKind
-from .model import Defect, checks, replace_part
 
 OLD_S = 60.0
 _NAME_SERVER = (NodeKind.NAME_SERVER,)

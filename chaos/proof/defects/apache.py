@@ -11,8 +11,8 @@ from typing import Any
 from ....remoting.codes import RequestCode, ResponseCode
 from ...fronts.behaviour import PASSES, Behaviour
 from ...fronts.observed import Asked, Observation
+from ...scenarios.defect import Defect, checks, replace_part
 from ...topology import NodeKind
-from .model import Defect, checks, replace_part
 
 UNHEARD_S = 25.0
 """From its restart on: its registration at once and the one after 10 s; the next is 40 s after it."""
@@ -120,6 +120,7 @@ OF_APACHE: dict[str, Defect] = {
     defect.name: defect
     for defect in (
         Defect(
+            of_apache=True,
             name="apache-broker-is-not-heard",
             what=f"for {UNHEARD_S:g} s after its restart a broker's registrations never reach ns-0, and are answered",
             kinds=(NodeKind.BROKER,),
@@ -130,6 +131,7 @@ OF_APACHE: dict[str, Defect] = {
             plant=_is_not_heard,
         ),
         Defect(
+            of_apache=True,
             name="apache-broker-registers-with-one",
             what="a broker registers with the first NameServer of its list only",
             kinds=(NodeKind.BROKER,),
@@ -140,6 +142,7 @@ OF_APACHE: dict[str, Defect] = {
             plant=_registers_with_one,
         ),
         Defect(
+            of_apache=True,
             name="apache-member-elects-itself",
             what="a member of a DLedger group is told of no other member, and elects itself beside the others' leader",
             kinds=(NodeKind.SLAVE,),
@@ -160,6 +163,7 @@ OF_APACHE: dict[str, Defect] = {
             plant=_elects_itself,
         ),
         Defect(
+            of_apache=True,
             name="apache-name-server-is-emptied",
             what="a NameServer's JVM is exchanged for one with an empty table, and nobody says so",
             kinds=(NodeKind.NAME_SERVER,),

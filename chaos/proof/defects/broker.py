@@ -15,13 +15,13 @@ from ....remoting.command import RemotingCommand
 from ....remoting.message_properties import TAGS, format_properties, parse_properties
 from ....remoting.node.network import Address
 from ....remoting.transport import Connection
-from ...topology import NodeKind
-from .model import (
+from ...scenarios.defect import (
     Defect,
     checks,
     in_its_parts,
     replace_part,
 )
+from ...topology import NodeKind
 
 STORE_DELAY_S = 5.0
 """How long the broker that acknowledges too early keeps a message to itself."""

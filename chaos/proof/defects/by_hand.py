@@ -14,13 +14,13 @@ from ....actors.namesrv.tables import (
 )
 from ....remoting.bodies.route import TopicConfig
 from ....remoting.node.clock import AdjustableClock
-from ...topology import NodeKind
-from .model import (
+from ...scenarios.defect import (
     Defect,
     checks,
     in_its_parts,
     replace_part,
 )
+from ...topology import NodeKind
 
 _NAME_SERVER = (NodeKind.NAME_SERVER,)
 _ONE = ("ns-0",)

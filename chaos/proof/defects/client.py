@@ -23,13 +23,13 @@ from ....remoting.node.node import Node
 from ...experiment.workloads.consumer import ConsumerNode
 from ...experiment.workloads.prober import ProberNode
 from ...experiment.workloads.producer import ProducerNode
-from ...topology import NodeKind
-from .model import (
+from ...scenarios.defect import (
     CLIENTS,
     Defect,
     checks,
     replace_part,
 )
+from ...topology import NodeKind
 
 PATIENCE_S = 60.0
 """How long the client that is too patient waits for an answer, instead of A = 3 s."""

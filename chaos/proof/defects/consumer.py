@@ -12,8 +12,8 @@ from ....clients.consumer.rebalance import Rebalancer
 from ....remoting.message import MessageQueue, StoredMessage
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...experiment.workloads.consumer import ConsumerNode
+from ...scenarios.defect import Defect, checks, replace_part
 from ...topology import NodeKind
-from .model import Defect, checks, replace_part
 
 REORDER_S = 1.0
 SKIPPED_OF = 10

@@ -19,8 +19,8 @@ from ....actors.namesrv.tables import (
 from ....actors.namesrv.unregister import Batch, Expired
 from ....remoting.bodies.route import QueueData
 from ....remoting.transport import Connection
+from ...scenarios.defect import Defect, checks, replace_part
 from ...topology import NodeKind
-from .model import Defect, checks, replace_part
 
 LATE_DROP_S = 60.0
 

@@ -12,9 +12,9 @@ from ....clients.name_server_client import NameServerClient
 from ....clients.name_servers import NameServerSelector
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
+from ...scenarios.defect import Defect, in_its_parts, replace_part
 from ...topology import NodeKind
 from .client import instance_of
-from .model import Defect, in_its_parts, replace_part
 
 
 def _keeps_its_choice(client: NameServerClient) -> None:

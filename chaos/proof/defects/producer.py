@@ -14,8 +14,8 @@ from ....clients.producer.send_result import SendResult, SendStatus
 from ....remoting.errors import ClientError, RocketMQError, TransportError
 from ....remoting.message import MessageQueue
 from ...experiment.workloads.producer import ProducerNode
+from ...scenarios.defect import Defect, checks, replace_part
 from ...topology import NodeKind
-from .model import Defect, checks, replace_part
 
 _PRODUCER = (NodeKind.PRODUCER,)
 _AVOIDED_S = 2.0

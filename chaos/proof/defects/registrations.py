@@ -17,8 +17,8 @@ from ....actors.namesrv.tables import (
     Registration,
 )
 from ....remoting.bodies.route import DataVersion, QueueData, Row
+from ...scenarios.defect import Defect, checks, replace_part
 from ...topology import NodeKind
-from .model import Defect, checks, replace_part
 
 RESURRECTED_AFTER_S = 20.0
 LOST_REGISTRATIONS = 2

@@ -24,13 +24,13 @@ from ....remoting.command import RemotingCommand
 from ....remoting.node.network import Address
 from ...experiment.workloads.consumer import ConsumerNode
 from ...oracle.roles import NO_ID
-from ...topology import NodeKind
-from .model import (
+from ...scenarios.defect import (
     Defect,
     checks,
     in_its_parts,
     replace_part,
 )
+from ...topology import NodeKind
 
 _READS, _READS_LATE, _BACKLOG, _ACTING = "slave-reads", "slave-reads-late", "slave-backlog", "acting-master"
 COPIES_S = 60.0

@@ -14,9 +14,9 @@ from ....actors.namesrv.tables import (
 )
 from ....remoting.bodies.route import Row
 from ....remoting.codes import PERM_INHERIT
+from ...scenarios.defect import Defect, checks, replace_part
 from ...topology import NodeKind
 from .drops import _without_idle_close
-from .model import Defect, checks, replace_part
 
 LATE_MS = 6_000
 """5 % of E."""

@@ -18,14 +18,14 @@ from ....remoting.command import RemotingCommand
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
 from ...experiment.workloads.consumer import ConsumerNode
-from ...topology import NodeKind
-from .client import instance_of
-from .model import (
+from ...scenarios.defect import (
     Defect,
     checks,
     in_its_parts,
     replace_part,
 )
+from ...topology import NodeKind
+from .client import instance_of
 
 STALL_S = 15.0
 STALLED_ROUND = 2

@@ -11,14 +11,14 @@ from ....remoting.errors import TransportError
 from ....remoting.node.clock import Clock
 from ....remoting.node.node import Node
 from ...experiment.workloads.consumer import ConsumerNode
-from ...topology import NodeKind
-from .client import instance_of
-from .model import (
+from ...scenarios.defect import (
     Defect,
     checks,
     in_its_parts,
     replace_part,
 )
+from ...topology import NodeKind
+from .client import instance_of
 
 ASKS_EACH_S = 3.0
 TELLS_EACH_S = 5.0

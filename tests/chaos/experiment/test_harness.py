@@ -18,7 +18,7 @@ def test_a_made_up_run_is_judged_ahead_where_the_machine_has_time_for_it(
 ) -> None:
     judged: list[object] = []
     monkeypatch.setattr(os, "getloadavg", lambda: (of_a_core * processors(), 0.0, 0.0))
-    monkeypatch.setattr("nemesrv.chaos.preflight.require_java", lambda: None)
+    monkeypatch.setattr("nemesrv.chaos.machine.require_java", lambda: None)
     monkeypatch.setattr("nemesrv.chaos.checks.spark.session.session", lambda *_, **__: SimpleNamespace())
     monkeypatch.setattr("nemesrv.chaos.checks.spark.session.stop", lambda _: None)
     monkeypatch.setattr("nemesrv.chaos.checks.spark.warm_up.rehearse", judged.append)

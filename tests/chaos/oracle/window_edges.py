@@ -14,7 +14,7 @@ from typing import Any
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.proof.defects.client import instance_of
-from nemesrv.chaos.proof.defects.model import replace_part
+from nemesrv.chaos.scenarios.defect import replace_part
 from nemesrv.chaos.topology import NodeKind
 from tests.chaos.sensitive_timers import (
     QUIET,

@@ -18,8 +18,8 @@ from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle import lists
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.proof.defects.model import Defect, in_its_parts
 from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.defect import Defect, in_its_parts
 from nemesrv.chaos.scenarios.model import Scenario, load, parse
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Validity

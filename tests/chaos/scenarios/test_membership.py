@@ -16,8 +16,8 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
 from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.proof.defects.model import Defect, in_its_parts
 from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.defect import Defect, in_its_parts
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.topology import NodeKind
 

@@ -1,4 +1,4 @@
-"""What `nemesrv watch` costs: `python -m tests.operations.cluster.cost --brokers 100 --topics 10000 -- --check default`.
+"""What `nemesrv watch` costs: `python -m tests.operations.cluster.cost --brokers 100 --topics 10000`.
 
 Three NameServers and the brokers are real ones in this process; the watch is a process of its own, whose CPU time is
 read at the end of each of `--until`'s times. Its start, imports included, is in the first.

@@ -1,4 +1,4 @@
-"""The same proof with Apache's own logs: `python -m tests.operations.importing.apache_proof --only crash-4 --out FOLDER`.
+"""The proof with Apache's own logs: `python -m tests.operations.importing.apache_proof --only crash-4 --out FOLDER`.
 
 Each incident of apache_incidents.py is run with Apache's servers and clients (two minutes each; one that FOLDER has is
 not run again), its logs are put as hosts would have left them, each with a clock of its own, and what the import says

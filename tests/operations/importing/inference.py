@@ -1,4 +1,4 @@
-"""How often the fault that was done is named first: `python -m tests.operations.importing.inference --runs 100 --first 0`.
+"""How often the done fault is named first: `python -m tests.operations.importing.inference --runs 100 --first 0`.
 
 Each seed draws a cluster and one incident of one of the KINDS (or none, or two at once), records it on the virtual
 clock, takes away what no log tells (`seen_in_logs`), infers, and compares with what was done. `first`: listed first.

@@ -1,4 +1,4 @@
-"""How much of an incident is found again in its logs: `python -m tests.operations.importing.proof --incidents 100 --first 0`.
+"""How much of an incident its logs show: `python -m tests.operations.importing.proof --incidents 100 --first 0`.
 
 Random incidents of ten kinds are recorded, written as Apache's logs, distorted (clocks, cut ends, missing files, edited
 lines), imported, and what the import says is compared with what happened. Held to: 95 % of the NameServers' transitions

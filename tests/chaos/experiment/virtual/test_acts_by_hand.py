@@ -9,9 +9,9 @@ import pytest
 from nemesrv.chaos.checks.plain.verdicts import found_wrong, verdicts
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.defects import by_hand
-from nemesrv.chaos.proof.defects.model import Defect
 from nemesrv.chaos.proof.selftest import scenario_of
 from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.defect import Defect
 from nemesrv.chaos.scenarios.model import Scenario
 
 

@@ -17,8 +17,8 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.proof.defects import DEFECTS
-from nemesrv.chaos.proof.defects.module import of_file
 from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.defect import of_file
 from nemesrv.chaos.scenarios.model import Scenario, parse
 
 ONE_AFTER_THE_OTHER: list[dict[str, Any]] = [
@@ -33,7 +33,7 @@ ONE_AFTER_THE_OTHER: list[dict[str, Any]] = [
 
 DEAF = '''"""Brokers do not notice that a client is gone."""
 
-from nemesrv.chaos.proof.defects.model import in_its_parts
+from nemesrv.chaos.scenarios.defect import in_its_parts
 
 KINDS = ["broker"]
 

@@ -16,8 +16,8 @@ from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.proof.defects.module import of_file
 from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.defect import of_file
 from nemesrv.chaos.scenarios.model import Scenario, parse
 
 FEW_SENDS = {"client_starts": 0, "sends_per_s": 1}

@@ -24,7 +24,7 @@ from nemesrv.chaos.proof.defects import (
     OF_INCIDENTS,
 )
 from nemesrv.chaos.proof.defects.apache import UNHEARD_S
-from nemesrv.chaos.proof.defects.model import Defect
+from nemesrv.chaos.scenarios.defect import Defect
 from nemesrv.chaos.scenarios.model import (
     CHECK_NAMES,
     Scenario,

@@ -10,8 +10,8 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.proof.defects.module import DefectModuleError, of_file
 from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.defect import DefectModuleError, of_file
 from nemesrv.chaos.scenarios.model import load, parse
 from nemesrv.chaos.topology import NodeKind
 

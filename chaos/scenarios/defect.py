@@ -1,23 +1,84 @@
-"""A defect of the user's own: a Python file that says how one node is to be wrong, for `nemesrv run --defect FILE.py`.
+"""What a planted defect is, how it gets into a node, and a defect of the user's own: `nemesrv run --defect FILE.py`.
 
     NODES = ["ns-0"]            the nodes to plant it in, or
     KINDS = ["name_server"]     every node of these kinds: name_server, broker, producer, consumer, prober
     def plant(node): ...        changes the finished node, before it listens
 
-The first line of the file's docstring says what is wrong. A node's process reads the file's text, so that the file need
-not be there, and runs it once for each life of a node.
+The first line of such a file's docstring says what is wrong. A node's process reads the file's text, so that the file
+need not be there, and runs it once for each life of a node. The programs themselves know nothing of defects: a small
+method of one finished node is replaced. Which defects the self-test plants, proof/defects/ says.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
-from ...topology import NodeKind
-from .model import Defect
+from ...actors.broker.server import Broker
+from ..topology import NodeKind
+
+CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """One way to be wrong. `nodes`: the names it is planted in; none means every node of `kinds`.
+
+    It is killed when every check of `caught_by` says INVALID, and no check does but those and the ones in `also`,
+    which may see the same wrong from another side.
+    """
+
+    name: str
+    what: str
+    kinds: tuple[NodeKind, ...]
+    nodes: tuple[str, ...] = ()
+    scenario: str = ""
+    caught_by: frozenset[str] = frozenset()
+    also: frozenset[str] = frozenset()
+    plant: Callable[[Any], None]
+    of_apache: bool = False
+    """Whether it is planted in Apache's own servers, by settings or from outside."""
+    source: Path | None = None
+    """The user's file that says it; None: one of the self-test's."""
+
+    def is_for(self, name: str, kind: NodeKind) -> bool:
+        return kind in self.kinds and (not self.nodes or name in self.nodes)
+
+
+def checks(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+def replace_part(target: object, name: str, with_what: object) -> None:
+    """Replace a method or setting of this one object; AttributeError when it has none, so that none plants nothing."""
+    getattr(target, name)
+    setattr(target, name, with_what)
+
+
+def in_its_parts(change: Callable[[Broker], None]) -> Callable[[Broker], None]:
+    """A plant for what a broker makes only when it listens: its tables, its store's contents, its registration."""
+
+    def plant(broker: Broker) -> None:
+        assemble = broker._assemble
+
+        def assemble_and_change() -> None:
+            assemble()
+            change(broker)
+
+        replace_part(broker, "_assemble", assemble_and_change)
+
+    return plant
+
+
+def shipped_defects() -> Mapping[str, Defect]:
+    """Name → defect, of all that the wheel has; loaded when asked for, because they patch every node's program."""
+    found: Mapping[str, Defect] = import_module("...proof.defects", __name__).EVERY
+    return found
 
 
 class DefectModuleError(ValueError):
