@@ -22,12 +22,7 @@ from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
 from .errors import HarnessError
-from .hosts import (
-    LOCAL,
-    AnyProcess,
-    Family,
-    Host,
-)
+from .hosts import LOCAL, AnyProcess, Family, Host
 from .shared_process import OneOfMany, SharedProcess
 from .watch import Alarm, Dials
 from .watch import ClusterError as ClusterError

@@ -33,13 +33,7 @@ from platform import python_version
 from typing import Any, NamedTuple
 
 from ..remoting.node.clock import Clock
-from .processes import (
-    ENDING,
-    Process,
-    renice,
-    sweep,
-    temporary_folder,
-)
+from .processes import ENDING, Process, renice, sweep, temporary_folder
 from .watch import Alarm, Death, ProcessWatch
 
 FORGOTTEN_S = 45.0

@@ -21,12 +21,7 @@ from typing import Any, Protocol
 
 from ..remoting.node.clock import Clock, RealClock
 from .processes import Process
-from .watch import (
-    Alarm,
-    ClusterError,
-    Death,
-    ProcessDied,
-)
+from .watch import Alarm, ClusterError, Death, ProcessDied
 
 log = logging.getLogger("nemesrv.hosts")
 

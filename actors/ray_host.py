@@ -17,15 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .processes import (
-    FOLDER_PREFIX,
-    Process,
-    Reaper,
-    command,
-    family,
-    signals_deferred,
-    sweep,
-)
+from .processes import FOLDER_PREFIX, Process, Reaper, command, family, signals_deferred, sweep
 from .watch import ClusterError
 
 log = logging.getLogger("nemesrv.cluster")

@@ -28,14 +28,7 @@ from typing import Any
 
 from ..remoting.node.clock import Clock, Timer
 from ..remoting.node.network import TcpNetwork
-from .actor import (
-    LOG_FORMAT,
-    Listening,
-    NodeActor,
-    NodeSpec,
-    Surroundings,
-    take_over_process,
-)
+from .actor import LOG_FORMAT, Listening, NodeActor, NodeSpec, Surroundings, take_over_process
 
 log = logging.getLogger("nemesrv.shared_process")
 

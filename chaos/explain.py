@@ -25,12 +25,7 @@ from .faults.host_faults import HostAction
 from .oracle.legend import legend
 from .oracle.lost_brokers import absences
 from .oracle.lost_name_servers import name_server_losses
-from .oracle.obligations import (
-    Obligation,
-    ObligationKind,
-    flapping_routes,
-    obligations,
-)
+from .oracle.obligations import Obligation, ObligationKind, flapping_routes, obligations
 from .oracle.quiet import calm
 from .oracle.reach import moments
 from .oracle.recovery import LOOK_UP, bound

@@ -22,12 +22,7 @@ from .apache import libfaketime, workload_class
 from .apache.distribution import Part, distribution
 from .errors import HarnessError
 from .installation import how_to_get_toxiproxy
-from .machine import (
-    Machine,
-    allow_open_files,
-    java_found,
-    measure,
-)
+from .machine import Machine, allow_open_files, java_found, measure
 from .scenarios.implementations import SERVERS
 
 if TYPE_CHECKING:

@@ -26,23 +26,10 @@ from .experiment.virtual.stage import VirtualStage
 from .faults.link_faults import LinkFault
 from .history.store import HistoryStore, is_hadoops
 from .installation import require_extras
-from .judging import (
-    Judged,
-    exit_status,
-    extras_of,
-    find,
-    judge,
-    of_run,
-    show,
-)
+from .judging import Judged, exit_status, extras_of, find, judge, of_run, show
 from .preflight import Needs, require, require_programs
 from .scenarios.defect import Defect
-from .scenarios.model import (
-    Scenario,
-    TimersModel,
-    found_defect,
-    refuse_nowhere,
-)
+from .scenarios.model import Scenario, TimersModel, found_defect, refuse_nowhere
 from .scenarios.placement import Offer, placed
 
 THIS_MACHINE = "this-machine"

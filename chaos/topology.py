@@ -25,13 +25,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from .shapes import (
-    SHAPES,
-    ShapeError,
-    Stream,
-    is_shape,
-    shape_of,
-)
+from .shapes import SHAPES, ShapeError, Stream, is_shape, shape_of
 
 CONSUMER_GROUP = "nemesrv-consumers"
 """Of all consumers of the workload's topic that name none."""

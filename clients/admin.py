@@ -11,19 +11,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from ..remoting import fastjson
 from ..remoting.bodies.client import ConsumeStats, GetConsumerListByGroupResponseBody, TopicStatsTable
-from ..remoting.bodies.route import (
-    ClusterInfo,
-    KVTable,
-    TopicList,
-    TopicRouteData,
-)
-from ..remoting.codes import (
-    MASTER_ID,
-    PERM_READ,
-    PERM_WRITE,
-    LanguageCode,
-    RequestCode,
-)
+from ..remoting.bodies.route import ClusterInfo, KVTable, TopicList, TopicRouteData
+from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, LanguageCode, RequestCode
 from ..remoting.command import Header, RemotingCommand
 from ..remoting.errors import ClientError, RemoteProtocolError
 from ..remoting.headers.broker import (

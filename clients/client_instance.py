@@ -29,12 +29,7 @@ from ..remoting.bodies.client import (
     SubscriptionData,
 )
 from ..remoting.bodies.route import TopicRouteData
-from ..remoting.codes import (
-    MASTER_ID,
-    LanguageCode,
-    RequestCode,
-    ResponseCode,
-)
+from ..remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
 from ..remoting.command import Header, RemotingCommand
 from ..remoting.errors import ClientError, ResponseError, RocketMQError
 from ..remoting.headers.broker import (
@@ -54,14 +49,7 @@ from ..remoting.transport import Connection, RemotingClient
 from .config import DEFAULT_INSTANCE_NAME, ClientConfig
 from .locks import try_lock
 from .name_server_client import NameServerClient
-from .route_cache import (
-    RouteCache,
-    TopicPublishInfo,
-    borrowed_route,
-    dialable_addresses,
-    publish_info,
-    subscribe_set,
-)
+from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, dialable_addresses, publish_info, subscribe_set
 from .scheduler import FixedRateScheduler
 
 RequestHandler = Callable[[Connection, RemotingCommand], RemotingCommand | Awaitable[RemotingCommand | None] | None]

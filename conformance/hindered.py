@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from ..chaos.fronts.observed import (
-    Asked,
-    Dialled,
-    Foreign,
-    Opened,
-    Protocol,
-)
+from ..chaos.fronts.observed import Asked, Dialled, Foreign, Opened, Protocol
 from ..remoting.node.network import Address
 from .scene import START_LIMIT_S, Found
 from .situations import GET_ROUTEINFO

@@ -8,12 +8,7 @@ from typing import Any
 
 from ..chaos.verdict import Validity
 from .profile import Profile
-from .rules import (
-    RULES,
-    LeftOut,
-    Measured,
-    Rule,
-)
+from .rules import RULES, LeftOut, Measured, Rule
 from .rules.rule import LATE_S, Expected, plain
 from .situations import SITUATIONS
 from .watched import Watched

@@ -22,12 +22,7 @@ from ..chaos.experiment.run_folder import RunFolder
 from ..chaos.fronts.observed import Asked
 from ..chaos.judging import EXIT_STATUS
 from ..chaos.reports.junit import junit
-from ..chaos.verdict import (
-    Example,
-    Validity,
-    Verdict,
-    worst,
-)
+from ..chaos.verdict import Example, Validity, Verdict, worst
 from .evidence import write_evidence
 from .judging import RuleVerdict
 from .rules import LeftOut, Measured

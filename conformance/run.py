@@ -26,14 +26,7 @@ from ..chaos.experiment.progress import Progress
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from .hindered import asked_by_http, elsewhere, hindered
-from .pace import (
-    Lane,
-    Lateness,
-    Places,
-    at_once,
-    cores,
-    planned,
-)
+from .pace import Lane, Lateness, Places, at_once, cores, planned
 from .scene import Found, Plan, Scene
 from .situations import SITUATIONS, Situation
 from .subject import STOP_S, told_of

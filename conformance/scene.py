@@ -11,33 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..chaos.fronts.dials import Dials
-from ..chaos.fronts.observed import (
-    Answered,
-    Asked,
-    Dialled,
-    Foreign,
-    Observation,
-    Opened,
-)
+from ..chaos.fronts.observed import Answered, Asked, Dialled, Foreign, Observation, Opened
 from ..chaos.fronts.sockets import descendants, process_of
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
 from .pace import Lateness, memory_of
-from .situations import (
-    GET_ROUTEINFO,
-    SITUATIONS,
-    Act,
-    Role,
-    Situation,
-    Step,
-)
-from .stand import (
-    ADDRESS_SERVER,
-    GROUP,
-    TOPIC,
-    Stand,
-)
+from .situations import GET_ROUTEINFO, SITUATIONS, Act, Role, Situation, Step
+from .stand import ADDRESS_SERVER, GROUP, TOPIC, Stand
 from .subject import Instructions, Program, Subject
 from .watched import Watched
 

@@ -31,32 +31,16 @@ from ..chaos.errors import HarnessError
 from ..chaos.experiment.workloads.address_server import AddressServerNode
 from ..chaos.fronts.behaviour import PASSES, REFUSES, Behaviour
 from ..chaos.fronts.front import Front
-from ..chaos.fronts.observed import (
-    Answered,
-    Asked,
-    Happened,
-    Observation,
-)
+from ..chaos.fronts.observed import Answered, Asked, Happened, Observation
 from ..clients.config import ProducerConfig
 from ..clients.producer.producer import DefaultMQProducer
 from ..remoting.errors import ConnectError, RocketMQError
 from ..remoting.message import Message
 from ..remoting.node.clock import RealClock
-from ..remoting.node.network import (
-    Address,
-    Listener,
-    ProtocolFactory,
-    TcpNetwork,
-)
+from ..remoting.node.network import Address, Listener, ProtocolFactory, TcpNetwork
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
-from .situations import (
-    GET_ROUTEINFO,
-    SENDS,
-    Act,
-    Step,
-    Whom,
-)
+from .situations import GET_ROUTEINFO, SENDS, Act, Step, Whom
 
 TOPIC, GROUP = "nemesrv-conform", "nemesrv-conform-group"
 QUEUES = 4

@@ -6,6 +6,8 @@ WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY actors ./actors
 COPY chaos ./chaos
+COPY conformance ./conformance
+COPY operations ./operations
 COPY clients ./clients
 COPY remoting ./remoting
 COPY src ./src

@@ -117,7 +117,7 @@ install_packages() {
 
 # As pip does for what it installs, which this tree is not: else each process compiles it where PYTHONDONTWRITEBYTECODE is
 # set, and a cluster is a dozen processes. What is compiled already costs a twentieth of a second.
-.venv/bin/python -m compileall -q actors chaos clients remoting
+.venv/bin/python -m compileall -q actors chaos clients conformance operations remoting
 
 # Spark then starts in half the time; without it, it only takes longer, and the command has said why.
 if [ "${1:-}" != packages ] && [ ! -f "$archived" ]; then

@@ -9,13 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from .codes import (
-    FLAG_ONEWAY,
-    FLAG_RESPONSE,
-    V5_3_2,
-    LanguageCode,
-    SerializeType,
-)
+from .codes import FLAG_ONEWAY, FLAG_RESPONSE, V5_3_2, LanguageCode, SerializeType
 
 DEFAULT_LANGUAGE = LanguageCode.PYTHON
 DEFAULT_VERSION = V5_3_2

@@ -31,12 +31,7 @@ from .errors import (
     RocketMQError,
     TooManyRequests,
 )
-from .frame import (
-    FRAME_MAX,
-    FrameReader,
-    decode_frame,
-    encode_frame,
-)
+from .frame import FRAME_MAX, FrameReader, decode_frame, encode_frame
 from .node.clock import Clock, Timer
 from .node.network import Address
 

@@ -9,12 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 
-from .message_properties import (
-    KEYS,
-    RESERVED_NAMES,
-    SHARDING_KEY,
-    TAGS,
-)
+from .message_properties import KEYS, RESERVED_NAMES, SHARDING_KEY, TAGS
 
 _OF_THE_USER = frozenset({KEYS, TAGS, SHARDING_KEY})
 

@@ -6,12 +6,7 @@ import logging
 from collections.abc import Callable, Collection
 
 from .codes import V4_9_8, LanguageCode
-from .connection import (
-    Connection,
-    Endpoint,
-    FastPath,
-    Handler,
-)
+from .connection import Connection, Endpoint, FastPath, Handler
 from .frame import FRAME_MAX
 from .node.clock import Clock
 from .node.network import Address, Listener, Network

@@ -4,7 +4,7 @@
     100 s  broker-a cut from ns-1, and producer-8 from everybody; a producer and a consumer killed; healed, and started
            again, 40 s later
 
-3 NameServers, 8 brokers, clients in processes of 125 (`python -m tests.bench clients`), judged by every check but done_by_hand;
+3 NameServers, 8 brokers, clients in processes of 125 (`tests.bench clients`), judged by every check but done_by_hand;
 prints what the run and its judging took, apart. Exit status as `nemesrv run`.
 """
 

@@ -11,12 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import cast
 
-from ...remoting.bodies.admin import (
-    GetConsumerStatusBody,
-    MessageQueueForC,
-    ResetOffsetBody,
-    ResetOffsetBodyForC,
-)
+from ...remoting.bodies.admin import GetConsumerStatusBody, MessageQueueForC, ResetOffsetBody, ResetOffsetBodyForC
 from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RequestTimeout, RocketMQError

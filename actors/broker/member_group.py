@@ -16,12 +16,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 
 from ...remoting.bodies.route import GetBrokerMemberGroupResponseBody
-from ...remoting.codes import (
-    MASTER_ID,
-    LanguageCode,
-    RequestCode,
-    ResponseCode,
-)
+from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.connection import Connection
 from ...remoting.errors import ResponseError, RocketMQError

@@ -15,12 +15,7 @@ from typing import NamedTuple
 
 from ...remoting.bodies.client import SubscriptionData, SubscriptionGroupConfig
 from ...remoting.bodies.route import TopicConfig
-from ...remoting.codes import (
-    MASTER_ID,
-    PERM_READ,
-    RequestCode,
-    ResponseCode,
-)
+from ...remoting.codes import MASTER_ID, PERM_READ, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.headers.broker import PullMessageRequestHeader, PullMessageResponseHeader
 from ...remoting.node.profile import Profile
@@ -31,12 +26,7 @@ from .long_poll import HeldPull
 from .services import HeldRequest, Services, refuse
 from .sql_filter import SqlError
 from .stored import Found, GetStatus
-from .subscriptions import (
-    TAG,
-    FilterUnsupported,
-    Wanted,
-    wanted_by,
-)
+from .subscriptions import TAG, FilterUnsupported, Wanted, wanted_by
 
 COMMIT_OFFSET, SUSPEND, SUBSCRIPTION, CLASS_FILTER = 1, 2, 4, 8
 CHECK_PERIOD_S = 5.0

@@ -22,13 +22,7 @@ from dataclasses import replace
 
 from ...remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from ...remoting.bodies.route import DataVersion, KVTable, TopicConfig
-from ...remoting.codes import (
-    PERM_READ,
-    PERM_WRITE,
-    LanguageCode,
-    RequestCode,
-    ResponseCode,
-)
+from ...remoting.codes import PERM_READ, PERM_WRITE, LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ResponseError, RocketMQError
 from ...remoting.headers.namesrv import (

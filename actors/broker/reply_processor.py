@@ -27,12 +27,7 @@ from ...remoting.message_properties import (
 from ...remoting.transport import Connection
 from .send_processor import SendProcessor
 from .services import Services
-from .stored import (
-    Append,
-    MessageIllegal,
-    PutMessage,
-    StoreFull,
-)
+from .stored import Append, MessageIllegal, PutMessage, StoreFull
 
 PUSH_TIMEOUT_S = 10.0
 

@@ -15,13 +15,7 @@ import orjson
 
 from ...remoting import fastjson
 from ...remoting.message import StoredMessage
-from ...remoting.message_properties import (
-    REAL_QUEUE_ID,
-    REAL_TOPIC,
-    TAGS,
-    format_properties,
-    tags_code,
-)
+from ...remoting.message_properties import REAL_QUEUE_ID, REAL_TOPIC, TAGS, format_properties, tags_code
 from ...remoting.node.clock import Timer
 from ...remoting.topics import SCHEDULE_TOPIC
 from .files import read_whole, write_whole

@@ -12,13 +12,7 @@ from collections.abc import Coroutine
 
 from ...remoting.bodies.client import SubscriptionGroupConfig
 from ...remoting.bodies.route import MULTI_TAG, TopicConfig
-from ...remoting.codes import (
-    PERM_READ,
-    PERM_WRITE,
-    V3_4_9,
-    RequestCode,
-    ResponseCode,
-)
+from ...remoting.codes import PERM_READ, PERM_WRITE, V3_4_9, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RemoteProtocolError
 from ...remoting.headers.broker import ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader
@@ -47,12 +41,7 @@ from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, NOT_ALLOWED_TO_SEND, RETR
 from ...remoting.transport import Connection
 from .schedule import parked
 from .services import Services, not_stored, refuse
-from .stored import (
-    Append,
-    MessageIllegal,
-    PutMessage,
-    StoreFull,
-)
+from .stored import Append, MessageIllegal, PutMessage, StoreFull
 from .topics import topic_name_error
 from .transactions import Transactions
 

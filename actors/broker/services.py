@@ -19,12 +19,7 @@ from .long_poll import PullHolds
 from .offsets import ConsumerOffsets
 from .queue_locks import QueueLocks
 from .store import MessageStore
-from .stored import (
-    Append,
-    MessageIllegal,
-    PutMessage,
-    StoreFull,
-)
+from .stored import Append, MessageIllegal, PutMessage, StoreFull
 from .topics import TopicTable
 
 

@@ -25,15 +25,7 @@ from .commit_log import CommitLog, StoreError
 from .consume_queue import ConsumeQueue
 from .files import write_whole
 from .recovery import FILLER, read_deleted, recover
-from .stored import (
-    Append,
-    Found,
-    GetStatus,
-    MessageIllegal,
-    PutMessage,
-    Recovery,
-    StoreFull,
-)
+from .stored import Append, Found, GetStatus, MessageIllegal, PutMessage, Recovery, StoreFull
 
 _LOCALHOST = Address("127.0.0.1", 10911)
 _STORE_TIME = struct.Struct(">q")

@@ -20,14 +20,7 @@ from ...remoting.bodies.route import DataVersion, TopicConfig
 from ...remoting.codes import PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.errors import RocketMQError
 from ...remoting.node.profile import Profile
-from ...remoting.topics import (
-    HALF_TOPIC,
-    OP_TOPIC,
-    SCHEDULE_TOPIC,
-    SYSTEM_TOPICS,
-    TBW102,
-    is_system_topic,
-)
+from ...remoting.topics import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC, SYSTEM_TOPICS, TBW102, is_system_topic
 from .config import BrokerConfig
 from .files import read_whole, write_whole
 

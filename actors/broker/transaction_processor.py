@@ -14,26 +14,12 @@ from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError
 from ...remoting.headers.broker import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
 from ...remoting.message import StoredMessage
-from ...remoting.message_properties import (
-    CHECK_IMMUNITY,
-    PRODUCER_GROUP,
-    REAL_QUEUE_ID,
-    REAL_TOPIC,
-)
+from ...remoting.message_properties import CHECK_IMMUNITY, PRODUCER_GROUP, REAL_QUEUE_ID, REAL_TOPIC
 from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .services import Services, not_stored, refuse
 from .stored import MessageIllegal, StoreFull
-from .transactions import (
-    CHUNK,
-    COMMIT,
-    NOT_ENDED,
-    ROLLBACK,
-    Question,
-    Transactions,
-    committed,
-    immunity_ms,
-)
+from .transactions import CHUNK, COMMIT, NOT_ENDED, ROLLBACK, Question, Transactions, committed, immunity_ms
 
 _SAID = {NOT_ENDED: "unknown", COMMIT: "commit", ROLLBACK: "rollback"}
 

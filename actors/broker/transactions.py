@@ -30,12 +30,7 @@ from ...remoting.message_properties import (
 )
 from ...remoting.topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
 from .services import Services
-from .stored import (
-    Append,
-    MessageIllegal,
-    PutMessage,
-    StoreFull,
-)
+from .stored import Append, MessageIllegal, PutMessage, StoreFull
 
 GROUP = "CID_RMQ_SYS_TRANS"
 NOT_ENDED, COMMIT, ROLLBACK = 0, 8, 12

@@ -28,12 +28,7 @@ from ...remoting.bodies.route import (
     TopicQueueMappingInfo,
     TopicRouteData,
 )
-from ...remoting.codes import (
-    V3_0_11,
-    V4_9_4,
-    RequestCode,
-    ResponseCode,
-)
+from ...remoting.codes import V3_0_11, V4_9_4, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError
 from ...remoting.headers.fields import HeaderError
@@ -68,12 +63,7 @@ from .config import NamesrvConfig
 from .kv_config import ORDER_TOPIC_CONFIG, KVConfig
 from .route_cache import RouteCache
 from .route_table import RouteTable, filter_by_zone
-from .tables import (
-    Dropped,
-    MinBrokerIdChanged,
-    Registration,
-    Unregistration,
-)
+from .tables import Dropped, MinBrokerIdChanged, Registration, Unregistration
 
 Method = Callable[["Caller", RemotingCommand], RemotingCommand]
 

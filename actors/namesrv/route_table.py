@@ -14,31 +14,11 @@ from dataclasses import replace
 from logging import INFO, WARNING
 
 from ...remoting.bodies.register_rows import NO_PIECES, Pieces
-from ...remoting.bodies.route import (
-    BrokerData,
-    ClusterInfo,
-    DataVersion,
-    QueueData,
-    Row,
-    TopicRouteData,
-)
+from ...remoting.bodies.route import BrokerData, ClusterInfo, DataVersion, QueueData, Row, TopicRouteData
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
-from .limits import (
-    NAME_MAX,
-    mappings_size,
-    why_refused,
-    why_rows_refused,
-)
-from .tables import (
-    BrokerGroup,
-    LiveInfo,
-    MinBrokerIdChanged,
-    Registered,
-    Registration,
-    Shown,
-    ShownTopics,
-)
+from .limits import NAME_MAX, mappings_size, why_refused, why_rows_refused
+from .tables import BrokerGroup, LiveInfo, MinBrokerIdChanged, Registered, Registration, Shown, ShownTopics
 from .unregister import UnregisteringTables
 
 UNIT_FLAG = 1

@@ -33,12 +33,7 @@ from ..standalone import (
     stop_on_signal,
 )
 from .address_server import DEFAULT_DOMAIN, DEFAULT_SUBGROUP, AddressServer
-from .config import (
-    ADDR_KEY,
-    DOMAIN_KEY,
-    SUBGROUP_KEY,
-    NamesrvConfig,
-)
+from .config import ADDR_KEY, DOMAIN_KEY, SUBGROUP_KEY, NamesrvConfig
 from .product_environment import FetchAddresses
 from .server import NameServer
 

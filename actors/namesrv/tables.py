@@ -21,18 +21,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from ...remoting.bodies.register_rows import NO_PIECES, Pieces
-from ...remoting.bodies.route import (
-    BrokerData,
-    DataVersion,
-    QueueData,
-    Row,
-)
-from ...remoting.codes import (
-    MASTER_ID,
-    PERM_INHERIT,
-    PERM_READ,
-    PERM_WRITE,
-)
+from ...remoting.bodies.route import BrokerData, DataVersion, QueueData, Row
+from ...remoting.codes import MASTER_ID, PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
 
 BROKER_CHANNEL_EXPIRED_MS = 120_000

@@ -35,15 +35,7 @@ from ...remoting.headers.broker import (
     UpdateConsumerOffsetRequestHeader,
 )
 from ...remoting.node.network import Address
-from ..fronts.observed import (
-    Answered,
-    Asked,
-    By,
-    Closed,
-    Observation,
-    Opened,
-    Pushed,
-)
+from ..fronts.observed import Answered, Asked, By, Closed, Observation, Opened, Pushed
 from ..fronts.rows import Row
 from ..logs.layouts import head_of
 from ..logs.shapes import event_of

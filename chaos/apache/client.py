@@ -29,12 +29,7 @@ from ..fronts.rows import ClientRows, Row
 from ..history.recorder import BUFFER_S
 from . import bypass, properties
 from .dialler import Dialler
-from .jvm import (
-    JavaCommand,
-    JavaProgram,
-    end_as,
-    leave_last_words,
-)
+from .jvm import JavaCommand, JavaProgram, end_as, leave_last_words
 from .late_dials import LateDials
 from .libfaketime import FakedTime
 from .run_delay import RunDelay

@@ -13,14 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ...remoting.node.profile import Profile
-from .maven import (
-    SUMS,
-    JavaMissing,
-    cache,
-    require,
-    resolve,
-    verify,
-)
+from .maven import SUMS, JavaMissing, cache, require, resolve, verify
 
 OURS = "ours"
 ALLOWED = "ours, apache-VERSION such as apache-4.9.7 or apache-5.3.3, or apache:FOLDER with FOLDER/lib/rocketmq-*.jar"

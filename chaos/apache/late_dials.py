@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ..fronts.behaviour import Dials
-from ..fronts.observed import (
-    Behaved,
-    Dialled,
-    GaveUp,
-    Observation,
-    Opened,
-)
+from ..fronts.observed import Behaved, Dialled, GaveUp, Observation, Opened
 
 
 class LateDials:

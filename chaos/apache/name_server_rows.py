@@ -23,26 +23,13 @@ from typing import Any, NamedTuple
 from ...remoting.bodies.register import RegisterBrokerBody
 from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.errors import RocketMQError
-from ..fronts.observed import (
-    Answered,
-    Asked,
-    By,
-    Closed,
-    How,
-    Observation,
-    Opened,
-)
+from ..fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
 from ..fronts.rows import Row
 from ..logs.layouts import head_of
 from ..logs.shapes import event_of
 from .about import SETTLES_MS, Put, ServerAbout
 from .inexact import Inexact
-from .tables import (
-    Route,
-    Table,
-    changes,
-    route_of,
-)
+from .tables import Route, Table, changes, route_of
 
 UNSAID_MS = 1_500.0
 """A broker that is gone from the table for so long, and no line of the log said so: the poll says it. This and the next

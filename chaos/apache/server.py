@@ -36,13 +36,7 @@ from ..topology import NodeKind, broker_id
 from . import bypass, properties, roles
 from .dialler import Dialler
 from .distribution import Part, distribution
-from .jvm import (
-    JavaCommand,
-    JavaDied,
-    JavaProgram,
-    end_as,
-    leave_last_words,
-)
+from .jvm import JavaCommand, JavaDied, JavaProgram, end_as, leave_last_words
 from .libfaketime import FakedTime
 from .server_rows import ServerAbout, ServerRows
 from .tables import PERIOD_S, TablePoller

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..verdict import (
-    EXAMPLES_MAX,
-    Example,
-    Finding,
-    Validity,
-    Verdict,
-)
+from ..verdict import EXAMPLES_MAX, Example, Finding, Validity, Verdict
 from .tolerance import Tolerance
 
 NEVER = "never"

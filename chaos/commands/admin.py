@@ -19,14 +19,7 @@ from ...remoting.codes import PERM_READ, PERM_WRITE
 from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
 from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
-from .admin_session import (
-    AdminSession,
-    brokers_of,
-    masters_of,
-    parsed,
-    print_table,
-    run,
-)
+from .admin_session import AdminSession, brokers_of, masters_of, parsed, print_table, run
 
 MAX_QUEUE_NUMS = 65_536
 _PERM_TEXT = {PERM_READ: "R--", PERM_WRITE: "-W-", PERM_READ | PERM_WRITE: "RW-"}

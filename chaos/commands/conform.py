@@ -96,12 +96,7 @@ def conform(
     from ...conformance.pace import cores, planned
     from ...conformance.profile import profile_of, written
     from ...conformance.result import Result as Found
-    from ...conformance.result import (
-        hindered,
-        tidy,
-        with_reasons,
-        write,
-    )
+    from ...conformance.result import hindered, tidy, with_reasons, write
     from ...conformance.run import run
     from ...conformance.scene import Plan
     from ...conformance.situations import SITUATIONS

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .options import (
-    implementation_option,
-    json_option,
-    scenario_names,
-    set_option,
-)
+from .options import implementation_option, json_option, scenario_names, set_option
 
 
 @click.command()

@@ -10,13 +10,7 @@ from .values import AppendedFile, RayAddress
 
 def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """For a shell: shipped scenarios, and files."""
-    from ..scenarios.model import (
-        drills,
-        incidents,
-        roles,
-        shipped,
-        version_changes,
-    )
+    from ..scenarios.model import drills, incidents, roles, shipped, version_changes
 
     names = [
         CompletionItem(name)

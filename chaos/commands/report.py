@@ -23,12 +23,7 @@ def report(run_dir: tuple[Path, ...], format_: str | None, out: Path | None, as_
     which ui.perfetto.dev opens; openmetrics writes metrics.txt, how the run ended.
     """
     from ..experiment.run_folder import RunFolder
-    from ..reporting import (
-        write_beside,
-        write_export,
-        write_reports,
-        written,
-    )
+    from ..reporting import write_beside, write_export, write_reports, written
 
     folders = [RunFolder(path) for path in run_dir]
     if len(folders) > 2 or (len(folders) == 2 and format_):

@@ -9,14 +9,7 @@ import click
 
 from ..errors import ScenarioError
 from .ending import supervised
-from .options import (
-    implementation_option,
-    json_option,
-    ray_option,
-    scenario_names,
-    set_option,
-    summary_option,
-)
+from .options import implementation_option, json_option, ray_option, scenario_names, set_option, summary_option
 from .values import Number, SparkMaster, WholeNumber
 
 

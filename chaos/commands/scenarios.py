@@ -19,15 +19,7 @@ from .options import json_option, scenario_names
 @json_option
 def scenarios(name: str | None, of_incidents: bool, as_json: bool) -> None:
     """List the scenarios that ship, one line each, and the field drills apart; with a NAME, show that file."""
-    from ..scenarios.model import (
-        drills,
-        find,
-        incidents,
-        load,
-        roles,
-        shipped,
-        version_changes,
-    )
+    from ..scenarios.model import drills, find, incidents, load, roles, shipped, version_changes
 
     if of_incidents and name is not None:
         raise ScenarioError("scenarios", "--incidents", name, "no NAME beside it")

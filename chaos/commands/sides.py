@@ -16,12 +16,7 @@ from ..experiment.harness import Harness
 from ..experiment.run_folder import RunFolder, refuse_used
 from ..preflight import require_programs
 from ..reporting import read_verdicts
-from ..runner import (
-    Options,
-    processes_of,
-    require_parts,
-    run_one,
-)
+from ..runner import Options, processes_of, require_parts, run_one
 from ..scenarios.implementations import profile_of
 from ..scenarios.model import Scenario, find
 from ..verdict import Verdict

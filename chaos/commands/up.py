@@ -68,12 +68,7 @@ def up(
     """
     require_extras("nemesrv up", "ray")
     from ..judging import extras_of, named_checks
-    from ..live.up import (
-        CLIENT_CHECKS,
-        UP_CHECKS,
-        Up,
-        scenario_of,
-    )
+    from ..live.up import CLIENT_CHECKS, UP_CHECKS, Up, scenario_of
 
     checks = named_checks(check, "--check", (*UP_CHECKS, *CLIENT_CHECKS) if clients else UP_CHECKS)
     if checks is not None:

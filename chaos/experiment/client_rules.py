@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from ..fronts.look_ups import Rules
-from ..oracle.client_profiles import (
-    Advance,
-    Attempts,
-    ClientProfile,
-    Order,
-)
+from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order
 
 
 def rules_of(profile: ClientProfile, name_servers: int) -> Rules:

@@ -15,12 +15,7 @@ from ..faults.clocks import ClockAction, ClockSync, changed
 from ..faults.fault import Fault
 from ..faults.kinds import NameServerList
 from ..faults.link_faults import Heal, LinkFault
-from ..faults.process_faults import (
-    Absent,
-    ProcessFault,
-    Restart,
-    Stop,
-)
+from ..faults.process_faults import Absent, ProcessFault, Restart, Stop
 from ..oracle.world import World
 from ..scenarios.action import ActionModel
 from ..scenarios.by_hand import replaced_by, said_by_hand

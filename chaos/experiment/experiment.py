@@ -32,12 +32,7 @@ from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
 from ..faults.kinds import NameServerList
 from ..faults.link_faults import Heal, LinkFault
-from ..faults.process_faults import (
-    Absent,
-    ProcessFault,
-    Restart,
-    Resume,
-)
+from ..faults.process_faults import Absent, ProcessFault, Restart, Resume
 from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
 from ..oracle.client_profiles import profile_of
@@ -47,31 +42,15 @@ from ..scenarios.defect import Defect
 from ..scenarios.elections import elected
 from ..scenarios.model import Scenario, parse
 from ..shapes import Stream
-from ..topology import (
-    ADDRESS_SERVER,
-    Link,
-    NodeKind,
-    broker_name,
-)
+from ..topology import ADDRESS_SERVER, Link, NodeKind, broker_name
 from .chosen_links import chosen_links
 from .fault_news import FaultNews, Heard
 from .hand_acts import HandActs
 from .last_faults import LastFaults
-from .nodes import (
-    NodePlan,
-    about,
-    cold,
-    listing,
-    timers_of,
-)
+from .nodes import NodePlan, about, cold, listing, timers_of
 from .outside_clients import ClientUnderTest
 from .run_folder import RunFolder
-from .stage import (
-    Nodes,
-    Result,
-    Stage,
-    Starts,
-)
+from .stage import Nodes, Result, Stage, Starts
 from .steps import steps_of
 from .wall_clocks import WallClocks
 from .whereabouts import Whereabouts

@@ -37,27 +37,9 @@ from ..topology import Link
 from .disk import DiskWatch
 from .harness import Harness
 from .hosts.clocks import EVERY_S, HostClocks, clock_identity
-from .hosts.collect import (
-    FOLLOW_S,
-    Collector,
-    RayHost,
-    record_missing,
-)
-from .hosts.facades import (
-    HostsPackets,
-    HostsPorts,
-    HostsToxiproxy,
-    MeasuredThere,
-    RemoteFront,
-)
-from .hosts.parts import (
-    LAG,
-    PORTS,
-    TOXIPROXY,
-    HostLag,
-    HostPorts,
-    HostToxiproxy,
-)
+from .hosts.collect import FOLLOW_S, Collector, RayHost, record_missing
+from .hosts.facades import HostsPackets, HostsPorts, HostsToxiproxy, MeasuredThere, RemoteFront
+from .hosts.parts import LAG, PORTS, TOXIPROXY, HostLag, HostPorts, HostToxiproxy
 from .run_folder import RunFolder
 from .stage import HARNESS_ROLE, RealStage, Starts
 

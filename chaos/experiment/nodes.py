@@ -29,12 +29,7 @@ from ..scenarios.elections import elected
 from ..scenarios.implementations import SERVERS
 from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
-from ..topology import (
-    ADDRESS_SERVER,
-    NodeKind,
-    broker_id,
-    broker_name,
-)
+from ..topology import ADDRESS_SERVER, NodeKind, broker_id, broker_name
 from . import programs
 from .client_rules import rules_of
 from .programs import Factory

@@ -7,12 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from .losses import (
-    Delay,
-    Dial,
-    Loss,
-    TimeLimits,
-)
+from .losses import Delay, Dial, Loss, TimeLimits
 
 
 class Action(BaseModel):

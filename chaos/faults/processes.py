@@ -18,15 +18,7 @@ from ...actors.watch import NodeFailed
 from ...remoting.node.clock import Clock
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
-from .process_faults import (
-    PROCESS_FAULTS,
-    Kill,
-    Pause,
-    ProcessFault,
-    Restart,
-    Resume,
-    Stop,
-)
+from .process_faults import PROCESS_FAULTS, Kill, Pause, ProcessFault, Restart, Resume, Stop
 
 
 class Processes(Protocol):

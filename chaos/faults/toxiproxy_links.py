@@ -31,13 +31,7 @@ from ..errors import HarnessError
 from ..topology import EXTERNAL, Link, first_address
 from .accept_queue import FullAcceptQueue
 from .injector import LinkFaultInjector, ScaledClock
-from .link_faults import (
-    DIRECTIONS,
-    Direction,
-    DirectionState,
-    LinkFault,
-    LinkState,
-)
+from .link_faults import DIRECTIONS, Direction, DirectionState, LinkFault, LinkState
 from .measuring import Route
 from .packet_drop import PacketDrop
 

@@ -11,12 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...remoting import fastjson
-from ...remoting.codes import (
-    FLAG_RESPONSE,
-    V4_9_8,
-    LanguageCode,
-    ResponseCode,
-)
+from ...remoting.codes import FLAG_RESPONSE, V4_9_8, LanguageCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError
 from ...remoting.frame import decode_frame, encode_frame

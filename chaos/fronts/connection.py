@@ -18,20 +18,9 @@ from typing import TYPE_CHECKING, cast
 from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.errors import ProtocolError
 from ...remoting.frame import decode_frame
-from .answers import (
-    answer_to,
-    readdressed,
-    told,
-    with_body,
-    without,
-)
+from .answers import answer_to, readdressed, told, with_body, without
 from .decode import ROUTE, Conversation, Stream
-from .observed import (
-    Asked,
-    By,
-    Closed,
-    How,
-)
+from .observed import Asked, By, Closed, How
 
 if TYPE_CHECKING:
     from ...remoting.node.clock import Timer

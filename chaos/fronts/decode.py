@@ -11,23 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...remoting.codes import (
-    FLAG_ONEWAY,
-    FLAG_RESPONSE,
-    LanguageCode,
-    RequestCode,
-    SerializeType,
-)
+from ...remoting.codes import FLAG_ONEWAY, FLAG_RESPONSE, LanguageCode, RequestCode, SerializeType
 from ...remoting.errors import RemoteProtocolError
 from ...remoting.frame import FrameReader, decode_frame
-from .observed import (
-    Answered,
-    Asked,
-    By,
-    Foreign,
-    Protocol,
-    Pushed,
-)
+from .observed import Answered, Asked, By, Foreign, Protocol, Pushed
 
 BODIES_OF_REQUESTS = frozenset({10, 34, 35, 103, 217, 310, 320, 325})
 """Sends (325 is a reply message), heartbeats, unregistrations, and what brokers register."""

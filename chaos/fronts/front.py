@@ -19,22 +19,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
-from .behaviour import (
-    PASSES,
-    Behaviour,
-    Connected,
-    Dials,
-)
+from .behaviour import PASSES, Behaviour, Connected, Dials
 from .behind import Behind, behind
 from .connection import Connection, reset_at_close
-from .observed import (
-    Behaved,
-    By,
-    Closed,
-    How,
-    Observation,
-    Opened,
-)
+from .observed import Behaved, By, Closed, How, Observation, Opened
 from .port import Port
 
 ANY_PORT = Address("127.0.0.1", 0)

@@ -12,16 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from .observed import (
-    Answered,
-    Asked,
-    Behaved,
-    Closed,
-    Dialled,
-    Observation,
-    Opened,
-    Pushed,
-)
+from .observed import Answered, Asked, Behaved, Closed, Dialled, Observation, Opened, Pushed
 
 
 @dataclass(slots=True)

@@ -26,17 +26,7 @@ from ...remoting.codes import RequestCode
 from ...remoting.errors import ProtocolError
 from .behaviour import Dials
 from .decode import ROUTE
-from .observed import (
-    Answered,
-    Asked,
-    Behaved,
-    By,
-    Closed,
-    Dialled,
-    GaveUp,
-    Observation,
-    Opened,
-)
+from .observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Observation, Opened
 
 JOIN_MS = 1_000.0
 ABANDONED_MS = 1_000.0

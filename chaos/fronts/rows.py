@@ -27,16 +27,7 @@ from ...remoting.message_properties import parse_properties
 from ..topology import broker_name
 from .behaviour import Dials
 from .look_ups import LookUps, Put, Rules
-from .observed import (
-    Answered,
-    Asked,
-    Behaved,
-    Closed,
-    Dialled,
-    GaveUp,
-    Observation,
-    Opened,
-)
+from .observed import Answered, Asked, Behaved, Closed, Dialled, GaveUp, Observation, Opened
 
 SENDS = frozenset({10, 310, 320})
 PULLS = frozenset({int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)})

@@ -10,12 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from .behaviour import (
-    PASSES,
-    Behaviour,
-    Connected,
-    Dials,
-)
+from .behaviour import PASSES, Behaviour, Connected, Dials
 
 _REFUSED_WHILE = frozenset({"kill", "stop", "remove"})
 _DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}

@@ -21,12 +21,7 @@ import pyarrow.parquet as pq
 
 from .one_axis import Axis
 from .rows import Merged, read_raw, to_table
-from .schema import (
-    Row,
-    arrow_schema,
-    parquet_path,
-    raw_dir,
-)
+from .schema import Row, arrow_schema, parquet_path, raw_dir
 
 log = logging.getLogger("nemesrv.history")
 

@@ -20,20 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .clustered import SLICE_ROWS, write_clustered
-from .files import (
-    Process,
-    part_files,
-    parts_dir,
-    process_of,
-)
+from .files import Process, part_files, parts_dir, process_of
 from .one_axis import Axis
 from .rows import Merged, read_raw, to_table
-from .schema import (
-    Row,
-    arrow_schema,
-    parquet_path,
-    raw_dir,
-)
+from .schema import Row, arrow_schema, parquet_path, raw_dir
 
 _ORDER = [(name, "ascending") for name in ("time_ms", "node", "incarnation", "seq")]
 

@@ -16,15 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .schema import (
-    SCHEMA,
-    STAMPED,
-    Column,
-    Row,
-    arrow_schema,
-    arrow_type,
-    parquet_path,
-)
+from .schema import SCHEMA, STAMPED, Column, Row, arrow_schema, arrow_type, parquet_path
 
 log = logging.getLogger("nemesrv.history")
 

@@ -27,12 +27,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ..history.schema import Group, named
-from .changes import (
-    CALLS,
-    CHANGES,
-    LAG_STEP_MS,
-    longest_window_ms,
-)
+from .changes import CALLS, CHANGES, LAG_STEP_MS, longest_window_ms
 
 if TYPE_CHECKING:
     from ..oracle.world import World

@@ -29,12 +29,7 @@ from ...actors.cluster import ClusterError
 from ..errors import HarnessError, ScenarioError, ToxiproxyError
 from ..experiment.session import RunningCluster
 from ..faults.fault import Fault
-from ..faults.host_faults import (
-    HOST_ACTIONS,
-    IsolateHost,
-    LoseHost,
-    PauseHost,
-)
+from ..faults.host_faults import HOST_ACTIONS, IsolateHost, LoseHost, PauseHost
 from ..faults.kinds import ACTIONS
 from ..faults.outside import OutsideFaults
 from ..faults.process_faults import PROCESS_FAULTS

@@ -29,30 +29,13 @@ from ..checks import CHECKS
 from ..checks.check import Facts, Inconsistent, Reads
 from ..checks.dataframes.gathering import Gathering, gather
 from ..checks.dataframes.small_tables import frame
-from ..checks.spark.judge import (
-    Failed,
-    cached,
-    facts_of,
-    planned,
-    verdict_of,
-)
+from ..checks.spark.judge import Failed, cached, facts_of, planned, verdict_of
 from ..checks.spark.settings import SMALL_PLANS, plans_for
 from ..checks.spark.storage import HISTORY_SCHEMA
 from ..oracle.causes import leave_ms
 from ..oracle.world import World
 from ..verdict import Validity, Verdict
-from .carry import (
-    FOR,
-    MESSAGES,
-    OPERATIONS,
-    TRAFFIC,
-    carried,
-    highest_offsets,
-    rows_of,
-    seen,
-    suspicious,
-    unfinished,
-)
+from .carry import FOR, MESSAGES, OPERATIONS, TRAFFIC, carried, highest_offsets, rows_of, seen, suspicious, unfinished
 from .changes import quiet_at
 
 if TYPE_CHECKING:

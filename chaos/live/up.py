@@ -34,25 +34,13 @@ from ..experiment.run_folder import RunFolder, refuse_used
 from ..experiment.session import RunningCluster, session
 from ..experiment.stage import RealStage
 from ..history.parts import discard
-from ..judging import (
-    Judged,
-    exit_status,
-    keep,
-    of_run,
-    show,
-)
+from ..judging import Judged, exit_status, keep, of_run, show
 from ..oracle.recorded import NodeInfo
 from ..oracle.world import World
 from ..preflight import Needs, require, require_programs
 from ..runner import Options, as_run_with
 from ..scenarios.implementations import profile_of
-from ..scenarios.model import (
-    ClusterModel,
-    Scenario,
-    TimersModel,
-    WorkloadModel,
-    parse,
-)
+from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel, parse
 from ..topology import broker_id, broker_name
 from ..verdict import Verdict
 from .changes import quiet_after_ms

@@ -27,16 +27,7 @@ from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .files import (
-    RANGE,
-    LogError,
-    Part,
-    Plan,
-    Read,
-    ages,
-    planned,
-    read_part,
-)
+from .files import RANGE, LogError, Part, Plan, Read, ages, planned, read_part
 from .skim import Aside, Skim, taken
 from .stream import Counts, LogRow, Reader
 

@@ -32,13 +32,7 @@ from .layouts import (
     second_of,
     server,
 )
-from .shapes import (
-    COUNTED,
-    QUIET,
-    edited_event_of,
-    event_of,
-    setting_of,
-)
+from .shapes import COUNTED, QUIET, edited_event_of, event_of, setting_of
 from .shapes.other_clients import go_event_of
 
 if TYPE_CHECKING:

@@ -18,12 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .causes import resent_after_ms
-from .deliveries import (
-    PULL_MS,
-    Asker,
-    Holding,
-    Queue,
-)
+from .deliveries import PULL_MS, Asker, Holding, Queue
 from .quiet import earliest_effect_ms
 from .world import World
 

@@ -16,12 +16,7 @@ from typing import Any
 
 from ..faults.losses import Loss
 from ..topology import broker_name
-from .causes import (
-    Cause,
-    healed_from_ms,
-    link_causes,
-    process_causes,
-)
+from .causes import Cause, healed_from_ms, link_causes, process_causes
 from .hung import broker_causes, hung_brokers
 from .lists import may_have
 from .moved import forgotten, restarted_ms

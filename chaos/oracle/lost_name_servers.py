@@ -19,12 +19,7 @@ from .lists import in_use
 from .lost_brokers import alive, merged, while_it_lives
 from .name_server_windows import Reach, leave_window
 from .reach import delayed_by_commits
-from .windows import (
-    NEVER,
-    Timers,
-    Window,
-    poll_delay_ms,
-)
+from .windows import NEVER, Timers, Window, poll_delay_ms
 from .world import World
 
 

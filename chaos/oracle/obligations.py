@@ -22,27 +22,11 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from ..faults.losses import Loss
-from .causes import (
-    Cause,
-    healed_from_ms,
-    leave_ms,
-    link_causes,
-    process_causes,
-    resend_ms,
-    timers_of_rounds,
-)
+from .causes import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds
 from .intervals import Stretch, without
 from .recorded import Life
 from .roles import elects, taken_over
-from .windows import (
-    NEVER,
-    Flapping,
-    Timers,
-    Window,
-    drop_window,
-    flapping_of,
-    return_window,
-)
+from .windows import NEVER, Flapping, Timers, Window, drop_window, flapping_of, return_window
 from .world import World
 
 

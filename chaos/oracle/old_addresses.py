@@ -12,12 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from .recorded import (
-    OLD_ADDRESS,
-    Fault,
-    Life,
-    NodeInfo,
-)
+from .recorded import OLD_ADDRESS, Fault, Life, NodeInfo
 from .timers import Timers
 
 

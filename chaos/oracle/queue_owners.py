@@ -21,12 +21,7 @@ from .reach import cut_offs, delayed_by_commits, failed_calls
 from .recorded import OURS, Fault
 from .schedules import CLIENT_SCAN_MS
 from .time_outs import CLIENT_EXPIRED_MS
-from .windows import (
-    Window,
-    drop_window,
-    return_window,
-    staleness_window,
-)
+from .windows import Window, drop_window, return_window, staleness_window
 from .world import World
 
 Queue = tuple[str, int]

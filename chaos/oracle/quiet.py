@@ -20,14 +20,7 @@ from .intervals import Stretch, merged, without
 from .lists import changing
 from .reach import cut_offs
 from .recorded import Fault
-from .windows import (
-    Timers,
-    Window,
-    calls_to_leave,
-    poll_delay_ms,
-    serves_window,
-    staleness_window,
-)
+from .windows import Timers, Window, calls_to_leave, poll_delay_ms, serves_window, staleness_window
 from .world import World
 
 BARELY_MS = 100.0

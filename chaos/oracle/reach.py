@@ -15,12 +15,7 @@ from .intervals import Stretch, merged, without
 from .lists import may_have, must_have, off
 from .recorded import Fault
 from .roles import elects, members_of
-from .windows import (
-    NEVER,
-    Window,
-    commit_delay_ms,
-    staleness_window,
-)
+from .windows import NEVER, Window, commit_delay_ms, staleness_window
 from .world import World
 
 

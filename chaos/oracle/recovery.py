@@ -32,27 +32,11 @@ from .lists import changing, fetch_ms, without_list
 from .lost_queues import share_lost, turns_lost
 from .named_brokers import named_to, new_routes, unnamed
 from .quiet import changed_by_hand, joined_in_trouble, settle_ms
-from .reach import (
-    Moment,
-    cut_offs,
-    delayed_by_commits,
-    failed_calls,
-    lost,
-    sticks,
-    told_ms,
-    unlearnt_since_ms,
-)
+from .reach import Moment, cut_offs, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
 from .recorded import OURS
 from .roles import removal
 from .unrouted import unrouted_window
-from .windows import (
-    NEVER,
-    Window,
-    client_leave_window,
-    poll_delay_ms,
-    serves_window,
-    staleness_window,
-)
+from .windows import NEVER, Window, client_leave_window, poll_delay_ms, serves_window, staleness_window
 from .world import World
 
 HOLD_MS = 20_000.0

@@ -10,12 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .intervals import Stretch, merged
-from .quiet import (
-    aftermath_ms,
-    brokers_joined,
-    disturbed,
-    members_window,
-)
+from .quiet import aftermath_ms, brokers_joined, disturbed, members_window
 from .resets import Reset
 from .world import World
 

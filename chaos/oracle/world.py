@@ -19,27 +19,11 @@ from ..faults.losses import Loss
 from ..history.schema import Group, named
 from ..settings.catalogue import settings_for
 from ..settings.values import Value
-from ..topology import (
-    ADMIN,
-    NodeKind,
-    broker_id,
-    broker_name,
-)
-from .by_hand import (
-    INJECTION,
-    Act,
-    Surroundings,
-    acts_of,
-    affected,
-)
+from ..topology import ADMIN, NodeKind, broker_id, broker_name
+from .by_hand import INJECTION, Act, Surroundings, acts_of, affected
 from .client_profiles import ClientProfile, profile_of, timers_under_test
 from .clocks import INJECTION as WRONG_CLOCK
-from .clocks import (
-    ClockChange,
-    changes_of,
-    wall_ms,
-    wrong_times,
-)
+from .clocks import ClockChange, changes_of, wall_ms, wrong_times
 from .hosts import Blind, hosts_in
 from .old_addresses import old_addresses
 from .recorded import (

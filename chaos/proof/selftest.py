@@ -29,19 +29,8 @@ from ..experiment.progress import Progress
 from ..installation import require_extras
 from ..judging import Judged, keep, of_run
 from ..reports.console import print_fitting, standard_output
-from ..runner import (
-    Options,
-    record_virtual,
-    require_parts,
-    run_one,
-)
-from ..scenarios.model import (
-    CHECK_NAMES,
-    SHIPPED_DIR,
-    Scenario,
-    find,
-    load,
-)
+from ..runner import Options, record_virtual, require_parts, run_one
+from ..scenarios.model import CHECK_NAMES, SHIPPED_DIR, Scenario, find, load
 from ..verdict import Validity
 from .defects import DEFECTS, Defect
 

@@ -10,18 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..checks import CHECKS
-from ..verdict import (
-    Clients,
-    Example,
-    Validity,
-    Verdict,
-)
-from .happened import (
-    SAID,
-    happened,
-    moment,
-    seconds_of,
-)
+from ..verdict import Clients, Example, Validity, Verdict
+from .happened import SAID, happened, moment, seconds_of
 from .values import NEVER, phrase, phrases
 from .words import all_of
 

@@ -12,13 +12,7 @@ from rich.text import Text
 from ..oracle.legend import legend
 from ..verdict import Validity, Verdict
 from .console import standard_output
-from .sentences import (
-    allowed_sentence,
-    clients_sentence,
-    measured_sentences,
-    undecided_sentences,
-    wrong_sentence,
-)
+from .sentences import allowed_sentence, clients_sentence, measured_sentences, undecided_sentences, wrong_sentence
 from .values import phrases
 
 LONGEST = 60

@@ -21,12 +21,7 @@ from ..faults.by_hand import (
 from ..faults.fault import Action
 from ..settings.catalogue import settings_for
 from ..settings.resolve import SettingError, settings_of
-from ..topology import (
-    GROUPS,
-    NodeKind,
-    Topology,
-    broker_name,
-)
+from ..topology import GROUPS, NodeKind, Topology, broker_name
 
 AT_ITS_START = frozenset({"forceRegister", "needWaitForService", "waitSecondsForService"})
 """The settings of which windows are made beside those with a symbol: a node has them from its start on."""

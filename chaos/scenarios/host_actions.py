@@ -14,20 +14,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import ScenarioError, nearest
 from ..faults.fault import Action
-from ..faults.host_faults import (
-    HostAction,
-    IsolateHost,
-    LoseHost,
-    PauseHost,
-    ReturnHost,
-)
+from ..faults.host_faults import HostAction, IsolateHost, LoseHost, PauseHost, ReturnHost
 from ..faults.link_faults import BlackHole, Heal
-from ..faults.process_faults import (
-    Kill,
-    Pause,
-    Restart,
-    Resume,
-)
+from ..faults.process_faults import Kill, Pause, Restart, Resume
 from ..topology import NodeKind, Topology
 
 if TYPE_CHECKING:

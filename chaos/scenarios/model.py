@@ -29,23 +29,13 @@ from .by_hand import check_by_hand
 from .clocks import check_clocks
 from .elections import check_elections
 from .host_actions import told_of_entries, unfolded
-from .implementations import (
-    check_implementations,
-    implementations_of,
-    said_by_command,
-    with_defaults,
-)
+from .implementations import check_implementations, implementations_of, said_by_command, with_defaults
 from .incident import IncidentModel, PromisesModel, check_incident
 from .lists import check_lists
 from .named import check_names, refuse_kept_channels
 from .new_addresses import addresses_of, check_new_addresses
 from .nodes import check_in_order, check_nodes, slaves_of
-from .placement import (
-    Offer,
-    PlacementModel,
-    check_placement,
-    placed,
-)
+from .placement import Offer, PlacementModel, check_placement, placed
 from .readdressed import listing, readdressed
 from .reading import read, refuse_booleans
 from .refused import allowed_at, key_of, shown_of
@@ -53,12 +43,7 @@ from .series import Plan, planned, refuse_series
 from .setting import change
 from .shared_processes import check_processes
 from .timeline import refuse_idle_heals, refuse_impossible
-from .topics import (
-    all_topics,
-    check_topics,
-    group_of,
-    topic_of,
-)
+from .topics import all_topics, check_topics, group_of, topic_of
 from .upgrades import check_upgrades, upgrades_of
 from .zones import check_zones, nodes_of_zones
 

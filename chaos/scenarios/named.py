@@ -12,12 +12,7 @@ from ..faults.link_faults import Cut, HalfOpen, SynDrop
 from ..faults.process_faults import Remove, RestartStorm, RollingRestart
 from ..oracle.client_profiles import PROFILES
 from ..settings.values import Value
-from ..topology import (
-    EXTERNAL,
-    GROUPS,
-    NodeKind,
-    listed,
-)
+from ..topology import EXTERNAL, GROUPS, NodeKind, listed
 from .action import ActionModel
 from .timeline import is_chosen
 

@@ -7,12 +7,7 @@ from typing import Protocol
 
 from ...remoting.node.network import Address
 from ..errors import ScenarioError, nearest
-from ..topology import (
-    NodeKind,
-    Topology,
-    broker_name,
-    is_slave,
-)
+from ..topology import NodeKind, Topology, broker_name, is_slave
 from ..topology import listed as listed_names
 from .timeline import Step
 

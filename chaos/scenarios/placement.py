@@ -19,13 +19,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from ..errors import ScenarioError, nearest
-from ..topology import (
-    GROUPS,
-    NodeKind,
-    Topology,
-    broker_id,
-    broker_name,
-)
+from ..topology import GROUPS, NodeKind, Topology, broker_id, broker_name
 from .action import STRICT
 
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,63}$")]

@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..errors import ScenarioError
 from ..faults.kinds import NameServerList
 from ..faults.link_faults import Heal
-from ..faults.process_faults import (
-    Kill,
-    Remove,
-    Restart,
-    RollingRestart,
-    Stop,
-)
+from ..faults.process_faults import Kill, Remove, Restart, RollingRestart, Stop
 from ..topology import GROUPS, NodeKind, Topology
 
 if TYPE_CHECKING:

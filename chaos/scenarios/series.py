@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import ScenarioError
 from ..faults.link_faults import Heal
-from ..faults.process_faults import (
-    Kill,
-    ProcessFault,
-    Restart,
-    RestartStorm,
-    Resume,
-    RollingRestart,
-    Stop,
-)
+from ..faults.process_faults import Kill, ProcessFault, Restart, RestartStorm, Resume, RollingRestart, Stop
 from .timeline import fault_ids
 
 if TYPE_CHECKING:

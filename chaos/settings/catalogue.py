@@ -14,14 +14,7 @@ from types import MappingProxyType
 from ..topology import NodeKind
 from .clients import OF_CLIENTS, OF_CONSUMERS, OF_PRODUCERS
 from .servers import OF_BROKERS, OF_NAME_SERVERS
-from .setting import (
-    BROKERS,
-    CLIENTS,
-    CONSUMERS,
-    NAME_SERVERS,
-    PRODUCERS,
-    Setting,
-)
+from .setting import BROKERS, CLIENTS, CONSUMERS, NAME_SERVERS, PRODUCERS, Setting
 
 CATALOGUE: tuple[Setting, ...] = (*OF_NAME_SERVERS, *OF_BROKERS, *OF_CLIENTS, *OF_PRODUCERS, *OF_CONSUMERS)
 """Every setting that our nodes obey. A name may stand twice, for other nodes each time."""

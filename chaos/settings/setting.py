@@ -11,12 +11,7 @@ from ...clients.config import ClientConfig, ProducerConfig
 from ...clients.consumer.config import ConsumerConfig
 from ...remoting.node.profile import Profile
 from ..topology import NodeKind
-from .values import (
-    Allowed,
-    Truth,
-    Value,
-    Whole,
-)
+from .values import Allowed, Truth, Value, Whole
 
 NAME_SERVERS, BROKERS = (NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.SLAVE)
 PRODUCERS, CONSUMERS = (NodeKind.PRODUCER,), (NodeKind.CONSUMER,)

@@ -18,12 +18,7 @@ from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ..client_instance import MQClientInstance
-from .config import (
-    SUB_ALL,
-    ConsumerConfig,
-    MessageModel,
-    retry_topic,
-)
+from .config import SUB_ALL, ConsumerConfig, MessageModel, retry_topic
 from .consume_service import ConsumeService, Listener
 from .offset_store import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore
 from .pull_service import PullService

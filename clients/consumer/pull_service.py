@@ -22,13 +22,7 @@ from .config import ConsumerConfig, MessageModel
 from .consume_service import ConsumeService
 from .offset_store import OffsetStore
 from .process_queue import ProcessQueue
-from .pull import (
-    PullResult,
-    PullStatus,
-    matching_tags,
-    pull,
-    pull_sys_flag,
-)
+from .pull import PullResult, PullStatus, matching_tags, pull, pull_sys_flag
 from .pull_delays import PullDelays
 from .rebalance import Rebalancer
 

@@ -19,14 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...remoting.command import RemotingCommand
-from ...remoting.errors import (
-    ClientError,
-    ConnectError,
-    ResponseError,
-    RocketMQError,
-    TooManyRequests,
-    TransportError,
-)
+from ...remoting.errors import ClientError, ConnectError, ResponseError, RocketMQError, TooManyRequests, TransportError
 from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
@@ -37,13 +30,7 @@ from .fault_strategy import MQFaultStrategy
 from .publish_table import Publish, PublishTable
 from .send_record import SendRecord
 from .send_request import SendRequest
-from .send_result import (
-    RouteQueryFailed,
-    SendError,
-    SendResult,
-    SendStatus,
-    parse_send_response,
-)
+from .send_result import RouteQueryFailed, SendError, SendResult, SendStatus, parse_send_response
 
 
 class Sender:

@@ -14,14 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import (
-    brokers,
-    choosing,
-    consumers,
-    leaving,
-    polling,
-    trying,
-)
+from . import brokers, choosing, consumers, leaving, polling, trying
 from .rule import LeftOut, Measured, Rule
 
 _FILES = (choosing, leaving, trying, polling, brokers, consumers)

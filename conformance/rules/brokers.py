@@ -12,23 +12,11 @@ from itertools import pairwise
 from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
-from ...chaos.fronts.observed import (
-    Answered,
-    Asked,
-    Behaved,
-    Dialled,
-    Happened,
-    Told,
-)
+from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Told
 from ..situations import SENDS
 from ..watched import Watched
 from .lookups import at_ms
-from .rule import (
-    EXAMPLES_MAX,
-    LeftOut,
-    Measured,
-    Rule,
-)
+from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
 STILL_USED = "still used"
 PULLS = (11, 361)

@@ -12,28 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...chaos.oracle.start_choice import (
-    ALPHA,
-    POWER,
-    p_value,
-    smallest_bias,
-)
+from ...chaos.oracle.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..watched import Watched
-from .lookups import (
-    ENDED_WITH_ANSWER,
-    Outcome,
-    at_ms,
-    broken,
-    lookups,
-    rotates,
-    tries,
-)
-from .rule import (
-    EXAMPLES_MAX,
-    LeftOut,
-    Measured,
-    Rule,
-)
+from .lookups import ENDED_WITH_ANSWER, Outcome, at_ms, broken, lookups, rotates, tries
+from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
 CALM = ("starts", "quiet")

@@ -10,20 +10,10 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ...chaos.fronts.observed import (
-    Answered,
-    Asked,
-    Happened,
-    Told,
-)
+from ...chaos.fronts.observed import Answered, Asked, Happened, Told
 from ..watched import Watched
 from .brokers import PULLS
-from .rule import (
-    EXAMPLES_MAX,
-    LeftOut,
-    Measured,
-    Rule,
-)
+from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
 Queue = tuple[str, str]
 NEVER = "never"

@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..watched import Watched
-from .lookups import (
-    ENDED_WITH_ANSWER,
-    SKEW_MS,
-    Outcome,
-    Try,
-    at_ms,
-    broken,
-    rotates,
-    tries,
-)
-from .rule import (
-    EXAMPLES_MAX,
-    LeftOut,
-    Measured,
-    Rule,
-)
+from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Outcome, Try, at_ms, broken, rotates, tries
+from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
 LEFT, KEPT = "left", "kept"
 ROTATES = LeftOut(why="it takes the next NameServer at every request anyhow")

@@ -20,17 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
-from ...chaos.fronts.observed import (
-    Answered,
-    Asked,
-    Behaved,
-    By,
-    Closed,
-    Dialled,
-    GaveUp,
-    Happened,
-    Opened,
-)
+from ...chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Happened, Opened
 from ..situations import GET_ROUTEINFO
 from ..watched import Watched
 

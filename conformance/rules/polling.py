@@ -8,26 +8,11 @@ from statistics import median
 from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES
-from ...chaos.fronts.observed import (
-    Asked,
-    Behaved,
-    Dialled,
-    Happened,
-)
+from ...chaos.fronts.observed import Asked, Behaved, Dialled, Happened
 from ..situations import GET_ROUTEINFO
 from ..watched import Watched
-from .lookups import (
-    Outcome,
-    at_ms,
-    lookups,
-    tries,
-)
-from .rule import (
-    EXAMPLES_MAX,
-    LeftOut,
-    Measured,
-    Rule,
-)
+from .lookups import Outcome, at_ms, lookups, tries
+from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
 RATE, DELAY = "fixed rate", "fixed delay"
 ROUND_MS = 2_000.0

@@ -31,12 +31,7 @@ from .lookups import (
     settled,
     tries,
 )
-from .rule import (
-    EXAMPLES_MAX,
-    LeftOut,
-    Measured,
-    Rule,
-)
+from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
 ONE, ALL, MORE = "one", "all", "some"
 ADDED, ONE_DEADLINE = "added", "one deadline"

@@ -17,15 +17,7 @@ from typing import NamedTuple
 
 from ...chaos.reports.words import all_of
 from ...remoting.codes import MASTER_ID
-from .looks import (
-    BrokerId,
-    BrokerLook,
-    Look,
-    Member,
-    NameServerLook,
-    Route,
-    TopicRow,
-)
+from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, Route, TopicRow
 
 SETTLES_S = 3.0
 """A registration that one NameServer has, the others have or get within this: brokers send to all at once."""

@@ -13,12 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ...chaos.reports.words import all_of, any_of
-from ...remoting.codes import (
-    MASTER_ID,
-    PERM_READ,
-    PERM_WRITE,
-    ResponseCode,
-)
+from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, ResponseCode
 from .seen import BrokerSeen, NameServerSeen, Seen
 
 DEFAULT_TOPIC = "TBW102"

@@ -20,12 +20,7 @@ from ...chaos.checks.plain.verdicts import verdicts_of_rows
 from ...chaos.errors import ScenarioError
 from ...chaos.experiment.run_folder import RunFolder, refuse_used
 from ...chaos.history.schema import Row
-from ...chaos.judging import (
-    History,
-    Judged,
-    keep,
-    named_checks,
-)
+from ...chaos.judging import History, Judged, keep, named_checks
 from ...chaos.scenarios.model import Scenario
 from ...chaos.topology import NodeKind
 from ...chaos.verdict import Verdict

@@ -10,21 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...chaos.reports.words import all_of
-from .log_words import (
-    LoggedCause,
-    called,
-    clock,
-    span,
-)
+from .log_words import LoggedCause, called, clock, span
 from .server_log_causes import of_server
-from .told import (
-    NO_ANSWER,
-    NO_ROUTE,
-    Failure,
-    ServerTold,
-    Stay,
-    Told,
-)
+from .told import NO_ANSWER, NO_ROUTE, Failure, ServerTold, Stay, Told
 
 TOLERANCE_MS = 1_500
 """Two stamps of whole seconds, from clocks that were aligned."""

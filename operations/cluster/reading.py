@@ -15,19 +15,8 @@ from ...clients.broker_calls import success
 from ...remoting import fastjson
 from ...remoting.bodies.client import ConsumerConnection
 from ...remoting.bodies.register import TopicConfigSerializeWrapper
-from ...remoting.bodies.route import (
-    ClusterInfo,
-    TopicConfig,
-    TopicList,
-    TopicRouteData,
-)
-from ...remoting.codes import (
-    MASTER_ID,
-    V3_0_11,
-    LanguageCode,
-    RequestCode,
-    ResponseCode,
-)
+from ...remoting.bodies.route import ClusterInfo, TopicConfig, TopicList, TopicRouteData
+from ...remoting.codes import MASTER_ID, V3_0_11, LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import Header, RemotingCommand
 from ...remoting.errors import ProtocolError, RocketMQError
 from ...remoting.headers.broker import (
@@ -40,13 +29,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
-from .seen import (
-    BrokerSeen,
-    ClientSeen,
-    NameServerSeen,
-    Seen,
-    parts_of_list,
-)
+from .seen import BrokerSeen, ClientSeen, NameServerSeen, Seen, parts_of_list
 
 TIMEOUT_S = 5.0
 CLIENTS_MAX = 20

@@ -28,14 +28,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
 from ...remoting.topics import is_own
 from ..logs_to_rows.writing import numbered
-from .looks import (
-    BrokerId,
-    BrokerLook,
-    Look,
-    Member,
-    NameServerLook,
-    RecordedRoute,
-)
+from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, RecordedRoute
 
 WATCH = "watch"
 """The node that looks."""

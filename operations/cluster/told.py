@@ -16,12 +16,7 @@ from typing import NamedTuple
 from ...remoting.topics import is_own
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
-from ..logs_to_rows.sources import (
-    BROKER,
-    CLIENT,
-    NAME_SERVER,
-    Source,
-)
+from ..logs_to_rows.sources import BROKER, CLIENT, NAME_SERVER, Source
 
 NO_ROUTE, NO_ANSWER = "no route", "no answer"
 TOPIC_NOT_EXIST = "17"

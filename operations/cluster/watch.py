@@ -23,15 +23,7 @@ from ...chaos.verdict import Verdict
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from .auditor import Change
-from .judging import (
-    Explained,
-    explained,
-    judged,
-    lines_of,
-    new_folder,
-    verdicts_of,
-    written,
-)
+from .judging import Explained, explained, judged, lines_of, new_folder, verdicts_of, written
 from .looks import Look
 from .metrics import Metrics
 from .record import Record

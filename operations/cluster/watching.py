@@ -21,19 +21,8 @@ from typing import Any, TypeVar
 from ...actors.namesrv.route_table import canonical
 from ...clients.broker_calls import success
 from ...remoting.bodies.client import ConsumerConnection, SubscriptionGroupWrapper
-from ...remoting.bodies.route import (
-    ClusterInfo,
-    DataVersion,
-    KVTable,
-    TopicList,
-    TopicRouteData,
-)
-from ...remoting.codes import (
-    MASTER_ID,
-    LanguageCode,
-    RequestCode,
-    ResponseCode,
-)
+from ...remoting.bodies.route import ClusterInfo, DataVersion, KVTable, TopicList, TopicRouteData
+from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import Header, RemotingCommand
 from ...remoting.errors import RemoteProtocolError, RocketMQError
 from ...remoting.headers.broker import GetConsumerConnectionListRequestHeader
@@ -44,17 +33,7 @@ from ...remoting.node.profile import Profile
 from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
 from .auditor import Auditor, Change
-from .looks import (
-    BrokerId,
-    BrokerLook,
-    Look,
-    Member,
-    NameServerLook,
-    RecordedRoute,
-    Route,
-    TopicRow,
-    broker_look,
-)
+from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, RecordedRoute, Route, TopicRow, broker_look
 from .reading import list_of_consumer
 from .record import Record
 

@@ -11,23 +11,11 @@ import click
 from ...chaos.experiment.harness import Harness
 from ...chaos.experiment.run_folder import refuse_used
 from ...chaos.installation import require_extras
-from ...chaos.judging import (
-    exit_status,
-    extras_of,
-    find,
-    judge,
-    reasons,
-    show,
-)
+from ...chaos.judging import exit_status, extras_of, find, judge, reasons, show
 from ...chaos.logs.files import LogError, planned
 from ...chaos.preflight import Needs, require
 from ...chaos.reports.summary import INCIDENT
-from .importing import (
-    config_lines,
-    import_logs,
-    offsets_given,
-    zones_given,
-)
+from .importing import config_lines, import_logs, offsets_given, zones_given
 from .printing import lines_of, undecided_lines
 
 LARGE_LOGS = 256 * 1024 * 1024

@@ -12,12 +12,7 @@ from ...chaos.experiment.run_folder import RunFolder
 from ...chaos.history.rows import write_parquet
 from ...chaos.history.schema import Row
 from ...chaos.reports.summary import INCIDENT
-from ...chaos.scenarios.model import (
-    ClusterModel,
-    Scenario,
-    TimersModel,
-    WorkloadModel,
-)
+from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from ...remoting.node.profile import Profile
 
 

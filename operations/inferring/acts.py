@@ -13,15 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..logs_to_rows.signs import (
-    Edge,
-    Kind,
-    Row,
-    Seen,
-    Sign,
-    value_of,
-    where_of,
-)
+from ..logs_to_rows.signs import Edge, Kind, Row, Seen, Sign, value_of, where_of
 from .hypotheses import Episode, Hypothesis
 from .role_changes import role_changes
 from .telling import GAINED, doubted, named_in

@@ -13,12 +13,7 @@ from functools import cached_property
 
 from ...chaos.shapes import is_shape
 from ...chaos.topology import NodeKind
-from ..logs_to_rows.signs import (
-    Edge,
-    Kind,
-    Seen,
-    Sign,
-)
+from ..logs_to_rows.signs import Edge, Kind, Seen, Sign
 from .modes import Mode
 
 ONE_FAULT = 4.0

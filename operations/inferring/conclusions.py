@@ -14,14 +14,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from ..logs_to_rows.signs import (
-    Edge,
-    Kind,
-    Seen,
-    Sign,
-    in_time,
-    value_of,
-)
+from ..logs_to_rows.signs import Edge, Kind, Seen, Sign, in_time, value_of
 from .role_changes import Roles
 
 TELLS_ARRIVALS = 3

@@ -6,20 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...chaos.shapes import ShapeError, shape_of
-from ..logs_to_rows.signs import (
-    WORKS,
-    Edge,
-    Seen,
-    Sign,
-)
-from .candidates import (
-    LINK_MODES,
-    NODE_MODES,
-    Candidate,
-    of_links,
-    of_nodes,
-    unregistered,
-)
+from ..logs_to_rows.signs import WORKS, Edge, Seen, Sign
+from .candidates import LINK_MODES, NODE_MODES, Candidate, of_links, of_nodes, unregistered
 from .explains import Bounds, Fit, fits
 
 PARTED = 4

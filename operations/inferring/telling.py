@@ -7,12 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...chaos.oracle.windows import return_window
-from ..logs_to_rows.signs import (
-    Kind,
-    Seen,
-    Sign,
-    where_of,
-)
+from ..logs_to_rows.signs import Kind, Seen, Sign, where_of
 from .candidates import Candidate
 from .explains import Fit, fits
 

@@ -18,19 +18,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from .differences import (
-    Told,
-    few,
-    first_of,
-    moments_of,
-    times_of,
-)
-from .refined import (
-    NOT_AT_ONCE,
-    QUARTER_MS,
-    commonest,
-    refined,
-)
+from .differences import Told, few, first_of, moments_of, times_of
+from .refined import NOT_AT_ONCE, QUARTER_MS, commonest, refined
 
 if TYPE_CHECKING:
     import numpy as np

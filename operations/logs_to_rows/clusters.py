@@ -16,12 +16,7 @@ from dataclasses import dataclass
 
 from .book import addresses_in, book_of
 from .marks import client_id, host_of
-from .sources import (
-    BROKER,
-    CLIENT,
-    NAME_SERVER,
-    Source,
-)
+from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _ADDRESSED = re.compile(r"(?<![\w.])[\w.\-]+:\d{2,5}(?![\w.])")
 _SYSTEM_LIST = "192.0.2."

@@ -20,20 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .book import CLIENT_ID, Book, broker_identity
-from .clocks import (
-    ANY,
-    AT,
-    HEARD,
-    TOLD,
-    Mark,
-)
+from .clocks import ANY, AT, HEARD, TOLD, Mark
 from .routes import route_of
-from .sources import (
-    BROKER,
-    CLIENT,
-    NAME_SERVER,
-    Source,
-)
+from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _CHANNELS = ("conn ", "disc ")
 _HELD, _AT_ONCE_MS = 4, 1_500.0

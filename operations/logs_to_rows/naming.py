@@ -13,21 +13,10 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .book import (
-    Book,
-    broker_identity,
-    client_by_path,
-    has_word,
-    node_name,
-)
+from .book import Book, broker_identity, client_by_path, has_word, node_name
 from .dialler_log import ident
 from .marks import client_id, host_of
-from .sources import (
-    BROKER,
-    CLIENT,
-    NAME_SERVER,
-    Source,
-)
+from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _OWN_NAME = re.compile(r"(?:^|[/_.\-])(ns|namesrv|nameserver|name-server)[-_]?(\d+)(?=$|[/_.])", re.IGNORECASE)
 _CLIENT_NAME = re.compile(r"(?:^|/)((?:producer|consumer|client)-\d+)(?=$|[/_.\-])", re.IGNORECASE)

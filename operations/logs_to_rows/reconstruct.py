@@ -25,13 +25,7 @@ from .name_server_log import NameServerLog
 from .naming import Nodes, first_names, nodes_of
 from .plain import plain_lines as plain_lines
 from .settings_said import timers_of
-from .sources import (
-    BROKER,
-    CLIENT,
-    NAME_SERVER,
-    Source,
-    sources_of,
-)
+from .sources import BROKER, CLIENT, NAME_SERVER, Source, sources_of
 from .timeline import timeline_of, wall_text
 from .writing import Rows, lag_rows
 

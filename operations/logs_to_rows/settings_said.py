@@ -9,12 +9,7 @@ from typing import Any
 from ...chaos.oracle.timers import Timers
 from ...remoting.node.profile import Profile
 from .line import Line
-from .sources import (
-    BROKER,
-    CLIENT,
-    NAME_SERVER,
-    Source,
-)
+from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _SETTINGS: dict[str, tuple[str, str, float]] = {
     "registerNameServerPeriod": ("R_ms", BROKER, 1.0),

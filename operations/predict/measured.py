@@ -17,17 +17,7 @@ import pyarrow.dataset as ds
 from ...chaos.history.schema import parquet_path
 from ...chaos.topology import broker_id, broker_name
 from .distribution import NEVER
-from .quantities import (
-    BACK,
-    DROPPED,
-    FAILED_SENDS,
-    LAST_FAILED,
-    LEFT,
-    RELEASED,
-    ROUTE,
-    Quantity,
-    Sample,
-)
+from .quantities import BACK, DROPPED, FAILED_SENDS, LAST_FAILED, LEFT, RELEASED, ROUTE, Quantity, Sample
 from .subject import Subject
 
 _EVENTS = (

@@ -27,17 +27,7 @@ from ...chaos.settings.catalogue import settings_for
 from ...chaos.topology import NodeKind, broker_id
 from ...clients.producer.fault_strategy import MQFaultStrategy
 from .distribution import NEVER
-from .quantities import (
-    BACK,
-    DROPPED,
-    FAILED_SENDS,
-    LAST_FAILED,
-    LEFT,
-    RELEASED,
-    ROUTE,
-    Quantity,
-    Sample,
-)
+from .quantities import BACK, DROPPED, FAILED_SENDS, LAST_FAILED, LEFT, RELEASED, ROUTE, Quantity, Sample
 from .sends import Attempt, sends
 from .subject import Subject
 from .thread import Job, first_run_ms

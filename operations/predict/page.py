@@ -7,20 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from ...chaos.topology import listed
 from .distribution import NEVER, quantile
-from .prediction import (
-    SHARES,
-    Prediction,
-    Share,
-    Told,
-    Variant,
-    Way,
-)
-from .quantities import (
-    LEFT,
-    RELEASED,
-    ROUTE,
-    Quantity,
-)
+from .prediction import SHARES, Prediction, Share, Told, Variant, Way
+from .quantities import LEFT, RELEASED, ROUTE, Quantity
 
 _WIDTH = 48
 _HEAD = "   ".join(("  p50", "  p90", "  p99", "least .. most"))

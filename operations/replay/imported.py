@@ -21,25 +21,9 @@ from ...chaos.oracle.world import World
 from ...chaos.reports.summary import INCIDENT
 from ...chaos.scenarios.model import CHECK_NAMES
 from ...chaos.settings.catalogue import GROUPS, settings_for
-from .incident import (
-    Entry,
-    Episode,
-    Hypothesis,
-    Incident,
-    read_incident,
-)
-from .original import (
-    Original,
-    compared_to_ms,
-    exactness,
-    phases_in,
-)
-from .transitions import (
-    is_system,
-    later_lists_of,
-    lists_of,
-    name_of_broker,
-)
+from .incident import Entry, Episode, Hypothesis, Incident, read_incident
+from .original import Original, compared_to_ms, exactness, phases_in
+from .transitions import is_system, later_lists_of, lists_of, name_of_broker
 
 LEAD_S = 60.0
 """Of steady work before the first fault."""

@@ -20,26 +20,13 @@ from ...chaos.experiment.virtual.stage import VirtualStage
 from ...chaos.installation import has
 from ...chaos.oracle.world import World
 from ...chaos.reporting import write_replay
-from ...chaos.runner import (
-    Options,
-    as_run_with,
-    planted,
-    processes_of,
-    record,
-    require_parts,
-    with_file_beside,
-)
+from ...chaos.runner import Options, as_run_with, planted, processes_of, record, require_parts, with_file_beside
 from ...chaos.scenarios.model import Scenario, parse
 from ...chaos.scenarios.setting import change
 from . import telling
 from .imported import imported, incident_file
 from .matching import Pair
-from .original import (
-    Original,
-    compared_to_ms,
-    recorded,
-    rows_of,
-)
+from .original import Original, compared_to_ms, recorded, rows_of
 from .similarity import EXACT_MS, Similarity, similarity
 from .transitions import Seen, Transition, seen
 from .varied import EVENTS as OF_VARIED

@@ -9,14 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..codes import RequestCode
-from .fields import (
-    HeaderFields,
-    as_text,
-    plan,
-    reader,
-    values_of,
-    wire,
-)
+from .fields import HeaderFields, as_text, plan, reader, values_of, wire
 
 # --- broker: messages -----------------------------------------------------------------------------------------------
 

@@ -14,20 +14,10 @@ import pytest
 import tenacity
 
 from nemesrv.actors.actor import NodeSpec
-from nemesrv.actors.cluster import (
-    SPREAD_S,
-    Cluster,
-    ClusterError,
-    NodeState,
-)
+from nemesrv.actors.cluster import SPREAD_S, Cluster, ClusterError, NodeState
 from nemesrv.actors.processes import Process, command, family
 from nemesrv.actors.ray_host import RayHost
-from nemesrv.actors.watch import (
-    Alarm,
-    Death,
-    ProcessDied,
-    ProcessWatch,
-)
+from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
 from nemesrv.chaos.faults.link_faults import BlackHole
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.processes import ProcessFaults
@@ -39,13 +29,7 @@ from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 
-from ..chaos.faults.sockets import (
-    Rows,
-    dial,
-    is_quiet,
-    is_refused,
-    read_exactly,
-)
+from ..chaos.faults.sockets import Rows, dial, is_quiet, is_refused, read_exactly
 from .nodes import TinyNode
 
 pytestmark = pytest.mark.ray

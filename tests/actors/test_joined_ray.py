@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.actors.host_agent import AgentFacts
-from nemesrv.actors.joined_ray import (
-    _hello,
-    _last_line,
-    _require_same,
-    _sentence,
-)
+from nemesrv.actors.joined_ray import _hello, _last_line, _require_same, _sentence
 from nemesrv.actors.watch import ClusterError
 
 AT = "10.0.0.1:6379"

@@ -15,12 +15,7 @@ from time import monotonic
 import pytest
 
 from nemesrv.actors.errors import HarnessError
-from nemesrv.actors.watch import (
-    Alarm,
-    Death,
-    ProcessDied,
-    ProcessWatch,
-)
+from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
 from nemesrv.remoting.node.clock import RealClock
 
 

@@ -12,13 +12,7 @@ import tempfile
 from pathlib import Path
 
 from . import chaos
-from .suite import (
-    Outcome,
-    classes,
-    run,
-    servers,
-    table,
-)
+from .suite import Outcome, classes, run, servers, table
 
 JVMS = 3
 """Most tests wait: three at once are little work for two cores."""

@@ -20,13 +20,7 @@ from pathlib import Path
 
 import uvloop
 
-from nemesrv.chaos.fronts.behaviour import (
-    CLOSES_ONCE,
-    PASSES,
-    RESETS_ONCE,
-    SILENT,
-    Behaviour,
-)
+from nemesrv.chaos.fronts.behaviour import CLOSES_ONCE, PASSES, RESETS_ONCE, SILENT, Behaviour
 from nemesrv.chaos.fronts.front import Front
 from nemesrv.chaos.fronts.observed import Asked, Observation
 from nemesrv.remoting.node.clock import RealClock

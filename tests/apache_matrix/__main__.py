@@ -27,16 +27,7 @@ from nemesrv.chaos.apache import libfaketime
 from nemesrv.chaos.scenarios.model import load
 from tests.generated import main as write_page
 
-from .table import (
-    IMPLEMENTATIONS,
-    SCENARIOS,
-    cell_of,
-    cell_of_none,
-    keep,
-    matrix,
-    told,
-    windows,
-)
+from .table import IMPLEMENTATIONS, SCENARIOS, cell_of, cell_of_none, keep, matrix, told, windows
 
 CORES_A_LANE = 2
 MEMORY_A_LANE = 4 << 30

@@ -1,4 +1,4 @@
-"""`python -m tests.bench checks`: all checks over made-up histories of several sizes, here and on a standalone Spark cluster.
+"""`python -m tests.bench checks`: all checks over histories of several sizes, here and on a Spark cluster.
 
     generate (chaos/generate) ─► Parquet ─► judging.py, a process each ─► events/s beyond the session's start,
                                                                           linearity, the driver's peak of memory

@@ -1,4 +1,4 @@
-"""`python -m tests.bench fronts`: what a front before a server costs, beside Toxiproxy and nothing before it, in one run.
+"""`python -m tests.bench fronts`: what a front before a server costs, beside Toxiproxy and nothing, in one run.
 
     load generator ──────────────────► our NameServer        nothing
                    ──► Toxiproxy ────►

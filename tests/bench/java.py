@@ -14,12 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from nemesrv.chaos.apache.maven import (
-    JavaMissing,
-    cache,
-    require,
-    resolve,
-)
+from nemesrv.chaos.apache.maven import JavaMissing, cache, require, resolve
 
 from . import measure
 from .measure import BenchError, Server

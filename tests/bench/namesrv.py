@@ -1,4 +1,4 @@
-"""`python -m tests.bench namesrv`: our NameServer beside Apache's, and beside echoes that move the same bytes, in one run.
+"""`python -m tests.bench namesrv`: our NameServer beside Apache's and beside echoes of the same bytes, in one run.
 
     look_ups.py        rate and latency of route requests, alone and beside registrations
     registrations.py   the rate of one broker's, and what a thousand brokers' cost
@@ -31,12 +31,7 @@ from nemesrv.remoting.node.network import Address
 from . import java, measure
 from .figures import OURS, Figures
 from .footprint import footprint, resident
-from .look_ups import (
-    ROUNDS,
-    TEN_THOUSAND,
-    look_ups,
-    look_ups_beside_registrations,
-)
+from .look_ups import ROUNDS, TEN_THOUSAND, look_ups, look_ups_beside_registrations
 from .measure import BenchError, Server, Tools
 from .registrations import heartbeats, registrations
 

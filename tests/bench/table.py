@@ -18,22 +18,8 @@ from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 
-from . import (
-    checks,
-    clients,
-    collecting,
-    fronts,
-    logs,
-    namesrv,
-    recorder,
-    virtual,
-)
-from .measure import (
-    BenchError,
-    Server,
-    cpus,
-    pin,
-)
+from . import checks, clients, collecting, fronts, logs, namesrv, recorder, virtual
+from .measure import BenchError, Server, cpus, pin
 
 
 def run_benchmarks(name: str | None, seconds: float, events: Sequence[int] = checks.EVENTS) -> int:

@@ -1,4 +1,4 @@
-"""`python -m tests.bench clients`: whom it measures, and what it prints of that. What it measures is in docs/performance.md."""
+"""`python -m tests.bench clients`: whom it measures, and what it prints (docs/performance.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m tests.bench virtual`: what a recording on the virtual clock costs, where that goes, and the least it could be.
+"""`python -m tests.bench virtual`: what a virtual recording costs, where that goes, the least it could be.
 
     record ─► CPU seconds for so many simulated ones
     record again under Python's profiler ─► each part's share; what C functions take counts for who calls them
@@ -32,12 +32,7 @@ from nemesrv.chaos.experiment.virtual.network import MemoryNetwork
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.reports.console import print_fitting, standard_output
-from nemesrv.chaos.scenarios.model import (
-    Scenario,
-    TimersModel,
-    find,
-    parse,
-)
+from nemesrv.chaos.scenarios.model import Scenario, TimersModel, find, parse
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.network import Address
 

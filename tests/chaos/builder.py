@@ -17,12 +17,7 @@ from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import COLUMNS
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.topology import (
-    CONSUMER_GROUP,
-    broker_id,
-    broker_name,
-    is_slave,
-)
+from nemesrv.chaos.topology import CONSUMER_GROUP, broker_id, broker_name, is_slave
 from nemesrv.chaos.verdict import Verdict
 
 if TYPE_CHECKING:

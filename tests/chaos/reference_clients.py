@@ -9,13 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from nemesrv.chaos.oracle.client_profiles import (
-    Advance,
-    Attempts,
-    ClientProfile,
-    Order,
-    Outcome,
-)
+from nemesrv.chaos.oracle.client_profiles import Advance, Attempts, ClientProfile, Order, Outcome
 from tests.chaos.builder import HistoryBuilder
 
 CONNECT_S, ANSWER_S = 0.001, 0.005

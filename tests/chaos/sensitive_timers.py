@@ -8,23 +8,9 @@ from typing import Any
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.server import NameServer
-from nemesrv.actors.namesrv.tables import (
-    Dropped,
-    DropReason,
-    Registered,
-    Registration,
-)
+from nemesrv.actors.namesrv.tables import Dropped, DropReason, Registered, Registration
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
-from nemesrv.chaos.oracle.schedules import (
-    FETCH,
-    HEARTBEAT,
-    LIGHT_HEARTBEAT,
-    PERSIST,
-    POLL,
-    REBALANCE,
-    REGISTER,
-    SCAN,
-)
+from nemesrv.chaos.oracle.schedules import FETCH, HEARTBEAT, LIGHT_HEARTBEAT, PERSIST, POLL, REBALANCE, REGISTER, SCAN
 from nemesrv.chaos.proof.defects import timers as planted
 from nemesrv.chaos.proof.defects import waits
 from nemesrv.chaos.proof.defects.client import instance_of

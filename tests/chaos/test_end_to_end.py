@@ -16,12 +16,7 @@ import pytest
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_raw, read_rows
 
-from .programs import (
-    MARK,
-    left_of,
-    nemesrv,
-    running,
-)
+from .programs import MARK, left_of, nemesrv, running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy, pytest.mark.timeout(900)]
 

@@ -11,12 +11,7 @@ import pytest
 from nemesrv.chaos import installation
 from nemesrv.chaos.commands.ending import explain
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.installation import (
-    EXTRAS,
-    how_to_get_toxiproxy,
-    in_checkout,
-    require_extras,
-)
+from nemesrv.chaos.installation import EXTRAS, how_to_get_toxiproxy, in_checkout, require_extras
 from nemesrv.chaos.judging import extras_of
 
 OPTIONAL = tuple(module for modules in EXTRAS.values() for module in modules)

@@ -20,12 +20,7 @@ from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.schema import raw_dir
 
-from .programs import (
-    MARK,
-    NEMESRV,
-    kill,
-    processes_of,
-)
+from .programs import MARK, NEMESRV, kill, processes_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy]
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import json
 
-from nemesrv.chaos.verdict import (
-    Example,
-    Finding,
-    Validity,
-    Verdict,
-    worst,
-)
+from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict, worst
 
 
 def test_the_worst_verdict_wins_and_none_at_all_is_unknown() -> None:

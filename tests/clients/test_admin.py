@@ -16,13 +16,7 @@ from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSeri
 from nemesrv.remoting.bodies.route import DataVersion, TopicConfig
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.errors import (
-    ClientError,
-    QueryNotFound,
-    RemoteProtocolError,
-    ResponseError,
-    TopicNotExist,
-)
+from nemesrv.remoting.errors import ClientError, QueryNotFound, RemoteProtocolError, ResponseError, TopicNotExist
 from nemesrv.remoting.headers.broker import CreateTopicRequestHeader, PullMessageRequestHeader
 from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
 from nemesrv.remoting.message import StoredMessage

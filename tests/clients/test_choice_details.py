@@ -18,13 +18,7 @@ from nemesrv.clients.producer.fault_strategy import MQFaultStrategy
 from nemesrv.clients.producer.queue_selection import QueueRing
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.errors import (
-    ConnectError,
-    RequestTimeout,
-    ResponseError,
-    TooManyRequests,
-    TopicNotExist,
-)
+from nemesrv.remoting.errors import ConnectError, RequestTimeout, ResponseError, TooManyRequests, TopicNotExist
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.network import Address, ProtocolFactory
 from nemesrv.remoting.node.profile import Profile

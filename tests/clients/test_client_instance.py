@@ -16,12 +16,7 @@ from nemesrv.remoting.errors import ClientError, ConnectError
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
-from tests.clients.fakes import (
-    FakeBroker,
-    FakeNameServer,
-    World,
-    route,
-)
+from tests.clients.fakes import FakeBroker, FakeNameServer, World, route
 from tests.virtual import run
 
 

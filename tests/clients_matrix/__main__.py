@@ -21,18 +21,8 @@ from typing import Any
 
 from .catalogue import CLIENTS, Client
 from .install import ClientMissing, command
-from .page import (
-    MEASURED,
-    keep,
-    measured,
-    render,
-)
-from .twice import (
-    agreement,
-    compared,
-    status,
-    told,
-)
+from .page import MEASURED, keep, measured, render
+from .twice import agreement, compared, status, told
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "clients.md"

@@ -22,12 +22,7 @@ from pathlib import Path
 from nemesrv.chaos.apache.distribution import POM
 from nemesrv.chaos.apache.maven import JavaMissing, cache, resolve
 
-from .catalogue import (
-    CLIENTS,
-    DRIVERS,
-    Client,
-    Registry,
-)
+from .catalogue import CLIENTS, DRIVERS, Client, Registry
 
 BUILD_TIMEOUT_S = 1_800
 """Rust's dependencies take minutes on a busy machine."""

@@ -7,12 +7,7 @@ from pathlib import Path
 from tests.interop.programs import Program
 
 from .catalogue import CLIENTS
-from .hour import (
-    Told,
-    read,
-    spend,
-    warnings,
-)
+from .hour import Told, read, spend, warnings
 
 
 def says(name: str, folder: Path, *lines: str) -> Program:

@@ -12,12 +12,7 @@ from nemesrv.conformance.profile import names
 from nemesrv.conformance.rules import RULES
 
 from .catalogue import CLIENTS, DRIVERS
-from .page import (
-    cell,
-    keep,
-    measured,
-    render,
-)
+from .page import cell, keep, measured, render
 from .upstream import CONCERNS, concerns
 
 

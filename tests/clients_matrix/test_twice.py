@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 
 from .__main__ import main
-from .twice import (
-    agreement,
-    compared,
-    status,
-    told,
-)
+from .twice import agreement, compared, status, told
 
 WORD = {"rule": "sticky", "measured": "kept", "verdict": "VALID", "why": ""}
 TIME = {"rule": "answer_timeout_s", "measured": 3.0, "verdict": "VALID", "why": ""}

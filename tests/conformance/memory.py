@@ -21,12 +21,7 @@ from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.experiment.workloads.address_server import AddressServerNode
-from nemesrv.chaos.fronts.behaviour import (
-    PASSES,
-    REFUSES,
-    Behaviour,
-    Dials,
-)
+from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES, Behaviour, Dials
 from nemesrv.chaos.fronts.connection import Connection
 from nemesrv.chaos.fronts.front import Front
 from nemesrv.chaos.fronts.observed import (
@@ -44,16 +39,7 @@ from nemesrv.chaos.fronts.observed import (
 )
 from nemesrv.clients.config import ProducerConfig
 from nemesrv.clients.producer.producer import DefaultMQProducer
-from nemesrv.conformance.situations import (
-    GET_ROUTEINFO,
-    SENDS,
-    SITUATIONS,
-    Act,
-    Role,
-    Situation,
-    Step,
-    Whom,
-)
+from nemesrv.conformance.situations import GET_ROUTEINFO, SENDS, SITUATIONS, Act, Role, Situation, Step, Whom
 from nemesrv.conformance.watched import Watched
 from nemesrv.remoting.errors import ConnectError, RocketMQError
 from nemesrv.remoting.message import Message

@@ -12,12 +12,7 @@ from nemesrv.clients.name_server_client import NameServerClient
 from nemesrv.clients.name_servers import Choice
 from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.remoting.bodies.route import TopicRouteData
-from nemesrv.remoting.errors import (
-    ConnectError,
-    RequestTimeout,
-    ResponseError,
-    RocketMQError,
-)
+from nemesrv.remoting.errors import ConnectError, RequestTimeout, ResponseError, RocketMQError
 from nemesrv.remoting.node.network import Address
 from tests.conformance.client import Client
 

@@ -10,12 +10,7 @@ import pytest
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.judging import hindered_in, judge_all, situations_of
-from nemesrv.conformance.profile import (
-    Profile,
-    names,
-    profile_of,
-    written,
-)
+from nemesrv.conformance.profile import Profile, names, profile_of, written
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
 from nemesrv.conformance.rules.rule import Range
 from nemesrv.conformance.situations import SITUATIONS

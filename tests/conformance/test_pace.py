@@ -6,15 +6,7 @@ import asyncio
 
 import pytest
 
-from nemesrv.conformance.pace import (
-    LOOK_S,
-    Lane,
-    Lateness,
-    Places,
-    at_once,
-    planned,
-    planned_s,
-)
+from nemesrv.conformance.pace import LOOK_S, Lane, Lateness, Places, at_once, planned, planned_s
 from nemesrv.conformance.situations import SITUATIONS, Situation
 
 

@@ -16,16 +16,7 @@ import pytest
 from nemesrv.actors.processes import family
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import REFUSES
-from nemesrv.chaos.fronts.observed import (
-    Answered,
-    Asked,
-    Behaved,
-    Closed,
-    Dialled,
-    Happened,
-    Opened,
-    Told,
-)
+from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, Closed, Dialled, Happened, Opened, Told
 from nemesrv.conformance import hindered as hindered_module
 from nemesrv.conformance import run as run_module
 from nemesrv.conformance import scene
@@ -33,13 +24,7 @@ from nemesrv.conformance import situations as situations_module
 from nemesrv.conformance import subject as subject_module
 from nemesrv.conformance.run import Trial, run
 from nemesrv.conformance.scene import Plan
-from nemesrv.conformance.situations import (
-    SITUATIONS,
-    Act,
-    Situation,
-    Step,
-    Whom,
-)
+from nemesrv.conformance.situations import SITUATIONS, Act, Situation, Step, Whom
 from nemesrv.conformance.subject import Program
 from nemesrv.conformance.watched import Watched
 

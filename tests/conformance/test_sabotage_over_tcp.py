@@ -18,7 +18,7 @@ RULES = ("start", "leaves_on_refused", "leaves_on_closed_at_accept", "storm", "s
 DEFECTS = ("starts-at-the-first", "stays-refused", "stays-closes-each", "storms", "no-retries")
 STORM_MAX = 15
 """Look-ups of a client that sends five times a second, of the topic and of the template, and a poll's."""
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 LIMIT_S = 280
 
 

@@ -13,28 +13,11 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.fronts.behaviour import (
-    DROPS_SYNS,
-    REFUSES,
-    SILENT,
-    Behaviour,
-    Connected,
-    Dials,
-)
-from nemesrv.chaos.fronts.observed import (
-    Asked,
-    Behaved,
-    Happened,
-    Observation,
-)
+from nemesrv.chaos.fronts.behaviour import DROPS_SYNS, REFUSES, SILENT, Behaviour, Connected, Dials
+from nemesrv.chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from nemesrv.chaos.machine import allow_open_files
 from nemesrv.clients.admin import AdminClient
-from nemesrv.conformance.situations import (
-    SENDS,
-    Act,
-    Step,
-    Whom,
-)
+from nemesrv.conformance.situations import SENDS, Act, Step, Whom
 from nemesrv.conformance.stand import QUEUES, TOPIC, Stand
 from nemesrv.remoting.errors import ConnectError, ResponseError
 from nemesrv.remoting.node.clock import RealClock

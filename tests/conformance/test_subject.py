@@ -18,13 +18,7 @@ from nemesrv.chaos.fronts.dials import Dials
 from nemesrv.chaos.fronts.observed import Dialled, Told
 from nemesrv.conformance import subject as subject_module
 from nemesrv.conformance.situations import Role
-from nemesrv.conformance.subject import (
-    Instructions,
-    Program,
-    Subject,
-    parse,
-    told_of,
-)
+from nemesrv.conformance.subject import Instructions, Program, Subject, parse, told_of
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 

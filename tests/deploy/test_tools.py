@@ -16,14 +16,7 @@ import pytest
 import yaml
 
 from tests.deploy import tools
-from tests.deploy.files import (
-    COMPOSE,
-    DEPLOY,
-    KUBERNETES,
-    KUSTOMIZATIONS,
-    UNITS,
-    documents,
-)
+from tests.deploy.files import COMPOSE, DEPLOY, KUBERNETES, KUSTOMIZATIONS, UNITS, documents
 
 
 def _ran(*command: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

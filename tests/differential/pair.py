@@ -16,12 +16,7 @@ from nemesrv.remoting.frame import decode_frame, encode_frame
 from nemesrv.remoting.node.profile import Profile
 
 from . import operations
-from .comparing import (
-    Different,
-    canonical,
-    compare,
-    opaque_of,
-)
+from .comparing import Different, canonical, compare, opaque_of
 from .operations import Register, command
 from .peers import Peers
 from .wire import Channel, Link

@@ -22,12 +22,7 @@ from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import drills, load
 
 from .intervals import INTERVALS, OURS, Recorded
-from .page import (
-    MEASURED,
-    key_of,
-    measured,
-    render,
-)
+from .page import MEASURED, key_of, measured, render
 
 PAGE = Path(__file__).parents[2] / "docs" / "drills.md"
 

@@ -9,13 +9,7 @@ import pytest
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import drills, find
-from tests.drills.intervals import (
-    FIELD_EXACT_S,
-    INTERVALS,
-    OURS,
-    Interval,
-    Recorded,
-)
+from tests.drills.intervals import FIELD_EXACT_S, INTERVALS, OURS, Interval, Recorded
 from tests.drills.page import key_of, measured
 
 names = pytest.mark.parametrize("interval", INTERVALS, ids=key_of)

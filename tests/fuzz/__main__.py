@@ -11,13 +11,7 @@ from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from . import worst_frames
-from .engine import (
-    BATCH,
-    INPUT_S,
-    RSS_BYTES,
-    Figures,
-    task,
-)
+from .engine import BATCH, INPUT_S, RSS_BYTES, Figures, task
 from .targets import TARGETS
 
 TASK = 20 * BATCH

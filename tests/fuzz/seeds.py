@@ -7,13 +7,7 @@ from pathlib import Path
 
 from nemesrv.remoting import compression
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
-from nemesrv.remoting.bodies.route import (
-    BrokerData,
-    DataVersion,
-    QueueData,
-    TopicConfig,
-    TopicRouteData,
-)
+from nemesrv.remoting.bodies.route import BrokerData, DataVersion, QueueData, TopicConfig, TopicRouteData
 from nemesrv.remoting.codes import LanguageCode, RequestCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.compression import CompressionType

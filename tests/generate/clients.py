@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemesrv.remoting.node.profile import Profile
 
-from .outcome import (
-    CLOSED,
-    PROBER,
-    UP,
-    Steps,
-)
+from .outcome import CLOSED, PROBER, UP, Steps
 from .plan import BEGIN_MS, Plan
 from .timeline import Timelines
 

@@ -19,15 +19,7 @@ from nemesrv.chaos.faults.link_faults import BlackHole, Cut, LinkFault
 from nemesrv.chaos.faults.process_faults import Pause, Stop
 
 from .clients import Clients
-from .outcome import (
-    CLOSED,
-    HARNESS,
-    PROBER,
-    SILENT,
-    UP,
-    Control,
-    role_of,
-)
+from .outcome import CLOSED, HARNESS, PROBER, SILENT, UP, Control, role_of
 from .plan import BEGIN_MS, Plan, PlannedFault
 from .tasks import scheduled_tasks
 

@@ -12,13 +12,7 @@ import random
 from dataclasses import dataclass, replace
 
 from nemesrv.chaos.faults.link_faults import BlackHole, Cut, Heal
-from nemesrv.chaos.faults.process_faults import (
-    Kill,
-    Pause,
-    Restart,
-    Resume,
-    Stop,
-)
+from nemesrv.chaos.faults.process_faults import Kill, Pause, Restart, Resume, Stop
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.scenarios.action import ActionModel
 from nemesrv.remoting.node.profile import Profile

@@ -16,18 +16,8 @@ from nemesrv.chaos.faults.process_faults import Kill
 
 from .control import Simulation
 from .outcome import role_of
-from .plan import (
-    BEGIN_MS,
-    QUIET_MS,
-    Plan,
-    PlannedFault,
-)
-from .traffic import (
-    FAIL,
-    INFO,
-    Messages,
-    Plant,
-)
+from .plan import BEGIN_MS, QUIET_MS, Plan, PlannedFault
+from .traffic import FAIL, INFO, Messages, Plant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

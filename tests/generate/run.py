@@ -15,12 +15,7 @@ from nemesrv.chaos.history.schema import Row
 
 from .columns import Columns, holding_id
 from .control import Simulation
-from .outcome import (
-    PROBER,
-    TOXIPROXY,
-    Control,
-    role_of,
-)
+from .outcome import PROBER, TOXIPROXY, Control, role_of
 from .plan import ROWS_A_MESSAGE, Plan
 from .planted import Planted
 from .traffic import Rows, Traffic, rows

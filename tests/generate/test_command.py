@@ -1,4 +1,4 @@
-"""`python -m tests.generate` and what `python -m tests.bench` and `nemesrv check` say to numbers and names that cannot be."""
+"""`python -m tests.generate` and `tests.bench`: what they and `nemesrv check` say to impossible numbers and names."""
 
 from __future__ import annotations
 

@@ -19,18 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .held_pulls import (
-    NOT_FOUND,
-    HeldPulls,
-    Pull,
-    seldom,
-)
-from .outcome import (
-    CLOSED,
-    SILENT,
-    UP,
-    Control,
-)
+from .held_pulls import NOT_FOUND, HeldPulls, Pull, seldom
+from .outcome import CLOSED, SILENT, UP, Control
 from .plan import TRAFFIC_MS, Plan
 from .timeline import Floats, Ints, Timelines
 

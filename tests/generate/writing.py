@@ -11,22 +11,12 @@ import pyarrow.parquet as pq
 
 from nemesrv.chaos.history.clustered import write_clustered
 from nemesrv.chaos.history.schema import Row, parquet_path
-from nemesrv.chaos.scenarios.model import (
-    ClusterModel,
-    Scenario,
-    TimersModel,
-    WorkloadModel,
-)
+from nemesrv.chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from nemesrv.remoting.node.profile import Profile
 
 from .columns import plain
 from .held_pulls import rows_expected
-from .plan import (
-    ROWS_A_MESSAGE,
-    Plan,
-    plan_of,
-    random_plan,
-)
+from .plan import ROWS_A_MESSAGE, Plan, plan_of, random_plan
 from .planted import Planted, defect_of
 from .run import SLICE_ROWS, GeneratedRun
 

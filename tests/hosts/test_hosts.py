@@ -16,12 +16,7 @@ import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
-from tests.hosts.bench import (
-    FORGOTTEN_S,
-    HOSTS,
-    Bench,
-    missing,
-)
+from tests.hosts.bench import FORGOTTEN_S, HOSTS, Bench, missing
 
 pytestmark = [pytest.mark.ray, pytest.mark.toxiproxy]
 

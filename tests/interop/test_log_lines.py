@@ -11,12 +11,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
-from nemesrv.remoting.bodies.route import (
-    DataVersion,
-    QueueData,
-    TopicConfig,
-    TopicRouteData,
-)
+from nemesrv.remoting.bodies.route import DataVersion, QueueData, TopicConfig, TopicRouteData
 from nemesrv.remoting.codes import LanguageCode, RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame

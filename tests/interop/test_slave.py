@@ -9,12 +9,7 @@ from pathlib import Path
 import pytest
 
 from . import programs
-from .conftest import (
-    CLIENTS,
-    PREFIX,
-    _clients,
-    need,
-)
+from .conftest import CLIENTS, PREFIX, _clients, need
 from .test_java_clients import TAGS
 from .waiting import eventually
 

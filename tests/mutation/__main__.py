@@ -18,16 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import tree
-from .report import (
-    KILLED_MIN,
-    Mutant,
-    Sums,
-    function_of,
-    read_equivalents,
-    stale,
-    sums,
-    unexplained,
-)
+from .report import KILLED_MIN, Mutant, Sums, function_of, read_equivalents, stale, sums, unexplained
 
 _ALIVE = ("survived", "no tests", "suspicious")
 _DEAD = ("killed", "timeout", "segfault", "caught by type check")

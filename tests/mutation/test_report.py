@@ -5,15 +5,7 @@ from __future__ import annotations
 import tomllib
 
 from . import tree
-from .report import (
-    Equivalent,
-    Mutant,
-    function_of,
-    read_equivalents,
-    stale,
-    sums,
-    unexplained,
-)
+from .report import Equivalent, Mutant, function_of, read_equivalents, stale, sums, unexplained
 
 NAME = "nemesrv.clients.name_servers.xǁNameServerSelectorǁadvance__mutmut_3"
 DIFF = """# a header of mutmut's

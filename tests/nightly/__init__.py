@@ -9,12 +9,7 @@ from collections import defaultdict
 
 import pytest
 
-from . import (
-    again,
-    apache,
-    experiments,
-    machines,
-)
+from . import again, apache, experiments, machines
 from .record import Nightly
 
 __all__ = ["COLLECTED", "NIGHTLY", "Nightly", "is_nightly", "table"]

@@ -5,13 +5,7 @@ At another size, seed, profile or moment; by a history that is told, not recorde
 
 from __future__ import annotations
 
-from .record import (
-    BENCH,
-    DEFECT,
-    NODE_OF_APACHES,
-    UP,
-    Nightly,
-)
+from .record import BENCH, DEFECT, NODE_OF_APACHES, UP, Nightly
 
 _VIRTUAL = "tests/chaos/experiment/virtual"
 _END_TO_END = "tests/chaos/test_end_to_end.py"

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from .record import (
-    BENCH,
-    DEFECT,
-    NODE_OF_APACHES,
-    UP,
-    Nightly,
-)
+from .record import BENCH, DEFECT, NODE_OF_APACHES, UP, Nightly
 
 _CLIENTS = "tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receives_and_ends_at_sigterm"
 _FINDINGS = "tests/clients_matrix/test_findings.py"

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from .record import (
-    BENCH,
-    DEFECT,
-    SELFTEST,
-    UP,
-    Nightly,
-)
+from .record import BENCH, DEFECT, SELFTEST, UP, Nightly
 
 _EDGES = "tests/chaos/oracle/test_window_edges.py"
 _VIRTUAL = "tests/chaos/experiment/virtual"

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from nemesrv.remoting import fastjson
 from nemesrv.remoting.errors import LocalProtocolError, RemoteProtocolError
-from nemesrv.remoting.fastjson import (
-    MAX_DEPTH,
-    ObjectKey,
-    dumps,
-    loads,
-)
+from nemesrv.remoting.fastjson import MAX_DEPTH, ObjectKey, dumps, loads
 
 QUEUE = ObjectKey.of({"topic": "T", "queueId": 0, "brokerName": "a"})
 

@@ -9,21 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemesrv.remoting.codes import (
-    V5_3_2,
-    V5_3_3,
-    LanguageCode,
-    SerializeType,
-)
+from nemesrv.remoting.codes import V5_3_2, V5_3_3, LanguageCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import LocalProtocolError, RemoteProtocolError
-from nemesrv.remoting.frame import (
-    FRAME_MAX,
-    NO_OPAQUE,
-    FrameReader,
-    decode_frame,
-    encode_frame,
-)
+from nemesrv.remoting.frame import FRAME_MAX, NO_OPAQUE, FrameReader, decode_frame, encode_frame
 from nemesrv.remoting.node.profile import Profile
 
 EMPTY_ROUTE = b'{"brokerDatas":[],"filterServerTable":{},"queueDatas":[]}'

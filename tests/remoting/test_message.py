@@ -19,18 +19,8 @@ from nemesrv.remoting.message import (
     encode_record,
     raw_properties,
 )
-from nemesrv.remoting.message_batch import (
-    BatchItem,
-    decode_batch,
-    encode_batch,
-    encode_item,
-)
-from nemesrv.remoting.message_id import (
-    UniqIdGenerator,
-    offset_msg_id,
-    parse_offset_msg_id,
-    uniq_id,
-)
+from nemesrv.remoting.message_batch import BatchItem, decode_batch, encode_batch, encode_item
+from nemesrv.remoting.message_id import UniqIdGenerator, offset_msg_id, parse_offset_msg_id, uniq_id
 from nemesrv.remoting.message_properties import (
     append_property,
     format_properties,

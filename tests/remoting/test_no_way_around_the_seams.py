@@ -1,6 +1,6 @@
 """A node touches time, connections and chance only through its context: read in the source, not hoped for.
 
-Looks at every file of remoting, actors, clients and chaos/workloads. What is allowed: `asyncio.create_task`, futures,
+Looks at every file of remoting, actors, clients and chaos/experiment/workloads. What is allowed: `asyncio.create_task`, futures,
 events, queues and gather; `context.clock`, `context.network` and `context.rng`, whatever they are called on the way.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("remoting", "actors", "clients", "chaos/workloads")
+FOLDERS = ("remoting", "actors", "clients", "chaos/experiment/workloads")
 
 EXCEPTIONS = {
     "remoting/node/clock.py": "it is the seam to time",
@@ -149,7 +149,7 @@ def test_the_seams_and_the_shells_are_the_only_exceptions_and_each_is_needed() -
 
 def test_the_folders_of_nodes_are_really_looked_at() -> None:
     folders = {name.rpartition("/")[0] for name in node_files()}
-    assert {"remoting", "actors", "actors/namesrv", "actors/broker", "clients", "chaos/workloads"} <= folders
+    assert {"remoting", "actors", "actors/namesrv", "actors/broker", "clients", "chaos/experiment/workloads"} <= folders
 
 
 @pytest.mark.parametrize(

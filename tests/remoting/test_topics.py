@@ -7,12 +7,7 @@ import pytest
 from nemesrv.actors.broker.config import BrokerConfig
 from nemesrv.actors.broker.topics import TopicTable
 from nemesrv.remoting.node.profile import Profile
-from nemesrv.remoting.topics import (
-    NOT_ALLOWED_TO_SEND,
-    SYSTEM_TOPICS,
-    is_own,
-    is_system_topic,
-)
+from nemesrv.remoting.topics import NOT_ALLOWED_TO_SEND, SYSTEM_TOPICS, is_own, is_system_topic
 
 OWN = (
     *sorted(SYSTEM_TOPICS),

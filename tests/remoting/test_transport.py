@@ -14,15 +14,7 @@ from nemesrv.remoting.errors import LocalProtocolError, TooManyRequests
 from nemesrv.remoting.frame import FRAME_MAX, encode_frame
 from nemesrv.remoting.node.network import Address, Listener, ProtocolFactory
 from nemesrv.remoting.transport import Connection
-from tests.remoting.transport_world import (
-    ADDRESS,
-    World,
-    frame,
-    in_world,
-    request,
-    settle,
-    warnings,
-)
+from tests.remoting.transport_world import ADDRESS, World, frame, in_world, request, settle, warnings
 from tests.virtual import MemoryNetwork, run
 
 # -- calls

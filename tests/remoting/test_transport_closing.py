@@ -9,16 +9,7 @@ import pytest
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.connection import LINGER_S, Connection
 from nemesrv.remoting.errors import ConnectError, ConnectionLost
-from tests.remoting.transport_world import (
-    ADDRESS,
-    SlowNetwork,
-    World,
-    frame,
-    in_world,
-    request,
-    settle,
-    warnings,
-)
+from tests.remoting.transport_world import ADDRESS, SlowNetwork, World, frame, in_world, request, settle, warnings
 
 
 def test_calls_in_flight_fail_at_once_when_their_channel_closes() -> None:

@@ -10,15 +10,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ConnectionLost
 from nemesrv.remoting.frame import FRAME_MAX, decode_frame, encode_frame
 from nemesrv.remoting.transport import Connection
-from tests.remoting.transport_world import (
-    ADDRESS,
-    World,
-    frame,
-    in_world,
-    request,
-    settle,
-    warnings,
-)
+from tests.remoting.transport_world import ADDRESS, World, frame, in_world, request, settle, warnings
 
 # -- bad input
 

@@ -9,15 +9,7 @@ import pytest
 from nemesrv.remoting import connection as connection_module
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ConnectError, RequestTimeout, TooManyRequests
-from tests.remoting.transport_world import (
-    ADDRESS,
-    SlowNetwork,
-    World,
-    in_world,
-    request,
-    settle,
-    warnings,
-)
+from tests.remoting.transport_world import ADDRESS, SlowNetwork, World, in_world, request, settle, warnings
 
 
 def test_a_call_without_answer_times_out_and_closes_its_channel(caplog: pytest.LogCaptureFixture) -> None:

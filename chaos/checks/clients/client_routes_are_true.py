@@ -30,29 +30,13 @@ from ...oracle.windows import Window, client_leave_window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    NEVER,
-    counted,
-    lasted,
-    tolerated,
-    verdict_of,
-)
+from ..findings import NEVER, counted, lasted, tolerated, verdict_of
 from ..record.control import Control, decoded
 from ..record.demands import Demand, Demands, demand_tolerances
-from ..record.known_brokers import (
-    brokers_at,
-    has_broker,
-    known_brokers,
-    words,
-)
+from ..record.known_brokers import brokers_at, has_broker, known_brokers, words
 from ..record.lateness import LagWindow, Missing
 from ..record.route_answers import RouteAnswer, route_answers
-from ..record.route_tables import (
-    Process,
-    RouteTables,
-    brokers_of,
-    route_tables,
-)
+from ..record.route_tables import Process, RouteTables, brokers_of, route_tables
 from ..tolerance import Tolerance, tolerance
 
 NAME = "client_routes_are_true"

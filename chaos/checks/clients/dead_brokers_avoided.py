@@ -18,12 +18,7 @@ from ...oracle.lost_brokers import Absence, absences
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    counted,
-    rounded,
-    tolerated,
-    verdict_of,
-)
+from ..findings import counted, rounded, tolerated, verdict_of
 from ..record.broker_uses import BrokerUses, Key, Uses
 from ..record.control import Control
 from ..record.lateness import LagWindow

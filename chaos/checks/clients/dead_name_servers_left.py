@@ -27,13 +27,7 @@ from ...oracle.lost_name_servers import NameServerLoss, name_server_losses
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    NEVER,
-    counted,
-    rounded,
-    tolerated,
-    verdict_of,
-)
+from ..findings import NEVER, counted, rounded, tolerated, verdict_of
 from ..record.control import Control, Row
 from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance

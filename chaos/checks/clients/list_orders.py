@@ -10,12 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from math import factorial
 
-from ...oracle.start_choice import (
-    ALPHA,
-    EXACT,
-    method,
-    p_value,
-)
+from ...oracle.start_choice import ALPHA, EXACT, method, p_value
 from .name_server_calls import Broken, Choice, Selection
 
 RULE = "shuffled evenly"

@@ -26,14 +26,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ...oracle.deliveries import (
-    Asker,
-    Holding,
-    askers,
-    dues,
-    holdings,
-    quiet_for_groups,
-)
+from ...oracle.deliveries import Asker, Holding, askers, dues, holdings, quiet_for_groups
 from ...oracle.intervals import Stretch
 from ...oracle.quiet import aftermath_ms, clients_began_ms
 from ...oracle.recorded import OURS
@@ -41,33 +34,14 @@ from ...oracle.slaves import served_by_slaves
 from ...oracle.time_outs import avoidance, avoids
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import (
-    Check,
-    Facts,
-    Reads,
-    Section,
-    of_the_rest,
-)
-from ..findings import (
-    NEVER,
-    at_a_moment,
-    counted,
-    tolerated,
-    verdict_of,
-)
+from ..check import Check, Facts, Reads, Section, of_the_rest
+from ..findings import NEVER, at_a_moment, counted, tolerated, verdict_of
 from ..record.at_slaves import read_there
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..record.rings import Routes
 from ..record.turns import TURN, out_of_turn
-from ..record.uses import (
-    PART_MS,
-    BrokerShares,
-    Queue,
-    SameBroker,
-    Segment,
-    edges,
-)
+from ..record.uses import PART_MS, BrokerShares, Queue, SameBroker, Segment, edges
 from ..tolerance import tolerance
 from .isolated import Isolated
 from .tries import odd_tries

@@ -34,45 +34,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...oracle.client_profiles import (
-    Advance,
-    Attempts,
-    ClientProfile,
-    Order,
-    profile_of,
-)
+from ...oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
 from ...oracle.lists import in_use
 from ...oracle.recorded import OURS
-from ...oracle.start_choice import (
-    ALPHA,
-    BIAS,
-    EXACT,
-    POWER,
-    detectable_bias,
-    method,
-    p_value,
-    plan,
-    starts_needed,
-)
+from ...oracle.start_choice import ALPHA, BIAS, EXACT, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ...oracle.world import World
-from ...verdict import (
-    EXAMPLES_MAX,
-    Finding,
-    Validity,
-    Verdict,
-)
+from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from ..check import Check, Reads, Section
 from ..record.control import Control
 from .list_orders import uneven_orders
-from .name_server_calls import (
-    Broken,
-    Choice,
-    Selection,
-    Tries,
-    broken_calls,
-    lists_not_taken,
-    selections,
-)
+from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
 
 NAME = "name_server_selection"
 UNIFORM = "first choices uniform"

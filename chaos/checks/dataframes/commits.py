@@ -19,14 +19,7 @@ from pyspark.sql import functions as F
 from ...oracle.deliveries import Asker, askers
 from ...oracle.world import World
 from ..record.at_slaves import copied_before, slaves_that_tell
-from ..record.commits import (
-    Ahead,
-    Back,
-    Behind,
-    CommitFacts,
-    Older,
-    asker_of,
-)
+from ..record.commits import Ahead, Back, Behind, CommitFacts, Older, asker_of
 from ..record.handed_over import given_up
 from ..record.uncommitted import brokers_that_tell, interval_ms
 from .gathering import Gathering
@@ -34,12 +27,7 @@ from .groups import members, of_each_group
 from .plain_pages import QUEUE
 from .shared import traffic
 from .small_tables import beside
-from .uncommitted import (
-    at_slaves,
-    behind,
-    forgotten,
-    left,
-)
+from .uncommitted import at_slaves, behind, forgotten, left
 
 _PLACE = (*QUEUE, "group")
 

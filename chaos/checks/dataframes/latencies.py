@@ -15,12 +15,7 @@ from pyspark.sql import functions as F
 
 from ...oracle.intervals import Stretch
 from ...oracle.world import World
-from ..record.timed import (
-    LEVELS,
-    STEPS,
-    Timed,
-    Who,
-)
+from ..record.timed import LEVELS, STEPS, Timed, Who
 from .shared import traffic
 
 _SENDS_PER_S = 500

@@ -20,20 +20,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from .plain_pages import (
-    QUEUE,
-    page,
-    pages,
-    place,
-    spans,
-)
-from .shared import (
-    is_shared,
-    memoized,
-    persisted,
-    traffic,
-    within,
-)
+from .plain_pages import QUEUE, page, pages, place, spans
+from .shared import is_shared, memoized, persisted, traffic, within
 
 _BROADCAST_MAX = 200_000
 """Pages or keys up to which they are sent to every task; beyond, both sides are shuffled."""

@@ -14,14 +14,7 @@ from pyspark.sql import functions as F
 from ...oracle.unreplicated import CODES as STORED_ALONE
 from ...oracle.unreplicated import unreplicated
 from ...oracle.world import World
-from ..record.slots import (
-    OPERATIONS,
-    Slot,
-    Slots,
-    bucket_ms,
-    counted_nodes,
-    edges,
-)
+from ..record.slots import OPERATIONS, Slot, Slots, bucket_ms, counted_nodes, edges
 from .gathering import Gathering
 from .shared import parts_of
 

@@ -14,12 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from ..record.commits import (
-    AtSlave,
-    Behind,
-    Forgotten,
-    Left,
-)
+from ..record.commits import AtSlave, Behind, Forgotten, Left
 from ..record.control import Row
 from ..record.uses import PART_MS
 from .plain_pages import QUEUE

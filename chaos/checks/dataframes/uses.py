@@ -16,25 +16,12 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from ...oracle.time_outs import avoidance
-from ...oracle.tries import (
-    ENDED_BEFORE,
-    OUT_OF_TIME,
-    STORED,
-    STORED_BEFORE,
-    TOO_MANY,
-    SendRules,
-    send_rules,
-)
+from ...oracle.tries import ENDED_BEFORE, OUT_OF_TIME, STORED, STORED_BEFORE, TOO_MANY, SendRules, send_rules
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
 from ..record.control import Control
 from ..record.rings import Routes
-from ..record.turns import (
-    Step,
-    Stepped,
-    goes_round,
-    judged,
-)
+from ..record.turns import Step, Stepped, goes_round, judged
 from ..record.uses import (
     PART_MS,
     BrokerShares,

@@ -26,19 +26,8 @@ from ...oracle.recorded import OURS
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.world import World
 from ...topology import node_of_client_id
-from ...verdict import (
-    FINDINGS_MAX,
-    Finding,
-    Validity,
-    Verdict,
-)
-from ..check import (
-    Check,
-    Facts,
-    Reads,
-    Section,
-    largest,
-)
+from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
+from ..check import Check, Facts, Reads, Section, largest
 from ..findings import NEVER, examples_of, tolerated
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts

@@ -24,13 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...oracle.redelivery import Redelivery, commit_ms, flush_ms
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
-from ..check import (
-    Check,
-    Facts,
-    Reads,
-    Section,
-    largest,
-)
+from ..check import Check, Facts, Reads, Section, largest
 from ..findings import examples_of, rounded, tolerated
 from ..record.lateness import LagWindow, Lateness
 from ..tolerance import Tolerance, tolerance

@@ -17,33 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...oracle.deliveries import (
-    PROMPT_MS,
-    Due,
-    askers,
-    dues,
-    holdings,
-)
+from ...oracle.deliveries import PROMPT_MS, Due, askers, dues, holdings
 from ...oracle.world import World
-from ...verdict import (
-    FINDINGS_MAX,
-    Finding,
-    Validity,
-    Verdict,
-)
-from ..check import (
-    Check,
-    Facts,
-    Reads,
-    Section,
-    largest,
-)
-from ..findings import (
-    counted,
-    examples_of,
-    rounded,
-    tolerated,
-)
+from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
+from ..check import Check, Facts, Reads, Section, largest
+from ..findings import counted, examples_of, rounded, tolerated
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..record.slow_messages import Slow

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...oracle.unreplicated import alone
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
-from ..check import (
-    Check,
-    Facts,
-    Reads,
-    Section,
-)
+from ..check import Check, Facts, Reads, Section
 from ..findings import examples_of
 
 if TYPE_CHECKING:

@@ -18,18 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...oracle.world import World
-from ...verdict import (
-    EXAMPLES_MAX,
-    Finding,
-    Validity,
-    Verdict,
-)
-from ..check import (
-    Check,
-    Facts,
-    Reads,
-    Section,
-)
+from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from ..check import Check, Facts, Reads, Section
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering

@@ -18,27 +18,12 @@ from typing import Any
 
 from ....remoting.codes import RequestCode
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...oracle.queue_owners import (
-    Holding,
-    Judged,
-    Piece,
-    Queue,
-    Tables,
-    Unanswered,
-    holdings,
-    judged,
-    pieces,
-)
+from ...oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, Unanswered, holdings, judged, pieces
 from ...oracle.quiet import aftermath_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    lasted,
-    rounded,
-    tolerated,
-    verdict_of,
-)
+from ..findings import lasted, rounded, tolerated, verdict_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance

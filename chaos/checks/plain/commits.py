@@ -15,17 +15,7 @@ from ...topology import is_slave
 from ...verdict import Verdict
 from ..messages.commits_follow_work import judge, judged
 from ..record.at_slaves import copied_before, slaves_that_tell
-from ..record.commits import (
-    Ahead,
-    AtSlave,
-    Back,
-    Behind,
-    CommitFacts,
-    Forgotten,
-    Left,
-    Older,
-    asker_of,
-)
+from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, Left, Older, asker_of
 from ..record.control import Control
 from ..record.handed_over import given_up
 from ..record.uncommitted import brokers_that_tell, interval_ms

@@ -10,12 +10,7 @@ from typing import Any
 from ...oracle.unreplicated import CODES as STORED_ALONE
 from ...oracle.unreplicated import unreplicated
 from ...oracle.world import World
-from ..record.slots import (
-    OPERATIONS,
-    Slot,
-    bucket_ms,
-    counted_nodes,
-)
+from ..record.slots import OPERATIONS, Slot, bucket_ms, counted_nodes
 
 
 def slots_of_rows(rows: Sequence[Mapping[str, Any]], world: World, found: Sequence[float]) -> list[Slot]:

@@ -17,23 +17,12 @@ from .. import CHECKS
 from ..clients.dead_brokers_avoided import judged_absences, measured_lags
 from ..messages.no_acknowledged_loss import Fates, missing_of
 from ..messages.order_kept import Order
-from ..record.broker_uses import (
-    BrokerUses,
-    Use,
-    Uses,
-    lost_at,
-)
+from ..record.broker_uses import BrokerUses, Use, Uses, lost_at
 from ..record.control import Control
 from ..record.route_tables import exists
 from ..record.timed import Timed, Who, level_of
 from ..service.answers_asked_for import Answers, Unasked
-from ..service.prompt_answers import (
-    Times,
-    bound_ms,
-    of_name_servers,
-    sends,
-    shared,
-)
+from ..service.prompt_answers import Times, bound_ms, of_name_servers, sends, shared
 from .commits import value_of
 from .repeats import repeats
 

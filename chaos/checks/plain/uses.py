@@ -14,12 +14,7 @@ from ...verdict import Verdict
 from ..clients.living_are_used import Used, judge
 from ..record.control import Control
 from ..record.rings import Routes
-from ..record.turns import (
-    Step,
-    Stepped,
-    goes_round,
-    judged,
-)
+from ..record.turns import Step, Stepped, goes_round, judged
 from ..record.uses import (
     PART_MS,
     BrokerShares,

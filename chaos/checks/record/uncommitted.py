@@ -17,12 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...oracle.commits import CommitRules
-from ...oracle.deliveries import (
-    Asker,
-    Dues,
-    Holding,
-    dues,
-)
+from ...oracle.deliveries import Asker, Dues, Holding, dues
 from ...oracle.recorded import OURS
 from ...oracle.schedules import PERSIST
 from ...oracle.slaves import offsets_vary

@@ -28,13 +28,7 @@ from ..check import Check, Reads, Section
 from ..findings import verdict_of
 from ..record.control import Control, decoded
 from ..record.demands import Demand, Demands, demand_tolerances
-from ..record.known_brokers import (
-    brokers_at,
-    due_words,
-    has_broker,
-    known_brokers,
-    words,
-)
+from ..record.known_brokers import brokers_at, due_words, has_broker, known_brokers, words
 from ..record.lateness import Missing
 from ..record.registered_rows import QueueRow, registered_rows, row_of
 from ..record.route_answers import RouteAnswer, route_answers

@@ -13,12 +13,7 @@ from ...oracle.hung import hung_brokers
 from ...oracle.intervals import Stretch
 from ...oracle.lost_brokers import alive
 from ...oracle.reach import failed_calls
-from ...oracle.roles import (
-    Settled,
-    at_work,
-    members_of,
-    settled,
-)
+from ...oracle.roles import Settled, at_work, members_of, settled
 from ...oracle.windows import client_leave_window
 from ...oracle.world import World
 from ...verdict import Finding

@@ -24,14 +24,7 @@ from ...oracle.world import World
 from ...topology import is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    NEVER,
-    counted,
-    lasted,
-    rounded,
-    tolerated,
-    verdict_of,
-)
+from ..findings import NEVER, counted, lasted, rounded, tolerated, verdict_of
 from ..record.control import Control
 from ..record.lateness import LagWindow, may_time_out, patience_ms
 from ..tolerance import Tolerance, tolerance

@@ -21,12 +21,7 @@ from ...oracle.roles import elected_ids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    NEVER,
-    lasted,
-    tolerated,
-    verdict_of,
-)
+from ..findings import NEVER, lasted, tolerated, verdict_of
 from ..record.control import Control
 from ..record.known_brokers import has_broker, known_brokers
 from ..record.lateness import LagWindow

@@ -22,34 +22,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import Stretch, merged, without
-from ...oracle.roles import (
-    NO_ID,
-    Members,
-    election,
-    has_id,
-    may_be_master,
-    members_of,
-    two_masters,
-    unsettled,
-)
+from ...oracle.roles import NO_ID, Members, election, has_id, may_be_master, members_of, two_masters, unsettled
 from ...oracle.told_by_hand import told_by_hand
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    NEVER,
-    counted,
-    rounded,
-    tolerated,
-    verdict_of,
-)
-from ..record.control import (
-    Control,
-    Row,
-    decoded,
-    order,
-)
+from ..findings import NEVER, counted, rounded, tolerated, verdict_of
+from ..record.control import Control, Row, decoded, order
 from ..record.known_brokers import MASTER_ID, words
 from ..record.lateness import LagWindow
 from ..tolerance import tolerance

@@ -25,12 +25,7 @@ from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
 from ...faults.losses import Loss
-from ...oracle.causes import (
-    Cause,
-    link_causes,
-    process_causes,
-    resend_ms,
-)
+from ...oracle.causes import Cause, link_causes, process_causes, resend_ms
 from ...oracle.recorded import OURS, Life
 from ...oracle.roles import elects, taken_over
 from ...oracle.slaves import slaves_of
@@ -40,13 +35,7 @@ from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    NEVER,
-    counted,
-    lasted,
-    tolerated,
-    verdict_of,
-)
+from ..findings import NEVER, counted, lasted, tolerated, verdict_of
 from ..record.control import Control
 from ..record.lateness import LagWindow, Missing
 from ..record.registered_rows import RegisteredRows, Sent, registered_rows

@@ -18,13 +18,7 @@ from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    lasted,
-    rounded,
-    tolerated,
-    verdict_of,
-    wrongs,
-)
+from ..findings import lasted, rounded, tolerated, verdict_of, wrongs
 from ..record.control import Control
 from ..record.demands import Demand, Demands, demand_tolerances
 from ..record.lateness import Missing

@@ -24,22 +24,11 @@ from ...oracle.told_by_hand import told_by_hand
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    NEVER,
-    counted,
-    lasted,
-    tolerated,
-    verdict_of,
-)
+from ..findings import NEVER, counted, lasted, tolerated, verdict_of
 from ..record.control import Control, Row, decoded
 from ..record.known_brokers import due_words, known_brokers, words
 from ..record.lateness import LagWindow
-from ..record.registered_rows import (
-    QueueRow,
-    RegisteredRows,
-    registered_rows,
-    row_of,
-)
+from ..record.registered_rows import QueueRow, RegisteredRows, registered_rows, row_of
 from ..tolerance import Tolerance, tolerance
 
 NAME = "routes_as_registered"

@@ -20,33 +20,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...oracle.obligations import (
-    BEGIN,
-    FaultEdge,
-    RouteState,
-    route_states,
-)
+from ...oracle.obligations import BEGIN, FaultEdge, RouteState, route_states
 from ...oracle.told_by_hand import ToldByHand, told_by_hand
 from ...oracle.windows import Window, serves_window, topic_window
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    lasted,
-    rounded,
-    tolerated,
-    verdict_of,
-    wrongs,
-)
+from ..findings import lasted, rounded, tolerated, verdict_of, wrongs
 from ..record.control import Control, decoded
 from ..record.lateness import LagWindow, Missing
-from ..record.route_tables import (
-    Process,
-    RouteStretch,
-    RouteTables,
-    route_tables,
-)
+from ..record.route_tables import Process, RouteStretch, RouteTables, route_tables
 from ..tolerance import Tolerance, tolerance
 from .promised import tables_agree
 

@@ -45,24 +45,10 @@ from ...oracle.unrouted import unrouted_window
 from ...oracle.windows import NEVER
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
-from ..check import (
-    Check,
-    Facts,
-    Reads,
-    Section,
-    largest,
-    least,
-    of_the_rest,
-)
+from ..check import Check, Facts, Reads, Section, largest, least, of_the_rest
 from ..findings import examples_of, rounded
 from ..record.lateness import LagWindow, Lateness
-from ..record.slots import (
-    OPERATIONS,
-    Slot,
-    Slots,
-    bucket_ms,
-    of_clients,
-)
+from ..record.slots import OPERATIONS, Slot, Slots, bucket_ms, of_clients
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering

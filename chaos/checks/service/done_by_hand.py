@@ -28,24 +28,11 @@ from ...oracle.schedules import FIRST_SCAN_MS
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    NEVER,
-    counted,
-    lasted,
-    tolerated,
-    verdict_of,
-)
+from ..findings import NEVER, counted, lasted, tolerated, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import words
 from ..record.lateness import LagWindow
-from ..record.registered_rows import (
-    READ,
-    WRITE,
-    RegisteredRows,
-    Sent,
-    registered_rows,
-    row_of,
-)
+from ..record.registered_rows import READ, WRITE, RegisteredRows, Sent, registered_rows, row_of
 from ..record.route_tables import route_tables
 from ..routes.promised import wipes_last
 from ..tolerance import Tolerance, tolerance

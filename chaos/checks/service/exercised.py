@@ -32,12 +32,7 @@ from ...oracle.dials import dials_met, late_ms
 from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import ADMIN
-from ...verdict import (
-    EXAMPLES_MAX,
-    Finding,
-    Validity,
-    Verdict,
-)
+from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from ..check import Check, Reads, Section
 from ..record.control import Control, Row
 from ..record.lateness import RESUME_GRACE_MS, Lateness

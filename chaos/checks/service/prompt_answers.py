@@ -37,22 +37,11 @@ from ...oracle.quiet import (
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import (
-    Check,
-    Facts,
-    Reads,
-    Section,
-    of_the_rest,
-)
+from ..check import Check, Facts, Reads, Section, of_the_rest
 from ..findings import rounded, tolerated, verdict_of
 from ..record.control import Control
 from ..record.lateness import PROXIES, Lateness
-from ..record.timed import (
-    STEPS,
-    Timed,
-    Who,
-    level_of,
-)
+from ..record.timed import STEPS, Timed, Who, level_of
 from ..tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:

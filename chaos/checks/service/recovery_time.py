@@ -23,12 +23,7 @@ from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section
-from ..findings import (
-    counted,
-    rounded,
-    tolerated,
-    verdict_of,
-)
+from ..findings import counted, rounded, tolerated, verdict_of
 from ..record.lateness import LagWindow
 from ..record.slots import Slot, Slots, of_clients
 from ..tolerance import Tolerance, tolerance

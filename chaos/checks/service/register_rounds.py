@@ -20,12 +20,7 @@ from operator import attrgetter
 
 from ...verdict import Finding
 from ..record.registered_rows import row_of
-from ..record.timer_acts import (
-    Act,
-    Process,
-    Run,
-    by_process,
-)
+from ..record.timer_acts import Act, Process, Run, by_process
 
 TASK = "registration"
 _EVERYWHERE_ROW = "BrokerOuterAPI.registerBrokerAll: a task for each NameServer, all at once"

@@ -31,12 +31,7 @@ from typing import Any
 from ....remoting.node.profile import Profile
 from ...oracle.deliveries import node_of_client
 from ...oracle.recorded import OURS
-from ...oracle.schedules import (
-    CLIENT_SCAN_MS,
-    HEARTBEAT,
-    HOLD_CHECK,
-    REBALANCE,
-)
+from ...oracle.schedules import CLIENT_SCAN_MS, HEARTBEAT, HOLD_CHECK, REBALANCE
 from ...oracle.time_outs import (
     CLIENT_EXPIRED_MS,
     CONNECT,
@@ -54,12 +49,7 @@ from ...verdict import Finding
 from ..findings import NEVER, lasted
 from ..record.control import Row
 from ..record.known_brokers import MASTER_ID
-from ..record.timer_acts import (
-    Act,
-    Process,
-    Run,
-    by_process,
-)
+from ..record.timer_acts import Act, Process, Run, by_process
 
 TIME_OUT, CHANNEL, PULL_DELAY, LONG_POLL, EXPIRY, ISOLATION = (
     "time-out",

@@ -45,12 +45,7 @@ from ..check import Check, Reads, Section
 from ..findings import NEVER, lasted, verdict_of
 from ..record.control import Control
 from ..record.lateness import RESUME_GRACE_MS
-from ..record.timer_acts import (
-    Act,
-    Process,
-    Run,
-    by_process,
-)
+from ..record.timer_acts import Act, Process, Run, by_process
 from ..routes.promised import polls_within
 from .register_rounds import RegisterRounds
 from .timed_waits import Waits

@@ -18,16 +18,7 @@ from pyspark.sql import SparkSession
 
 from ...errors import HarnessError
 from . import class_archive
-from .class_archive import (
-    DUMP_LIMIT_S,
-    MAIN_CLASS,
-    UNUSED,
-    is_set_up_by_somebody,
-    jars,
-    launch,
-    made_for,
-    submit,
-)
+from .class_archive import DUMP_LIMIT_S, MAIN_CLASS, UNUSED, is_set_up_by_somebody, jars, launch, made_for, submit
 from .session import stop
 from .settings import conf_of
 from .warm_up import rehearse

@@ -22,18 +22,8 @@ from pyspark.sql.types import DataType, DoubleType, IntegerType, LongType, Strin
 from ...errors import HarnessError
 from ...history.files import part_files
 from ...history.merge import to_parquet
-from ...history.schema import (
-    SCHEMA,
-    arrow_schema,
-    parquet_path,
-    raw_dir,
-)
-from .settings import (
-    SMALL_PLANS,
-    is_local,
-    plans_for,
-    use,
-)
+from ...history.schema import SCHEMA, arrow_schema, parquet_path, raw_dir
+from .settings import SMALL_PLANS, is_local, plans_for, use
 
 _TYPES: dict[str, DataType] = {
     "string": StringType(),

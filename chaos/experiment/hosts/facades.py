@@ -18,14 +18,7 @@ from ...errors import HarnessError
 from ...faults.link_faults import Direction
 from ...faults.measuring import Route
 from ...topology import Link, first_address
-from .parts import (
-    PACKETS,
-    PORTS,
-    TOXIPROXY,
-    HostFront,
-    HostPackets,
-    measured,
-)
+from .parts import PACKETS, PORTS, TOXIPROXY, HostFront, HostPackets, measured
 
 HostOf = Callable[[str], RemoteHost]
 

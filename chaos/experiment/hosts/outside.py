@@ -10,14 +10,7 @@ from typing import Any
 
 from ....actors.hosts import HostLost, RemoteHost
 from ....remoting.node.recording import Recorder
-from ...faults.outside import (
-    OurLinks,
-    OurProcesses,
-    OutsideFaults,
-    ProcessLines,
-    ProxiesShown,
-    fault_of,
-)
+from ...faults.outside import OurLinks, OurProcesses, OutsideFaults, ProcessLines, ProxiesShown, fault_of
 from .parts import TOXIPROXY
 
 log = logging.getLogger("nemesrv.live")

@@ -12,21 +12,9 @@ import random
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from ....actors.actor import (
-    Listening,
-    NodeActor,
-    NodeSpec,
-    Surroundings,
-)
+from ....actors.actor import Listening, NodeActor, NodeSpec, Surroundings
 from ....actors.broker.server import Broker
-from ....actors.cluster import (
-    LISTEN_LIMIT_S,
-    START_LIMIT_S,
-    STOP_LIMIT_S,
-    ClusterError,
-    NodeFailed,
-    NodeState,
-)
+from ....actors.cluster import LISTEN_LIMIT_S, START_LIMIT_S, STOP_LIMIT_S, ClusterError, NodeFailed, NodeState
 from ....remoting.node.network import Address
 from .logs import node_logger
 from .loop import ProcessLoop, Scheduler, VirtualClock

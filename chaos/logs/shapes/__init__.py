@@ -7,14 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from . import (
-    broker,
-    channels,
-    client,
-    name_server,
-    other_clients,
-    quiet,
-)
+from . import broker, channels, client, name_server, other_clients, quiet
 from .cut import fields_of_cut
 from .quiet import COUNTED as COUNTED
 from .quiet import QUIET as QUIET

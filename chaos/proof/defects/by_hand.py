@@ -6,20 +6,10 @@ from dataclasses import replace
 
 from ....actors.broker.server import Broker
 from ....actors.namesrv.server import NameServer
-from ....actors.namesrv.tables import (
-    Dropped,
-    Registered,
-    Registration,
-    Unregistration,
-)
+from ....actors.namesrv.tables import Dropped, Registered, Registration, Unregistration
 from ....remoting.bodies.route import TopicConfig
 from ....remoting.node.clock import AdjustableClock
-from ...scenarios.defect import (
-    Defect,
-    checks,
-    in_its_parts,
-    replace_part,
-)
+from ...scenarios.defect import Defect, checks, in_its_parts, replace_part
 from ...topology import NodeKind
 
 _NAME_SERVER = (NodeKind.NAME_SERVER,)

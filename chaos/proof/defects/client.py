@@ -12,23 +12,13 @@ from typing import Any
 from ....clients.client_instance import MQClientInstance
 from ....clients.name_server_client import NameServerClient
 from ....remoting.bodies.route import TopicRouteData
-from ....remoting.errors import (
-    ConnectError,
-    RocketMQError,
-    TopicNotExist,
-    TransportError,
-)
+from ....remoting.errors import ConnectError, RocketMQError, TopicNotExist, TransportError
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
 from ...experiment.workloads.consumer import ConsumerNode
 from ...experiment.workloads.prober import ProberNode
 from ...experiment.workloads.producer import ProducerNode
-from ...scenarios.defect import (
-    CLIENTS,
-    Defect,
-    checks,
-    replace_part,
-)
+from ...scenarios.defect import CLIENTS, Defect, checks, replace_part
 from ...topology import NodeKind
 
 PATIENCE_S = 60.0

@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....actors.namesrv.server import NameServer
-from ....actors.namesrv.tables import (
-    Dropped,
-    DropReason,
-    Registered,
-    Registration,
-    Unregistration,
-)
+from ....actors.namesrv.tables import Dropped, DropReason, Registered, Registration, Unregistration
 from ....actors.namesrv.unregister import Batch, Expired
 from ....remoting.bodies.route import QueueData
 from ....remoting.transport import Connection

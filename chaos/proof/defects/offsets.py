@@ -11,12 +11,7 @@ from ....clients.client_instance import FindBrokerResult
 from ....remoting.codes import MASTER_ID, RequestCode
 from ....remoting.message import MessageQueue
 from ...experiment.workloads.consumer import ConsumerNode
-from ...scenarios.defect import (
-    Defect,
-    checks,
-    in_its_parts,
-    replace_part,
-)
+from ...scenarios.defect import Defect, checks, in_its_parts, replace_part
 from ...topology import NodeKind
 
 COPIES = 4

@@ -10,12 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ....actors.namesrv.server import NameServer
-from ....actors.namesrv.tables import (
-    Dropped,
-    DropReason,
-    Registered,
-    Registration,
-)
+from ....actors.namesrv.tables import Dropped, DropReason, Registered, Registration
 from ....remoting.bodies.route import DataVersion, QueueData, Row
 from ...scenarios.defect import Defect, checks, replace_part
 from ...topology import NodeKind

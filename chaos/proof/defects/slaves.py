@@ -14,22 +14,12 @@ from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import BrokerGroup, Registered, Registration
 from ....clients.client_instance import FindBrokerResult
 from ....remoting.bodies.route import BrokerData, QueueData, Row
-from ....remoting.codes import (
-    MASTER_ID,
-    PERM_WRITE,
-    RequestCode,
-    ResponseCode,
-)
+from ....remoting.codes import MASTER_ID, PERM_WRITE, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.node.network import Address
 from ...experiment.workloads.consumer import ConsumerNode
 from ...oracle.roles import NO_ID
-from ...scenarios.defect import (
-    Defect,
-    checks,
-    in_its_parts,
-    replace_part,
-)
+from ...scenarios.defect import Defect, checks, in_its_parts, replace_part
 from ...topology import NodeKind
 
 _READS, _READS_LATE, _BACKLOG, _ACTING = "slave-reads", "slave-reads-late", "slave-backlog", "acting-master"

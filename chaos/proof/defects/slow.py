@@ -10,12 +10,7 @@ from ....remoting.codes import RequestCode
 from ....remoting.command import RemotingCommand
 from ....remoting.node.clock import Clock
 from ....remoting.transport import Connection, RemotingServer
-from ...scenarios.defect import (
-    Defect,
-    checks,
-    in_its_parts,
-    replace_part,
-)
+from ...scenarios.defect import Defect, checks, in_its_parts, replace_part
 from ...topology import NodeKind
 
 LATE_S = 2.0

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ....actors.namesrv.server import NameServer
-from ....actors.namesrv.tables import (
-    Dropped,
-    DropReason,
-    Registered,
-    Registration,
-)
+from ....actors.namesrv.tables import Dropped, DropReason, Registered, Registration
 from ....remoting.bodies.route import Row
 from ....remoting.codes import PERM_INHERIT
 from ...scenarios.defect import Defect, checks, replace_part

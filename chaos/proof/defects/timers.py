@@ -18,12 +18,7 @@ from ....remoting.command import RemotingCommand
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
 from ...experiment.workloads.consumer import ConsumerNode
-from ...scenarios.defect import (
-    Defect,
-    checks,
-    in_its_parts,
-    replace_part,
-)
+from ...scenarios.defect import Defect, checks, in_its_parts, replace_part
 from ...topology import NodeKind
 from .client import instance_of
 

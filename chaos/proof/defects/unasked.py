@@ -11,12 +11,7 @@ from ....remoting.errors import TransportError
 from ....remoting.node.clock import Clock
 from ....remoting.node.node import Node
 from ...experiment.workloads.consumer import ConsumerNode
-from ...scenarios.defect import (
-    Defect,
-    checks,
-    in_its_parts,
-    replace_part,
-)
+from ...scenarios.defect import Defect, checks, in_its_parts, replace_part
 from ...topology import NodeKind
 from .client import instance_of
 

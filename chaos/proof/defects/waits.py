@@ -20,12 +20,7 @@ from ....remoting.node.node import Node
 from ....remoting.transport import Connection
 from ...experiment.workloads.consumer import ConsumerNode
 from ...experiment.workloads.producer import ProducerNode
-from ...scenarios.defect import (
-    Defect,
-    checks,
-    in_its_parts,
-    replace_part,
-)
+from ...scenarios.defect import Defect, checks, in_its_parts, replace_part
 from ...topology import NodeKind
 from .client import instance_of
 from .timers import waits_for_answers

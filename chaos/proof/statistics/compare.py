@@ -29,12 +29,7 @@ from ...verdict import Verdict
 from .beside import print_checks, print_routes, print_windows
 from .measured import side_by_side, topics_that_differ
 from .samples import METRICS, RunSamples
-from .two_samples import (
-    Comparison,
-    Kind,
-    Outcome,
-    compare_all,
-)
+from .two_samples import Comparison, Kind, Outcome, compare_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,12 +10,7 @@ import numpy as np
 from bokeh.models import Range1d
 
 from ...oracle.world import World
-from .canvas import (
-    Canvas,
-    hover,
-    legend,
-    source_of,
-)
+from .canvas import Canvas, hover, legend, source_of
 from .codes import Array, spread
 from .data import Recorded
 from .lanes import name_rows

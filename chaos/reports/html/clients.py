@@ -21,15 +21,7 @@ from .codes import Array
 from .data import Recorded, Traffic
 from .intervals import Kind
 from .rules import bound, rules
-from .stretches import (
-    Lane,
-    Mark,
-    Stretch,
-    seconds,
-    span,
-    thin,
-    thin_marks,
-)
+from .stretches import Lane, Mark, Stretch, seconds, span, thin, thin_marks
 from .words import Names
 
 ACROSS = 250

@@ -22,14 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...history.schema import SCHEMA
-from .codes import (
-    Array,
-    Codes,
-    joined,
-    numbers,
-    spread,
-    translate,
-)
+from .codes import Array, Codes, joined, numbers, spread, translate
 
 NOTABLE_MAX = 4000
 """How many rows of one event are kept to be read."""

@@ -15,12 +15,7 @@ from dataclasses import dataclass
 from ...checks import CHECKS
 from ...checks.check import Section
 from ...oracle.world import World
-from ...verdict import (
-    Example,
-    Finding,
-    Validity,
-    Verdict,
-)
+from ...verdict import Example, Finding, Validity, Verdict
 from ..sentences import exact_s, example_sentence
 from .stretches import Lane, Stretch, thin
 

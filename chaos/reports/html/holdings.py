@@ -19,12 +19,7 @@ from .data import Recorded
 from .found import LANE_MAX
 from .intervals import Kind
 from .rules import rules
-from .stretches import (
-    Lane,
-    Stretch,
-    span,
-    thin,
-)
+from .stretches import Lane, Stretch, span, thin
 
 EQUAL = "routes_converge"
 """The check whose findings say when NameServers had to be equal."""

@@ -8,20 +8,9 @@ from typing import Any
 
 from bokeh.models import FixedTicker, Range1d
 
-from .canvas import (
-    Canvas,
-    hover,
-    legend,
-    source_of,
-)
+from .canvas import Canvas, hover, legend, source_of
 from .places import Place
-from .stretches import (
-    Lane,
-    Mark,
-    Stretch,
-    seconds,
-    span,
-)
+from .stretches import Lane, Mark, Stretch, seconds, span
 
 LANE_PX, ROW_PX = 28, 19
 GAP = 0.5

@@ -14,12 +14,7 @@ from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.world import World
 from .data import Recorded
 from .found import LANE_MAX
-from .stretches import (
-    Lane,
-    Stretch,
-    span,
-    thin,
-)
+from .stretches import Lane, Stretch, span, thin
 
 COLOURS = 8
 """So many consumers are told apart by colour."""

@@ -26,20 +26,10 @@ from bokeh.resources import Resources
 from ...oracle.legend import SYMBOLS
 from ...verdict import Verdict, worst
 from ..table import left_out_line
-from . import (
-    events,
-    from_logs,
-    replayed,
-    sections,
-)
+from . import events, from_logs, replayed, sections
 from .canvas import Canvas
 from .told import Run, Told
-from .verdict_table import (
-    HEAD,
-    HEAD_OF_TWO,
-    rows_of_two,
-    verdict_rows,
-)
+from .verdict_table import HEAD, HEAD_OF_TWO, rows_of_two, verdict_rows
 from .words import sentence
 
 _PREFIXES = ("a-", "b-")

@@ -12,12 +12,7 @@ from urllib.parse import quote
 
 from ...checks.check import Section
 from ...oracle.world import World
-from ...verdict import (
-    Example,
-    Finding,
-    Validity,
-    Verdict,
-)
+from ...verdict import Example, Finding, Validity, Verdict
 from ..sentences import example_sentence
 from .found import lane_of, section_of
 

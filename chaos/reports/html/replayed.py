@@ -14,12 +14,7 @@ from typing import Any
 from bokeh.models import Range1d
 
 from ...verdict import Validity
-from .canvas import (
-    Canvas,
-    hover,
-    legend,
-    source_of,
-)
+from .canvas import Canvas, hover, legend, source_of
 from .lanes import name_rows
 from .stretches import seconds
 

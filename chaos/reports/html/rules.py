@@ -13,12 +13,7 @@ from collections.abc import Mapping
 
 from ...oracle.windows import Window
 from ...oracle.world import World
-from .intervals import (
-    Interval,
-    Kind,
-    Rule,
-    intervals,
-)
+from .intervals import Interval, Kind, Rule, intervals
 from .stretches import Stretch, seconds, span
 
 _SAYS = {

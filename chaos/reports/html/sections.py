@@ -7,14 +7,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-from . import (
-    changes,
-    flow_plots,
-    from_logs,
-    lanes,
-    plots,
-    series,
-)
+from . import changes, flow_plots, from_logs, lanes, plots, series
 from .canvas import Canvas
 from .told import ROWS_MAX, Told
 

@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...oracle.world import World
-from ...verdict import (
-    Example,
-    Validity,
-    Verdict,
-    worst,
-)
+from ...verdict import Example, Validity, Verdict, worst
 from . import data
 from .canvas import Band
 from .clients import client_lanes
@@ -22,19 +17,9 @@ from .data import Recorded
 from .flow import Flow, read_flow
 from .found import drawn_on, wrongs
 from .holdings import pair_lanes
-from .logs import (
-    LogLine,
-    lines_of,
-    log_rows,
-    near,
-)
+from .logs import LogLine, lines_of, log_rows, near
 from .owners import link_lanes, queue_lanes
-from .places import (
-    OF_CHECKS,
-    Place,
-    place_of_example,
-    place_of_verdict,
-)
+from .places import OF_CHECKS, Place, place_of_example, place_of_verdict
 from .stretches import Lane
 from .words import Names, by_fault, fault_title
 

@@ -11,12 +11,7 @@ from ...checks import CHECKS
 from ...oracle.legend import SYMBOLS
 from ...verdict import Validity, Verdict
 from ..sentences import clients_sentence, measured_sentences
-from ..values import (
-    NEVER,
-    label,
-    phrase,
-    phrases,
-)
+from ..values import NEVER, label, phrase, phrases
 from .places import Place
 from .stretches import seconds
 from .told import Told

@@ -17,12 +17,7 @@ from nemesrv.remoting.bodies.admin import (
     QueryConsumeTimeSpanBody,
     ResetOffsetBody,
 )
-from nemesrv.remoting.bodies.client import (
-    ConsumerData,
-    HeartbeatData,
-    ProducerData,
-    SubscriptionData,
-)
+from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from nemesrv.remoting.bodies.route import TopicList
 from nemesrv.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand

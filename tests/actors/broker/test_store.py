@@ -14,12 +14,7 @@ import pytest
 
 from nemesrv.actors.broker.commit_log import StoreError
 from nemesrv.actors.broker.store import MessageStore, scheduled_tags_code
-from nemesrv.actors.broker.stored import (
-    GetStatus,
-    MessageIllegal,
-    PutMessage,
-    StoreFull,
-)
+from nemesrv.actors.broker.stored import GetStatus, MessageIllegal, PutMessage, StoreFull
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_properties import format_properties, tags_code
 from nemesrv.remoting.node.network import Address

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.remoting.bodies.client import (
-    CheckClientRequestBody,
-    ConsumerData,
-    HeartbeatData,
-    SubscriptionData,
-)
+from nemesrv.remoting.bodies.client import CheckClientRequestBody, ConsumerData, HeartbeatData, SubscriptionData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import StoredMessage

@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 
 from nemesrv.actors.broker.server import Broker
-from nemesrv.actors.broker.transactions import (
-    COMMIT,
-    GROUP,
-    NOT_ENDED,
-    ROLLBACK,
-)
+from nemesrv.actors.broker.transactions import COMMIT, GROUP, NOT_ENDED, ROLLBACK
 from nemesrv.remoting.bodies.client import HeartbeatData, ProducerData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand

@@ -13,12 +13,7 @@ from nemesrv.actors.namesrv.route_table import RouteTable
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.actors.namesrv.tables import Registered, Registration
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
-from nemesrv.remoting.bodies.route import (
-    DataVersion,
-    QueueData,
-    Row,
-    TopicConfig,
-)
+from nemesrv.remoting.bodies.route import DataVersion, QueueData, Row, TopicConfig
 from nemesrv.remoting.codes import LanguageCode, RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader

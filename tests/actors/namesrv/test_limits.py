@@ -10,15 +10,7 @@ from nemesrv.actors.namesrv import kv_config, limits
 from nemesrv.actors.namesrv.kv_config import KVConfig
 from nemesrv.remoting.bodies.route import QueueData
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import (
-    BOTH,
-    World,
-    register,
-    registration,
-    table_with,
-    topic,
-    version,
-)
+from tests.actors.namesrv.helpers import BOTH, World, register, registration, table_with, topic, version
 from tests.virtual import run
 
 

@@ -14,13 +14,7 @@ from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.node.profile import Profile
 from tests.virtual import run
 
-from .helpers import (
-    BOTH,
-    LISTEN,
-    World,
-    topic,
-    version,
-)
+from .helpers import BOTH, LISTEN, World, topic, version
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 A = "10.0.0.1:10911"

@@ -19,13 +19,7 @@ from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.transport import RemotingClient
-from tests.actors.namesrv.helpers import (
-    BOTH,
-    LISTEN,
-    Caller,
-    World,
-    topic,
-)
+from tests.actors.namesrv.helpers import BOTH, LISTEN, Caller, World, topic
 from tests.address_server import address_server
 from tests.virtual import run
 

@@ -10,12 +10,7 @@ import pytest
 from nemesrv.remoting.bodies.route import DataVersion
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import (
-    BOTH,
-    World,
-    topic,
-    version,
-)
+from tests.actors.namesrv.helpers import BOTH, World, topic, version
 from tests.actors.namesrv.requests import IDENTITY, V5, body
 from tests.virtual import run
 

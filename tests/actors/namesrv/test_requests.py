@@ -11,18 +11,8 @@ from nemesrv.remoting.bodies.route import QueueData, TopicRouteData
 from nemesrv.remoting.codes import LanguageCode, RequestCode, SerializeType
 from nemesrv.remoting.errors import RequestTimeout
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import (
-    BOTH,
-    LISTEN,
-    World,
-    topic,
-)
-from tests.actors.namesrv.requests import (
-    IDENTITY,
-    V4,
-    V5,
-    body,
-)
+from tests.actors.namesrv.helpers import BOTH, LISTEN, World, topic
+from tests.actors.namesrv.requests import IDENTITY, V4, V5, body
 from tests.virtual import run
 
 

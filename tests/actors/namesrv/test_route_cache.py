@@ -12,12 +12,7 @@ from nemesrv.remoting.codes import LanguageCode, RequestCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import (
-    BOTH,
-    World,
-    topic,
-    version,
-)
+from tests.actors.namesrv.helpers import BOTH, World, topic, version
 from tests.virtual import run
 
 BODY = b'{"some":"route"}'

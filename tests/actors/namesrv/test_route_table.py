@@ -8,15 +8,7 @@ from nemesrv.actors.namesrv.route_table import RouteTable, canonical, filter_by_
 from nemesrv.actors.namesrv.tables import RouteOptions
 from nemesrv.remoting.bodies.route import QueueData, TopicRouteData
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import (
-    BOTH,
-    perms,
-    register,
-    registration,
-    table_with,
-    topic,
-    version,
-)
+from tests.actors.namesrv.helpers import BOTH, perms, register, registration, table_with, topic, version
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 

@@ -13,13 +13,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.transport import Connection, RemotingServer
-from tests.actors.namesrv.helpers import (
-    BOTH,
-    LISTEN,
-    World,
-    topic,
-    version,
-)
+from tests.actors.namesrv.helpers import BOTH, LISTEN, World, topic, version
 from tests.virtual import run
 
 V4, V5 = Profile.V4_9, Profile.V5_X

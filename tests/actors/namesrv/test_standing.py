@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemesrv.actors.namesrv.route_table import RouteTable
-from nemesrv.actors.namesrv.tables import (
-    DropReason,
-    Registration,
-    RouteOptions,
-    Unregistration,
-)
+from nemesrv.actors.namesrv.tables import DropReason, Registration, RouteOptions, Unregistration
 from nemesrv.remoting.bodies import register_rows
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from nemesrv.remoting.bodies.register_rows import NO_PIECES, read_rows

@@ -5,20 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nemesrv.actors.namesrv.route_table import RouteTable
-from nemesrv.actors.namesrv.tables import (
-    Dropped,
-    DropReason,
-    RouteOptions,
-    Unregistration,
-)
+from nemesrv.actors.namesrv.tables import Dropped, DropReason, RouteOptions, Unregistration
 from nemesrv.remoting.node.profile import Profile
-from tests.actors.namesrv.helpers import (
-    BOTH,
-    perms,
-    register,
-    registration,
-    table_with,
-)
+from tests.actors.namesrv.helpers import BOTH, perms, register, registration, table_with
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 REMOTE = "127.0.0.1:55555"

@@ -27,13 +27,7 @@ from nemesrv.chaos.apache.tables import Table
 from nemesrv.chaos.experiment.virtual import cluster
 from nemesrv.chaos.experiment.virtual.cluster import VirtualCluster
 from nemesrv.chaos.fronts.decode import Conversation, Stream
-from nemesrv.chaos.fronts.observed import (
-    By,
-    Closed,
-    How,
-    Observation,
-    Opened,
-)
+from nemesrv.chaos.fronts.observed import By, Closed, How, Observation, Opened
 from nemesrv.chaos.fronts.rows import Row
 from nemesrv.chaos.topology import NodeKind, broker_id, broker_name
 from nemesrv.remoting.errors import ProtocolError

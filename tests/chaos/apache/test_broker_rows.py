@@ -5,26 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from nemesrv.chaos.apache.server_rows import ServerAbout, ServerRows
-from nemesrv.chaos.fronts.observed import (
-    Answered,
-    Asked,
-    Closed,
-    Observation,
-    Opened,
-    Pushed,
-)
+from nemesrv.chaos.fronts.observed import Answered, Asked, Closed, Observation, Opened, Pushed
 from nemesrv.chaos.fronts.observed import By as Who
 from nemesrv.chaos.fronts.rows import Row
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.bodies.admin import ResetOffsetBody
 from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
-from nemesrv.remoting.bodies.route import (
-    DataVersion,
-    QueueData,
-    TopicConfig,
-    TopicRouteData,
-)
+from nemesrv.remoting.bodies.route import DataVersion, QueueData, TopicConfig, TopicRouteData
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile

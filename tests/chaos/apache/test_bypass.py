@@ -8,15 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.apache.bypass import (
-    FILE,
-    Stray,
-    inodes_of,
-    look,
-    noted,
-    refuse_bypass,
-    strays,
-)
+from nemesrv.chaos.apache.bypass import FILE, Stray, inodes_of, look, noted, refuse_bypass, strays
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.fronts.sockets import Socket
 from nemesrv.remoting.node.network import Address

@@ -8,21 +8,11 @@ import random
 from collections.abc import Callable, Coroutine
 
 from nemesrv.chaos.apache.dialler import Dialler
-from nemesrv.chaos.fronts.observed import (
-    Answered,
-    Asked,
-    Closed,
-    Observation,
-)
+from nemesrv.chaos.fronts.observed import Answered, Asked, Closed, Observation
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.node.node import NodeContext
-from tests.chaos.fronts.world import (
-    LIMIT_S,
-    Peer,
-    request,
-    response,
-)
+from tests.chaos.fronts.world import LIMIT_S, Peer, request, response
 
 NS, BROKER = Address("127.0.0.1", 9876), Address("127.0.0.1", 10911)
 """What everybody is told; nobody listens there."""

@@ -13,12 +13,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.apache import jvm
-from nemesrv.chaos.apache.jvm import (
-    JavaCommand,
-    JavaDied,
-    JavaProgram,
-    telling,
-)
+from nemesrv.chaos.apache.jvm import JavaCommand, JavaDied, JavaProgram, telling
 from nemesrv.chaos.fronts.dials import Dials
 from nemesrv.remoting.node.clock import RealClock
 

@@ -8,25 +8,11 @@ import pytest
 
 from nemesrv.chaos.apache.server_rows import ServerAbout, ServerRows
 from nemesrv.chaos.apache.tables import Table
-from nemesrv.chaos.fronts.observed import (
-    Answered,
-    Asked,
-    By,
-    Closed,
-    How,
-    Observation,
-    Opened,
-)
+from nemesrv.chaos.fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
 from nemesrv.chaos.fronts.rows import Row
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
-from nemesrv.remoting.bodies.route import (
-    BrokerData,
-    DataVersion,
-    QueueData,
-    TopicConfig,
-    TopicRouteData,
-)
+from nemesrv.remoting.bodies.route import BrokerData, DataVersion, QueueData, TopicConfig, TopicRouteData
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 

@@ -16,12 +16,7 @@ import tenacity
 
 from nemesrv.actors.actor import NodeSpec
 from nemesrv.actors.cluster import Cluster, NodeState
-from nemesrv.actors.processes import (
-    Process,
-    alive,
-    command,
-    family,
-)
+from nemesrv.actors.processes import Process, alive, command, family
 from nemesrv.actors.ray_host import RayHost
 from nemesrv.actors.watch import NodeFailed
 from nemesrv.chaos.apache.server import PATIENCE_S, ServerPlan

@@ -17,12 +17,7 @@ from nemesrv.remoting.codes import FLAG_RESPONSE
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
 from nemesrv.remoting.node.network import Address
-from tests.chaos.fronts.world import (
-    World,
-    in_world,
-    request,
-    response,
-)
+from tests.chaos.fronts.world import World, in_world, request, response
 
 SCENARIO = {
     "cluster": {"name_servers": 1, "brokers": 1, "slaves": 1, "implementation": "apache-5.3.3"},

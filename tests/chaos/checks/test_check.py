@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.checks.check import (
-    Facts,
-    Inconsistent,
-    largest,
-    least,
-    of_the_rest,
-)
+from nemesrv.chaos.checks.check import Facts, Inconsistent, largest, least, of_the_rest
 from nemesrv.chaos.checks.record.slots import Slot
 from tests.chaos.builder import cluster
 

@@ -14,12 +14,7 @@ from nemesrv.chaos.__main__ import main
 from nemesrv.chaos.commands import ending
 from nemesrv.remoting.node.network import Address
 
-from .servers import (
-    Admin,
-    Done,
-    Servers,
-    routes,
-)
+from .servers import Admin, Done, Servers, routes
 
 
 @pytest.fixture(scope="package")

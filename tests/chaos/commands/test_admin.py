@@ -20,13 +20,7 @@ from nemesrv.remoting.headers.broker import UpdateConsumerOffsetRequestHeader
 from nemesrv.remoting.message import Message, MessageQueue
 from nemesrv.remoting.node.network import Address
 
-from .servers import (
-    Admin,
-    Done,
-    Servers,
-    failed,
-    routes,
-)
+from .servers import Admin, Done, Servers, failed, routes
 
 
 def test_cluster_list_has_a_row_for_every_broker(servers: Servers, admin: Admin) -> None:

@@ -11,12 +11,7 @@ import pytest
 from nemesrv.clients.admin import AdminClient
 from nemesrv.remoting.node.network import Address
 
-from .servers import (
-    LIMIT_S,
-    Admin,
-    Servers,
-    failed,
-)
+from .servers import LIMIT_S, Admin, Servers, failed
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_topic_that_is_routed(

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.commands.sides import (
-    Asked,
-    is_implementation,
-    refuse_other,
-    scenarios_of,
-)
+from nemesrv.chaos.commands.sides import Asked, is_implementation, refuse_other, scenarios_of
 from nemesrv.chaos.errors import ScenarioError
 from tests.chaos.programs import nemesrv
 

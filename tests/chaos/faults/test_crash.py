@@ -18,27 +18,13 @@ import pytest
 
 from nemesrv.chaos.faults.fault import Fault
 from nemesrv.chaos.faults.kinds import FAULTS
-from nemesrv.chaos.faults.link_faults import (
-    Bandwidth,
-    BlackHole,
-    Cut,
-    HalfOpen,
-    Latency,
-    LinkFault,
-    Reset,
-    SynDrop,
-)
+from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, HalfOpen, Latency, LinkFault, Reset, SynDrop
 from nemesrv.chaos.faults.link_probes import LinkProbes
 from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.faults.measuring import MeasuringThread
 from nemesrv.chaos.faults.outside import faults_of
 from nemesrv.chaos.faults.ports import PortHolder
-from nemesrv.chaos.faults.process_faults import (
-    Kill,
-    Pause,
-    Remove,
-    Stop,
-)
+from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import Link
@@ -46,13 +32,7 @@ from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address, TcpNetwork
 
-from .sockets import (
-    Rows,
-    dial,
-    is_closed,
-    is_quiet,
-    is_refused,
-)
+from .sockets import Rows, dial, is_closed, is_quiet, is_refused
 
 pytestmark = pytest.mark.toxiproxy
 

@@ -9,26 +9,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from nemesrv.chaos.faults import (
-    by_hand,
-    clocks,
-    fault,
-    host_faults,
-    kinds,
-    link_faults,
-    losses,
-    process_faults,
-)
+from nemesrv.chaos.faults import by_hand, clocks, fault, host_faults, kinds, link_faults, losses, process_faults
 from nemesrv.chaos.faults.fault import Fault
 from nemesrv.chaos.faults.host_faults import HOST_ACTIONS
-from nemesrv.chaos.faults.kinds import (
-    ACTIONS,
-    FAULTS,
-    LINK_FAULTS,
-    AnyAction,
-    UnknownFault,
-    recorded,
-)
+from nemesrv.chaos.faults.kinds import ACTIONS, FAULTS, LINK_FAULTS, AnyAction, UnknownFault, recorded
 from nemesrv.chaos.faults.link_faults import (
     Bandwidth,
     BlackHole,
@@ -46,12 +30,7 @@ from nemesrv.chaos.faults.link_faults import (
     combine,
 )
 from nemesrv.chaos.faults.losses import Loss
-from nemesrv.chaos.faults.process_faults import (
-    Kill,
-    Pause,
-    Remove,
-    Stop,
-)
+from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
 from nemesrv.chaos.oracle.timers import Timers
 
 V4 = Timers.for_profile("4.9")

@@ -13,13 +13,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.faults.accept_queue import FullAcceptQueue
-from nemesrv.chaos.faults.link_faults import (
-    BlackHole,
-    Cut,
-    HalfOpen,
-    Reset,
-    SynDrop,
-)
+from nemesrv.chaos.faults.link_faults import BlackHole, Cut, HalfOpen, Reset, SynDrop
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
@@ -27,14 +21,7 @@ from nemesrv.chaos.topology import EXTERNAL, Link
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 
-from .sockets import (
-    Peer,
-    Rows,
-    connected,
-    dial,
-    is_closed,
-    is_quiet,
-)
+from .sockets import Peer, Rows, connected, dial, is_closed, is_quiet
 
 pytestmark = pytest.mark.toxiproxy
 

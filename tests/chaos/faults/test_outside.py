@@ -13,22 +13,8 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.faults.kinds import UnknownFault
-from nemesrv.chaos.faults.link_faults import (
-    Bandwidth,
-    BlackHole,
-    Cut,
-    Latency,
-    LinkFault,
-    Reset,
-    Timeout,
-)
-from nemesrv.chaos.faults.outside import (
-    OutsideFaults,
-    ProcessLines,
-    ProxiesShown,
-    fault_of,
-    faults_of,
-)
+from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset, Timeout
+from nemesrv.chaos.faults.outside import OutsideFaults, ProcessLines, ProxiesShown, fault_of, faults_of
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
 from nemesrv.remoting.node.network import Address

@@ -36,18 +36,7 @@ from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 
-from .sockets import (
-    LIMIT_S,
-    Peer,
-    Rows,
-    connected,
-    dial,
-    is_closed,
-    is_quiet,
-    is_refused,
-    read_exactly,
-    round_trip_ms,
-)
+from .sockets import LIMIT_S, Peer, Rows, connected, dial, is_closed, is_quiet, is_refused, read_exactly, round_trip_ms
 
 pytestmark = pytest.mark.toxiproxy
 

@@ -6,24 +6,9 @@ import random
 
 import pytest
 
-from nemesrv.chaos.fronts.answers import (
-    answer_to,
-    readdressed,
-    with_body,
-    without,
-)
-from nemesrv.chaos.fronts.decode import (
-    WAITING_MAX,
-    Conversation,
-    Stream,
-    protocol_of,
-)
-from nemesrv.chaos.fronts.observed import (
-    Answered,
-    Asked,
-    Protocol,
-    Pushed,
-)
+from nemesrv.chaos.fronts.answers import answer_to, readdressed, with_body, without
+from nemesrv.chaos.fronts.decode import WAITING_MAX, Conversation, Stream, protocol_of
+from nemesrv.chaos.fronts.observed import Answered, Asked, Protocol, Pushed
 from nemesrv.remoting.codes import LanguageCode
 from nemesrv.remoting.errors import RemoteProtocolError
 from nemesrv.remoting.frame import decode_frame

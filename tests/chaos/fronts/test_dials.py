@@ -19,12 +19,7 @@ from nemesrv.chaos.fronts import sockets
 from nemesrv.chaos.fronts.behaviour import DROPS_SYNS
 from nemesrv.chaos.fronts.dials import Dials
 from nemesrv.chaos.fronts.observed import Dialled, GaveUp
-from nemesrv.chaos.fronts.sockets import (
-    DiallingLately,
-    descendants,
-    dialling,
-    process_of,
-)
+from nemesrv.chaos.fronts.sockets import DiallingLately, descendants, dialling, process_of
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 from tests.chaos.fronts.world import LIMIT_S, World, in_world

@@ -21,25 +21,8 @@ from nemesrv.chaos.fronts.behaviour import (
     Connected,
     Dials,
 )
-from nemesrv.chaos.fronts.observed import (
-    Answered,
-    Asked,
-    Behaved,
-    By,
-    Closed,
-    Foreign,
-    How,
-    Opened,
-    Protocol,
-    Pushed,
-)
-from tests.chaos.fronts.world import (
-    Peer,
-    World,
-    in_world,
-    request,
-    response,
-)
+from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Foreign, How, Opened, Protocol, Pushed
+from tests.chaos.fronts.world import Peer, World, in_world, request, response
 
 ROUTE = b'{"brokerDatas":[{"brokerAddrs":{0:"10.0.0.1:10911"},"brokerName":"a"},{"brokerAddrs":{0:"10.0.0.2:10911"},"brokerName":"b"}],"queueDatas":[{"brokerName":"a"},{"brokerName":"b"}]}'  # noqa: E501
 LOOPS = ("uvloop", "asyncio")

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from nemesrv.chaos.fronts.behaviour import REFUSES
 from nemesrv.chaos.fronts.instances import Instance, Instances
-from nemesrv.chaos.fronts.observed import (
-    Asked,
-    Behaved,
-    By,
-    Closed,
-    Dialled,
-    Opened,
-)
+from nemesrv.chaos.fronts.observed import Asked, Behaved, By, Closed, Dialled, Opened
 from nemesrv.remoting.node.network import Address
 
 PEER = Address("127.0.0.1", 40_000)

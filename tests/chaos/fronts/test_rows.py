@@ -28,14 +28,7 @@ from nemesrv.chaos.fronts.observed import (
 )
 from nemesrv.chaos.fronts.rows import ClientRows, Row
 from nemesrv.chaos.history.schema import EVENTS
-from nemesrv.chaos.oracle.client_profiles import (
-    PROFILES,
-    Advance,
-    Attempts,
-    ClientProfile,
-    Order,
-    Outcome,
-)
+from nemesrv.chaos.oracle.client_profiles import PROFILES, Advance, Attempts, ClientProfile, Order, Outcome
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
 from nemesrv.remoting.headers.broker import SendMessageRequestHeader

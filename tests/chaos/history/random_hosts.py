@@ -20,14 +20,7 @@ from nemesrv.chaos.history.one_axis import CLOCKS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario
-from tests.chaos.history.many_hosts import (
-    Row,
-    ahead,
-    jumping,
-    rows_of,
-    spread,
-    written,
-)
+from tests.chaos.history.many_hosts import Row, ahead, jumping, rows_of, spread, written
 
 APART = {"h1": ahead(700), "h2": ahead(-300)}
 BOUND_MS = 20.0

@@ -21,15 +21,7 @@ from nemesrv.chaos.live.segments import SegmentWriter
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.history.many_hosts import (
-    Row,
-    ahead,
-    host_of,
-    jumping,
-    rows_of,
-    spread,
-    written,
-)
+from tests.chaos.history.many_hosts import Row, ahead, host_of, jumping, rows_of, spread, written
 
 SCENARIO = {
     "name": "three-hosts",

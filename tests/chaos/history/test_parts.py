@@ -9,12 +9,7 @@ import orjson
 import pytest
 
 from nemesrv.chaos.history import parts
-from nemesrv.chaos.history.files import (
-    number_of,
-    part_files,
-    process_of,
-    rotated,
-)
+from nemesrv.chaos.history.files import number_of, part_files, process_of, rotated
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.recorder import RecorderSpec
 from nemesrv.chaos.history.rows import read_rows

@@ -14,13 +14,7 @@ import pytest
 
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.history.merge import to_parquet
-from nemesrv.chaos.history.recorder import (
-    HistoryWriter,
-    LagProbe,
-    RecorderSpec,
-    step_s_of,
-    unseen_s_of,
-)
+from nemesrv.chaos.history.recorder import HistoryWriter, LagProbe, RecorderSpec, step_s_of, unseen_s_of
 from nemesrv.chaos.history.rows import read_raw, read_rows
 from nemesrv.chaos.history.schema import SCHEMA, arrow_schema, raw_dir
 from nemesrv.remoting.node.clock import RealClock

@@ -10,12 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.history.schema import arrow_schema, raw_dir
-from nemesrv.chaos.live.segments import (
-    IDLE_S,
-    Segment,
-    SegmentWriter,
-    thinned,
-)
+from nemesrv.chaos.live.segments import IDLE_S, Segment, SegmentWriter, thinned
 
 
 class Raw:

@@ -15,13 +15,7 @@ import pytest
 import zstandard
 
 from nemesrv.chaos.logs import files
-from nemesrv.chaos.logs.files import (
-    KEPT,
-    LogError,
-    ages,
-    planned,
-    read_part,
-)
+from nemesrv.chaos.logs.files import KEPT, LogError, ages, planned, read_part
 from nemesrv.chaos.logs.reading import PlainLogs, read_plain
 
 REGISTERED = (

@@ -6,12 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nemesrv.chaos.logs.layouts import (
-    Head,
-    as_json,
-    head_of,
-    second_of,
-)
+from nemesrv.chaos.logs.layouts import Head, as_json, head_of, second_of
 
 TEXT = "closeChannel: begin close the channel[10.0.0.9:9876] Found: true - or not"
 SERVER = {"writer": "java-server", "zone": "+08:00", "resolution_ms": 1000}

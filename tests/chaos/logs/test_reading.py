@@ -10,15 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.logs.files import LogError, planned
-from nemesrv.chaos.logs.reading import (
-    _TASK,
-    PlainLogs,
-    _bins,
-    _copied,
-    _Tasks,
-    read_logs,
-    read_plain,
-)
+from nemesrv.chaos.logs.reading import _TASK, PlainLogs, _bins, _copied, _Tasks, read_logs, read_plain
 from nemesrv.chaos.logs.stream import LogRow
 
 NAMESRV = """\

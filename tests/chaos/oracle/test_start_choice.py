@@ -16,15 +16,7 @@ from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.oracle import start_choice
-from nemesrv.chaos.oracle.start_choice import (
-    CHI_SQUARE,
-    EXACT,
-    detectable_bias,
-    p_value,
-    plan,
-    shares,
-    starts_needed,
-)
+from nemesrv.chaos.oracle.start_choice import CHI_SQUARE, EXACT, detectable_bias, p_value, plan, shares, starts_needed
 from nemesrv.chaos.proof.statistics.power import announcement
 from nemesrv.chaos.scenarios.model import find
 from nemesrv.clients.name_servers import NameServerSelector

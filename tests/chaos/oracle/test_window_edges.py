@@ -16,13 +16,7 @@ from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.sensitivity import found
 
-from .window_edges import (
-    EDGES,
-    OF_TIMERS,
-    SHARE,
-    TIMER_OF,
-    Edge,
-)
+from .window_edges import EDGES, OF_TIMERS, SHARE, TIMER_OF, Edge
 
 
 def judged(edge: Edge, out: Path, defect: Defect | None) -> dict[str, Verdict]:

@@ -13,12 +13,7 @@ from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.judging import Judged, of_run
 from nemesrv.chaos.proof.defects import DEFECTS
-from nemesrv.chaos.proof.selftest import (
-    Outcome,
-    plan_of,
-    run_selftest,
-    scenario_of,
-)
+from nemesrv.chaos.proof.selftest import Outcome, plan_of, run_selftest, scenario_of
 from nemesrv.chaos.runner import Options, record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
 from nemesrv.chaos.verdict import Validity

@@ -11,12 +11,7 @@ import pytest
 
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.reports.export import export
-from nemesrv.chaos.reports.html import (
-    Run,
-    Told,
-    html_beside,
-    html_report,
-)
+from nemesrv.chaos.reports.html import Run, Told, html_beside, html_report
 from nemesrv.chaos.reports.html.changes import _deaths
 from nemesrv.chaos.reports.html.logs import LINES_MAX, TEXT_MAX
 from nemesrv.chaos.verdict import Example, Validity, Verdict

@@ -7,12 +7,7 @@ import sys
 from itertools import groupby, pairwise
 
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.reports.html.intervals import (
-    Interval,
-    Kind,
-    Rule,
-    intervals,
-)
+from nemesrv.chaos.reports.html.intervals import Interval, Kind, Rule, intervals
 from tests.chaos.builder import HistoryBuilder, cluster
 
 LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")

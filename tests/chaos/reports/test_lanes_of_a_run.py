@@ -23,15 +23,7 @@ from nemesrv.chaos.reports.html.told import ROWS_MAX, fewer
 from nemesrv.chaos.reports.html.words import Names, sentence
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.builder import address_of, cluster
-from tests.chaos.reports.recorded import (
-    END_S,
-    KILL_S,
-    STALE_UNTIL_S,
-    STEADY_S,
-    VERDICTS,
-    builder,
-    recorded,
-)
+from tests.chaos.reports.recorded import END_S, KILL_S, STALE_UNTIL_S, STEADY_S, VERDICTS, builder, recorded
 
 
 @pytest.fixture

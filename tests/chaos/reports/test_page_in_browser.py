@@ -12,14 +12,7 @@ import pytest
 
 from nemesrv.chaos.reports.html import html_report
 from tests.chaos.reports.chromium import find_chromium
-from tests.chaos.reports.recorded import (
-    END_S,
-    KILL_S,
-    RUN,
-    STALE_UNTIL_S,
-    VERDICTS,
-    recorded,
-)
+from tests.chaos.reports.recorded import END_S, KILL_S, RUN, STALE_UNTIL_S, VERDICTS, recorded
 
 pytestmark = pytest.mark.browser
 

@@ -14,12 +14,7 @@ from nemesrv.chaos.reports.html.verdict_table import verdict_rows
 from nemesrv.chaos.reports.html.words import sentence
 from nemesrv.chaos.reports.junit import junit
 from nemesrv.chaos.reports.sentences import measured_sentences, wrong_sentence
-from nemesrv.chaos.reports.table import (
-    allowed,
-    legend_line,
-    measured,
-    verdict_list,
-)
+from nemesrv.chaos.reports.table import allowed, legend_line, measured, verdict_list
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.reports.recorded import builder
 

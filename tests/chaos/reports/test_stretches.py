@@ -5,13 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemesrv.chaos.reports.html.stretches import (
-    SEVERITY,
-    Mark,
-    Stretch,
-    thin,
-    thin_marks,
-)
+from nemesrv.chaos.reports.html.stretches import SEVERITY, Mark, Stretch, thin, thin_marks
 
 KINDS = st.sampled_from(["held", "missing", "over", "late", "partly"])
 

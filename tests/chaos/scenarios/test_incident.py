@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.scenarios.model import (
-    fixed,
-    incidents,
-    load,
-    parse,
-)
+from nemesrv.chaos.scenarios.model import fixed, incidents, load, parse
 
 INCIDENT: dict[str, Any] = {
     "upstream": ["apache/rocketmq#7056"],

@@ -13,13 +13,7 @@ from nemesrv.chaos.settings.catalogue import CATALOGUE
 from nemesrv.chaos.settings.elsewhere import not_obeyed, said_elsewhere, why_not
 from nemesrv.chaos.settings.resolve import config_fields, settings_of
 from nemesrv.chaos.settings.setting import Setting
-from nemesrv.chaos.settings.values import (
-    Ascending,
-    OneOf,
-    Truth,
-    Value,
-    Whole,
-)
+from nemesrv.chaos.settings.values import Ascending, OneOf, Truth, Value, Whole
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.clients.config import ClientConfig, ProducerConfig
 from nemesrv.clients.consumer.config import ConsumerConfig

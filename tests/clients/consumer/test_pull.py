@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.clients.consumer.pull import (
-    PullStatus,
-    matching_tags,
-    parse_pull_response,
-    pull_sys_flag,
-)
+from nemesrv.clients.consumer.pull import PullStatus, matching_tags, parse_pull_response, pull_sys_flag
 from nemesrv.remoting.codes import ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import RemoteProtocolError, ResponseError

@@ -13,13 +13,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import GetConsumerRunningInfoRequestHeader
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.profile import Profile
-from tests.test_in_process_cluster import (
-    CLOCK,
-    PROFILES,
-    Cluster,
-    in_cluster,
-    send,
-)
+from tests.test_in_process_cluster import CLOCK, PROFILES, Cluster, in_cluster, send
 
 
 async def ask(cluster: Cluster, client_id: str, group: str = "group") -> RemotingCommand:

@@ -12,12 +12,7 @@ from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.remoting.errors import RocketMQError
 from nemesrv.remoting.message import Message
 from nemesrv.remoting.node.profile import Profile
-from tests.clients.fakes import (
-    FakeBroker,
-    FakeNameServer,
-    World,
-    route,
-)
+from tests.clients.fakes import FakeBroker, FakeNameServer, World, route
 from tests.virtual import run
 
 BOTH = pytest.mark.parametrize("profile", list(Profile))

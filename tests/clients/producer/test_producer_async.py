@@ -8,21 +8,10 @@ from typing import Any
 import pytest
 
 from nemesrv.clients.producer.send_result import SendError, SendResult
-from nemesrv.remoting.errors import (
-    ClientError,
-    ConnectionLost,
-    RequestTimeout,
-    ResponseError,
-    RocketMQError,
-)
+from nemesrv.remoting.errors import ClientError, ConnectionLost, RequestTimeout, ResponseError, RocketMQError
 from nemesrv.remoting.message import Message
 from nemesrv.remoting.node.profile import Profile
-from tests.clients.producer.producer_bench import (
-    BOTH,
-    MESSAGE,
-    Bench,
-    bench,
-)
+from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench, bench
 
 
 async def error_of(b: Bench, **options: Any) -> RocketMQError:

@@ -10,12 +10,7 @@ from nemesrv.clients.producer.send_result import SendError, SendStatus
 from nemesrv.remoting.errors import ConnectError, ResponseError, TooManyRequests
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import route
-from tests.clients.producer.producer_bench import (
-    BOTH,
-    MESSAGE,
-    Bench,
-    bench,
-)
+from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench, bench
 
 # -- the retry table
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.chaos.fronts.behaviour import (
-    BLACK_HOLE,
-    REFUSES,
-    SILENT,
-    Behaviour,
-)
+from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, REFUSES, SILENT, Behaviour
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut
 from nemesrv.conformance.watched import Watched

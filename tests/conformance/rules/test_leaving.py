@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.chaos.fronts.behaviour import (
-    CLOSES_EACH,
-    CLOSES_ONCE,
-    DROPS_SYNS,
-    REFUSES,
-    RESETS_ONCE,
-    SILENT,
-    Behaviour,
-)
+from nemesrv.chaos.fronts.behaviour import CLOSES_EACH, CLOSES_ONCE, DROPS_SYNS, REFUSES, RESETS_ONCE, SILENT, Behaviour
 from nemesrv.chaos.fronts.observed import By
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut

@@ -10,18 +10,8 @@ import pytest
 
 from nemesrv.clients.admin import AdminClient
 from nemesrv.operations.cluster import doctor
-from nemesrv.operations.cluster.causes import (
-    CAUSES,
-    Cause,
-    causes_of,
-    is_routed_everywhere,
-)
-from nemesrv.operations.cluster.seen import (
-    BrokerSeen,
-    ClientSeen,
-    NameServerSeen,
-    Seen,
-)
+from nemesrv.operations.cluster.causes import CAUSES, Cause, causes_of, is_routed_everywhere
+from nemesrv.operations.cluster.seen import BrokerSeen, ClientSeen, NameServerSeen, Seen
 from nemesrv.remoting.node.profile import Profile
 from tests.test_in_process_cluster import CLOCK
 

@@ -15,12 +15,7 @@ from nemesrv.chaos.commands.doctor import doctor
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.logs.files import LogError
 from nemesrv.operations.cluster.causes import CAUSES
-from nemesrv.operations.cluster.log_doctor import (
-    Diagnosis,
-    as_json,
-    diagnosed,
-    lines_of,
-)
+from nemesrv.operations.cluster.log_doctor import Diagnosis, as_json, diagnosed, lines_of
 
 BEGIN = datetime(2026, 6, 27, 8, 0, 0, tzinfo=UTC)
 NS_0, NS_1 = "10.0.1.1:9876", "10.0.1.2:9876"

@@ -13,20 +13,8 @@ import pytest
 from nemesrv.chaos.verdict import Validity
 from nemesrv.clients.admin import AdminClient
 from nemesrv.operations.cluster.auditor import KINDS, Auditor, Change
-from nemesrv.operations.cluster.judging import (
-    SUPPORTED,
-    Explained,
-    explained,
-    verdicts_of,
-)
-from nemesrv.operations.cluster.looks import (
-    BrokerId,
-    BrokerLook,
-    Look,
-    Member,
-    NameServerLook,
-    TopicRow,
-)
+from nemesrv.operations.cluster.judging import SUPPORTED, Explained, explained, verdicts_of
+from nemesrv.operations.cluster.looks import BrokerId, BrokerLook, Look, Member, NameServerLook, TopicRow
 from nemesrv.operations.cluster.record import Record
 from nemesrv.operations.cluster.watching import REQUESTS_PER_S, Watcher
 from nemesrv.remoting.errors import ConnectError

@@ -14,21 +14,8 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.verdict import Validity
-from nemesrv.operations.cluster.judging import (
-    LEFT_OUT,
-    SUPPORTED,
-    explained,
-    judged,
-    verdicts_of,
-    watched_checks,
-)
-from nemesrv.operations.cluster.looks import (
-    BrokerId,
-    BrokerLook,
-    Look,
-    Member,
-    NameServerLook,
-)
+from nemesrv.operations.cluster.judging import LEFT_OUT, SUPPORTED, explained, judged, verdicts_of, watched_checks
+from nemesrv.operations.cluster.looks import BrokerId, BrokerLook, Look, Member, NameServerLook
 from nemesrv.operations.cluster.record import Record
 from nemesrv.remoting.node.network import Address
 

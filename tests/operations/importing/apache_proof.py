@@ -30,14 +30,7 @@ from .apache_incidents import SCENARIOS
 from .apache_run import cleaned
 from .distortion import Distortion
 from .entries import Cluster
-from .proof import (
-    Compared,
-    alone,
-    faults_compared,
-    offsets_compared,
-    table,
-    transitions_compared,
-)
+from .proof import Compared, alone, faults_compared, offsets_compared, table, transitions_compared
 from .recording import Incident
 from .truth import names_of
 from .writing import HostClock, Source

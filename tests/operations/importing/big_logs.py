@@ -22,12 +22,7 @@ from pathlib import Path
 from nemesrv.chaos.scenarios.model import parse
 
 from .recording import Incident, recorded
-from .writing import (
-    HostClock,
-    Source,
-    lines_of,
-    sources_of,
-)
+from .writing import HostClock, Source, lines_of, sources_of
 
 QUIET_S = 300
 """Of RocketMQ's period of 30 s a multiple, so that the repeated minutes follow each other as if they were others."""

@@ -7,14 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .dials import Dialler, thrown
-from .entries import (
-    Cluster,
-    Entry,
-    in_order,
-    number_of,
-    one_of,
-    route_text,
-)
+from .entries import Cluster, Entry, in_order, number_of, one_of, route_text
 
 _TOOK = re.compile(
     r"group (?P<group>\S+) (?P<what>took|dropped) MessageQueue\(topic='(?P<topic>[^']*)', "

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .entries import (
-    Cluster,
-    Entry,
-    number_of,
-    one_of,
-)
+from .entries import Cluster, Entry, number_of, one_of
 
 _STACK = (
     "\tat org.apache.rocketmq.remoting.netty.NettyRemotingAbstract.invokeSyncImpl(NettyRemotingAbstract.java:439)\n"

@@ -14,12 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .entries import Cluster
-from .writing import (
-    HostClock,
-    Source,
-    lines_of,
-    rolled,
-)
+from .writing import HostClock, Source, lines_of, rolled
 
 MARGIN_S = 65.0
 LEVELS = ("none", "clocks", "all")

@@ -30,20 +30,8 @@ from nemesrv.operations.logs_to_rows.refined import NOT_AT_ONCE
 from . import distortion
 from .distortion import Distortion
 from .entries import Cluster
-from .recording import (
-    KINDS,
-    Incident,
-    drawn,
-    recorded,
-)
-from .truth import (
-    Transition,
-    done,
-    is_true,
-    names_of,
-    transitions,
-    truly_done,
-)
+from .recording import KINDS, Incident, drawn, recorded
+from .truth import Transition, done, is_true, names_of, transitions, truly_done
 from .writing import Source, sources_of
 
 WITHIN_MS = 1_000.0

@@ -6,13 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .dials import Dialler
-from .entries import (
-    Cluster,
-    Entry,
-    in_order,
-    number_of,
-    one_of,
-)
+from .entries import Cluster, Entry, in_order, number_of, one_of
 
 _CHANNEL = re.compile(r"channel #\d+ (\S+) - (\S+) (opened|closed)(?: \((\w+)\))?")
 _HEADERS = "org.apache.rocketmq.remoting.protocol.header.namesrv."

@@ -14,13 +14,7 @@ from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.verdict import Validity
-from nemesrv.operations.importing.importing import (
-    Imported,
-    config_lines,
-    offsets_given,
-    written,
-    zones_given,
-)
+from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import lines_of, undecided_lines
 from nemesrv.operations.logs_to_rows.reconstruct import plain_lines
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server, stamped

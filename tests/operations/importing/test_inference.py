@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.operations.importing.inference import (
-    KINDS,
-    NOTHING,
-    TWO,
-    drawn,
-    judged,
-)
+from tests.operations.importing.inference import KINDS, NOTHING, TWO, drawn, judged
 
 
 @pytest.mark.parametrize("kind", [*KINDS, NOTHING, TWO])

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from .truth import (
-    Transition,
-    done,
-    is_true,
-    names_of,
-    transitions,
-)
+from .truth import Transition, done, is_true, names_of, transitions
 
 NODES = ("ns-0", "ns-1", "broker-a", "broker-b", "producer-0")
 

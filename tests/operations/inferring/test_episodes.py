@@ -9,12 +9,7 @@ import pytest
 
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.hypotheses import Episode, Hypothesis
-from tests.operations.importing.hand_made import (
-    ADDRESSES,
-    NAME_SERVERS,
-    Incident,
-    killed,
-)
+from tests.operations.importing.hand_made import ADDRESSES, NAME_SERVERS, Incident, killed
 
 
 def only(incident: Incident) -> Episode:

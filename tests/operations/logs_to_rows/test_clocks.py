@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemesrv.operations.logs_to_rows.book import Book
-from nemesrv.operations.logs_to_rows.clocks import (
-    ANY,
-    AT,
-    Clock,
-    Mark,
-    compared,
-    solve,
-)
+from nemesrv.operations.logs_to_rows.clocks import ANY, AT, Clock, Mark, compared, solve
 from nemesrv.operations.logs_to_rows.line import Line
 from nemesrv.operations.logs_to_rows.marks import marks_of
 from nemesrv.operations.logs_to_rows.sources import BROKER, Source

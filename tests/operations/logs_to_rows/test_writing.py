@@ -15,13 +15,7 @@ from nemesrv.chaos.scenarios.model import parse
 
 from ..importing.likeness import events_in, sequence
 from ..importing.own_logs import loud
-from ..importing.writing import (
-    HostClock,
-    lines_of,
-    rolled,
-    sources_of,
-    written,
-)
+from ..importing.writing import HostClock, lines_of, rolled, sources_of, written
 
 REAL = Path(__file__).parents[3] / "docs" / "incident-logs"
 INCIDENTS = ("broker-partition", "broker-crash-5")

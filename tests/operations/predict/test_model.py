@@ -8,34 +8,11 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.model import find, parse
-from nemesrv.operations.predict.distribution import (
-    NEVER,
-    by_chance,
-    distance,
-    quantile,
-)
-from nemesrv.operations.predict.prediction import (
-    Prediction,
-    Told,
-    Way,
-    predict,
-)
-from nemesrv.operations.predict.quantities import (
-    BACK,
-    DROPPED,
-    LAST_FAILED,
-    LEFT,
-    RELEASED,
-    ROUTE,
-    Quantity,
-)
+from nemesrv.operations.predict.distribution import NEVER, by_chance, distance, quantile
+from nemesrv.operations.predict.prediction import Prediction, Told, Way, predict
+from nemesrv.operations.predict.quantities import BACK, DROPPED, LAST_FAILED, LEFT, RELEASED, ROUTE, Quantity
 from nemesrv.operations.predict.sends import Attempt, sends
-from nemesrv.operations.predict.subject import (
-    KINDS,
-    Asked,
-    scenario_of,
-    subjects_of,
-)
+from nemesrv.operations.predict.subject import KINDS, Asked, scenario_of, subjects_of
 from nemesrv.operations.predict.thread import Job, first_run_ms
 
 

@@ -8,22 +8,9 @@ import pytest
 
 from nemesrv.operations.predict.distribution import quantile
 from nemesrv.operations.predict.prediction import Told, predict
-from nemesrv.operations.predict.quantities import (
-    BACK,
-    DROPPED,
-    LAST_FAILED,
-    LEFT,
-    RELEASED,
-    ROUTE,
-    Quantity,
-)
+from nemesrv.operations.predict.quantities import BACK, DROPPED, LAST_FAILED, LEFT, RELEASED, ROUTE, Quantity
 from nemesrv.operations.predict.runs import virtual_runs
-from nemesrv.operations.predict.subject import (
-    KINDS,
-    Asked,
-    scenario_of,
-    subjects_of,
-)
+from nemesrv.operations.predict.subject import KINDS, Asked, scenario_of, subjects_of
 
 P_MS = 30_000
 

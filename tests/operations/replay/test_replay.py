@@ -14,13 +14,7 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import load, parse
 from nemesrv.operations.replay.original import Original
-from nemesrv.operations.replay.running import (
-    Replayed,
-    Wanted,
-    document_of,
-    read_original,
-    replay,
-)
+from nemesrv.operations.replay.running import Replayed, Wanted, document_of, read_original, replay
 
 SCENARIO: dict[str, Any] = {
     "name": "cut-off",

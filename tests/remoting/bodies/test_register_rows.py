@@ -11,19 +11,8 @@ from hypothesis import strategies as st
 
 from nemesrv.remoting.bodies import register_rows
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
-from nemesrv.remoting.bodies.register_rows import (
-    NO_PIECES,
-    PIECE,
-    Pieces,
-    RegisteredRows,
-    read_rows,
-)
-from nemesrv.remoting.bodies.route import (
-    DataVersion,
-    QueueData,
-    Row,
-    TopicConfig,
-)
+from nemesrv.remoting.bodies.register_rows import NO_PIECES, PIECE, Pieces, RegisteredRows, read_rows
+from nemesrv.remoting.bodies.route import DataVersion, QueueData, Row, TopicConfig
 from nemesrv.remoting.errors import RemoteProtocolError
 
 BROKER = "broker-a"

@@ -20,12 +20,7 @@ from nemesrv.remoting.headers.broker import (
     SendMessageRequestHeader,
     UnregisterClientRequestHeader,
 )
-from nemesrv.remoting.headers.fields import (
-    HeaderError,
-    HeaderFields,
-    plan,
-    read_fields,
-)
+from nemesrv.remoting.headers.fields import HeaderError, HeaderFields, plan, read_fields
 from nemesrv.remoting.headers.namesrv import (
     BrokerHeartbeatRequestHeader,
     GetRouteInfoRequestHeader,

@@ -6,12 +6,7 @@ import pytest
 
 from nemesrv.chaos.checks.clients.client_routes_are_true import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import (
-    HistoryBuilder,
-    address_of,
-    cluster,
-    route_of,
-)
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 CLIENT = "consumer-0"
 BOTH = ("broker-a", "broker-b")

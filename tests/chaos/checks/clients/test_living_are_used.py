@@ -13,12 +13,7 @@ from nemesrv.chaos.checks.plain.uses import verdict_of
 from nemesrv.chaos.checks.record.uses import BrokerShares, Read, Segment
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import (
-    HistoryBuilder,
-    address_of,
-    cluster,
-    route_of,
-)
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 from tests.chaos.large_plans import planned_as_large
 
 BROKERS = ("broker-a", "broker-b")

@@ -17,12 +17,7 @@ from nemesrv.chaos.checks.dataframes.shared import shared_scan
 from nemesrv.chaos.checks.messages import duplicates, no_acknowledged_loss, order_kept
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests import generate
-from tests.chaos.builder import (
-    HistoryBuilder,
-    cluster,
-    frame,
-    judged,
-)
+from tests.chaos.builder import HistoryBuilder, cluster, frame, judged
 
 pytestmark = pytest.mark.spark
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
-from tests.chaos.checks.messages.test_messages_delivered import (
-    CLIENTS,
-    KILL,
-    kinds,
-    received,
-    sent,
-    taken,
-    verdict,
-)
+from tests.chaos.checks.messages.test_messages_delivered import CLIENTS, KILL, kinds, received, sent, taken, verdict
 
 ALONE, BOTH = ("broker-a/1", "broker-b"), ("broker-a", "broker-a/1", "broker-b")
 

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checks.messages.duplicates import (
-    CHECK,
-    Repeat,
-    Repeats,
-    judge,
-)
+from nemesrv.chaos.checks.messages.duplicates import CHECK, Repeat, Repeats, judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checks.messages.no_acknowledged_loss import (
-    CHECK,
-    Fates,
-    Missing,
-    judge,
-)
+from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK, Fates, Missing, judge
 from nemesrv.chaos.checks.plain.traffic import judges_of_traffic
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World

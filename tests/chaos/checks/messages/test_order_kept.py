@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checks.messages.order_kept import (
-    CHECK,
-    Misplaced,
-    Order,
-    judge,
-)
+from nemesrv.chaos.checks.messages.order_kept import CHECK, Misplaced, Order, judge
 from nemesrv.chaos.verdict import Example, Validity
 from tests.chaos.builder import HistoryBuilder, cluster
 

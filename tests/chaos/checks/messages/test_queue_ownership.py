@@ -7,23 +7,10 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.messages.queue_ownership import judge
-from nemesrv.chaos.oracle.queue_owners import (
-    Holding,
-    Piece,
-    Tables,
-    holdings,
-    judged,
-    pieces,
-    readable,
-)
+from nemesrv.chaos.oracle.queue_owners import Holding, Piece, Tables, holdings, judged, pieces, readable
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import (
-    HistoryBuilder,
-    address_of,
-    cluster,
-    route_of,
-)
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 A, B = ([[broker, queue_id] for queue_id in range(4)] for broker in ("broker-a", "broker-b"))

@@ -13,14 +13,7 @@ from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
-from tests.chaos.checks.messages.test_commits_follow_work import (
-    AT,
-    CLIENTS,
-    kinds,
-    taken,
-    verdict,
-    worked,
-)
+from tests.chaos.checks.messages.test_commits_follow_work import AT, CLIENTS, kinds, taken, verdict, worked
 
 BROKERS = ("broker-a", "broker-a/1", "broker-b")
 

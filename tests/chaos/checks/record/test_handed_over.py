@@ -6,14 +6,7 @@ from typing import Any
 
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, route_of
-from tests.chaos.checks.messages.test_commits_follow_work import (
-    AT,
-    committed,
-    kinds,
-    story,
-    verdict,
-    worked,
-)
+from tests.chaos.checks.messages.test_commits_follow_work import AT, committed, kinds, story, verdict, worked
 
 STOP = ("f1", "stop", "sigterm", "consumer-0")
 

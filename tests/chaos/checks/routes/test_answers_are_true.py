@@ -8,12 +8,7 @@ import pytest
 
 from nemesrv.chaos.checks.routes.answers_are_true import judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import (
-    HistoryBuilder,
-    address_of,
-    cluster,
-    route_of,
-)
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 CLIENT = "consumer-0"
 BOTH = ("broker-a", "broker-b")

@@ -5,19 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nemesrv.chaos.checks.clients import client_routes_are_true, dead_brokers_avoided
-from nemesrv.chaos.checks.routes import (
-    no_false_eviction,
-    one_master,
-    routes_are_true,
-    routes_as_registered,
-)
+from nemesrv.chaos.checks.routes import no_false_eviction, one_master, routes_are_true, routes_as_registered
 from nemesrv.chaos.verdict import Validity
-from tests.chaos.builder import (
-    HistoryBuilder,
-    address_of,
-    cluster,
-    route_of,
-)
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 OLD, NEW = address_of("broker-a"), "127.0.0.1:12345"

@@ -8,12 +8,7 @@ import pytest
 
 from nemesrv.chaos.checks.routes.routes_as_registered import judge
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import (
-    HistoryBuilder,
-    address_of,
-    cluster,
-    route_of,
-)
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 BOTH = ("broker-a", "broker-b")
 A, B = address_of("broker-a"), address_of("broker-b")

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checks.service.answers_asked_for import (
-    CHECK,
-    Answers,
-    Unasked,
-    judge,
-)
+from nemesrv.chaos.checks.service.answers_asked_for import CHECK, Answers, Unasked, judge
 from nemesrv.chaos.verdict import Example, Validity
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 

@@ -8,15 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.record.timed import Who, level_of
-from nemesrv.chaos.checks.service.prompt_answers import (
-    CHECK,
-    Times,
-    bound_ms,
-    judge,
-    of_name_servers,
-    sends,
-    shared,
-)
+from nemesrv.chaos.checks.service.prompt_answers import CHECK, Times, bound_ms, judge, of_name_servers, sends, shared
 from nemesrv.chaos.oracle.quiet import settle_ms
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster

@@ -12,12 +12,7 @@ from nemesrv.chaos.oracle.schedules import HEARTBEAT, HOLD_CHECK
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
-from .test_timers_kept import (
-    check,
-    runs,
-    story,
-    wrong,
-)
+from .test_timers_kept import check, runs, story, wrong
 
 END_S = 100.0
 Told = Callable[[HistoryBuilder, float], HistoryBuilder]

@@ -8,14 +8,7 @@ from nemesrv.chaos.oracle.schedules import REBALANCE
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import HistoryBuilder, address_of, route_of
 
-from .test_timers_kept import (
-    check,
-    due,
-    look_up,
-    runs,
-    story,
-    wrong,
-)
+from .test_timers_kept import check, due, look_up, runs, story, wrong
 
 HEARD = ("heartbeat", "to brokers of its routes")
 QUIET_S = 40.0

@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.apache.maven import (
-    JavaMissing,
-    cache,
-    require,
-    resolve,
-)
+from nemesrv.chaos.apache.maven import JavaMissing, cache, require, resolve
 from nemesrv.chaos.checks.spark.hadoop_files import opened_by
 from nemesrv.chaos.checks.spark.storage import load
 from nemesrv.chaos.errors import HarnessError, ScenarioError

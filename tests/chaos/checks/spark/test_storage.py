@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.spark.storage import (
-    _elsewhere,
-    load,
-    local_path,
-    local_size,
-)
+from nemesrv.chaos.checks.spark.storage import _elsewhere, load, local_path, local_size
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.history.recorder import RecorderSpec
 from nemesrv.remoting.node.clock import RealClock

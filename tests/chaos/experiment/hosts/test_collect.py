@@ -11,12 +11,7 @@ import pytest
 
 from nemesrv.chaos.apache.jvm import last_words, leave_last_words
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.experiment.hosts.collect import (
-    Collector,
-    Piece,
-    new_pieces,
-    record_missing,
-)
+from nemesrv.chaos.experiment.hosts.collect import Collector, Piece, new_pieces, record_missing
 from nemesrv.chaos.history.rows import read_raw
 
 

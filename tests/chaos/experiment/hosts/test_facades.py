@@ -12,30 +12,14 @@ import pytest
 from nemesrv.actors.host_agent import HostAgent
 from nemesrv.actors.hosts import RemoteHost
 from nemesrv.chaos.experiment.hosts.facades import HostsPorts, HostsToxiproxy, RemoteFront
-from nemesrv.chaos.experiment.hosts.parts import (
-    PORTS,
-    TOXIPROXY,
-    HostPorts,
-    HostToxiproxy,
-)
-from nemesrv.chaos.faults.link_faults import (
-    BlackHole,
-    Cut,
-    HalfOpen,
-    SynDrop,
-)
+from nemesrv.chaos.experiment.hosts.parts import PORTS, TOXIPROXY, HostPorts, HostToxiproxy
+from nemesrv.chaos.faults.link_faults import BlackHole, Cut, HalfOpen, SynDrop
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 
-from ...faults.sockets import (
-    Rows,
-    dial,
-    is_quiet,
-    is_refused,
-    read_exactly,
-)
+from ...faults.sockets import Rows, dial, is_quiet, is_refused, read_exactly
 
 pytestmark = pytest.mark.toxiproxy
 

@@ -19,20 +19,10 @@ from nemesrv.chaos.faults.link_faults import (
     SynDrop,
 )
 from nemesrv.chaos.faults.losses import Dial
-from nemesrv.chaos.faults.process_faults import (
-    Kill,
-    Pause,
-    Remove,
-    Stop,
-)
+from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
 from nemesrv.remoting.errors import ConnectError
 
-from .two_clients import (
-    LINK,
-    SERVER,
-    End,
-    World,
-)
+from .two_clients import LINK, SERVER, End, World
 
 
 @pytest.fixture

@@ -10,12 +10,7 @@ import pytest
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import fixed, incidents, load
-from tests.chaos.experiment.virtual.random_scenarios import (
-    random_scenario,
-    takes_one_topic_for_all,
-    told,
-    wrong,
-)
+from tests.chaos.experiment.virtual.random_scenarios import random_scenario, takes_one_topic_for_all, told, wrong
 
 
 @pytest.mark.parametrize("seed", range(6))

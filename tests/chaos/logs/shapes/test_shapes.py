@@ -4,27 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.chaos.logs.shapes import (
-    COUNTED,
-    EVENTS,
-    QUIET,
-    edited_event_of,
-    event_of,
-    setting_of,
-)
+from nemesrv.chaos.logs.shapes import COUNTED, EVENTS, QUIET, edited_event_of, event_of, setting_of
 from nemesrv.chaos.logs.shapes.other_clients import go_event_of
-from tests.chaos.logs.shapes.texts_of_clients import (
-    CLIENTS,
-    GO,
-    OTHERS,
-    QUIET_TEXTS,
-)
-from tests.chaos.logs.shapes.texts_of_servers import (
-    BROKERS,
-    CHANNELS,
-    HERE,
-    NAME_SERVER,
-)
+from tests.chaos.logs.shapes.texts_of_clients import CLIENTS, GO, OTHERS, QUIET_TEXTS
+from tests.chaos.logs.shapes.texts_of_servers import BROKERS, CHANNELS, HERE, NAME_SERVER
 
 
 @pytest.mark.parametrize(("text", "event", "fields"), NAME_SERVER + CHANNELS + BROKERS + CLIENTS + OTHERS)

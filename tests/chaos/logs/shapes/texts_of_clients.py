@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from tests.chaos.logs.shapes.texts_of_servers import (
-    BROKER,
-    HERE,
-    QUEUE,
-    ROUTE,
-)
+from tests.chaos.logs.shapes.texts_of_servers import BROKER, HERE, QUEUE, ROUTE
 
 CLIENTS = [
     (

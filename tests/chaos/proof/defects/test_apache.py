@@ -17,21 +17,10 @@ import pytest
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import PASSES, Behaviour
 from nemesrv.chaos.fronts.observed import Asked, Observation
-from nemesrv.chaos.proof.defects import (
-    DEFECTS,
-    EVERY,
-    OF_APACHE,
-    OF_INCIDENTS,
-)
+from nemesrv.chaos.proof.defects import DEFECTS, EVERY, OF_APACHE, OF_INCIDENTS
 from nemesrv.chaos.proof.defects.apache import UNHEARD_S
 from nemesrv.chaos.scenarios.defect import Defect
-from nemesrv.chaos.scenarios.model import (
-    CHECK_NAMES,
-    Scenario,
-    find,
-    found_defect,
-    refuse_nowhere,
-)
+from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario, find, found_defect, refuse_nowhere
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 
 APACHE = "apache-5.3.3"

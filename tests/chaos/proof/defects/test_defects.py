@@ -15,13 +15,7 @@ from nemesrv.chaos.experiment.nodes import NodePlan
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.proof.defects import _ALL, DEFECTS
 from nemesrv.chaos.proof.defects.__main__ import render
-from nemesrv.chaos.proof.selftest import (
-    OWN_DIR,
-    Outcome,
-    plan_of,
-    scenario_of,
-    seeds_table,
-)
+from nemesrv.chaos.proof.selftest import OWN_DIR, Outcome, plan_of, scenario_of, seeds_table
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, find, shipped
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address

@@ -19,12 +19,7 @@ from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.museum.shown import SEED
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import (
-    Scenario,
-    fixed,
-    incidents,
-    load,
-)
+from nemesrv.chaos.scenarios.model import Scenario, fixed, incidents, load
 from nemesrv.chaos.verdict import Validity, Verdict
 
 

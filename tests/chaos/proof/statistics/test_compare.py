@@ -13,13 +13,7 @@ from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.commands.ending import explain
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import write_parquet
-from nemesrv.chaos.proof.statistics.compare import (
-    compare,
-    compare_runs,
-    exit_status,
-    run_folders,
-    settings_that_differ,
-)
+from nemesrv.chaos.proof.statistics.compare import compare, compare_runs, exit_status, run_folders, settings_that_differ
 from nemesrv.chaos.proof.statistics.samples import METRICS, RunSamples
 from nemesrv.chaos.proof.statistics.two_samples import Comparison, Outcome
 from tests.chaos.builder import HistoryBuilder, cluster, route_of

@@ -6,12 +6,7 @@ import math
 
 import pytest
 
-from nemesrv.chaos.proof.statistics.measured import (
-    routes_of,
-    side_by_side,
-    topics_that_differ,
-    windows_of,
-)
+from nemesrv.chaos.proof.statistics.measured import routes_of, side_by_side, topics_that_differ, windows_of
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
 
 
