@@ -1,6 +1,6 @@
 """A node touches time, connections and chance only through its context: read in the source, not hoped for.
 
-Looks at every file of remoting, actors, clients and chaos/experiment/workloads. What is allowed: `asyncio.create_task`, futures,
+Looks at every file of remoting, actors, clients and experiment/workloads. Allowed: `asyncio.create_task`, futures,
 events, queues and gather; `context.clock`, `context.network` and `context.rng`, whatever they are called on the way.
 """
 
