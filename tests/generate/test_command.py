@@ -7,20 +7,21 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
+from tests.bench.__main__ import bench
 from tests.generate import DEFECTS
+from tests.generate.__main__ import generate
 
 
 def test_it_writes_a_run_folder_and_says_how_many_events(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["generate", "--events", "2000", "--seed", "4", "--out", str(tmp_path / "run")])
+    done = CliRunner().invoke(generate, ["--events", "2000", "--seed", "4", "--out", str(tmp_path / "run")])
     assert done.exit_code == 0, done.output
     assert done.output == f"{len(read_rows(tmp_path / 'run'))} events in {tmp_path / 'run'}\n"
 
 
 def test_its_defects_are_listed_with_the_checks_that_find_them(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["generate", "--defect", "list", "--out", str(tmp_path)])
+    done = CliRunner().invoke(generate, ["--defect", "list", "--out", str(tmp_path)])
     lines = done.output.splitlines()
     assert [line.split()[0] for line in lines] == [*DEFECTS]
     assert lines[0].endswith("[routes_are_true, routes_converge]")
@@ -28,13 +29,13 @@ def test_its_defects_are_listed_with_the_checks_that_find_them(tmp_path: Path) -
 
 
 def test_a_defect_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["generate", "--defect", "rust", "--out", str(tmp_path)])
+    done = CliRunner().invoke(generate, ["--defect", "rust", "--out", str(tmp_path)])
     assert isinstance(done.exception, ScenarioError)
     assert "'rust' is not allowed: list, or one of stale_route" in str(done.exception)
 
 
 @pytest.mark.parametrize("events", ["x", "1e6,", "10"])
 def test_sizes_of_a_benchmark_are_numbers(events: str) -> None:
-    done = CliRunner().invoke(cli, ["bench", "checks", "--events", events])
+    done = CliRunner().invoke(bench, ["checks", "--events", events])
     assert done.exit_code == 2
     assert "allowed are numbers from 1e3 on" in done.output

@@ -131,7 +131,7 @@ NIGHTLY = (
     Nightly(
         "tests/operations/replay/test_replay.py::test_what_a_fix_would_have_changed_is_said_client_by_client",
         "what a fix would have changed, of a replay",
-        (_REPLAYED, "tests/operations/replay/test_picture.py", "tests/chaos/replay"),
+        (_REPLAYED, "tests/operations/replay/test_picture.py", "tests/operations/replay"),
     ),
     Nightly(
         _FRAMES,

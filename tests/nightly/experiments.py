@@ -99,7 +99,7 @@ NIGHTLY = (
     Nightly(
         "tests/bench/test_fronts_bench.py::test_a_front_is_measured_beside_toxiproxy_and_nothing_and_judged",
         "`python -m tests.bench fronts`",
-        ("tests/chaos/fronts", "tests/chaos/bench"),
+        ("tests/chaos/fronts", "tests/bench"),
     ),
     Nightly(
         "tests/bench/test_logs_bench.py::test_each_reader_has_its_figure_and_sparks_is_judged",
@@ -178,7 +178,7 @@ NIGHTLY = (
     Nightly(
         f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks",
         "every defect of the history generator, through Spark",
-        (f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark", _HEALTHY, "tests/chaos/checkers"),
+        (f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark", _HEALTHY, "tests/chaos/checks"),
         ("stale_route", "lost_message"),
     ),
     Nightly(
@@ -223,7 +223,7 @@ NIGHTLY = (
     Nightly(
         "tests/chaos/live/test_differential.py::test_parts_come_to_the_verdict_of_the_whole",
         "random histories judged whole and in parts (`make live-differential` does 1,000)",
-        ("tests/chaos/live/test_carry.py", "tests/chaos/live/test_stream.py", "tests/chaos/checkers"),
+        ("tests/chaos/live/test_carry.py", "tests/chaos/live/test_stream.py", "tests/chaos/checks"),
     ),
     Nightly(
         "tests/packaging/test_example_project.py"
@@ -280,7 +280,7 @@ NIGHTLY = (
     Nightly(
         f"{_ODD}::test_what_the_rule_was_for_is_still_found_there",
         "a defect in all but two of the odd scenarios",
-        (f"{_ODD}::test_what_the_rule_was_for_is_still_found_there", DEFECT, "tests/chaos/checkers"),
+        (f"{_ODD}::test_what_the_rule_was_for_is_still_found_there", DEFECT, "tests/chaos/checks"),
         _TWO_ODD,
     ),
     Nightly(
@@ -436,7 +436,7 @@ NIGHTLY = (
     Nightly(
         f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark",
         "more defects of the history generator, judged plainly",
-        (f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark", "tests/chaos/checkers"),
+        (f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark", "tests/chaos/checks"),
         _KNOWN_EVERY_TIME,
     ),
     Nightly(

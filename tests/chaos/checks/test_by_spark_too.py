@@ -12,13 +12,18 @@ import pytest
 from tests.chaos.builder import BY_SPARK_TOO
 
 HERE = Path(__file__).parent
-FILES = ("test_dead_brokers_avoided.py", "test_duplicates.py", "test_exercised.py", "test_order_kept.py")
+FILES = (
+    "clients/test_dead_brokers_avoided.py",
+    "messages/test_duplicates.py",
+    "service/test_exercised.py",
+    "messages/test_order_kept.py",
+)
 
 
 @pytest.mark.spark
 def test_spark_comes_to_the_same_in_every_history_that_is_told_here() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not spark"]
-    files = [str(HERE / name) for name in (*FILES, "test_prompt_answers.py")]
+    files = [str(HERE / name) for name in (*FILES, "service/test_prompt_answers.py")]
     done = subprocess.run(
         [*command, *files], env={**os.environ, BY_SPARK_TOO: "1"}, capture_output=True, text=True, check=False
     )

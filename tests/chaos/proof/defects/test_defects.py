@@ -23,7 +23,7 @@ from nemesrv.remoting.node.node import Node, NodeContext
 from tests.actors.namesrv.helpers import registration, topic
 from tests.virtual import MemoryNetwork, VirtualClock, run
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 NEVER_INVALID = {"exercised"}
 """Checks that can only say that a run proves nothing."""
 
