@@ -22,13 +22,13 @@ from .checks import CHECKS
 from .checks.settling import too_short
 from .experiment.expectation import expected_world
 from .faults.host_faults import HostAction
-from .oracle.legend import legend
 from .oracle.lost_brokers import absences
 from .oracle.lost_name_servers import name_server_losses
 from .oracle.obligations import Obligation, ObligationKind, flapping_routes, obligations
 from .oracle.quiet import calm
 from .oracle.reach import moments
 from .oracle.recovery import LOOK_UP, bound
+from .oracle.windows import legend
 from .oracle.world import World
 from .scenarios.action import told as action_told
 from .scenarios.model import Scenario

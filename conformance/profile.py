@@ -1,6 +1,6 @@
 """A profile: what each rule is expected to measure of a client. Built-in ones by name, others from a file.
 
-The files' form and the built-in ones are oracle/profile_files.py's; here each rule's expectation is read by that rule.
+The files' form and the built-in ones are oracle/client_profiles.py's; each rule's expectation is read by that rule.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from ..chaos.errors import ScenarioError, nearest
-from ..chaos.oracle import profile_files
+from ..chaos.oracle import client_profiles
 from .rules import RULES, Measured
 from .rules.rule import Expected, plain
 
@@ -29,19 +29,19 @@ class Profile:
 
 def names() -> tuple[str, ...]:
     """The built-in profiles."""
-    return tuple(profile_files.built_in())
+    return tuple(client_profiles.built_in())
 
 
 def profile_of(name_or_file: str) -> Profile:
     """The built-in profile of that name, or the one in that file. ScenarioError says what is wrong and allowed."""
-    built_in = profile_files.built_in()
+    built_in = client_profiles.built_in()
     if name_or_file in built_in:
         return _from_document(name_or_file, built_in[name_or_file], f"the profile {name_or_file}")
     path = Path(name_or_file)
     if path.suffix not in (".yaml", ".yml") and not path.exists():
         allowed = f"one of {', '.join(built_in)}, or a YAML file{nearest(name_or_file, built_in)}"
         raise ScenarioError("conform", "--profile", repr(name_or_file), allowed)
-    return _from_document(path.stem, profile_files.read(path), str(path))
+    return _from_document(path.stem, client_profiles.read(path), str(path))
 
 
 def _from_document(name: str, document: Mapping[str, Any], file: str) -> Profile:

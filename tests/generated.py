@@ -14,7 +14,7 @@ from pathlib import Path
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.faults import kinds
 from nemesrv.chaos.history.docs import render as history
-from nemesrv.chaos.oracle.legend import SYMBOLS
+from nemesrv.chaos.oracle.windows import SYMBOLS
 from nemesrv.chaos.proof.defects.__main__ import render as defects
 from nemesrv.chaos.scenarios.model import incidents, load
 from nemesrv.chaos.settings.docs import render as settings

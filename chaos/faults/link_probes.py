@@ -3,7 +3,7 @@
     harness ── dial, route query ──► the link's own proxy ──► its peer          one row `probe` a link: what it met
 
 A scenario that says `prove_faults: true` has every link probed after each action of its timeline, one soon after the
-other; `exercised` compares the matrix with the one that was asked for (oracle/dials.py). The connections are the
+other; `exercised` compares the matrix with the one that was asked for. The connections are the
 harness's own: they carry one query for the route of a topic that nobody has, and no node's channel has part in them.
 """
 

@@ -9,17 +9,25 @@
 | while a fault of the way lasts, and PULL_MS + C after it | what was under way arrives when the way is free again     |
 | at the first commit after the broker was started again   | its table is as old as its last write, 5 s at most; one   |
 |                                                          | that was stopped in order has written all of it           |
-| when an operator set it back, until consumers go by it   | oracle/resets.py                                          |
+| when an operator set it back, until consumers go by it   | oracle/by_hand.py                                         |
+
+How far from the taking of its queue a message may be received again: what was not committed comes again. Plain.
+
+older holding's receipt ── commit (first after 10 s, then every 5 s) ──┬── younger holding taken ── its receipt
+                   └────────── at most U before it was taken ──────────┘
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from .by_hand import Reset
 from .causes import resent_after_ms
 from .deliveries import PULL_MS, Asker, Holding, Queue
-from .quiet import earliest_effect_ms
+from .intervals import Stretch, merged
+from .quiet import aftermath_ms, brokers_joined, disturbed, earliest_effect_ms, members_window
 from .world import World
 
 PERSISTED_MS = 10_000.0
@@ -109,3 +117,44 @@ class CommitRules:
             earliest_effect_ms(world, fault) <= at_ms <= fault.end_ms + max(after_ms, resent_after_ms(fault))
             for fault in faults
         )
+
+
+COMMIT_MS = 10_000.0
+"""`MQClientInstance` persists offsets first after 10 s, then every `persistConsumerOffsetInterval` of 5 s."""
+FLUSH_MS = 5_000.0
+"""`BrokerConfig.flushConsumerOffsetInterval`: what a broker that is killed forgets of the offsets it was told."""
+
+
+def commit_ms(world: World) -> float:
+    """How long a receipt may stay uncommitted, by the slowest consumer."""
+    return max([COMMIT_MS, *_longest(world, "consumer", "persistConsumerOffsetInterval")])
+
+
+def flush_ms(world: World) -> float:
+    """How much of what it was told a killed broker forgets, by the slowest broker."""
+    return max(_longest(world, "broker", "flushConsumerOffsetInterval"), default=FLUSH_MS)
+
+
+def _longest(world: World, kind: str, name: str) -> list[float]:
+    """The setting at each node of the kind, where the scenario sets any."""
+    nodes = world.of_kind(kind) if world.run.get("settings") else ()
+    return [float(str(world.setting(node.name, name))) for node in nodes]
+
+
+class Redelivery(NamedTuple):
+    """How far from the taking of its queue a first receipt may lie, outside of disturbances and within them."""
+
+    uncommitted_ms: float
+    owners_ms: float
+    disturbed: Sequence[Stretch]
+    resets: Sequence[Reset] = ()
+    """What an operator sent a group back to comes again."""
+
+    @classmethod
+    def of(cls, world: World) -> Redelivery:
+        """`disturbed` reaches from U + flush before each fault, and broker that joins, until its aftermath is over:
+        consumers see a new broker one poll apart, and share out its queues by what they see."""
+        before_ms, after_ms = commit_ms(world) + flush_ms(world), aftermath_ms(world)
+        joined = (Stretch(at_ms - before_ms, end_ms) for at_ms, end_ms in brokers_joined(world, after_ms))
+        stretches = merged([*disturbed(world, before_ms, after_ms), *joined])
+        return cls(commit_ms(world), members_window(world.timers).latest_ms, stretches, world.resets)

@@ -38,8 +38,7 @@ from typing import Any, NamedTuple
 
 from ..topology import node_of_client_id
 from .by_hand import unreadable
-from .causes import RESEND_MAX_MS
-from .hung import most_hung_brokers
+from .causes import RESEND_MAX_MS, most_hung_brokers
 from .intervals import Stretch, merged, without
 from .quiet import (
     BARELY_MS,

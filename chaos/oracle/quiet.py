@@ -14,8 +14,7 @@ from collections.abc import Collection, Sequence
 
 from ..faults.losses import Loss
 from ..faults.process_faults import Absent, Pause, Remove
-from .causes import leave_ms
-from .hung import most_hung_brokers
+from .causes import leave_ms, most_hung_brokers
 from .intervals import Stretch, merged, without
 from .lists import changing
 from .reach import cut_offs

@@ -1,4 +1,25 @@
-"""What the rows of a history say the harness had and did: nodes, their lives, faults, the lists that were served."""
+"""What the rows of a history say the harness had and did: nodes, their lives, faults, the lists that were served.
+
+What a broker that came back at another address is to clients that may be told of the one before: lost to them.
+
+    broker at x ──┤ ended ├── at y ── registers         NameServers that it reaches name y within R + C: no fault
+    NameServer  x ────────────────────┤ E + S ┤         one that it did not reach may name x so long: a fault of the
+                                                        client's link, which nobody injected and no row tells of
+
+When each NameServer must have forgotten it is lost_brokers.py's; here nothing is asked for as long as any of them may
+not.
+
+A node's wall clock where a timeline has changed it, and which brokers a NameServer may therefore drop.
+
+    wall clock     ───────┐ step by D                 A registration's age is the difference of two readings:
+                          └──────────                 D more for all that were taken before the step.
+    D > E          every broker is dropped at the next scan, and back at its own next registration
+    D > E − R − B  those whose age and D pass E before they register again
+    faster         those whose age passes E: none while (R + B)·rate ≤ E
+    back, slower   silence is seen later; the channel that is idle for I is closed all the same
+
+Timers, and channels that are idle, go by a clock that nobody steps.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +27,20 @@ import json
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..faults.fault import Fault as FaultKind
 from ..faults.kinds import recorded
 from ..faults.losses import Loss
 from .by_hand import INJECTION
-from .clocks import INJECTION as WRONG_CLOCK
 from .timers import Timers
 
+WRONG_CLOCK = "clock"
+"""How it is `injected` that a node's wall clock is another one."""
 OLD_ADDRESS = "old_address"
-"""How it is `injected` that a client may be told of an address of before (old_addresses.py)."""
+"""How it is `injected` that a client may be told of an address of before."""
 OURS = "ours"
 """Who made the nodes, where no row says otherwise."""
 
@@ -114,7 +136,7 @@ class Fault:
 
     @property
     def by_hand(self) -> bool:
-        """Whether somebody asked for it (oracle/by_hand.py), or it follows (old_addresses.py), and nothing failed."""
+        """Whether somebody asked for it (oracle/by_hand.py), or it follows (`old_addresses`), and nothing failed."""
         return self.injection in (INJECTION, WRONG_CLOCK, OLD_ADDRESS)
 
     @property
@@ -288,3 +310,145 @@ def died_ms(faults: Iterable[Fault], end_ms: float, node: str, after_ms: float) 
     """When the node's process was ended after that, for good; inf where it was not."""
     ends = (one.start_ms for one in faults if one.source == node and one.ends_process and one.end_ms >= end_ms)
     return min((at_ms for at_ms in ends if at_ms >= after_ms), default=math.inf)
+
+
+class Environment(Protocol):
+    """What it depends on, of a World."""
+
+    def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]: ...
+    def lives_of(self, node: str) -> tuple[Life, ...]: ...
+    def process_faults(self, node: str) -> tuple[Fault, ...]: ...
+    def link_faults(self, source: str, target: str) -> tuple[Fault, ...]: ...
+    def listed(self, node: str) -> tuple[NodeInfo, ...]: ...
+    def timers_of(self, *nodes: str) -> Timers: ...
+    def harmless(self, fault: Fault) -> bool: ...
+
+
+class Moved(NamedTuple):
+    """A broker's process at another address than the one before it."""
+
+    broker: str
+    before: str
+    left_ms: float
+    """When the process before it had ended."""
+    came_ms: float
+    """When it was started."""
+
+
+def moved(world: Environment) -> Iterator[Moved]:
+    """Every such process, by broker and time."""
+    for broker in world.of_kind("broker", "slave"):
+        lives = world.lives_of(broker.name)
+        for before, move in zip(broker.addresses, broker.moves, strict=False):
+            came = next((life.start_ms for life in lives if life.start_ms >= move.from_ms), None)
+            if came is not None:
+                left_ms = max((life.end_ms for life in lives if life.start_ms < came), default=came)
+                yield Moved(broker.name, before, min(left_ms, came), came)
+
+
+def old_addresses(world: Environment) -> Sequence[Fault]:
+    """The faults that old addresses are to clients, in order of time."""
+    found: list[Fault] = []
+    for of in moved(world):
+        about = f"{of.broker} at {of.before}", "old address", OLD_ADDRESS
+        for client in world.of_kind("producer", "consumer", "prober"):
+            untils = [_named_until(world, of, server.name) for server in world.listed(client.name)]
+            until_ms = max((until_ms for until_ms in untils if until_ms is not None), default=None)
+            if until_ms is not None:
+                found.append(Fault(*about, client.name, of.broker, None, of.came_ms, until_ms))
+    return found
+
+
+def _named_until(world: Environment, of: Moved, name_server: str) -> float | None:
+    """Until when this NameServer may name the old address; None where nothing kept it from hearing of the end of the
+    process there, or of the new one."""
+    timers = world.timers_of(of.broker, name_server)
+    soon_ms = of.came_ms + timers.R_ms + timers.C_ms
+    hit = [*world.link_faults(of.broker, name_server), *world.process_faults(name_server)]
+    hit = [fault for fault in hit if fault.overlaps(of.left_ms - timers.R_ms, soon_ms) and not world.harmless(fault)]
+    if not hit:
+        return None
+    runs_ms = max((fault.end_ms for fault in hit if fault.target is None), default=of.left_ms)
+    return max(of.left_ms + timers.E_ms, runs_ms) + timers.S_ms + timers.R_ms + timers.C_ms
+
+
+class ClockChange(NamedTuple):
+    """From then on the node's wall clock is `offset_ms` ahead, and goes `rate` times as fast."""
+
+    change_id: str
+    node: str
+    time_ms: float
+    offset_ms: float
+    rate: float
+    step_ms: float
+
+
+class WrongTime(NamedTuple):
+    """`source` and `target` as those of a fault of a link: in this time nobody knows whether the broker is held."""
+
+    change_id: str
+    f: str
+    source: str
+    target: str
+    start_ms: float
+    end_ms: float
+
+
+def changes_of(
+    rows: Iterable[Mapping[str, Any]], value_of: Callable[[object], Mapping[str, Any]]
+) -> Mapping[str, Sequence[ClockChange]]:
+    """By node, in order of time."""
+    found: dict[str, list[ClockChange]] = {}
+    for row in rows:
+        if row["event"] != "clock":
+            continue
+        node, value, at_ms = str(row.get("source")), value_of(row.get("value")), float(row["time_ms"])
+        before = found.setdefault(node, [])
+        was_ms = _offset_ms(before, at_ms)
+        step_ms = value.get("step_ms")
+        step_ms = -was_ms if step_ms is None else float(step_ms)
+        change_id = row.get("fault_id") or ""
+        before.append(ClockChange(change_id, node, at_ms, was_ms + step_ms, float(value.get("rate", 1.0)), step_ms))
+    return found
+
+
+def _offset_ms(changes: Sequence[ClockChange], at_ms: float) -> float:
+    last = next((one for one in reversed(changes) if one.time_ms <= at_ms), None)
+    return 0.0 if last is None else last.offset_ms + (at_ms - last.time_ms) * (last.rate - 1)
+
+
+def wall_ms(changes: Sequence[ClockChange], at_ms: float) -> float:
+    """What a clock with these changes shows, which showed the time itself before the first of them."""
+    return at_ms + _offset_ms(changes, at_ms)
+
+
+def wrong_times(
+    changes: Sequence[ClockChange],
+    brokers: Iterable[str],
+    timers_of: Callable[..., Timers],
+    faults_of: Callable[[str, str], Iterable[tuple[float, float]]],
+    end_ms: float,
+) -> list[WrongTime]:
+    """Of one NameServer's clock. `faults_of(broker, NameServer)`: when either, or their link, was at fault."""
+    found = []
+    for broker in brokers:
+        for number, change in enumerate(changes):
+            timers = timers_of(broker, change.node)
+            until_ms = changes[number + 1].time_ms if number + 1 < len(changes) else end_ms
+            age_ms = timers.R_ms + timers.B_ms
+            lately = [one for one in changes[: number + 1] if one.time_ms > change.time_ms - age_ms]
+            gained_ms = sum(max(one.step_ms, 0.0) for one in lately)
+            fastest = max(1.0, *(one.rate for one in lately))
+            danger = gained_ms + age_ms * fastest > timers.E_ms
+            start_ms, after_ms = change.time_ms, change.time_ms
+            if danger and change.step_ms > timers.E_ms and fastest == 1.0:
+                after_ms = change.time_ms + timers.S_ms + timers.delivery_ms
+            elif danger:
+                after_ms = (until_ms if age_ms * change.rate > timers.E_ms else change.time_ms) + age_ms + timers.S_ms
+            for from_ms, to_ms in faults_of(broker, change.node):
+                if from_ms < until_ms + timers.E_ms and to_ms > change.time_ms - timers.E_ms:
+                    after_ms = max(after_ms, min(to_ms, end_ms))
+            if after_ms > start_ms:
+                f = change.change_id.rpartition("-")[0] or "clock"
+                found.append(WrongTime(change.change_id, f, broker, change.node, start_ms, after_ms))
+    return found

@@ -16,9 +16,16 @@ Per client and operation, q being the queues of the brokers lost to it, k the fa
 
 A client that has lost every broker, or every NameServer, is bounded only from the heal on, R + C + P later; a consumer
 whose group has fewer queues left than consumers, from R + C + P + Qr after the heal on. A broker that NameServers need
-not name to the client (named_brokers.py) is neither lost nor left until they must, and P + J later. Who is cut off from
+not name to the client (lost_brokers.py) is neither lost nor left until they must, and P + J later. Who is cut off from
 every NameServer of its list hears of a removal, or a return, only when it can ask again: so much later each of these
-ends. A producer that never had a route fails until a NameServer gives it one (unrouted.py).
+ends. A producer that never had a route fails until a NameServer gives it one.
+
+How many of a producer's sends may fail while brokers are lost to it: each lost queue in its turn. Plain.
+
+How long a producer that has no route yet may go on failing: until a NameServer answers it with one. Plain.
+
+A client that has a route keeps it whatever its NameServer says or does not say. One that never had any asks with every
+send, and fails with it: at a NameServer that is lost to it, and at one that holds no broker.
 """
 
 from __future__ import annotations
@@ -26,16 +33,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 
-from .hung import hung_brokers
+from ..faults.losses import Dial
+from ..topology import is_slave
+from .causes import hung_brokers
 from .intervals import Stretch, merged
 from .lists import changing, fetch_ms, without_list
-from .lost_queues import share_lost, turns_lost
-from .named_brokers import named_to, new_routes, unnamed
+from .lost_brokers import named_to, new_routes, unnamed
+from .obligations import route_states
 from .quiet import changed_by_hand, joined_in_trouble, settle_ms
 from .reach import Moment, cut_offs, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
 from .recorded import OURS
 from .roles import removal
-from .unrouted import unrouted_window
 from .windows import NEVER, Window, client_leave_window, poll_delay_ms, serves_window, staleness_window
 from .world import World
 
@@ -346,3 +354,83 @@ def _calls(world: World, client: str) -> float:
     servers = world.listed(client)
     k = sum(node.name in hit for node in servers) + world.dead_entries(client)
     return NEVER if k and any(sticks(world, client, node.name) for node in servers) else k
+
+
+def passed_over(brokers: int, lost: int, queues: int) -> float:
+    """The share of sends that fail at most when each that fails on a lost broker takes one good queue of the round.
+
+    One of each lost broker's queues is met a round, because a retry goes to another broker's; 1 where no queue is left.
+    Source: `DefaultMQProducerImpl.sendDefaultImpl`, which picks the queue of the next try before it looks at the time.
+    """
+    return 1.0 if queues * (brokers - lost) <= lost else lost / (queues * (brokers - lost))
+
+
+def turns_lost(world: World, brokers: int, lost: int, queues: int) -> int:
+    """How many sends in a row may meet `lost` of the brokers: each of their queues in its turn.
+
+    Messages of a sharding key keep to their queue, so there it is each key whose queue is lost: all keys, where they
+    are few.
+    """
+    workload = world.workload
+    keys = int(workload.get("ordered_keys") or 0) if workload.get("ordered") else 0
+    return lost * queues * max(1, math.ceil(keys / (queues * brokers)))
+
+
+def share_lost(world: World, brokers: int, lost: int, queues: int) -> float:
+    """The share of sends that may fail while so many brokers are lost: 1 where all may."""
+    workload = world.workload
+    of_keys = 0.0
+    if workload.get("ordered"):
+        of_keys = turns_lost(world, brokers, lost, queues) / max(1, int(workload.get("ordered_keys") or 1))
+    return min(1.0, max(lost / brokers, passed_over(brokers, lost, queues), of_keys))
+
+
+_ROW = "producer without a route asks with each send"
+
+
+def unrouted_window(world: World, client: str, moment: Moment) -> Window | None:
+    """From the moment to the first good send of a producer without a route; None where every NameServer has one."""
+    timers, servers = world.timers_of(client), world.seen_by(client, "name_server")
+    now = lost(world, client, "name_server", moment.at_ms)
+    failing = lost(world, client, "name_server", moment.at_ms, for_ms=timers.P_ms + timers.A_ms)
+    if len(now) == len(servers):
+        return Window(0, NEVER, "never", "no route, and every NameServer is lost to the client") if servers else None
+    if any(_takes_the_whole_call(world, client, node.name, moment.at_ms) for node in servers):
+        return Window(
+            0, NEVER, "never", "no route, and a NameServer in the list whose dial takes a look-up's whole time"
+        )
+    if any(sticks(world, client, node.name, moment.at_ms - timers.A_ms, moment.at_ms) for node in servers):
+        return Window(0, NEVER, "never", "no route, and a NameServer that it stays with though it does not answer")
+    held_ms = max(_held_ms(world, node.name, moment.at_ms) for node in servers if node.name not in now)
+    if not failing and held_ms <= moment.at_ms:
+        return None
+    if math.isinf(held_ms):
+        return Window(0, NEVER, "never", "no route, and a NameServer that holds no broker")
+    rate = float(world.workload.get("sends_per_s") or 1.0)
+    k, waits_ms = len(failing), max(0.0, held_ms - moment.at_ms)
+    latest_ms = waits_ms + (k + 1) * (2 * timers.A_ms + 1000.0 / rate)
+    formula = f"({k} + 1)·(2·A + 1/rate)"
+    return Window(0, latest_ms, f"R + C + {formula}" if waits_ms else formula, _ROW, k + 2)
+
+
+def _takes_the_whole_call(world: World, client: str, name_server: str, at_ms: float) -> bool:
+    """Whether a dial to it, whose SYNs are lost, leaves a look-up no time: the next NameServer of the list is dialled,
+    not asked, and its connection closed for the call's time-out, so that the next look-up begins with the same dial."""
+    timers = world.timers_of(client)
+    if timers.C_ms < timers.A_ms:
+        return False
+    faults = world.link_faults(client, name_server)
+    return any(fault.kind.dial is Dial.DROPPED and fault.start_ms <= at_ms < fault.end_ms for fault in faults)
+
+
+def _held_ms(world: World, name_server: str, at_ms: float) -> float:
+    """From when on this NameServer must hold some broker; inf where nothing says so."""
+    settled = [
+        state.settled_ms
+        for state in route_states(world)
+        if not is_slave(state.broker)  # it brings no topics
+        and state.name_server == name_server
+        and state.up
+        and state.start_ms <= at_ms < state.end_ms
+    ]
+    return min(settled, default=math.inf)

@@ -1,6 +1,6 @@
 """RocketMQ's timers in a run, under the symbols of the project's failure-detection table, with each profile's defaults.
 
-They are what every window is computed from (windows.py, name_server_windows.py). Read from Apache RocketMQ 4.9.8 and
+They are what every window is computed from (windows.py, lost_name_servers.py). Read from Apache RocketMQ 4.9.8 and
 5.3.3; the class and field that sets each stands beside it.
 """
 

@@ -20,28 +20,30 @@ from ..history.schema import Group, named
 from ..settings.catalogue import settings_for
 from ..settings.values import Value
 from ..topology import ADMIN, NodeKind, broker_id, broker_name
-from .by_hand import INJECTION, Act, Surroundings, acts_of, affected
+from .by_hand import ALL_CONSUMERS, INJECTION, Act, Reset, Surroundings, acts_of, affected, resets_in
 from .client_profiles import ClientProfile, profile_of, timers_under_test
-from .clocks import INJECTION as WRONG_CLOCK
-from .clocks import ClockChange, changes_of, wall_ms, wrong_times
 from .hosts import Blind, hosts_in
-from .old_addresses import old_addresses
 from .recorded import (
     OURS,
+    WRONG_CLOCK,
+    ClockChange,
     Fault,
     Life,
     NodeInfo,
     Served,
+    changes_of,
     died_ms,
     ends_judging,
     faults_in,
     lives_in,
     nodes_in,
     object_of,
+    old_addresses,
     served_in,
     shared_by_dialler,
+    wall_ms,
+    wrong_times,
 )
-from .resets import ALL_CONSUMERS, Reset, resets_in
 from .timers import Timers
 
 VIEWS_DIFFER = "by the lists of `nodes:` consumers may see different brokers, so each shares out queues of its own"

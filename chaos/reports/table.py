@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..oracle.legend import legend
+from ..oracle.windows import legend
 from ..verdict import Validity, Verdict
 from .console import standard_output
 from .sentences import allowed_sentence, clients_sentence, measured_sentences, undecided_sentences, wrong_sentence

@@ -18,11 +18,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...oracle.hung import hung_brokers
+from ...oracle.causes import hung_brokers
 from ...oracle.intervals import Stretch, without
 from ...oracle.lists import certainly_off
-from ...oracle.lost_brokers import absences, alive
-from ...oracle.moved import restarted_ms
+from ...oracle.lost_brokers import absences, alive, restarted_ms
 from ...oracle.reach import cut_off_until, failed_calls
 from ...oracle.recorded import Life
 from ...oracle.roles import elected_ids, shown_ids

@@ -11,7 +11,7 @@
     must not ask         no call is made to it while another one is chosen
 
 A client that had chosen another one before the loss has nothing to leave, but it must not ask the lost one all the
-same. Which windows hold for which client version stands in name_server_windows.py; name_server_selection asks for the
+same. Which windows hold for which client version stands in lost_name_servers.py; name_server_selection asks for the
 order of choices, this check for the time they take.
 """
 

@@ -1,4 +1,4 @@
-"""The tries of sends: none too many, none too few. Which may follow which is oracle/tries.py."""
+"""The tries of sends: none too many, none too few. Which may follow which is oracle/time_outs.py."""
 
 from __future__ import annotations
 

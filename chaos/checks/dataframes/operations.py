@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ...oracle.unreplicated import CODES as STORED_ALONE
-from ...oracle.unreplicated import unreplicated
+from ...oracle.slaves import CODES as STORED_ALONE
+from ...oracle.slaves import unreplicated
 from ...oracle.world import World
 from ..record.slots import OPERATIONS, Slot, Slots, bucket_ms, counted_nodes, edges
 from .gathering import Gathering

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from ...oracle.redelivery import Redelivery
+from ...oracle.commits import Redelivery
 from ...verdict import FINDINGS_MAX
 from ..tolerance import UNLIMITED_MS, Tolerance
 from .fates import is_suspicious

@@ -15,8 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from ...oracle.time_outs import avoidance
-from ...oracle.tries import ENDED_BEFORE, OUT_OF_TIME, STORED, STORED_BEFORE, TOO_MANY, SendRules, send_rules
+from ...oracle.time_outs import (
+    ENDED_BEFORE,
+    OUT_OF_TIME,
+    STORED,
+    STORED_BEFORE,
+    TOO_MANY,
+    SendRules,
+    avoidance,
+    send_rules,
+)
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
 from ..record.control import Control

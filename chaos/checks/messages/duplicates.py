@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...oracle.redelivery import Redelivery, commit_ms, flush_ms
+from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
 from ..check import Check, Facts, Reads, Section, largest

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...oracle.unreplicated import alone
+from ...oracle.slaves import alone
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
 from ..check import Check, Facts, Reads, Section

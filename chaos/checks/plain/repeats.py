@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...oracle.redelivery import Redelivery
+from ...oracle.commits import Redelivery
 from ...oracle.world import World
 from ..messages.duplicates import Repeats, measured_lag_ms, tolerance_of
 from ..record.control import Control

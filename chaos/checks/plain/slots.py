@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...oracle.unreplicated import CODES as STORED_ALONE
-from ...oracle.unreplicated import unreplicated
+from ...oracle.slaves import CODES as STORED_ALONE
+from ...oracle.slaves import unreplicated
 from ...oracle.world import World
 from ..record.slots import OPERATIONS, Slot, bucket_ms, counted_nodes
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ...oracle.intervals import Stretch
-from ...oracle.unreplicated import alone
+from ...oracle.slaves import alone
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import FINDINGS_MAX, Verdict

@@ -7,8 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from ...oracle.time_outs import avoidance
-from ...oracle.tries import STORED, send_rules
+from ...oracle.time_outs import STORED, avoidance, send_rules
 from ...oracle.world import World
 from ...verdict import Verdict
 from ..clients.living_are_used import Used, judge

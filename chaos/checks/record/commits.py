@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...oracle.resets import ALL_CONSUMERS
+from ...oracle.by_hand import ALL_CONSUMERS
 from ...topology import CONSUMER_GROUP
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...oracle.intervals import Stretch, merged, without
-from ...oracle.obligations import Obligation, ObligationKind, obligations
+from ...oracle.obligations import Obligation, ObligationKind, obligations, told_by_hand
 from ...oracle.roles import elects
 from ...oracle.slaves import Table, held_names, table_of
-from ...oracle.told_by_hand import told_by_hand
 from ...oracle.windows import Window, topic_window
 from ...oracle.world import World
 from ...topology import broker_name, is_slave

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...oracle.obligations import told_by_hand
 from ...oracle.roles import members_of
 from ...oracle.slaves import slaves_of
-from ...oracle.told_by_hand import told_by_hand
 from ...oracle.world import World
 from .control import Control, Row
 

@@ -6,7 +6,7 @@ heal, the bounds of a quiet time): an operation belongs to the segment in which 
 buckets + segments slots an operation, so they are collected and the rest is plain Python (dataframes/operations.py).
 
 Good is an answer: a send that ended ok, or was stored on no slave while there may have been none
-(oracle/unreplicated.py); a pull or a look-up that was answered at all, for a broker that says "not yet" or a NameServer
+(oracle/slaves.py); a pull or a look-up that was answered at all, for a broker that says "not yet" or a NameServer
 that says "no such topic" serves. Operations without an end are not counted. The prober's starts are counted, too: they
 ask the NameServers that no client sits at, and are no client's operations.
 """

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...oracle.recorded import OURS
-from ...oracle.time_outs import SEND, avoidance
-from ...oracle.tries import SendRules
+from ...oracle.time_outs import SEND, SendRules, avoidance
 from ...oracle.world import World
 from ..check import Facts
 from .control import Control

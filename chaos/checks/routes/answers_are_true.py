@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ....remoting.codes import ResponseCode
+from ...oracle.obligations import told_by_hand
 from ...oracle.recorded import Life
 from ...oracle.roles import may_be_shown, shown_ids
-from ...oracle.told_by_hand import told_by_hand
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section

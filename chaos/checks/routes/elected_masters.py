@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...oracle.hung import hung_brokers
+from ...oracle.causes import hung_brokers
 from ...oracle.intervals import Stretch
 from ...oracle.lost_brokers import alive
 from ...oracle.reach import failed_calls

@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 from ....remoting.node.profile import Profile
 from ...faults.losses import Loss
 from ...oracle.causes import Cause, link_causes, process_causes, resend_ms
+from ...oracle.obligations import told_by_hand
 from ...oracle.recorded import OURS, Life
 from ...oracle.roles import elects, taken_over
 from ...oracle.slaves import slaves_of
 from ...oracle.timers import Timers
-from ...oracle.told_by_hand import told_by_hand
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding, Verdict

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import Stretch, without
+from ...oracle.obligations import told_by_hand
 from ...oracle.roles import may_be_shown
-from ...oracle.told_by_hand import told_by_hand
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Reads, Section

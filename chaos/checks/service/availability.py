@@ -12,7 +12,7 @@ queue for its retry, which the next send passes over: with few queues that is a 
 q·(brokers - lost) ≤ lost none may be left. Messages of a sharding key fail as long as their queue is lost. Pulls and
 look-ups have no such floor: a consumer retries a lost queue every second, however many others it serves. A scenario may
 set one floor for everything after its first fault (`availability_floor`). A producer that never had a route fails until
-it gets one (oracle/unrouted.py). Operations that never ended are not counted. Failures that timers or proxies as late
+it gets one (oracle/recovery.py). Operations that never ended are not counted. Failures that timers or proxies as late
 as a third of T explain make it UNKNOWN; that other operations were slow as well explains nothing, for it may be the
 same node's doing.
 """
@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ...faults.losses import Loss
 from ...oracle.lists import may_have
-from ...oracle.lost_queues import share_lost, turns_lost
-from ...oracle.named_brokers import unnamed
+from ...oracle.lost_brokers import unnamed
 from ...oracle.quiet import (
     calm,
     changed_by_hand,
@@ -40,8 +39,7 @@ from ...oracle.quiet import (
     started_again_ms,
 )
 from ...oracle.reach import lost, moments
-from ...oracle.recovery import LOOK_UP
-from ...oracle.unrouted import unrouted_window
+from ...oracle.recovery import LOOK_UP, share_lost, turns_lost, unrouted_window
 from ...oracle.windows import NEVER
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict

@@ -14,6 +14,10 @@ INVALID: a fault without effect is no fault of the cluster's.
 What a node did not do for the harness (a stop, a final read), though it was waited for, is told here too.
 
 Where clients had chosen a NameServer that was then lost to them, at least one must have chosen another.
+
+What a dial over a link must meet, by the faults that were asked for: the matrix that probes are held against. Plain.
+
+packets lost: no answer to the SYN; else cut: refused; else black hole: no answer; else peer gone: refused; else …
 """
 
 from __future__ import annotations
@@ -26,9 +30,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...faults.by_hand import BY_HAND
 from ...faults.clocks import CLOCK_ACTIONS
+from ...faults.kinds import UnknownFault
+from ...faults.link_faults import BlackHole, Cut, Timeout
 from ...faults.losses import Dial, Loss
 from ...faults.process_faults import Absent, Remove
-from ...oracle.dials import dials_met, late_ms
 from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import ADMIN
@@ -39,6 +44,7 @@ from ..record.lateness import RESUME_GRACE_MS, Lateness
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+
 
 NAME = "exercised"
 _SHOWN = 60
@@ -368,3 +374,40 @@ def _switches(control: Control, world: World) -> tuple[dict[str, int], set[str]]
                 after = [row for row in choices[client] if fault.start_ms < row.time_ms <= until_ms]
                 counts[fault.fault_id] += any((row.decoded or {}).get("reason") != "first" for row in after)
     return dict(counts), used
+
+
+def dials_met(world: World, source: str, target: str, from_ms: float, to_ms: float) -> frozenset[Dial]:
+    """What a dial in [from_ms, to_ms] may meet; empty where something changed meanwhile, or nobody can say."""
+    found = (*world.process_faults(target), *world.link_faults(source, target))
+    if any(_changes(fault, from_ms, to_ms) for fault in found):
+        return frozenset()
+    on = [fault.kind for fault in found if fault.overlaps(from_ms, to_ms)]
+    if any(isinstance(kind, UnknownFault | Timeout) for kind in on):
+        return frozenset()
+    dials = {kind.meets for kind in on}
+    if Dial.DROPPED in dials:
+        return frozenset({Dial.DROPPED})
+    if any(isinstance(kind, Cut) for kind in on):
+        return frozenset({Dial.REFUSED})
+    if any(kind.ends_process for kind in on):
+        return frozenset({Dial.SILENT if any(isinstance(kind, BlackHole) for kind in on) else Dial.REFUSED})
+    if dials <= {Dial.ANSWERED, Dial.LATE}:  # a slow or narrow link's answer may come after one's patience
+        answered = Dial.LATE if Dial.LATE in dials else Dial.ANSWERED
+        return frozenset({answered, Dial.SILENT} if on else {answered})
+    return frozenset(dials & {Dial.SILENT, Dial.RESET})
+
+
+def late_ms(world: World, source: str, target: str, at_ms: float) -> float:
+    """The round trip of an answer at that time, at the least."""
+    delays = [fault.kind.delay for fault in world.link_faults(source, target) if fault.start_ms <= at_ms < fault.end_ms]
+    return sum(delay.round_trip_min_ms for delay in delays if delay is not None)
+
+
+def _changes(fault: Fault, from_ms: float, to_ms: float) -> bool:
+    """Whether it begins or ends within the stretch; an injection takes from its asking until it is complete."""
+    asked_ms = float(fault.value.get("asked_ms") or fault.start_ms)
+    begun_ms = fault.start_ms
+    if fault.ends_process:
+        begun_ms = fault.gone_ms if fault.gone_ms is not None else fault.end_ms
+    begins = asked_ms <= to_ms and begun_ms >= from_ms
+    return begins or from_ms <= fault.end_ms <= to_ms

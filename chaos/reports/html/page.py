@@ -23,7 +23,7 @@ from bokeh.document import Document
 from bokeh.embed import components
 from bokeh.resources import Resources
 
-from ...oracle.legend import SYMBOLS
+from ...oracle.windows import SYMBOLS
 from ...verdict import Verdict, worst
 from ..table import left_out_line
 from . import events, from_logs, replayed, sections

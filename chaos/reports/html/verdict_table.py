@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from ...checks import CHECKS
-from ...oracle.legend import SYMBOLS
+from ...oracle.windows import SYMBOLS
 from ...verdict import Validity, Verdict
 from ..sentences import clients_sentence, measured_sentences
 from ..values import NEVER, label, phrase, phrases

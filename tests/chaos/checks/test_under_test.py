@@ -10,10 +10,10 @@ import pytest
 
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.clients.name_server_selection import judge
+from nemesrv.chaos.checks.finishing import clients_of
 from nemesrv.chaos.checks.under_test import with_clients_under_test
 from nemesrv.chaos.oracle.client_profiles import PROFILES
 from nemesrv.chaos.oracle.lost_name_servers import name_server_losses
-from nemesrv.chaos.oracle.makes import clients_of
 from nemesrv.chaos.verdict import Clients, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 from tests.chaos.fronts.test_rows import NS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.oracle.makes import clients_of
+from nemesrv.chaos.checks.finishing import clients_of
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html.places import Place
 from nemesrv.chaos.reports.html.verdict_table import verdict_rows

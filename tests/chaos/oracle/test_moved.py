@@ -7,8 +7,7 @@ import math
 import pytest
 
 from nemesrv.chaos.experiment.expectation import expected_world
-from nemesrv.chaos.oracle.lost_brokers import Absence, absences
-from nemesrv.chaos.oracle.moved import forgotten
+from nemesrv.chaos.oracle.lost_brokers import Absence, absences, forgotten
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.scenarios.model import parse
 

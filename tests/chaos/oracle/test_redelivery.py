@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nemesrv.chaos.oracle.commits import Redelivery
 from nemesrv.chaos.oracle.quiet import aftermath_ms
-from nemesrv.chaos.oracle.redelivery import Redelivery
 from tests.chaos.builder import cluster
 
 

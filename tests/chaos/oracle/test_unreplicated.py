@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from nemesrv.chaos.oracle.intervals import Stretch
-from nemesrv.chaos.oracle.unreplicated import alone, unreplicated
+from nemesrv.chaos.oracle.slaves import alone, unreplicated
 from tests.chaos.builder import HistoryBuilder, cluster
 
 SYNC = {"broker-a": {"brokerRole": "SYNC_MASTER"}}

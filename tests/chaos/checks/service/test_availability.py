@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.service.availability import judge, tallies
-from nemesrv.chaos.oracle.lost_queues import passed_over
+from nemesrv.chaos.oracle.recovery import passed_over
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 from tests.chaos.checks.slots import slots_of
