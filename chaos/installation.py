@@ -4,7 +4,7 @@
     extra `ray`          clusters of processes behind Toxiproxy, on the real clock
     extra `spark`        verdicts
     extra `report`       report.html
-    extra `statistics`   name_server_selection, compare, power
+    extra `statistics`   compare
     extra `watch`        the metrics of `nemesrv watch`
 
 In a checkout of this repository `make setup` installs everything; a user of the wheel has no such target.

@@ -109,12 +109,6 @@ def reasons(left_out: Iterable[Verdict]) -> dict[str, str]:
     return {verdict.name: verdict.why for verdict in left_out}
 
 
-def extras_of(checks: Iterable[str]) -> tuple[str, ...]:
-    """What must be installed to judge by these checks."""
-    needed = [extra for name in checks if name in CHECKS for extra in CHECKS[name].extras]
-    return ("spark", *dict.fromkeys(needed))
-
-
 def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSession]) -> History:
     """The history at a path or URI; `checks` None: those of the scenario.yaml beside it.
 

@@ -26,7 +26,7 @@ from .experiment.virtual.stage import VirtualStage
 from .faults.link_faults import LinkFault
 from .history.store import HistoryStore, is_hadoops
 from .installation import require_extras
-from .judging import Judged, exit_status, extras_of, find, judge, of_run, show
+from .judging import Judged, exit_status, find, judge, of_run, show
 from .preflight import Needs, require, require_programs
 from .scenarios.defect import Defect
 from .scenarios.model import Scenario, TimersModel, found_defect, refuse_nowhere
@@ -107,9 +107,7 @@ def require_parts(
 
     `joins`: the nodes are on the hosts of a Ray cluster, and each of those says what it lacks.
     """
-    checks = {check for scenario in scenarios for check in scenario.checks}
-    extras = [] if virtual else ["ray"]
-    require_extras(what, *extras, *extras_of(checks))
+    require_extras(what, *([] if virtual else ["ray"]), "spark")
     require(Needs() if virtual or joins else Needs.of_all(scenarios), out or Path("runs"))
 
 
@@ -318,7 +316,7 @@ def check_all(
 
     ScenarioError, before anything is started, for one on this machine that is none.
     """
-    require_extras("nemesrv check", *extras_of(checks or ()))
+    require_extras("nemesrv check", "spark")
     from .checks.spark.settings import SMALL_BYTES
     from .checks.spark.storage import local_size
 
@@ -326,7 +324,6 @@ def check_all(
     large = any(size is None or size > SMALL_BYTES for size in sizes.values())
     harness = Harness(spark_master=spark_master, gentle=False, large=large)
     here = {where: find(where, checks, harness.spark) for where, size in sizes.items() if size is not None}
-    require_extras("nemesrv check", *extras_of(name for history in here.values() for name in history.checks))
     require(Needs(), Path(next(iter(here), ".")))
     found = []
     with harness:

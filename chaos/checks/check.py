@@ -126,8 +126,6 @@ class Check(Generic[Facts_]):
     judge: Callable[[Facts_, World], Verdict]
     tells: Callable[[Mapping[str, Any]], str] | None = None
     """What `measured` of its verdict comes to, as a person would say it; "" or None: the numbers speak."""
-    extras: tuple[str, ...] = ()
-    """What of pyproject.toml's extras it needs to judge."""
     adds_up: bool = False
     """Whether its facts are `Facts` and may be sealed; else all rows that decide its verdict are carried."""
     clients: tuple[str, ...] | None = None

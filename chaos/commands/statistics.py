@@ -123,7 +123,6 @@ def power(
 
     BIAS is how much too often one NameServer is chosen, as a share of all starts: 0.1 of three is 43.3 %.
     """
-    require_extras("nemesrv power", "statistics")
     from ..proof.statistics.power import planned, print_power
 
     plans = planned(name_servers, bias=bias, power=power, alphas=alphas, starts=starts)

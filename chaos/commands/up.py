@@ -67,12 +67,12 @@ def up(
     else 0.
     """
     require_extras("nemesrv up", "ray")
-    from ..judging import extras_of, named_checks
+    from ..judging import named_checks
     from ..live.up import CLIENT_CHECKS, UP_CHECKS, Up, scenario_of
 
     checks = named_checks(check, "--check", (*UP_CHECKS, *CLIENT_CHECKS) if clients else UP_CHECKS)
     if checks is not None:
-        require_extras("nemesrv up --check", *extras_of(checks))
+        require_extras("nemesrv up --check", "spark")
     scenario = scenario_of(
         name_servers=name_servers,
         brokers=brokers,

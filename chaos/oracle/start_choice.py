@@ -10,16 +10,16 @@ The test is Pearson's, Σ (observed − expected)² / expected, which orders out
     χ²          otherwise, from 10 expected starts a NameServer on; power is then that of SIMULATED seeded simulations
 
 The textbook's noncentral χ² is only where the search for the number of starts begins: it promises too much power
-(784 starts in place of 813 for a bias of 0.1 over three NameServers). Nothing here knows of histories.
+(784 starts in place of 813 for a bias of 0.1 over three NameServers). Nothing here knows of histories, and nothing
+needs SciPy, which takes half a second to import.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,17 +37,17 @@ BIAS = 0.1
 
 STARTS_NEEDED = {2: 1295, 3: 1292, 4: 1182, 5: 1075, 6: 987}
 NONCENTRALITY_NEEDED = {2: 52.0993269450, 3: 56.2998170826, 4: 59.4587398498, 5: 62.1150268684, 6: 64.4573410783}
-"""Of so many NameServers, for BIAS, POWER and ALPHA: else every process that judges works them out and imports SciPy,
-for half a second of CPU. A test works them out again."""
+"""Of so many NameServers, for BIAS, POWER and ALPHA: else every process that judges works them out. A test works them
+out again."""
 
 OUTCOMES_MAX = 20_000
 """So many terms are summed in a few milliseconds."""
 
-FEW = 2_000
-"""So many outcomes are summed one by one sooner than SciPy, half a second of CPU, is imported."""
-
 SIMULATED = 100_000
 """Simulated power is right to ±0.001 at 0.99 (three standard errors)."""
+
+_DEGREES_MORE_MAX = 400
+_NEGLIGIBLE = 1e-18
 
 EXACT, CHI_SQUARE = "exact multinomial", "χ²"
 
@@ -77,12 +77,6 @@ def shares(name_servers: int, bias: float = 0.0) -> tuple[float, ...]:
     return (even + bias, *([other] * (name_servers - 1)))
 
 
-@lru_cache(maxsize=1)
-def has_scipy() -> bool:
-    """Whether the extra `statistics` is installed; without it all is exact, and takes longer the more there is."""
-    return find_spec("scipy") is not None
-
-
 def method(starts: int, name_servers: int) -> str:
     """How so many starts are judged: EXACT or CHI_SQUARE."""
     cells = max(name_servers - 2, 0)
@@ -95,11 +89,9 @@ def p_value(counts: Sequence[int]) -> float:
     if n < 2 or not starts:
         return 1.0
     squares = sum(count * count for count in counts)
-    if method(starts, n) is EXACT or not has_scipy():
+    if method(starts, n) is EXACT:
         return _tail(squares, starts, shares(n))
-    from scipy import special  # half a second, and an extra of its own
-
-    return float(special.chdtrc(n - 1, squares * n / starts - starts))
+    return chi_square_tail(squares * n / starts - starts, n - 1)
 
 
 @lru_cache(maxsize=64)
@@ -109,7 +101,7 @@ def plan(starts: int, name_servers: int, *, bias: float, alpha: float) -> Plan:
     how = method(starts, name_servers)
     if name_servers == 1 or not starts:
         power, size = 0.0, 0.0
-    elif how is EXACT or not has_scipy():
+    elif how is EXACT:
         squares = _critical_squares(starts, name_servers, alpha)
         power, size = _tail(squares, starts, favoured), _tail(squares, starts, shares(name_servers))
     else:
@@ -169,7 +161,7 @@ def smallest_bias(starts: int, name_servers: int, *, power: float, alpha: float)
     """As `detectable_bias`, but by the test's own power where it is exact; None when they find none."""
     if name_servers < 2 or not starts:
         return None
-    if method(starts, name_servers) is not EXACT and has_scipy():
+    if method(starts, name_servers) is not EXACT:
         return detectable_bias(starts, name_servers, power=power, alpha=alpha)
     low, high = 0.0, 1 - 1 / name_servers - 1e-6
     if plan(starts, name_servers, bias=high, alpha=alpha).power < power:
@@ -192,21 +184,57 @@ def _noncentrality_needed(name_servers: int, power: float, alpha: float) -> floa
 
 
 def noncentrality_found(name_servers: int, power: float, alpha: float) -> float:
-    """What `_noncentrality` must be, worked out."""
-    from scipy import special
+    """What `_noncentrality` must be, worked out: of it the noncentral χ² is below the limit with chance 1 - `power`.
 
-    limit = special.chdtri(name_servers - 1, alpha)
-    return float(special.chndtrinc(limit, name_servers - 1, 1 - power))
+    The noncentral χ² is the central one with 2·j degrees more, j from a Poisson distribution.
+    """
+    degrees = name_servers - 1
+    limit = chi_square_limit(alpha, degrees)
+    below = [1 - chi_square_tail(limit, degrees)]
+    while below[-1] > 0 and len(below) < _DEGREES_MORE_MAX:
+        below.append(1 - chi_square_tail(limit, degrees + 2 * len(below)))
+
+    def missed(noncentrality: float) -> float:
+        half = noncentrality / 2
+        log_chances = (j * math.log(half) - half - math.lgamma(j + 1) for j in range(len(below)))
+        return sum(math.exp(log_chance) * of for log_chance, of in zip(log_chances, below, strict=True))
+
+    return _where_it_falls_to(1 - power, missed)
+
+
+def chi_square_tail(x: float, degrees: int) -> float:
+    """P(χ² ≥ x) with so many degrees of freedom."""
+    if x <= 0:
+        return 1.0
+    half, first = x / 2, 1 if degrees % 2 else 2
+    logs = (i / 2 * math.log(half) - half - math.lgamma(i / 2 + 1) for i in range(first, degrees, 2))
+    least = math.erfc(math.sqrt(half)) if degrees % 2 else math.exp(-half)
+    return min(1.0, least + sum(map(math.exp, logs)))
+
+
+def chi_square_limit(alpha: float, degrees: int) -> float:
+    """The x that χ² reaches with chance `alpha`."""
+    return _where_it_falls_to(alpha, lambda x: chi_square_tail(x, degrees))
+
+
+def _where_it_falls_to(value: float, falling: Callable[[float], float]) -> float:
+    """The x > 0 at which a function that falls from 1 is `value`."""
+    low, high = 0.0, 1.0
+    while falling(high) > value:
+        low, high = high, 2 * high
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > value else (low, middle)
+    return high
 
 
 def _simulated_power(starts: int, favoured: Sequence[float], alpha: float) -> float:
     import numpy as np
-    from scipy import special
 
     n = len(favoured)
     counts = np.random.default_rng([starts, n]).multinomial(starts, favoured, size=SIMULATED)
     statistic = (counts * counts).sum(axis=1) * n / starts - starts
-    return float((statistic >= special.chdtri(n - 1, alpha)).mean())
+    return float((statistic >= chi_square_limit(alpha, n - 1)).mean())
 
 
 def _critical_squares(starts: int, name_servers: int, alpha: float) -> int:
@@ -223,12 +251,7 @@ def _tail(squares: int, starts: int, shares_: Sequence[float]) -> float:
     """P(Σ count² ≥ `squares`), exactly: every outcome of all NameServers but two, times the tails of those two."""
     import numpy as np
 
-    if math.comb(starts + len(shares_) - 1, starts) <= FEW:
-        return _tail_of_few(squares, starts, shares_)
-    try:
-        from scipy import special
-    except ImportError:  # an extra of its own
-        return _tail_of_few(squares, starts, shares_)
+    log_factorial = np.array([math.lgamma(k + 1) for k in range(starts + 1)])
     *outer, p, q = shares_
     left, log_chance, reached = np.array([starts]), np.zeros(1), np.zeros(1, dtype=np.int64)
     rest = 1.0
@@ -237,51 +260,46 @@ def _tail(squares: int, starts: int, shares_: Sequence[float]) -> float:
         of = np.repeat(np.arange(len(left)), choices)
         taken = np.arange(len(of)) - (np.cumsum(choices) - choices)[of]
         here, now = left[of], min(1.0, share / rest)
-        ways = special.gammaln(here + 1) - special.gammaln(taken + 1) - special.gammaln(here - taken + 1)
-        chance = ways + special.xlogy(taken, now) + special.xlog1py(here - taken, -now)
-        log_chance, reached = log_chance[of] + chance, reached[of] + taken * taken
+        ways = log_factorial[here] - log_factorial[taken] - log_factorial[here - taken]
+        log_chance = log_chance[of] + ways + _times(taken, now) + _times(here - taken, 1 - now)
+        reached = reached[of] + taken * taken
         left, rest = here - taken, rest - share
-    chances = np.exp(log_chance) * _two_cells(squares - reached, left, p / (p + q) if p + q > 0 else 0.5)
-    return min(1.0, float(chances.sum()))
+    if not outer:
+        taken = np.arange(starts + 1)
+        ways = log_factorial[starts] - log_factorial[taken] - log_factorial[starts - taken]
+        chances = np.exp(ways + _times(taken, p) + _times(starts - taken, q))
+        return min(1.0, float(chances[taken**2 + (starts - taken) ** 2 >= squares].sum()))
+    assert p == q, "only the first NameServer may be favoured"
+    return min(1.0, float((np.exp(log_chance) * _two_cells(squares - reached, left, log_factorial)).sum()))
 
 
-def _tail_of_few(squares: int, starts: int, shares_: Sequence[float]) -> float:
-    """The same by every outcome of all NameServers: for few starts, and without SciPy."""
-    import numpy as np
-
-    log_ways = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, starts + 1)))))  # of k!
-    with np.errstate(divide="ignore"):
-        log_shares = np.log(np.asarray(shares_, dtype=float))
-    left, log_chance, reached = np.array([starts]), np.full(1, log_ways[starts]), np.zeros(1, dtype=np.int64)
-    for log_share in log_shares[:-1]:
-        choices = left + 1
-        of = np.repeat(np.arange(len(left)), choices)
-        taken = np.arange(len(of)) - (np.cumsum(choices) - choices)[of]
-        log_chance = log_chance[of] + _times(taken, log_share) - log_ways[taken]
-        reached, left = reached[of] + taken * taken, left[of] - taken
-    log_chance = log_chance + _times(left, log_shares[-1]) - log_ways[left]
-    return min(1.0, float(np.exp(log_chance[reached + left * left >= squares]).sum()))
-
-
-def _times(counts: NDArray[np.int64], log_share: float) -> NDArray[np.float64]:
+def _times(counts: NDArray[np.int64], share: float) -> NDArray[np.float64]:
     """count · log share, and 0 for nothing, whatever the share."""
     import numpy as np
 
-    if math.isinf(log_share):
+    if share <= 0:
         return np.where(counts == 0, 0.0, -np.inf).astype(np.float64)
-    return (counts * log_share).astype(np.float64)
+    return (counts * math.log(share)).astype(np.float64)
 
 
-def _two_cells(squares: NDArray[np.int64], starts: NDArray[np.int64], share: float) -> NDArray[np.float64]:
-    """P(y² + (m − y)² ≥ squares) for y of m = `starts`: the two tails where |2y − m| ≥ √(2·squares − m²)."""
+def _two_cells(
+    squares: NDArray[np.int64], starts: NDArray[np.int64], log_factorial: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """P(y² + (m − y)² ≥ squares) for y of m = `starts`, each as likely as m − y: twice the tail where
+    m − 2y ≥ √(2·squares − m²), its terms added up from the largest."""
     import numpy as np
-    from scipy import special
 
     over = np.maximum(2 * squares - starts * starts, 0)
     apart = np.ceil(np.sqrt(over)).astype(np.int64)
     apart -= (apart - 1) ** 2 >= over  # the root of a square may have been rounded up
     apart = np.maximum(apart, 0)
-    below, above = (starts - apart) // 2, (starts + apart + 1) // 2
-    tails = special.bdtr(np.maximum(below, 0), starts, share) + special.bdtrc(above - 1, starts, share)
-    chances: NDArray[np.float64] = np.where(apart > starts, 0.0, np.where(apart == 0, 1.0, tails))
+    y = np.maximum((starts - apart) // 2, 0)
+    ways = log_factorial[starts] - log_factorial[y] - log_factorial[starts - y]
+    term = np.where(apart > starts, 0.0, np.exp(ways - starts * math.log(2)))
+    tail = np.zeros(len(term))
+    while (term > tail * _NEGLIGIBLE).any():
+        tail += term
+        term *= y / (starts - y + 1)
+        y = np.maximum(y - 1, 0)
+    chances: NDArray[np.float64] = np.where(apart == 0, 1.0, np.minimum(1.0, 2 * tail))
     return chances

@@ -26,7 +26,6 @@ from ..checks import CHECKS
 from ..errors import ScenarioError, nearest
 from ..experiment.harness import Harness
 from ..experiment.progress import Progress
-from ..installation import require_extras
 from ..judging import Judged, keep, of_run
 from ..reports.console import print_fitting, standard_output
 from ..runner import Options, record_virtual, require_parts, run_one
@@ -155,7 +154,6 @@ def _by_spark(asked: Sequence[Asked], options: Options) -> Iterator[Outcome]:
 
 def _plainly(asked: Sequence[Asked], at_once: int, *, quiet: bool) -> Iterator[Outcome]:
     """In the order asked."""
-    require_extras("nemesrv selftest", *(extra for check in CHECKS.values() for extra in check.extras))
     progress = Progress("self-test", PLAIN_RUN_S * math.ceil(len(asked) / at_once), quiet=quiet)
     tenth = math.ceil(len(asked) / 10)
     try:

@@ -11,7 +11,7 @@ import click
 from ...chaos.experiment.harness import Harness
 from ...chaos.experiment.run_folder import refuse_used
 from ...chaos.installation import require_extras
-from ...chaos.judging import exit_status, extras_of, find, judge, reasons, show
+from ...chaos.judging import exit_status, find, judge, reasons, show
 from ...chaos.logs.files import LogError, planned
 from ...chaos.preflight import Needs, require
 from ...chaos.reports.summary import INCIDENT
@@ -36,7 +36,7 @@ def import_and_judge(
     given_zones, given_offsets = zones_given(zones), offsets_given(offsets)
     settings = config_lines(configs)
     refuse_used(out)
-    require_extras("nemesrv import", *extras_of(()))
+    require_extras("nemesrv import", "spark")
     require(Needs(), out.parent if out.parent.exists() else Path())
     with Harness(spark_master=spark_master, gentle=False, large=_are_large(logs)) as harness:
         spark = harness.spark()

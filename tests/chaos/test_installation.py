@@ -12,7 +12,6 @@ from nemesrv.chaos import installation
 from nemesrv.chaos.commands.ending import explain
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.installation import EXTRAS, how_to_get_toxiproxy, in_checkout, require_extras
-from nemesrv.chaos.judging import extras_of
 
 OPTIONAL = tuple(module for modules in EXTRAS.values() for module in modules)
 
@@ -48,11 +47,6 @@ def test_an_import_that_fails_all_the_same_is_that_sentence_too(wheel: pytest.Mo
         "this needs scipy, which is not installed: pip install 'nemesrv[statistics]'",
     )
     assert "internal error" in explain(ModuleNotFoundError("No module named 'wsgi'", name="wsgi"))[1]
-
-
-def test_a_verdict_needs_spark_and_what_its_checks_need() -> None:
-    assert extras_of(["routes_converge"]) == ("spark",)
-    assert extras_of(["routes_converge", "name_server_selection"]) == ("spark", "statistics")
 
 
 def test_a_report_is_not_drawn_where_nothing_draws_it(wheel: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -78,10 +78,9 @@ def test_without_extras_there_is_help(python: Path, command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        ("run smoke", "nemesrv run needs ray, pyspark and scipy, which are not installed: "
-         "pip install 'nemesrv[ray,spark,statistics]'"),
-        ("run smoke --clock virtual", "nemesrv run needs pyspark and scipy, which are not installed: "
-         "pip install 'nemesrv[spark,statistics]'"),
+        ("run smoke", "nemesrv run needs ray and pyspark, which are not installed: pip install 'nemesrv[ray,spark]'"),
+        ("run smoke --clock virtual", "nemesrv run needs pyspark, which is not installed: "
+         "pip install 'nemesrv[spark]'"),
         ("up", "nemesrv up needs ray, which is not installed: pip install 'nemesrv[ray]'"),
         ("check .", "nemesrv check needs pyspark, which is not installed: pip install 'nemesrv[spark]'"),
         ("report .", "the report needs bokeh, which is not installed: pip install 'nemesrv[report]'"),
@@ -89,7 +88,6 @@ def test_without_extras_there_is_help(python: Path, command: str) -> None:
          "pip install 'nemesrv[spark,statistics]'"),
         ("watch -n 127.0.0.1:9 --metrics 0", "--metrics needs prometheus_client, which is not installed: "
          "pip install 'nemesrv[watch]'"),
-        ("power", "nemesrv power needs scipy, which is not installed: pip install 'nemesrv[statistics]'"),
     ],
 )  # fmt: skip
 def test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip(

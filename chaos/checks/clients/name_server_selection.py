@@ -105,7 +105,6 @@ CHECK = Check(
     outside=True,
     clients=("producer", "consumer", "prober"),
     tells=lambda measured: _told(measured),
-    extras=("statistics",),
 )
 
 

@@ -13,10 +13,21 @@ from collections import Counter
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy import special, stats
 
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.oracle import start_choice
-from nemesrv.chaos.oracle.start_choice import CHI_SQUARE, EXACT, detectable_bias, p_value, plan, shares, starts_needed
+from nemesrv.chaos.oracle.start_choice import (
+    CHI_SQUARE,
+    EXACT,
+    chi_square_limit,
+    chi_square_tail,
+    detectable_bias,
+    p_value,
+    plan,
+    shares,
+    starts_needed,
+)
 from nemesrv.chaos.proof.statistics.power import announcement
 from nemesrv.chaos.scenarios.model import find
 from nemesrv.clients.name_servers import NameServerSelector
@@ -80,15 +91,37 @@ def test_the_numbers_that_every_verdict_uses_are_those_that_are_worked_out(name_
     )
 
 
-def test_a_verdict_of_few_starts_needs_no_scipy() -> None:
+@pytest.mark.parametrize("degrees", [1, 2, 5, 8])
+def test_the_chi_squares_are_those_of_scipy(degrees: int) -> None:
+    for x in (0.01, 1.0, 7.5, 40.0, 90.0):
+        assert chi_square_tail(x, degrees) == pytest.approx(special.chdtrc(degrees, x), rel=1e-12)
+    for alpha in (0.5, 1e-3, 1e-6, 1e-12):
+        limit = chi_square_limit(alpha, degrees)
+        assert limit == pytest.approx(special.chdtri(degrees, alpha), rel=1e-9)
+        found = start_choice.noncentrality_found(degrees + 1, POWER, alpha)
+        assert found == pytest.approx(special.chndtrinc(limit, degrees, 1 - POWER), rel=1e-9)
+
+
+@pytest.mark.parametrize("counts", [[70, 50], [70, 50, 50], [40, 20, 20, 20]])
+def test_the_exact_tail_of_many_starts_is_scipys(counts: list[int]) -> None:
+    n, starts, squares = len(counts), sum(counts), sum(count * count for count in counts)
+    first = np.indices([starts + 1] * (n - 1)).reshape(n - 1, -1).T
+    first = first[first.sum(axis=1) <= starts]
+    outcomes = np.column_stack([first, starts - first.sum(axis=1)])
+    uneven = outcomes[(outcomes * outcomes).sum(axis=1) >= squares]
+    assert plan(starts, n, bias=0.1, alpha=ALPHA).method == EXACT
+    assert p_value(counts) == pytest.approx(stats.multinomial(starts, [1 / n] * n).pmf(uneven).sum(), rel=1e-9)
+
+
+def test_the_start_choice_needs_no_scipy() -> None:
     code = (
-        "import sys\nfrom nemesrv.chaos.oracle.start_choice import *\n"
-        "p_value([4, 2, 1]), plan(7, 3, bias=BIAS, alpha=ALPHA)\n"
-        "starts_needed(3, bias=BIAS, power=POWER, alpha=ALPHA)\n"
-        "detectable_bias(7, 3, power=POWER, alpha=ALPHA)\nprint('scipy' in sys.modules)"
+        "import sys\nsys.modules['scipy'] = None\nfrom nemesrv.chaos.oracle.start_choice import *\n"
+        "p_value([4, 2, 1]), p_value([110, 90, 100, 95, 105, 100, 80, 120, 100])\n"
+        "plan(7, 3, bias=BIAS, alpha=ALPHA), plan(900, 9, bias=BIAS, alpha=ALPHA)\n"
+        "starts_needed(3, bias=0.3, power=0.9, alpha=1e-3), detectable_bias(7, 9, power=0.9, alpha=1e-3)\nprint('done')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout == "False\n"
+    assert done.stdout == "done\n"
 
 
 @pytest.mark.parametrize("name_servers", [2, 3, 4, 5, 9])
