@@ -22,7 +22,6 @@ from typing import NamedTuple
 import click
 from rich.table import Table
 
-from ..checks import CHECKS
 from ..errors import ScenarioError, nearest
 from ..experiment.harness import Harness
 from ..experiment.progress import Progress
