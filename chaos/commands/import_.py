@@ -59,6 +59,6 @@ def import_logs(
     The run folder has a history (history/), topology, clocks, timers, time line and ranked faults (incident.json), and
     the verdicts on it; `nemesrv replay` runs it again. Exit status: as of `nemesrv check`.
     """
-    from ...operations.importing.door import import_and_judge
+    from ...operations.importing.importing import import_and_judge
 
     sys.exit(import_and_judge(logs, out, configs, zones, offsets, spark_master, as_json=as_json))

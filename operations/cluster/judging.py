@@ -26,7 +26,7 @@ from ...chaos.topology import NodeKind
 from ...chaos.verdict import Verdict
 from ...remoting.node.profile import Profile
 from ..importing.fault_rows import fault_rows, missing_row, unexplained
-from ..importing.folder import counted_scenario, write_folder
+from ..importing.importing import counted_scenario, write_folder
 from ..importing.printing import episode_lines
 from ..inferring.episodes import episodes_of
 from ..logs_to_rows.timeline import timeline_of, wall_text

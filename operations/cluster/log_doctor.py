@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...chaos.logs.files import LogError
-from ..logs_to_rows.plain import plain_logs
+from ..logs_to_rows.gather import plain_logs
 from ..logs_to_rows.reconstruct import reconstruct
 from .log_causes import causes_in
 from .log_words import LoggedCause, spoken

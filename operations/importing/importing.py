@@ -5,40 +5,92 @@ LOGS ─► gather (Spark) ─► reconstruct ─► episodes_of ─► history/
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from ...chaos.checks import CHECKS
 from ...chaos.errors import ScenarioError
+from ...chaos.experiment.harness import Harness
 from ...chaos.experiment.run_folder import RunFolder, refuse_used
-from ...chaos.logs.files import LogError
+from ...chaos.history.rows import write_parquet
+from ...chaos.history.schema import Row
+from ...chaos.installation import require_extras
+from ...chaos.judging import exit_status, find, judge, reasons, show
+from ...chaos.logs.files import LogError, planned
+from ...chaos.preflight import Needs, require
+from ...chaos.reports.summary import INCIDENT
+from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
+from ...remoting.node.profile import Profile
 from ..inferring.episodes import episodes_of
+from ..logs_to_rows.gather import gather
 from ..logs_to_rows.line import FileAbout, Line, zone_ms_of
 from ..logs_to_rows.reconstruct import Reconstructed, reconstruct
 from ..logs_to_rows.timeline import wall_text
 from ..logs_to_rows.writing import numbered
 from .fault_rows import fault_rows, unknown_rows
-from .folder import counted_scenario, write_folder
-from .supports import logs_for
+from .printing import lines_of, undecided_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LARGE_LOGS = 256 * 1024 * 1024
+"""Bytes of logs from which on their history may be more than a session for a small one holds."""
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """An incident in a run folder."""
 
-    folder: RunFolder
-    found: Reconstructed
-    document: Mapping[str, Any]
-    """What incident.json has."""
-    rows: int
-    reading: Sequence[str] = ()
-    """What is to be said of files that could not be read whole."""
+def import_and_judge(
+    logs: Sequence[str],
+    out: Path,
+    configs: Sequence[Path],
+    zones: Sequence[str],
+    offsets: Sequence[str],
+    spark_master: str | None,
+    *,
+    as_json: bool = False,
+) -> int:
+    """The exit status. ScenarioError for a wrong option, before anything is started."""
+    given_zones, given_offsets = zones_given(zones), offsets_given(offsets)
+    settings = config_lines(configs)
+    refuse_used(out)
+    require_extras("nemesrv import", "spark")
+    require(Needs(), out.parent if out.parent.exists() else Path())
+    with Harness(spark_master=spark_master, gentle=False, large=_are_large(logs)) as harness:
+        spark = harness.spark()
+        one = import_logs(spark, logs, out, zones=given_zones, offsets=given_offsets, configs=settings)
+        if not as_json:
+            for line in lines_of(one.document):
+                click.echo(line)
+        judged = judge(find(str(one.folder.path), None, harness.spark), spark)
+    left_out = reasons(judged.left_out)
+    if as_json:
+        document = {
+            "run_dir": str(one.folder.path),
+            "incident": str(one.folder.path / INCIDENT),
+            "verdict": str(judged.verdict),
+            "checks": [verdict.to_json() for verdict in judged.verdicts],
+            "left_out": left_out,
+            **one.document,
+        }
+        click.echo(json.dumps(document, ensure_ascii=False, default=str))
+    else:
+        show(judged)
+        for line in undecided_lines(left_out):
+            click.echo(line)
+    return exit_status([judged])
+
+
+def _are_large(logs: Sequence[str]) -> bool:
+    """Whether Spark is to be started for a large history; what is wrong with the places, who reads them says."""
+    try:
+        sizes = {part.path: part.size for part in planned(logs).parts}
+    except LogError:
+        return any("://" in place for place in logs)
+    return sum(sizes.values()) > LARGE_LOGS
 
 
 def zones_given(given: Sequence[str]) -> dict[str, int]:
@@ -93,6 +145,16 @@ def config_lines(files: Sequence[Path]) -> list[Line]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """An incident in a run folder."""
+
+    folder: RunFolder
+    found: Reconstructed
+    document: Mapping[str, Any]
+    """What incident.json has."""
+
+
 def import_logs(
     spark: SparkSession,
     places: Sequence[Path | str],
@@ -103,8 +165,6 @@ def import_logs(
     configs: Sequence[Line] = (),
 ) -> Imported:
     """The run folder of the incident that these logs tell. HarnessError where they tell none."""
-    from ..logs_to_rows.gather import gather
-
     read = gather(spark, places)
     return written(
         out,
@@ -160,7 +220,22 @@ def written(
     )
     write_folder(folder, rows, scenario, document)
     _remove_empty(folder)
-    return Imported(folder, found, document, len(rows), reading)
+    return Imported(folder, found, document)
+
+
+_LOG = {
+    "name_server": "namesrv.log",
+    "broker": "broker.log and remoting.log",
+    "slave": "broker.log and remoting.log",
+    "producer": "rocketmq_client.log",
+    "consumer": "rocketmq_client.log",
+}
+
+
+def logs_for(roles: Mapping[str, str], logged: Collection[str]) -> dict[str, str]:
+    """By role, whose logs would say more: those that are missing."""
+    missing = sorted(node for node in roles if node not in logged)
+    return {node: _LOG[roles[node]] for node in missing if roles[node] in _LOG}
 
 
 def _remove_empty(folder: RunFolder) -> None:
@@ -169,3 +244,34 @@ def _remove_empty(folder: RunFolder) -> None:
         place = folder.path / inner
         if place.is_dir() and not any(place.iterdir()):
             place.rmdir()
+
+
+def write_folder(folder: RunFolder, rows: Sequence[Row], scenario: Scenario, document: Mapping[str, Any]) -> None:
+    """What `nemesrv check`, `report` and `replay` read; `document` is incident.json's."""
+    write_parquet(rows, folder.path)
+    folder.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
+    (folder.path / INCIDENT).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def counted_scenario(
+    name: str, learnt: str, roles: Collection[str], profile: Profile, *, checks: Collection[str], prober: bool
+) -> Scenario:
+    """How many there were of each role, as far as a scenario may have them; `learnt` begins its description."""
+    kinds = [*roles]
+    masters = max(kinds.count("broker"), 1)
+    return Scenario(
+        name=name,
+        description=f"{learnt}. No run: see {INCIDENT}.",
+        cluster=ClusterModel(
+            name_servers=min(max(kinds.count("name_server"), 1), 9),
+            brokers=min(masters, 26),
+            slaves=min(-(-kinds.count("slave") // masters), 3),
+            profile=profile.value,
+        ),
+        timers=TimersModel(time_scale=1),
+        workload=WorkloadModel(
+            producers=kinds.count("producer"), consumers=kinds.count("consumer"), client_starts=0, prober=prober
+        ),
+        checks=tuple(name for name in CHECKS if name in checks),
+        seed=0,
+    )

@@ -6,17 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...chaos.reports.rows import rows_fitting, width_of_output
-from .importing import Imported
-from .supports import needs
 
 SHOWN = 24
 """So many entries of the time line."""
 
 
-def lines_of(one: Imported) -> Iterator[str]:
-    """For a person, before the table of verdicts."""
-    document = one.document
-    yield from one.reading
+def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
+    """For a person, before the table of verdicts; `document` is incident.json's."""
+    yield from document["reading"]
     yield "sources (a clock's offset: how far it was ahead)"
     yield from rows_fitting([_source(source) for source in document["sources"]], width_of_output(), "  ")
     skipped = document.get("not_understood") or ()
@@ -37,6 +34,37 @@ def lines_of(one: Imported) -> Iterator[str]:
     for sentence in document.get("not_seen") or ():
         yield f"  ? {sentence}"
     yield ""
+
+
+_NAME_SERVERS = "every NameServer's namesrv.log"
+_BROKERS = "every broker's broker.log and remoting.log"
+_CLIENTS = "the clients' rocketmq_client.log"
+_SENDS = "a trace of messages (who sent and got what): no log of RocketMQ's has it, `nemesrv run` and `conform` do"
+_WIRE = "what passed on the wire: a run with Apache's servers behind fronts (`--implementation apache-…`) has it"
+
+NEEDS: dict[str, tuple[str, ...]] = {
+    "routes_converge": (_NAME_SERVERS, _BROKERS),
+    "routes_are_true": (_NAME_SERVERS, _BROKERS),
+    "no_false_eviction": (_NAME_SERVERS, _BROKERS),
+    "registrations_are_kept": (_NAME_SERVERS, _BROKERS),
+    "one_master": (_NAME_SERVERS,),
+    "no_resurrection": (_NAME_SERVERS, _BROKERS),
+    "routes_as_registered": (_NAME_SERVERS, _BROKERS, _WIRE),
+    "answers_are_true": (_WIRE,),
+    "client_routes_are_true": (_CLIENTS, _NAME_SERVERS),
+    "dead_brokers_avoided": (_SENDS,),
+    "dead_name_servers_left": (_CLIENTS,),
+    "name_server_selection": (_CLIENTS,),
+    "prompt_answers": (_WIRE,),
+    "timers_kept": (_WIRE,),
+    "done_by_hand": (_NAME_SERVERS, _WIRE),
+    "answers_asked_for": (_WIRE,),
+}
+
+
+def needs(check: str) -> str:
+    """Which logs decide it."""
+    return " and ".join(NEEDS.get(check, (_SENDS,)))
 
 
 def undecided_lines(left_out: Mapping[str, str]) -> Iterator[str]:

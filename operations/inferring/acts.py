@@ -14,9 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from ..logs_to_rows.signs import Edge, Kind, Row, Seen, Sign, value_of, where_of
-from .hypotheses import Episode, Hypothesis
-from .role_changes import role_changes
-from .telling import GAINED, doubted, named_in
+from .conclusions import role_changes
+from .telling import GAINED, Episode, Hypothesis, doubted, named_in
 
 TOGETHER_MS = 10_000.0
 """Lines of several servers so close are of one act."""

@@ -15,15 +15,16 @@ from collections.abc import Iterable, Sequence
 from ...chaos.oracle.timers import Timers
 from ..logs_to_rows.signs import Row, Seen, Sign
 from .acts import acts_in
-from .candidates import Candidate, candidates_for, hosts_of, of_nodes, together
+from .candidates import Candidate, candidates_for, hosts_of, normal, of_nodes, together
 from .explains import Fit, fits
-from .hypotheses import Episode, Hypothesis, Inferred
 from .joining import joined, shapes_of, unions, variants
-from .modes import normal
 from .symptoms import seen_of
 from .telling import (
     CERTAIN,
     HYPOTHESES,
+    Episode,
+    Hypothesis,
+    Inferred,
     alternatives,
     apart,
     certainty_of,

@@ -20,8 +20,7 @@ from typing import NamedTuple
 from ...chaos.faults.losses import Loss
 from ...chaos.oracle.windows import drop_window
 from ..logs_to_rows.signs import CLOSES, LEAVING_MS, WORKS, Edge, Kind, Seen, Sign
-from .candidates import ENDS_PROCESS, Candidate
-from .modes import CERTAINLY_NOT, Mode, gain, normal
+from .candidates import CERTAINLY_NOT, ENDS_PROCESS, Candidate, Mode, gain, normal
 
 CANNOT = -6.0
 """A sign that gains no more than this ends a fit."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ...chaos.oracle.windows import return_window
 from ..logs_to_rows.signs import Kind, Seen, Sign, where_of
 from .candidates import Candidate
 from .explains import Fit, fits
@@ -57,6 +57,56 @@ APART = {
         {"black_hole", "packet_loss"}
     ): "a dial in that time (connected, or no answer to the SYN) would tell them apart",
 }
+
+
+@dataclass(slots=True, kw_only=True)
+class Hypothesis:
+    rank: int
+    fault: str
+    """`do` of the scenario language, or what has none (host_lost, part_of_the_list, own_list)."""
+    sentence: str
+    certainty: str
+    """certain, likely or unsure."""
+    score: float
+    """Its share of the likelihood of all that would account for this; nothing having happened is one of them."""
+    timeline: list[dict[str, Any]]
+    bounds_ms: list[float | None]
+    """By how much the beginning and the end may be earlier or later."""
+    speaks_for: list[dict[str, Any]] = field(default_factory=list)
+    speaks_against: list[dict[str, Any]] = field(default_factory=list)
+    nodes: dict[str, Any] = field(default_factory=dict)
+    """What single nodes have of their own, in the scenario's `nodes:`, where that is the fault."""
+    observers: frozenset[str] = frozenset()
+    """Whose lines say it; of acts only."""
+
+    def to_json(self) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "rank": self.rank, "fault": self.fault, "sentence": self.sentence, "certainty": self.certainty,
+            "score": round(self.score, 4), "timeline": self.timeline, "bounds_ms": self.bounds_ms,
+            "for": self.speaks_for, "against": self.speaks_against,
+        }  # fmt: skip
+        return told | ({"nodes": self.nodes} if self.nodes else {})
+
+
+@dataclass(slots=True, kw_only=True)
+class Episode:
+    from_ms: float
+    to_ms: float | None
+    hypotheses: list[Hypothesis]
+
+    def to_json(self) -> dict[str, Any]:
+        told = [one.to_json() for one in self.hypotheses]
+        return {"from_ms": self.from_ms, "to_ms": self.to_ms, "hypotheses": told}
+
+
+@dataclass(slots=True, kw_only=True)
+class Inferred:
+    episodes: list[Episode]
+    not_seen: list[str]
+    """Which log would decide what."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"episodes": [one.to_json() for one in self.episodes], "not_seen": self.not_seen}
 
 
 def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
@@ -220,11 +270,3 @@ def apart(first: Fit, other: Fit) -> str | None:
     """What would tell two faults of one rank apart."""
     names = frozenset({first.candidate.name, other.candidate.name})
     return APART.get(names, "no line of these logs tells them apart") if len(names) > 1 else None
-
-
-def back_by_ms(seen: Seen) -> float:
-    return return_window(seen.timers).latest_ms
-
-
-def drops(fit: Fit) -> int:
-    return sum(sign.kind in (Kind.SILENCE, Kind.CLOSED_BY_PEER_SEEN, Kind.LEFT, Kind.EARLY) for sign, _ in fit.signs)

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from .book import Book
-from .clocks import SET_ALIKE_MS, Clock, solve
+from .clocks import QUARTER_MS, SET_ALIKE_MS, Clock, solve
 from .line import HOUR_MS, SERVERS_ZONE_MS, zone_text
 from .marks import known_hosts, marks_of
-from .refined import QUARTER_MS
-from .sources import NAME_SERVER, Source
+from .sources import Source
 
 UNSET_MS = 1_000.0 * 60 * 60 * 24 * 200
 """A clock so far off was never set, or set to another year: that is no zone."""
@@ -92,9 +91,3 @@ def _unsure(source: Source, count: int) -> str:
             f"{source.offset_ms / 1000:+.1f} s; say --zone {name}=+08:00 or --offset {name}=+1.5s"
         )
     return ""
-
-
-def reference(sources: Sequence[Source]) -> Source | None:
-    """By whose clock the others' offsets are told: the first NameServer that is right by it."""
-    right = [source for source in sources if not source.offset_ms]
-    return next((source for source in right if source.kind == NAME_SERVER), right[0] if right else None)

@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from itertools import combinations, islice
+from typing import NamedTuple
 
-from .differences import Told, few, first_of, moments_of, times_of
-from .refined import NOT_AT_ONCE, QUARTER_MS, commonest, refined
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+import numpy as np
+import numpy.typing as npt
 
 LEAST_MS = 50.0
 """More exact no clock is told."""
@@ -47,6 +45,23 @@ _FIRST = 5.0
 """What a first registration weighs: channels come and go in tries, and two of them are soon alike."""
 _RECURRING = 1.0
 """What recurs weighs no more."""
+_MOST_MARKS = 400
+"""So many marks of a kind are compared; of more, those that do not recur."""
+QUARTER_MS = 900_000.0
+_SAME_CLOCK_MS = 1_000.0
+_OF_ONE_MOMENT_MS = 2_000.0
+_ALIKE_MS = 700.0
+"""So near to what others show a clock is set like theirs, where it may be: whole seconds leave more than that open."""
+WHOLE_MS = 1_000
+_LATE_MS = 40.0
+"""What one end writes a moment later than the other."""
+_AGREE = 0.75
+"""Of what two logs share so much must be right at once."""
+_MOST_CLOCKS = 200
+"""With more logs than that each is as exact as it was told."""
+_ROUNDS = 30
+NOT_AT_ONCE = ("~", "gone ", "lost ")
+"""Keys of what two logs may tell of at different times: what a client hears, who gives up a broker after silence."""
 
 
 class Mark(NamedTuple):
@@ -74,7 +89,6 @@ class Clock:
     why: str = "nothing in it is told by another log, too"
     pinned: bool = False
     """Whether something that does not recur says so: what recurs says it but for whole periods."""
-    contradicts: list[str] = field(default_factory=list)
 
 
 class Pair(NamedTuple):
@@ -247,13 +261,10 @@ def _contradictions(clocks: Sequence[Clock], shift: Mapping[int, float]) -> list
             if one.given or other.given or pair is None or pair.certainty != "certain":
                 continue
             if abs(pair.shift_ms - apart_ms) > 3_000 + pair.bound_ms:
-                sentence = (
+                said.append(
                     f"{other.name} is {apart_ms / 1000:+.1f} s against {one.name} by all logs together, and "
                     f"{pair.shift_ms / 1000:+.1f} s by the {pair.events} events that the two share"
                 )
-                one.contradicts.append(sentence)
-                other.contradicts.append(sentence)
-                said.append(sentence)
     return said
 
 
@@ -302,13 +313,11 @@ def _beside(one: Clock, other: Clock, shift_ms: float) -> float:
 def _compared(
     one: Clock, other: Clock, mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]
 ) -> Pair | None:
-    import numpy as np
-
-    told: list[Told] = []
+    told: list[_Told] = []
     for number, key in enumerate(mine):
         if key in theirs and not key.startswith(SLOW):
             kind = -1 if key.startswith(NOT_AT_ONCE) else number
-            told.append(Told(kind, few(mine[key]), few(theirs[key])))
+            told.append(_Told(kind, _few(mine[key]), _few(theirs[key])))
     polls = _polls(mine, theirs)
     found = _commonest_of(told, polls, one, other) if told else None
     if found is not None and found.certainty != "unsure":
@@ -332,8 +341,6 @@ class _Polls(NamedTuple):
 
     def fitting(self, shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """How much of that is right by each of these shifts: heard within a poll."""
-        import numpy as np
-
         low, high = (-_SAME_MS, _POLL_MS) if self.late else (-_POLL_MS, _SAME_MS)
         first = np.searchsorted(self.apart, shifts + low, side="left")
         last = np.searchsorted(self.apart, shifts + high, side="right")
@@ -342,8 +349,6 @@ class _Polls(NamedTuple):
 
 
 def _polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]) -> _Polls | None:
-    import numpy as np
-
     for first, second, late in ((TOLD, HEARD, True), (HEARD, TOLD, False)):
         pairs = [
             (marks, theirs[f"{second}{key.removeprefix(first)}"])
@@ -351,15 +356,13 @@ def _polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mar
             if key.startswith(first) and f"{second}{key.removeprefix(first)}" in theirs
         ]
         if pairs:
-            diffs = [np.subtract.outer(few(b)[:, 0], few(a)[:, 0]).ravel() for a, b in pairs]
+            diffs = [np.subtract.outer(_few(b)[:, 0], _few(a)[:, 0]).ravel() for a, b in pairs]
             return _Polls(np.sort(np.concatenate(diffs)), late, sum(len(b if late else a) for a, b in pairs))
     return None
 
 
 def _by_polls(polls: _Polls) -> Pair | None:
     """What a client learnt up to a poll after a NameServer: enough for a zone."""
-    import numpy as np
-
     zones = np.array(sorted((quarter * QUARTER_MS for quarter in range(-60, 61)), key=abs))
     counts = polls.fitting(zones)
     best = int(np.argmax(counts))
@@ -370,9 +373,7 @@ def _by_polls(polls: _Polls) -> Pair | None:
     return Pair(float(zones[best]), _POLL_MS, 0.5 * float(counts[best]), int(counts[best]), certainty)
 
 
-def _commonest_of(told: Sequence[Told], polls: _Polls | None, one: Clock, other: Clock) -> Pair | None:
-    import numpy as np
-
+def _commonest_of(told: Sequence[_Told], polls: _Polls | None, one: Clock, other: Clock) -> Pair | None:
     apart = np.concatenate([each.apart() for each in told])
     weight = np.concatenate([each.weights() for each in told])
     order = np.argsort(apart, kind="stable")
@@ -395,10 +396,10 @@ def _commonest_of(told: Sequence[Told], polls: _Polls | None, one: Clock, other:
         int(np.searchsorted(apart, apart[at] - reach, side="left")),
         int(np.searchsorted(apart, apart[at] + reach, side="right")),
     )
-    times, kinds = times_of(told, order[chosen])
+    times, kinds = _times_of(told, order[chosen])
     shift = float(np.average(apart[chosen], weights=weight[chosen]))
-    matched, count, moments = float(found[at]), len(times), moments_of(times)
-    before, behind = found[: first_of(apart - shift >= -2 * reach)], found[first_of(apart - shift > 2 * reach) :]
+    matched, count, moments = float(found[at]), len(times), _moments_of(times)
+    before, behind = found[: _first_of(apart - shift >= -2 * reach)], found[_first_of(apart - shift > 2 * reach) :]
     rival = max((float(some.max()) for some in (before, behind) if len(some)), default=0.0)
     spread = 0.41 * math.hypot(one.resolution_ms, other.resolution_ms) if whole else 60.0
     bound = max(spread / math.sqrt(max(count, 1)) * 2, 5.0)
@@ -431,15 +432,11 @@ def _commonest_of(told: Sequence[Told], polls: _Polls | None, one: Clock, other:
 
 def _is_whole(shift_ms: float) -> bool:
     """Whether it is a difference of zones, or none."""
-    import numpy as np
-
     return float(_distances(np.array([shift_ms]))[0]) <= 2_000 and abs(shift_ms) <= 15 * 3_600_000
 
 
 def _distances(shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """How far each is from a whole quarter of an hour; years off is no zone."""
-    import numpy as np
-
     off = np.abs(shifts - np.round(shifts / QUARTER_MS) * QUARTER_MS)
     far = np.where(np.abs(shifts) <= 15 * 3_600_000, off, QUARTER_MS)
     found: npt.NDArray[np.float64] = np.where(np.abs(shifts) <= 2_000, 0.0, far)
@@ -451,3 +448,209 @@ def _by_key(marks: Iterable[Mark]) -> dict[str, list[Mark]]:
     for mark in marks:
         found[mark.key].append(mark)
     return found
+
+
+class _Told(NamedTuple):
+    """What two logs tell of one key: each mark of the one beside each of the other."""
+
+    kind: int
+    """Which key it is; -1: of what both may tell at different times."""
+    mine: npt.NDArray[np.float64]
+    theirs: npt.NDArray[np.float64]
+
+    def apart(self) -> npt.NDArray[np.float64]:
+        found: npt.NDArray[np.float64] = np.subtract.outer(self.theirs[:, 0], self.mine[:, 0]).ravel()
+        return found
+
+    def weights(self) -> npt.NDArray[np.float64]:
+        found: npt.NDArray[np.float64] = np.minimum.outer(self.theirs[:, 1], self.mine[:, 1]).ravel()
+        return found
+
+
+def _times_of(
+    told: Sequence[_Told], chosen: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """When it was by either clock, and the kind, of these pairs: of a few of very many."""
+    begins = np.cumsum([0, *(len(one.mine) * len(one.theirs) for one in told)])
+    which = np.searchsorted(begins, chosen, side="right") - 1
+    times, kinds = np.empty((len(chosen), 2)), np.empty(len(chosen), dtype=np.int64)
+    for number in np.unique(which):
+        own, one = which == number, told[number]
+        at = chosen[own] - begins[number]
+        times[own, 0], times[own, 1] = one.theirs[at // len(one.mine), 0], one.mine[at % len(one.mine), 0]
+        kinds[own] = one.kind
+    return times, kinds
+
+
+def _moments_of(times: npt.NDArray[np.float64]) -> int:
+    """How many moments these are in either log: what was held comes all at once, and says one thing."""
+    return min(1 + int((np.diff(np.sort(times[:, which])) > _SAME_MS).sum()) for which in (0, 1))
+
+
+def _first_of(are: npt.NDArray[np.bool_]) -> int:
+    """Where the first of them is that are, of some of which all are from there on."""
+    return len(are) - int(are.sum())
+
+
+def _few(marks: Sequence[Mark]) -> npt.NDArray[np.float64]:
+    """at_ms, weight a row; of too many those that weigh most, then those that break the rhythm."""
+    table = np.array([(mark.at_ms, mark.weight) for mark in marks], dtype=np.float64)
+    if len(table) <= _MOST_MARKS:
+        return table
+    table = table[np.argsort(table[:, 0], kind="stable")]
+    gaps = np.diff(table[:, 0], prepend=table[0, 0])
+    usual = float(np.median(gaps[1:]))
+    strange = np.abs(gaps - usual) > max(2_000.0, 0.1 * usual)
+    rank = table[:, 1] + strange * 10
+    kept = np.sort(np.argsort(-rank, kind="stable")[:_MOST_MARKS])
+    return table[kept]
+
+
+class _Apart(NamedTuple):
+    """The second clock is ahead of the first by no less and no more than this."""
+
+    first: int
+    second: int
+    low_ms: float
+    high_ms: float
+    weight: float
+
+
+def refined(
+    clocks: Sequence[Clock], marks: Mapping[int, Sequence[Mark]], shift: Mapping[int, float]
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Each clock's shift, and by how much it may be wrong against the first of them; those that are given stay.
+
+    Every two logs that tell of one moment bound each other's offset, to a part of a second where they write whole ones:
+
+        ns-0     14:00:04        broker-a  14:00:05        05 … 06 less 04 … 05 is 0 … 2 s apart
+        ns-0     14:02:21        broker-a  14:02:21        -1 … 1 s apart; together 0 … 1 s
+
+    Of two logs the stretch counts in which most of what they share may be. What the surest say is laid down first; a
+    stretch that does not go with those before it is left out.
+    """
+    members = list(shift)
+    if not 2 <= len(members) <= _MOST_CLOCKS:
+        return dict(shift), {}
+    at = {one: number for number, one in enumerate(members)}
+    bounds = sorted(_bounds(clocks, marks, shift), key=lambda one: -one.weight)
+    most = _laid_down(bounds, at)
+    middle = _middle(most, [shift[one] for one in members])
+    middle = _middle(most, middle, _set_alike(most, middle))
+    found = {one: middle[at[one]] for one in members}
+    ahead = {one: middle[at[one]] - middle[0] for one in members}
+    exact = {one: max(float(most[0, at[one]]) - ahead[one], ahead[one] + float(most[at[one], 0])) for one in members}
+    return found, {one: bound for one, bound in exact.items() if math.isfinite(bound)}
+
+
+def _bounds(clocks: Sequence[Clock], marks: Mapping[int, Sequence[Mark]], shift: Mapping[int, float]) -> list[_Apart]:
+    by_key = {one: _by_key(marks[one]) for one in shift}
+    found = []
+    for first, second in combinations(shift, 2):
+        half = sum(clocks[one].resolution_ms / 2 for one in (first, second) if clocks[one].resolution_ms > 1)
+        # Of two logs of whole seconds what is of one moment is apart by one of two neighbouring seconds: a third one,
+        # which only lateness would let in, is of something else.
+        whole = min(clocks[one].resolution_ms for one in (first, second)) >= WHOLE_MS
+        apart_ms = shift[second] - shift[first]
+        told = _shared(by_key[first], by_key[second], apart_ms)
+        if told and (best := _most_common(told, half if whole else half + _LATE_MS)) is not None:
+            low, high, weight = best
+            late_ms = _LATE_MS if whole else 0.0
+            found.append(_Apart(first, second, low - late_ms, high + late_ms, weight))
+    return found
+
+
+def _shared(
+    mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]], apart_ms: float
+) -> list[tuple[float, float]]:
+    """How far apart each moment is of which both tell, and its weight."""
+    told = []
+    for key in mine:
+        if key not in theirs or key.startswith(NOT_AT_ONCE):
+            continue
+        times = sorted(mark.at_ms for mark in theirs[key])
+        for mark in mine[key]:
+            at = bisect_left(times, mark.at_ms + apart_ms)
+            near = [one - mark.at_ms for one in times[max(0, at - 1) : at + 1]]
+            best = min(near, key=lambda one: abs(one - apart_ms))
+            if abs(best - apart_ms) <= _OF_ONE_MOMENT_MS:
+                told.append((best, mark.weight))
+    return told
+
+
+def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[float, float, float] | None:
+    """The stretch that most of these allow, each true to less than ± half, and their weight; None where too many
+    contradict."""
+    ends = sorted(
+        [(apart - half, True, weight) for apart, weight in told]
+        + [(apart + half, False, weight) for apart, weight in told]
+    )
+    now, best, low, opened = 0.0, 0.0, 0.0, 0
+    for number, (at, begins, weight) in enumerate(ends):
+        if not begins:
+            now -= weight
+            continue
+        now += weight
+        if now > best + 1e-9:
+            best, low, opened = now, at, number
+    high = next((end for end, is_one, _ in islice(ends, opened, None) if not is_one), 0.0)
+    total = sum(weight for _, weight in told)
+    return (low, high, best) if best >= _AGREE * total else None
+
+
+def _laid_down(bounds: Sequence[_Apart], at: Mapping[int, int]) -> npt.NDArray[np.float64]:
+    """[i, j]: at most so much is j ahead of i, by all bounds that go together."""
+    most = np.full((len(at), len(at)), np.inf)
+    np.fill_diagonal(most, 0.0)
+    for first, second, low, high, _ in bounds:
+        i, j = at[first], at[second]
+        if most[i, j] < low or -most[j, i] > high:
+            continue
+        for a, b, length in ((i, j, high), (j, i, -low)):
+            if length < most[a, b]:
+                np.minimum(most, most[:, a, None] + length + most[None, b, :], out=most)
+    return most
+
+
+def _set_alike(most: npt.NDArray[np.float64], near: Sequence[float]) -> dict[int, float]:
+    """Those that may show what most of them show, whole quarters of an hour apart: clocks that servers set do."""
+    zero = commonest(near)
+    held: dict[int, float] = {}
+    for i in sorted(range(len(near)), key=lambda one: abs(near[one] - zero)):
+        at = zero + round((near[i] - zero) / QUARTER_MS) * QUARTER_MS
+        if abs(near[i] - at) <= _ALIKE_MS and all(
+            at - other <= most[j, i] and other - at <= most[i, j] for j, other in held.items()
+        ):
+            held[i] = at
+    return held if len(held) > 1 else {}
+
+
+def commonest(shifts: Sequence[float]) -> float:
+    """The shift that most have, to a second; of as many, that of the first."""
+    near = [sum(abs(other - one) <= _SAME_CLOCK_MS for other in shifts) for one in shifts]
+    at = max(range(len(shifts)), key=lambda number: (near[number], -number))
+    return statistics.median(other for other in shifts if abs(other - shifts[at]) <= _SAME_CLOCK_MS)
+
+
+def _middle(
+    most: npt.NDArray[np.float64], near: Sequence[float], held: Mapping[int, float] | None = None
+) -> list[float]:
+    """In the middle of what is allowed: one after the other as the others stand, until nothing moves."""
+    held = held or {}
+    found = np.array([held.get(i, at) for i, at in enumerate(near)])
+    count = len(found)
+    others = [np.array([j for j in range(count) if j != i]) for i in range(count)]
+    for _ in range(_ROUNDS):
+        moved = 0.0
+        for i in range(count):
+            if i in held:
+                continue
+            low = float((found[others[i]] - most[i, others[i]]).max())
+            high = float((found[others[i]] + most[others[i], i]).min())
+            if not np.isfinite(high - low):
+                continue
+            moved = max(moved, abs((low + high) / 2 - found[i]))
+            found[i] = (low + high) / 2
+        if moved < 1.0:
+            break
+    return [float(one) for one in found]

@@ -17,10 +17,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .book import CLIENT_ID, Book, addresses_in
+from .book import CLIENT_ID, Book, addresses_in, route_of
 from .line import Line
 from .marks import client_id, host_of
-from .routes import route_of
 from .signs import LEAVING_MS
 from .sources import BROKER, Source
 from .writing import Rows

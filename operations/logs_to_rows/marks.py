@@ -19,9 +19,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .book import CLIENT_ID, Book, broker_identity
+from .book import CLIENT_ID, Book, broker_identity, route_of
 from .clocks import ANY, AT, HEARD, TOLD, Mark
-from .routes import route_of
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _CHANNELS = ("conn ", "disc ")

@@ -19,9 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .book import Book
+from .book import Book, queue_row
 from .line import Line
-from .routes import queue_row
 from .sources import Source
 from .writing import Rows
 

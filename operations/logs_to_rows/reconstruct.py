@@ -16,14 +16,13 @@ from ...chaos.history.schema import Row
 from ...chaos.oracle.roles import CONTROLLER, DLEDGER
 from ...chaos.oracle.timers import Timers
 from ...remoting.topics import is_own
-from .align import aligned, reference
-from .book import Book, book_of
+from .align import aligned
+from .book import Book, book_of, node_name
 from .clusters import one_cluster
 from .dialler_log import DiallerLog, ident
 from .line import FileAbout, Line, zone_text
 from .name_server_log import NameServerLog
-from .naming import Nodes, first_names, nodes_of
-from .plain import plain_lines as plain_lines
+from .naming import Nodes, first_names, kind_of_client, nodes_of
 from .settings_said import timers_of
 from .sources import BROKER, CLIENT, NAME_SERVER, Source, sources_of
 from .timeline import timeline_of, wall_text
@@ -162,7 +161,12 @@ def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
             if row["event"] == "started":
                 lives[row["node"]].append((row["time_ms"], row["incarnation"]))
             elif row["event"] == "registration":
-                own[row["node"], nodes.of_address.get(row["address"], _of(row))].append(row["time_ms"])
+                own[
+                    row["node"],
+                    nodes.of_address.get(
+                        row["address"], node_name(str(row.get("broker_name")), row.get("broker_id") or 0)
+                    ),
+                ].append(row["time_ms"])
     more: list[Row] = []
     for row in rows.made:
         if row["event"] != "register" or row.get("type") != "ok":
@@ -195,11 +199,6 @@ def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
             }
         )
     rows.made += more
-
-
-def _of(row: Row) -> str:
-    id_ = row.get("broker_id") or 0
-    return f"{row.get('broker_name')}/{id_}" if id_ else str(row.get("broker_name"))
 
 
 def _framed(
@@ -370,17 +369,5 @@ def _client(one: Reconstructed, node: str, source: Source) -> dict[str, Any]:
             server = one.nodes.of_address.get(row["name_server"], row["name_server"])
             sat.append({"name_server": server, "from_ms": row["time_ms"], "to_ms": None})
     known = ident(source)
-    kind = one.nodes.roles[node] if _is_known(source, one.book) else "unknown"
+    kind = one.nodes.roles[node] if kind_of_client(source, one.book) else "unknown"
     return {**known, "kind": kind, "name_servers": in_use, "sat_on": sat}
-
-
-def _is_known(source: Source, book: Book) -> bool:
-    from .naming import kind_of_client
-
-    return bool(kind_of_client(source, book))
-
-
-def the_reference(one: Reconstructed) -> str:
-    """By whose clock the times are."""
-    found = reference(one.found)
-    return found.name if found is not None else ""

@@ -10,7 +10,6 @@ stretch: a request that had no answer at t, begun at t - 3 s, says that somethin
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -137,11 +136,6 @@ class Seen:
         """Whether its own log has lines before and after."""
         own = self.own.get(node, [])
         return bool(own) and own[0] <= from_ms and own[-1] >= to_ms
-
-    def own_between(self, node: str, from_ms: float, to_ms: float) -> int:
-        """How many lines of its own it wrote between the two, these excluded."""
-        own = self.own.get(node) or []
-        return max(0, bisect_left(own, to_ms) - bisect_right(own, from_ms))
 
     def of_kind(self, *kinds: str) -> list[str]:
         return sorted(node for node, kind in self.kinds.items() if kind in kinds)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ...chaos.history.schema import Row
+from .book import node_name
 
 ANSWERED = "its registration there was answered with code"
 """How a registration failed that a NameServer refused: no link and no process was lost."""
@@ -55,7 +56,7 @@ def _entry(
 ) -> tuple[str, str, str] | None:
     node, event = row["node"], row["event"]
     value = row.get("value") if isinstance(row.get("value"), dict) else {}
-    broker = _broker(row)
+    broker = node_name(row.get("broker_name") or "", row.get("broker_id") or 0)
     match event:
         case "started":
             for key in [key for key in there if key[0] == node]:
@@ -102,11 +103,6 @@ def _entry(
             return None
 
 
-def _broker(row: Row) -> str:
-    name, id_ = row.get("broker_name") or "", row.get("broker_id") or 0
-    return f"{name}/{id_}" if id_ else name
-
-
 def _brokers(row: Row) -> str:
     route = row.get("value") or {}
     return "now " + ", ".join(route.get("queues") or ()) if isinstance(route, dict) and route else "gone"
@@ -115,7 +111,3 @@ def _brokers(row: Row) -> str:
 def wall_text(wall_ms: float) -> str:
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=wall_ms)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def first_of(entries: Iterable[Mapping[str, Any]], what: str) -> Mapping[str, Any] | None:
-    return next((entry for entry in entries if entry["what"] == what), None)

@@ -79,7 +79,3 @@ def lag_rows(rows: Rows, source: Source, role: str, last_ms: float) -> None:
     for number in range(int((to_ms - from_ms) // each_ms) + 1):
         end_ms = min(from_ms + (number + 1) * each_ms, to_ms + resolution)
         rows.put(end_ms, source.name, role, "timer_lag", lag_ms=lag_ms, duration_ms=each_ms, learnt="inferred")
-
-
-def first_stamp(lines: Iterable[Line]) -> float:
-    return min((line.stamp_ms for line in lines), default=0.0)

@@ -15,8 +15,7 @@ from nemesrv.chaos.logs.reading import read_plain, skimmed
 from nemesrv.chaos.logs.shapes import _ALL, _OF_FIRST, _OF_SECOND, QUIET
 from nemesrv.chaos.logs.skim import NOISE, Aside, Skim, taken
 from nemesrv.chaos.logs.stream import Counts, LogRow, Reader
-from nemesrv.operations.logs_to_rows.gather import _CHANNELS, USED, _peer, gather, hosts_in
-from nemesrv.operations.logs_to_rows.plain import lines_of_rows
+from nemesrv.operations.logs_to_rows.gather import _CHANNELS, USED, _peer, gather, hosts_in, lines_of_rows
 
 from .shapes import texts_of_clients, texts_of_servers
 

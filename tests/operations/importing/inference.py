@@ -24,9 +24,9 @@ from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.topology import LinkExpressionError, Topology
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.inferring.hypotheses import Episode
-from nemesrv.operations.inferring.seen_in_logs import seen_in_logs
+from nemesrv.operations.inferring.telling import Episode
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario
+from tests.operations.importing.seen_in_logs import seen_in_logs
 
 Entries = list[dict[str, Any]]
 PARTITIONS = ("black_hole", "packet_loss")

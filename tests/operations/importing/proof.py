@@ -22,10 +22,10 @@ from statistics import median
 from typing import Any
 
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.logs_to_rows.clocks import AT
+from nemesrv.operations.logs_to_rows.clocks import AT, NOT_AT_ONCE
+from nemesrv.operations.logs_to_rows.gather import plain_lines
 from nemesrv.operations.logs_to_rows.marks import marks_of
-from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, plain_lines, reconstruct
-from nemesrv.operations.logs_to_rows.refined import NOT_AT_ONCE
+from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 
 from . import distortion
 from .distortion import Distortion

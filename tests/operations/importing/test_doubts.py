@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.inferring.hypotheses import Hypothesis
+from nemesrv.operations.inferring.telling import Hypothesis
 from tests.operations.importing.hand_made import ADDRESSES, Incident, killed
 
 SERVERS = ["ns-0", "ns-1", "broker-a", "broker-b"]

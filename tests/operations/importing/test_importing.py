@@ -16,7 +16,7 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.verdict import Validity
 from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import lines_of, undecided_lines
-from nemesrv.operations.logs_to_rows.reconstruct import plain_lines
+from nemesrv.operations.logs_to_rows.gather import plain_lines
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server, stamped
 
 APACHES = Path(__file__).parents[3] / "docs" / "incident-logs"
@@ -61,7 +61,7 @@ def test_the_same_logs_tell_the_same_each_time() -> None:
 
 _TELL = """
 import sys
-from nemesrv.operations.logs_to_rows.plain import plain_lines
+from nemesrv.operations.logs_to_rows.gather import plain_lines
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 print(reconstruct(plain_lines(sys.argv[1:])).to_json())
 """
@@ -91,7 +91,7 @@ def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(tmp_path
 
 
 def test_a_person_is_told_clocks_topology_time_line_and_faults(tmp_path: Path) -> None:
-    text = "\n".join(lines_of(imported(tmp_path)))
+    text = "\n".join(lines_of(imported(tmp_path).document))
     for said in (
         "+08:00 (layout)",
         "ns-0 10.0.1.1:9876",
@@ -138,12 +138,12 @@ def test_logs_without_a_line_of_rocketmq_s_are_refused(tmp_path: Path) -> None:
 def test_spark_is_started_for_a_large_history_where_there_is_much_to_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nemesrv.operations.importing import door
+    from nemesrv.operations.importing import importing
 
     places = [str(logs(tmp_path))]
     size = sum(file.stat().st_size for file in tmp_path.rglob("*.log"))
-    assert not door._are_large(places)
-    monkeypatch.setattr(door, "LARGE_LOGS", size - 1)
-    assert door._are_large(places)
-    assert not door._are_large([str(tmp_path / "nowhere")])  # who reads them says so
-    assert door._are_large(["hdfs://there/logs"])
+    assert not importing._are_large(places)
+    monkeypatch.setattr(importing, "LARGE_LOGS", size - 1)
+    assert importing._are_large(places)
+    assert not importing._are_large([str(tmp_path / "nowhere")])  # who reads them says so
+    assert importing._are_large(["hdfs://there/logs"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.inferring.hypotheses import Episode, Hypothesis
+from nemesrv.operations.inferring.telling import Episode, Hypothesis
 from tests.operations.importing.hand_made import ADDRESSES, NAME_SERVERS, Incident, killed
 
 

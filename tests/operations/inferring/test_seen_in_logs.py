@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nemesrv.operations.inferring.seen_in_logs import seen_in_logs
 from tests.operations.importing.hand_made import ADDRESSES, Incident
+from tests.operations.importing.seen_in_logs import seen_in_logs
 
 
 def left(incident: Incident, event: str, **about: Any) -> list[dict[str, Any]]:

@@ -9,7 +9,8 @@ import pytest
 from nemesrv.chaos.oracle.roles import DLEDGER, members_of
 from nemesrv.chaos.oracle.world import World
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, plain_lines, reconstruct
+from nemesrv.operations.logs_to_rows.gather import plain_lines
+from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 from tests.operations.logs_to_rows.test_reconstruct import LIST, stamped
 
 Lines = list[tuple[float, str]]

@@ -9,8 +9,9 @@ import pytest
 
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.clusters import clusters_of
+from nemesrv.operations.logs_to_rows.gather import plain_lines
 from nemesrv.operations.logs_to_rows.line import Line
-from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, plain_lines, reconstruct
+from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 from nemesrv.operations.logs_to_rows.sources import sources_of as sources_in
 from tests.operations.importing.recording import drawn, recorded
 from tests.operations.importing.truth import done, is_true, truly_done

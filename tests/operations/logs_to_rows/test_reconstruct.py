@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, plain_lines, reconstruct
+from nemesrv.operations.logs_to_rows.gather import plain_lines
+from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 from nemesrv.operations.logs_to_rows.timeline import ANSWERED
 
 BEGIN = datetime(2026, 6, 27, 8, 0, 0, tzinfo=UTC)

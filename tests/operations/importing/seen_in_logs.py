@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from ..logs_to_rows.signs import HARNESS, value_of
+from nemesrv.operations.logs_to_rows.signs import HARNESS, value_of
 
 SECOND_MS = 1_000.0
 _NEVER = frozenset({

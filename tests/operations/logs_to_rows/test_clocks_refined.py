@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.operations.logs_to_rows.clocks import Clock, Mark
-from nemesrv.operations.logs_to_rows.refined import commonest, refined
+from nemesrv.operations.logs_to_rows.clocks import Clock, Mark, commonest, refined
 
 EVENTS_S = (3.0, 34.4, 61.7, 97.2, 130.9, 171.3)
 HALF_MS = 500.0
