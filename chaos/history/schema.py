@@ -154,7 +154,8 @@ _CATALOGUE: tuple[Event, ...] = (
         "harness",
         ("source", "value"),
         "what this node recorded since value.since_ms (without it: all) could not be collected: value.host, and why; "
-        "of an import: what nobody knows of this node until value.until_ms, in words (value.says)",
+        "of an import, and where rows are not there: what nobody knows of this node until value.until_ms, in words "
+        "(value.says); value.reaches: what the node did then may show later",
     ),
     Event(
         "link",

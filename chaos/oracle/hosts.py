@@ -60,7 +60,8 @@ def hosts_in(
             since_ms = float(value.get("since_ms") or -math.inf)
             if value.get("until_ms") is not None:
                 nodes_, until_ms = frozenset({str(row["source"])}), float(value["until_ms"])
-                said_so.append(Blind(nodes_, since_ms, until_ms, str(value.get("says")), missing=True))
+                missing_only = not value.get("reaches")
+                said_so.append(Blind(nodes_, since_ms, until_ms, str(value.get("says")), missing=missing_only))
                 continue
             missing[str(value.get("host")), str(value.get("why")), since_ms].add(str(row["source"]))
     on: dict[str, set[str]] = defaultdict(set)

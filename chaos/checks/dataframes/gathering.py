@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,9 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ...history.schema import Group, named
+from ...history.wholeness import missing
 from ...oracle.world import ENVIRONMENT_EVENTS, World
 from ..record.control import Control, Row, order
 from ..record.lateness import Lateness
+from .numbering import gaps_of, processes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,18 +51,31 @@ class Gathering:
         return found
 
 
-def gather(history: DataFrame, timers: Timers | None = None) -> tuple[Gathering, World]:
+def gather(
+    history: DataFrame, timers: Timers | None = None, *, is_whole_history: bool = False
+) -> tuple[Gathering, World]:
     """The history's control facts, and the World that they tell of: one Spark job, and one more where no row says that
-    the run has ended. `timers` None: those of `run_begin`."""
+    the run has ended. `timers` None: those of `run_begin`. Of a whole history, rows that are not there are missed."""
     table = history.where(~F.col("event").isin(*_NEVER_COLLECTED)).select(*Row._fields).toArrow()
     lags, rows = _split(table)
     environment = [row._asdict() for event in ENVIRONMENT_EVENTS for row in rows.get(event, ())]
+    if is_whole_history:
+        environment += missing(processes_of(history), partial(gaps_of, history), environment, _steps_ms(table))
     last_ms = None
     if not any(row["event"] == "run_end" or row["phase"] == "end" for row in environment if row["event"] != "fault"):
         last_ms = history.agg(F.max("time_ms")).collect()[0][0]
     world = World.of_rows(environment, timers, last_ms=last_ms)
     by_event = {event: sorted(found, key=order) for event, found in rows.items()}
     return Gathering(history, Control(by_event, lags)), world
+
+
+def _steps_ms(table: pa.Table) -> dict[str, float]:
+    """Node to the median distance of its `timer_lag` rows."""
+    import pyarrow.compute as pc
+
+    lags = table.filter(pc.equal(table["event"], "timer_lag")).group_by("node")
+    steps = lags.aggregate([("duration_ms", "approximate_median")]).to_pylist()
+    return {row["node"]: row["duration_ms_approximate_median"] or math.inf for row in steps}
 
 
 def _split(table: pa.Table) -> tuple[Lateness, dict[str, list[Row]]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...history.rows import read_rows
+from ...history.wholeness import missing_of_rows
 from ...oracle.world import World
 from ...verdict import Validity, Verdict
 from .. import CHECKS
@@ -40,7 +41,8 @@ CONTROL_CHECKS = (
 
 def verdicts(folder: Path) -> list[Verdict]:
     """One a check, of the history in the run folder."""
-    return verdicts_of_rows(read_rows(folder))
+    rows = read_rows(folder)
+    return verdicts_of_rows([*rows, *missing_of_rows(rows)])
 
 
 def verdicts_of_rows(rows: list[dict[str, Any]], names: Collection[str] | None = None) -> list[Verdict]:

@@ -59,7 +59,7 @@ def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str,
         if plans is SMALL_PLANS:
             history = stack.enter_context(cached(history))
         judged = stack.enter_context(planned(history, plans))
-        gathering, world = gather(judged)
+        gathering, world = gather(judged, is_whole_history=True)
         named = with_exercised(checks, gathering.control)
         facts = _all_facts(named, gathering, world, plans)
         return [verdict_of(name, facts[name], world) for name in named]
