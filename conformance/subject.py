@@ -1,9 +1,9 @@
 """The program under test: one process of CMD, what it is told, what it says, and its end, after which nothing is left.
 
-    Told ── environment, placeholders in ARGS ──► CMD in a process group (and session) of its own
-                                                   ├─ stdout: JSON lines of docs/conform-protocol.md ──► saw(Told)
-                                                   ├─ stdout and stderr, every line ──► its log, the last lines kept
-                                                   └─ stdin: JSON lines, and its end where the program shall end
+    Instructions ── environment, placeholders ──► CMD in a process group of its own
+                                                    ├─ stdout: lines of docs/conform-protocol.md ──► saw(Reported)
+                                                    ├─ stdout and stderr: its log, the last lines kept
+                                                    └─ stdin: JSON lines, and its end where the program shall end
     stop: end of stdin and SIGTERM to the group, STOP_S later SIGKILL
 
 Nothing is asked of the program. What it writes that is no JSON line of the protocol is only kept in its log.
@@ -30,7 +30,7 @@ from typing import IO, Any
 from ..actors.processes import Process, family
 from ..chaos.errors import HarnessError, ScenarioError
 from ..chaos.fronts.dials import Dials
-from ..chaos.fronts.observed import Told
+from ..chaos.fronts.observed import Reported
 from ..remoting.node.network import Address
 from ..remoting.top_addressing import PATH
 from .situations import Role
@@ -150,7 +150,7 @@ class Subject:
         told: Instructions,
         *,
         log: Path,
-        saw: Callable[[Told], None],
+        saw: Callable[[Reported], None],
         now_ms: Callable[[], float],
         dials: Dials | None = None,
     ) -> None:
@@ -330,7 +330,7 @@ class Subject:
                 self._last.append(line)  # made readable when it is asked for: a program may write 100 MB of lines
             return
         word = said.pop("f")
-        self._saw(Told(at_ms=at_ms, f=word, value=said))
+        self._saw(Reported(at_ms=at_ms, f=word, value=said))
         hears = said.get("hears")
         if word == "started" and isinstance(hears, list) and "send" in hears and self._asking is None:
             self._ask_to_send()

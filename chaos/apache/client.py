@@ -33,8 +33,8 @@ from .jvm import JavaCommand, JavaProgram, end_as, leave_last_words
 from .late_dials import LateDials
 from .libfaketime import FakedTime
 from .run_delay import RunDelay
-from .told import JavaClock, Told
 from .workload_class import MAIN, class_path
+from .workload_rows import JavaClock, WorkloadRows
 
 READY_S, START_S, STOP_S = 90.0, 60.0, 20.0
 """What the JVM, its client's start, and its leaving may take at most, on a machine that is far too busy."""
@@ -111,7 +111,7 @@ class JavaClient:
         self._faked: FakedTime | None = None
         self._rows = self._new_rows()
         self._clock = JavaClock()
-        self._told: Told | None = None
+        self._workload: WorkloadRows | None = None
         self._asked_ms: list[float] = []
         self._heard: dict[str, asyncio.Future[None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -147,7 +147,7 @@ class JavaClient:
     async def prepare(self) -> None:
         """The JVM is up, its clock is known, and nobody has been dialled. JavaDied."""
         context, config, dialler = self._context, self._config, self._dialler
-        self._told = Told(self._put, config.group, dialler.everybodys)
+        self._workload = WorkloadRows(self._put, config.group, dialler.everybodys)
         assert context.logs is not None
         home = context.logs.resolve()
         about = home / f"workload.{context.incarnation}.properties"
@@ -269,8 +269,8 @@ class JavaClient:
         elif what == "start_failed":  # the next one is another client: its own list, and its own first choice
             self._rows.end(self._now_ms())
             self._rows = self._new_rows()
-        elif self._told is not None and self._clock.is_known:
-            self._told.heard(self._clock.ms(at_ns), said)
+        elif self._workload is not None and self._clock.is_known:
+            self._workload.heard(self._clock.ms(at_ns), said)
         if (waiting := self._heard.get(what)) is not None and not waiting.done():
             waiting.set_result(None)
 

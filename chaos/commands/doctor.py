@@ -70,34 +70,33 @@ def _asked(
     topic: str, name_servers: tuple[Address, ...], brokers: tuple[Address, ...], group: str | None, *, as_json: bool
 ) -> int:
     from ...operations.cluster import doctor as it
-    from ...operations.cluster.causes import causes_of
 
-    seen = it.look(topic, name_servers, brokers=brokers, group=group)
-    causes = causes_of(seen)
+    answers = it.ask_servers(topic, name_servers, brokers=brokers, group=group)
+    causes = it.causes_of(answers)
     if as_json:
-        click.echo(it.as_json(seen, causes))
+        click.echo(it.as_json(answers, causes))
     else:
-        for line in it.lines_of(seen, causes):
+        for line in it.lines_of(answers, causes):
             click.echo(line)
-    return it.status_of(seen, causes)
+    return it.status_of(answers, causes)
 
 
 def _read(
     places: Sequence[str], topic: str | None, zones: Sequence[str], offsets: Sequence[str], *, as_json: bool
 ) -> int:
-    from ...operations.cluster import log_doctor as it
+    from ...operations.cluster.doctor import diagnosed
     from ...operations.importing.importing import offsets_given, zones_given
     from ..logs.files import LogError
 
     given_zones, given_offsets = zones_given(zones), offsets_given(offsets)
     try:
-        one = it.diagnosed(places, topic, zones=given_zones, offsets=given_offsets)
+        one = diagnosed(places, topic, zones=given_zones, offsets=given_offsets)
     except LogError as exc:
         hint = f"; to ask servers about topic {places[0]}, name them with -n" if len(places) == 1 else ""
         raise click.BadParameter(f"{exc}{hint}", param_hint="LOGS") from exc
     if as_json:
-        click.echo(it.as_json(one))
+        click.echo(one.json)
     else:
-        for line in it.lines_of(one):
+        for line in one.lines:
             click.echo(line)
     return one.status

@@ -4,7 +4,7 @@ client ──connect()──► Dialled          every attempt, also one that is
        ──SYNs stop──► GaveUp           a dial without an answer ended: the client has closed its socket
        ──TCP────────► Opened … Closed  what a front accepted, and who ended it
        ──frames─────► Asked, Answered, Pushed, or Foreign (not RocketMQ's remoting protocol)
-       ──stdout─────► Told             what the program says itself, if it speaks docs/conform-protocol.md
+       ──stdout─────► Reported         what the program says itself, if it speaks docs/conform-protocol.md
 front  ──────────────► Behaved         from now on it does this
 stand  ──────────────► Happened        what no front does: a broker died, the list changed
 
@@ -162,7 +162,7 @@ class Behaved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Reported:
     """A JSON line of the program itself: f is started, send, sent or received."""
 
     at_ms: float
@@ -181,4 +181,4 @@ class Happened:
     """The front of the broker, or the number of the process; of a list the fronts of its entries from now on, by ;"""
 
 
-Observation = Dialled | GaveUp | Opened | Closed | Asked | Answered | Pushed | Foreign | Behaved | Happened | Told
+Observation = Dialled | GaveUp | Opened | Closed | Asked | Answered | Pushed | Foreign | Behaved | Happened | Reported

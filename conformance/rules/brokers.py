@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
-from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Told
+from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
 from ..situations import SENDS
 from ..watched import Watched
 from .lookups import at_ms
@@ -132,7 +132,7 @@ STORED = frozenset({0, 10, 11, 12})
 def sends_told(watched: Watched) -> list[Send]:
     """Each message that the program told of; none where it does not."""
     found: dict[str, Send] = {}
-    for one in watched.of(Told):
+    for one in watched.of(Reported):
         key = str(one.value.get("id"))
         if one.f == "send" and one.at_ms <= watched.stopping_ms:
             found.setdefault(key, Send(began_ms=one.at_ms))

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ...chaos.fronts.observed import Answered, Asked, Happened, Told
+from ...chaos.fronts.observed import Answered, Asked, Happened, Reported
 from ..watched import Watched
 from .brokers import PULLS
 from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
@@ -94,7 +94,9 @@ def _consumes(heartbeat: bytes) -> bool:
 
 def _told_twice(gone: Watched, stays: Watched) -> tuple[int, int] | None:
     """(received again, received); None where they tell nothing."""
-    ids = Counter(str(one.value.get("id")) for each in (gone, stays) for one in each.of(Told) if one.f == "received")
+    ids = Counter(
+        str(one.value.get("id")) for each in (gone, stays) for one in each.of(Reported) if one.f == "received"
+    )
     return (sum(count - 1 for count in ids.values()), len(ids)) if ids else None
 
 

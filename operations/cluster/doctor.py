@@ -1,7 +1,9 @@
-"""`nemesrv doctor TOPIC -n …`: asks, finds the causes, tells them. Read-only.
+"""`nemesrv doctor`: why a client finds no route, by the servers' answers or by logs. Read-only.
 
-Exit status: 0 every NameServer routes the topic to the same brokers and nothing is wrong with the route, 1 a certain
-cause, 3 likely ones only, 4 no NameServer answered.
+    TOPIC -n …   ask_servers ─► Answers ─► causes     LOGS…   diagnosed ─► Diagnosis, with its causes
+
+Exit status: 0 nothing is wrong (every NameServer routes the topic to the same brokers; no log says that a look-up
+failed), 1 a certain cause, 3 likely ones only, or none for a look-up that failed, 4 no NameServer answered.
 """
 
 from __future__ import annotations
@@ -9,72 +11,79 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
 from ...chaos.errors import HarnessError
+from ...chaos.logs.files import LogError
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
-from .causes import Cause, causes_of, is_routed_everywhere
-from .reading import Reader
-from .seen import Seen
+from ..logs_to_rows.gather import plain_logs
+from ..logs_to_rows.reconstruct import reconstruct
+from .answer_causes import causes_of, is_routed_everywhere
+from .answers import Answers, NameServerAnswer, Reader
+from .causes import Cause, numbered_lines
+from .log_causes import causes_in
+from .logged import NO_ANSWER, Failure, Logged, logged
 
 HEALTHY, CERTAIN, LIKELY = 0, 1, 3
+FAILURES_SHOWN = 10
 
 
-def look(
+# --- a live cluster
+
+
+def ask_servers(
     topic: str, name_servers: Sequence[Address], *, brokers: Sequence[Address] = (), group: str | None = None
-) -> Seen:
-    """What everybody says now. HarnessError when no NameServer gives an answer."""
+) -> Answers:
+    """What everybody answers now. HarnessError when no NameServer does."""
 
-    async def see() -> Seen:
-        context = on_this_machine("doctor")
-        async with Reader(context, name_servers) as reader:
-            return await reader.see(topic, brokers=brokers, group=group)
+    async def ask() -> Answers:
+        async with Reader(on_this_machine("doctor"), name_servers) as reader:
+            return await reader.ask(topic, brokers=brokers, group=group)
 
-    seen = asyncio.run(see())
-    if not seen.answering:
-        said = "; ".join(f"{server.address}: {server.why}" for server in seen.name_servers)
+    answers = asyncio.run(ask())
+    if not answers.answering:
+        said = "; ".join(f"{server.address}: {server.why}" for server in answers.name_servers)
         raise HarnessError(f"no NameServer gives an answer: {said}")
-    return seen
+    return answers
 
 
-def status_of(seen: Seen, causes: Sequence[Cause]) -> int:
+def status_of(answers: Answers, causes: Sequence[Cause]) -> int:
     """The exit status. What only some clients may meet (the dialect) makes no topic ill that is routed everywhere."""
     if any(cause.certain for cause in causes):
         return CERTAIN
-    if is_routed_everywhere(seen) and all(cause.name.startswith("dialect") for cause in causes):
+    if is_routed_everywhere(answers) and all(cause.name.startswith("dialect") for cause in causes):
         return HEALTHY
     return LIKELY
 
 
-def lines_of(seen: Seen, causes: Sequence[Cause]) -> list[str]:
+def lines_of(answers: Answers, causes: Sequence[Cause]) -> list[str]:
     """For a person: what each NameServer says, then the causes in their order."""
-    lines = []
-    for server in seen.name_servers:
-        if server.why is not None:
-            said = f"no answer: {server.why}"
-        elif server.route is not None:
-            queues = ", ".join(
-                f"{row.broker_name} {row.read_queue_nums}/{row.write_queue_nums} perm {row.perm}"
-                for row in sorted(server.route.queue_datas, key=lambda row: row.broker_name)
-            )
-            said = f"routes it to {queues}"
-        else:
-            held = f"{len(server.brokers)} broker{'' if len(server.brokers) == 1 else 's'}"
-            remark = (server.remark or "no remark").splitlines()[0]
-            said = f"code {server.code} ({remark}); it holds {held}"
-        lines.append(f"{server.address}  {said}")
-    if is_routed_everywhere(seen) and not any(cause.certain for cause in causes):
+    lines = [f"{server.address}  {_said(server)}" for server in answers.name_servers]
+    if is_routed_everywhere(answers) and not any(cause.certain for cause in causes):
         lines.append(
             "every NameServer routes it to the same brokers; a client without it has another list or namespace"
         )
-    for number, cause in enumerate(causes, 1):
-        sure = "" if cause.certain else "likely: "
-        lines += [f"{number}. {sure}{cause.sentence}", f"   {cause.then}  [{cause.name}]"]
-    return lines
+    return lines + numbered_lines(causes)
 
 
-def as_json(seen: Seen, causes: Sequence[Cause]) -> str:
+def _said(server: NameServerAnswer) -> str:
+    if server.why is not None:
+        return f"no answer: {server.why}"
+    if server.route is not None:
+        queues = ", ".join(
+            f"{row.broker_name} {row.read_queue_nums}/{row.write_queue_nums} perm {row.perm}"
+            for row in sorted(server.route.queue_datas, key=lambda row: row.broker_name)
+        )
+        return f"routes it to {queues}"
+    held = f"{len(server.brokers)} broker{'' if len(server.brokers) == 1 else 's'}"
+    remark = (server.remark or "no remark").splitlines()[0]
+    return f"code {server.code} ({remark}); it holds {held}"
+
+
+def as_json(answers: Answers, causes: Sequence[Cause]) -> str:
     """One object: topic, what each NameServer answered, and the causes in order."""
     answered = [
         {
@@ -84,10 +93,104 @@ def as_json(seen: Seen, causes: Sequence[Cause]) -> str:
             "brokers": sorted(server.brokers),
             "routed": sorted(server.routed),
         }
-        for server in seen.name_servers
+        for server in answers.name_servers
     ]
-    found = [dataclasses.asdict(cause) for cause in causes]
-    return json.dumps({"topic": seen.topic, "name_servers": answered, "causes": found}, ensure_ascii=False)
+    found = [cause.to_json() for cause in causes]
+    return json.dumps({"topic": answers.topic, "name_servers": answered, "causes": found}, ensure_ascii=False)
 
 
-__all__ = ["as_json", "causes_of", "lines_of", "look", "status_of"]
+# --- logs
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Diagnosis:
+    logs: Logged
+    causes: Sequence[Cause]
+    unknown: Sequence[str]
+    """Failures that these logs do not explain."""
+    notes: Sequence[str]
+    """What could not be read."""
+    topic: str | None
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Those of the topic that was asked about."""
+        return [each for each in self.logs.failures if self.topic in (None, each.topic) or not each.topic]
+
+    @property
+    def status(self) -> int:
+        if any(cause.certain for cause in self.causes):
+            return CERTAIN
+        return LIKELY if self.causes or self.unknown else HEALTHY
+
+    @property
+    def lines(self) -> list[str]:
+        """For a person: which look-ups failed, then the causes in their order, then what logs do not show."""
+        failures = self.failures
+        lines = [_failed(self.logs, each) for each in failures[:FAILURES_SHOWN]]
+        if len(failures) > FAILURES_SHOWN:
+            lines.append(f"and {len(failures) - FAILURES_SHOWN} more")
+        if not failures:
+            about = "" if self.topic is None else f" of {self.topic}"
+            lines.append(f"no client's log here tells of a look-up{about} that failed")
+        lines += numbered_lines(self.causes)
+        lines += [f"not shown by these logs: {said}" for said in self.unknown]
+        return [*lines, *(f"note: {note}" for note in self.notes)]
+
+    @property
+    def json(self) -> str:
+        """One object: the failures, the causes in order, what is not shown, what was not read."""
+        failures = [
+            {
+                "client": each.client,
+                "kind": each.kind,
+                "topic": each.topic,
+                "name_server": each.name_server,
+                "times": each.times,
+                "from_ms": each.first.ms,
+                "to_ms": each.last.ms,
+                "file": each.first.file,
+                "line": each.first.line,
+            }
+            for each in self.failures
+        ]
+        document = {
+            "topic": self.topic,
+            "failures": failures,
+            "causes": [cause.to_json() for cause in self.causes],
+            "not_shown": list(self.unknown),
+            "notes": list(self.notes),
+        }
+        return json.dumps(document, ensure_ascii=False)
+
+
+def diagnosed(
+    places: Sequence[str | Path],
+    topic: str | None = None,
+    *,
+    zones: Mapping[str, int] | None = None,
+    offsets: Mapping[str, float] | None = None,
+) -> Diagnosis:
+    """What these logs say; zones and offsets as of `import`. LogError where no log is, and where none is RocketMQ's."""
+    lines, files, notes = plain_logs(places)
+    if not lines:
+        said = "; ".join(notes[:3]) or "no line with a time was understood"
+        raise LogError(f"nothing to go by in {', '.join(map(str, places))}: {said}")
+    found = reconstruct(lines, files, zones=zones, offsets=offsets)
+    logs = logged(found)
+    causes, unknown = causes_in(logs, topic)
+    return Diagnosis(logs, causes, unknown, [*notes, *found.notes], topic)
+
+
+def _failed(logs: Logged, failure: Failure) -> str:
+    day = f"{datetime.fromtimestamp(failure.first.ms / 1000, UTC):%Y-%m-%d}"
+    asked = "a NameServer" if failure.name_server is None else logs.called(failure.name_server)
+    if failure.kind == NO_ANSWER:
+        look_ups = "1 look-up" if failure.times == 1 else f"{failure.times} look-ups"
+        return f"{failure.client}: {look_ups} without an answer of {asked}, {day} {failure.span} UTC"
+    times = "once" if failure.times == 1 else f"{failure.times} times"
+    what = f"{failure.topic} looked up {times} at {asked}, code 17"
+    return f"{failure.client}: {what}, {day} {failure.span} UTC"
+
+
+__all__ = ["Diagnosis", "as_json", "ask_servers", "causes_of", "diagnosed", "lines_of", "status_of"]

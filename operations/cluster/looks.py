@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .seen import parts_of_list
+from .answers import parts_of_list
 
 
 class BrokerId(NamedTuple):

@@ -32,9 +32,9 @@ from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
+from .answers import list_of_consumer
 from .auditor import Auditor, Change
 from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, RecordedRoute, Route, TopicRow, broker_look
-from .reading import list_of_consumer
 from .record import Record
 
 INTERVAL_S = 2.0

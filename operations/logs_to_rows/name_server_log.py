@@ -16,7 +16,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from .book import Book, queue_row
@@ -29,15 +28,6 @@ _SAME_MS = 1_500.0
 _BOOT_MS = 120_000.0
 """A beginning prints its settings, and says that it serves within this."""
 WRITE = 2
-
-
-@dataclass(slots=True)
-class Told:
-    """What else the log showed, for topology and time line."""
-
-    starts: list[float] = field(default_factory=list)
-    is_whole: bool = False
-    """Whether the log has the process's beginning."""
 
 
 class NameServerLog:
@@ -57,9 +47,8 @@ class NameServerLog:
         self._expired: dict[str, list[float]] = defaultdict(list)
         self._destroyed: dict[str, list[float]] = defaultdict(list)
         self._is_v5 = source.is_v5
-        self.told = Told()
 
-    def read(self) -> Told:
+    def read(self) -> None:
         lines = self._source.lines
         for line in lines:  # what led to a drop may stand behind it
             if line.event in ("channel_idle", "channel_failed"):
@@ -80,21 +69,17 @@ class NameServerLog:
                 if number:
                     self._rows.incarnations[self._source.name] += 1
                 self._start(line, inferred=False)
-                self.told.is_whole = self.told.is_whole or number == 0
             if any(since <= number <= end for since, end in stopping):
                 if any(number == since for since, _ in stopping):
                     self._put(line, "stopped")
                 continue
             self._line(line)
-        return self.told
 
     def _start(self, line: Line, *, inferred: bool) -> None:
         self._alive.clear()
         self._tables.clear()
         self._held.clear()
         self._registered_ms.clear()
-        if not inferred:
-            self.told.starts.append(self._source.wall_ms(line))
         self._put(line, "started", learnt="inferred" if inferred else "log")
 
     def _was_there(self, lines: Sequence[Line]) -> None:

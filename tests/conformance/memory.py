@@ -35,7 +35,7 @@ from nemesrv.chaos.fronts.observed import (
     How,
     Observation,
     Opened,
-    Told,
+    Reported,
 )
 from nemesrv.clients.config import ProducerConfig
 from nemesrv.clients.producer.producer import DefaultMQProducer
@@ -370,7 +370,7 @@ class Stand:
                 place = {"name_servers": (), "address_server": self.list_at}
 
             def tell(of: int = each, **said: Any) -> None:
-                self.saw_of(of, Told(at_ms=_now_ms(), f=said.pop("f"), value=said))
+                self.saw_of(of, Reported(at_ms=_now_ms(), f=said.pop("f"), value=said))
 
             client = clients[each] = Client(
                 context,

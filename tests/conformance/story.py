@@ -17,7 +17,7 @@ from nemesrv.chaos.fronts.observed import (
     Happened,
     Observation,
     Opened,
-    Told,
+    Reported,
 )
 from nemesrv.conformance.watched import Watched
 from nemesrv.remoting.node.network import Address
@@ -131,7 +131,7 @@ class Story:
         return self
 
     def told(self, f: str, at_s: float, **value: Any) -> Story:
-        self._seen.append(Told(at_ms=at_s * 1000, f=f, value={"f": f, **value}))
+        self._seen.append(Reported(at_ms=at_s * 1000, f=f, value={"f": f, **value}))
         return self
 
     def watched(self) -> Watched:

@@ -121,7 +121,7 @@ def test_a_run_leaves_every_rule_and_each_processs_output(tmp_path: Path) -> Non
     }
     assert "answered with code 0" in (out / "logs" / "starts-007.log").read_text()
     seen = [json.loads(line) for line in (out / "logs" / "starts-007.seen.jsonl").read_text().splitlines()]
-    of_client = [line for line in seen[1:] if line["seen"] != "Told"]
+    of_client = [line for line in seen[1:] if line["seen"] != "Reported"]
     assert [line["seen"] for line in of_client[:4]] == ["Dialled", "Opened", "Asked", "Answered"]
     assert of_client[2]["front"] == "ns-0"
     assert "start: '0'" in written.read_text()

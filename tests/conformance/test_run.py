@@ -16,7 +16,7 @@ import pytest
 from nemesrv.actors.processes import family
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import REFUSES
-from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, Closed, Dialled, Happened, Opened, Told
+from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, Closed, Dialled, Happened, Opened, Reported
 from nemesrv.conformance import hindered as hindered_module
 from nemesrv.conformance import run as run_module
 from nemesrv.conformance import scene
@@ -128,12 +128,12 @@ def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_lat
 def test_what_one_process_does_is_seen_in_its_order(tmp_path: Path) -> None:
     trial = conducted(tmp_path, *CLIENT, situations=("quiet",))
     (watched,) = trial.watched
-    kinds = [type(seen) for seen in watched.seen if not isinstance(seen, Told)]
+    kinds = [type(seen) for seen in watched.seen if not isinstance(seen, Reported)]
     assert kinds[:4] == [Dialled, Opened, Asked, Answered]
     assert kinds.count(Closed) == 1
     assert next(watched.of(Opened)).process == watched.process
     assert next(watched.of(Dialled)).front == "ns-0"
-    assert [told.f for told in watched.of(Told)] == ["started"]
+    assert [told.f for told in watched.of(Reported)] == ["started"]
     assert (tmp_path / "logs" / "quiet.log").read_text().splitlines()[1].endswith("answered with code 0")
 
 

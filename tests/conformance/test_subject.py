@@ -15,7 +15,7 @@ import pytest
 from nemesrv.actors.processes import Process
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.dials import Dials
-from nemesrv.chaos.fronts.observed import Dialled, Told
+from nemesrv.chaos.fronts.observed import Dialled, Reported
 from nemesrv.conformance import subject as subject_module
 from nemesrv.conformance.situations import Role
 from nemesrv.conformance.subject import Instructions, Program, Subject, parse, told_of
@@ -35,7 +35,7 @@ class World:
     def __init__(
         self, folder: Path, script: str, *arguments: str, told: Instructions = TOLD, dials: Dials | None = None
     ) -> None:
-        self.said: list[Told] = []
+        self.said: list[Reported] = []
         self._news = asyncio.Event()
         self.log = folder / "program.log"
         self.subject = Subject(
@@ -47,7 +47,7 @@ class World:
             dials=dials,
         )
 
-    def _saw(self, told: Told) -> None:
+    def _saw(self, told: Reported) -> None:
         self.said.append(told)
         self._news.set()
 

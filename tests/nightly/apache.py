@@ -17,7 +17,7 @@ NIGHTLY = (
     Nightly(
         _JAVA_IS_JUDGED,
         "Apache's clients 4.9.8 at our servers",
-        (_JAVA_IS_JUDGED, "tests/chaos/apache/test_told.py"),
+        (_JAVA_IS_JUDGED, "tests/chaos/apache/test_workload_rows.py"),
         ("apache-5.3.3",),
     ),
     Nightly(
@@ -28,7 +28,7 @@ NIGHTLY = (
     Nightly(
         f"{_JAVA}::test_javas_clients_that_broadcast_are_each_given_every_message",
         "Apache's clients that broadcast",
-        (_JAVA_IS_JUDGED, "tests/chaos/apache/test_told.py"),
+        (_JAVA_IS_JUDGED, "tests/chaos/apache/test_workload_rows.py"),
     ),
     Nightly(
         f"{_JAVA}::test_a_call_under_way_as_its_server_closes_waits_for_its_time_out_in_4_9_alone",
@@ -41,7 +41,7 @@ NIGHTLY = (
     Nightly(
         f"{_JAVA}::test_an_ordered_workload_of_javas_clients_is_judged_at_the_receipts_too",
         "an ordered workload of Apache's clients",
-        (_JAVA_IS_JUDGED, "tests/chaos/apache/test_told.py"),
+        (_JAVA_IS_JUDGED, "tests/chaos/apache/test_workload_rows.py"),
     ),
     Nightly(
         "tests/conformance/test_command.py::test_our_own_client_does_all_that_its_profile_says",

@@ -73,7 +73,7 @@ class _Send:
 
 
 @dataclass(slots=True)
-class Told:
+class WorkloadRows:
     """Of one JVM. `put` is given each row, not in order of time."""
 
     put: Callable[[Row], None]

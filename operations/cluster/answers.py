@@ -1,21 +1,25 @@
-"""Asks a live cluster, read-only, all that a diagnosis of one topic needs: some requests a server, once.
+"""Asks the servers of a live cluster all that a diagnosis of one topic needs, and holds what they answered.
 
-Nothing here writes: 322 (which refreshes a broker's life at 4.9) is not among the requests. Who does not answer within
-the client's time-out is in what was seen, with the reason.
+    Reader.ask(topic) ─► Answers ─► answer_causes.py
+
+Some requests a server, once, and none writes: 322 (which refreshes a broker's life at 4.9) is not among them. Of a
+server that does not answer within the client's time-out the reason is held.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ...clients.admin import AdminClient
 from ...clients.broker_calls import success
 from ...remoting import fastjson
 from ...remoting.bodies.client import ConsumerConnection
 from ...remoting.bodies.register import TopicConfigSerializeWrapper
-from ...remoting.bodies.route import ClusterInfo, TopicConfig, TopicList, TopicRouteData
+from ...remoting.bodies.route import BrokerData, ClusterInfo, TopicConfig, TopicList, TopicRouteData
 from ...remoting.codes import MASTER_ID, V3_0_11, LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import Header, RemotingCommand
 from ...remoting.errors import ProtocolError, RocketMQError
@@ -29,11 +33,123 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
-from .seen import BrokerSeen, ClientSeen, NameServerSeen, Seen, parts_of_list
 
 TIMEOUT_S = 5.0
 CLIENTS_MAX = 20
 """So many members of a group are asked for their lists."""
+
+
+def parts_of_list(text: str) -> frozenset[str]:
+    """The entries of a namesrvAddr."""
+    return frozenset(part.strip() for part in text.split(";") if part.strip())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameServerAnswer:
+    """What one NameServer answered. Where it gave no answer at all, `why` says so and the rest is empty."""
+
+    address: str
+    why: str | None = None
+    code: int | None = None
+    """Of the look-up of the topic (105)."""
+    remark: str | None = None
+    route: TopicRouteData | None = None
+    strict: bool | None = None
+    """Whether an older client's look-up was answered in JSON that every parser reads; None: there was no route."""
+    brokers: Mapping[str, BrokerData] = field(default_factory=dict)
+    """Its whole table (106), by broker name."""
+    clusters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    topics: frozenset[str] | None = None
+    """All it has (206); None: it does not tell (5.x with enableAllTopicList=false)."""
+
+    @property
+    def answers(self) -> bool:
+        return self.why is None
+
+    @property
+    def routed(self) -> frozenset[str]:
+        """The brokers that its route of the topic names."""
+        return frozenset() if self.route is None else frozenset(data.broker_name for data in self.route.broker_datas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerAnswer:
+    """What one broker answered. Where it gave no answer at all, `why` says so."""
+
+    name: str
+    broker_id: int
+    address: str
+    why: str | None = None
+    topic: TopicConfig | None = None
+    topics: frozenset[str] | None = None
+    """All that it has, asked only where the topic is nowhere."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Its configuration (26)."""
+
+    @property
+    def answers(self) -> bool:
+        return self.why is None
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """The NameServers of its own configuration."""
+        return parts_of_list(self.settings.get("namesrvAddr", ""))
+
+    @property
+    def creates_topics(self) -> bool:
+        return self.settings.get("autoCreateTopicEnable", "true") == "true"
+
+    def __str__(self) -> str:
+        return self.name if self.broker_id == MASTER_ID else f"{self.name}/{self.broker_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientAnswer:
+    """A consumer of the group that was asked about, and the NameServers of its own list (307)."""
+
+    client_id: str
+    lists: frozenset[str] = frozenset()
+    why: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """All answers about one topic."""
+
+    topic: str
+    name_servers: tuple[NameServerAnswer, ...]
+    brokers: tuple[BrokerAnswer, ...] = ()
+    """Whoever is in any table, and who was named besides."""
+    clients: tuple[ClientAnswer, ...] = ()
+
+    @cached_property
+    def answering(self) -> tuple[NameServerAnswer, ...]:
+        return tuple(server for server in self.name_servers if server.answers)
+
+    @cached_property
+    def masters(self) -> tuple[BrokerAnswer, ...]:
+        return tuple(broker for broker in self.brokers if broker.broker_id == MASTER_ID)
+
+    @cached_property
+    def holders(self) -> tuple[BrokerAnswer, ...]:
+        """The masters that have the topic."""
+        return tuple(broker for broker in self.masters if broker.topic is not None)
+
+    def registered_at(self, broker: BrokerAnswer) -> Iterator[NameServerAnswer]:
+        """The NameServers whose table has this broker at this address."""
+        for server in self.answering:
+            data = server.brokers.get(broker.name)
+            if data is not None and broker.address in data.broker_addrs.values():
+                yield server
+
+    def speaks_our_names(self, broker: BrokerAnswer) -> bool:
+        """Whether its list can be held against the addresses we were given: behind a proxy, or by another name of the
+        host, every NameServer that holds the broker would look unlisted."""
+        held = [server.address for server in self.registered_at(broker)]
+        return bool(broker.lists) and bool(held) and all(address in broker.lists for address in held)
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
 
 
 class Reader:
@@ -58,7 +174,7 @@ class Reader:
         await self._old.close()
         await self._admin.close()
 
-    async def see(self, topic: str, *, brokers: Iterable[Address] = (), group: str | None = None) -> Seen:
+    async def ask(self, topic: str, *, brokers: Iterable[Address] = (), group: str | None = None) -> Answers:
         """What everybody says of `topic`; `brokers` are asked though no NameServer names them, `group`'s members for
         their lists of NameServers."""
         servers = await asyncio.gather(*(self._name_server(address, topic) for address in self._name_servers))
@@ -70,16 +186,16 @@ class Reader:
         }
         asked = [self._broker(name, number, address, topic) for address, (name, number) in sorted(known.items())]
         asked += [self._broker("", MASTER_ID, str(at), topic) for at in brokers if str(at) not in known]
-        seen = tuple(await asyncio.gather(*asked))
-        nowhere = not any(broker.topic for broker in seen) and not any(server.route for server in servers)
+        answers = tuple(await asyncio.gather(*asked))
+        nowhere = not any(broker.topic for broker in answers) and not any(server.route for server in servers)
         if nowhere and all(server.topics is None for server in servers):
-            seen = tuple(await asyncio.gather(*(self._with_topics(broker) for broker in seen)))
-        clients: tuple[ClientSeen, ...] = ()
+            answers = tuple(await asyncio.gather(*(self._with_topics(broker) for broker in answers)))
+        clients: tuple[ClientAnswer, ...] = ()
         if group is not None:
-            clients = await self._clients(group, [broker for broker in seen if broker.answers])
-        return Seen(topic=topic, name_servers=tuple(servers), brokers=seen, clients=clients)
+            clients = await self._clients(group, [broker for broker in answers if broker.answers])
+        return Answers(topic=topic, name_servers=tuple(servers), brokers=answers, clients=clients)
 
-    async def _name_server(self, address: Address, topic: str) -> NameServerSeen:
+    async def _name_server(self, address: Address, topic: str) -> NameServerAnswer:
         header = GetRouteInfoRequestHeader(topic=topic)
         try:
             answer = await self._call(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
@@ -94,8 +210,8 @@ class Reader:
                 request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
                 strict = _strict((await self._old.invoke(address, request, timeout_s=self._timeout_s)).body)
         except RocketMQError as exc:
-            return NameServerSeen(address=str(address), why=_said(exc))
-        return NameServerSeen(
+            return NameServerAnswer(address=str(address), why=_said(exc))
+        return NameServerAnswer(
             address=str(address),
             code=int(answer.code),
             remark=answer.remark,
@@ -106,19 +222,19 @@ class Reader:
             topics=topics,
         )
 
-    async def _broker(self, name: str, number: int, address: str, topic: str) -> BrokerSeen:
+    async def _broker(self, name: str, number: int, address: str, topic: str) -> BrokerAnswer:
         try:
             at = Address.parse(address)
         except ValueError as exc:
-            return BrokerSeen(name=name, broker_id=number, address=address, why=str(exc))
+            return BrokerAnswer(name=name, broker_id=number, address=address, why=str(exc))
         try:
             settings = parse_properties((await self._ok(at, RequestCode.GET_BROKER_CONFIG)).body)
             config = await self._topic_at(at, topic)
         except RocketMQError as exc:
-            return BrokerSeen(name=name or str(address), broker_id=number, address=address, why=_said(exc))
+            return BrokerAnswer(name=name or str(address), broker_id=number, address=address, why=_said(exc))
         if not name:
             name, number = settings.get("brokerName", address), int(settings.get("brokerId", "0") or 0)
-        return BrokerSeen(name=name, broker_id=number, address=address, topic=config, settings=settings)
+        return BrokerAnswer(name=name, broker_id=number, address=address, topic=config, settings=settings)
 
     async def _topic_at(self, broker: Address, topic: str) -> TopicConfig | None:
         answer = await self._call(broker, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic))
@@ -131,23 +247,17 @@ class Reader:
     async def _topics(self, broker: Address) -> TopicConfigSerializeWrapper:
         return TopicConfigSerializeWrapper.decode((await self._ok(broker, RequestCode.GET_ALL_TOPIC_CONFIG)).body)
 
-    async def _with_topics(self, broker: BrokerSeen) -> BrokerSeen:
+    async def _with_topics(self, broker: BrokerAnswer) -> BrokerAnswer:
         if not broker.answers:
             return broker
         try:
             table = await self._topics(Address.parse(broker.address))
         except RocketMQError:
             return broker
-        return BrokerSeen(
-            name=broker.name,
-            broker_id=broker.broker_id,
-            address=broker.address,
-            topics=frozenset(table.topic_config_table),
-            settings=broker.settings,
-        )
+        return replace(broker, topics=frozenset(table.topic_config_table))
 
-    async def _clients(self, group: str, brokers: Sequence[BrokerSeen]) -> tuple[ClientSeen, ...]:
-        found: dict[str, ClientSeen] = {}
+    async def _clients(self, group: str, brokers: Sequence[BrokerAnswer]) -> tuple[ClientAnswer, ...]:
+        found: dict[str, ClientAnswer] = {}
         for broker in brokers:
             at = Address.parse(broker.address)
             header = GetConsumerConnectionListRequestHeader(consumer_group=group)
@@ -163,12 +273,12 @@ class Reader:
                     found[member.client_id] = await self._client(at, group, member.client_id)
         return tuple(found.values())
 
-    async def _client(self, broker: Address, group: str, client_id: str) -> ClientSeen:
+    async def _client(self, broker: Address, group: str, client_id: str) -> ClientAnswer:
         try:
             lists = await list_of_consumer(self._ok, broker, group, client_id)
         except RocketMQError as exc:
-            return ClientSeen(client_id=client_id, why=_said(exc))
-        return ClientSeen(client_id=client_id, lists=lists)
+            return ClientAnswer(client_id=client_id, why=_said(exc))
+        return ClientAnswer(client_id=client_id, lists=lists)
 
     async def _ok(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
         return success(await self._call(address, code, header))

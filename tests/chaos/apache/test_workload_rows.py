@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.apache.told import JavaClock, Told
+from nemesrv.chaos.apache.workload_rows import JavaClock, WorkloadRows
 from nemesrv.chaos.fronts.rows import Row
 from nemesrv.chaos.history.recorder import check_fields
 from nemesrv.remoting.message_digest import message_digest
@@ -31,7 +31,7 @@ QUEUE = {"topic": "orders", "broker": "broker-a", "queue": 1}
 def rows(*lines: Mapping[str, Any]) -> list[Row]:
     """One line each 10 ms, the first at 0; every row is one that the catalogue knows."""
     found: list[Row] = []
-    told = Told(found.append, "readers", {OWN: EVERYBODYS})
+    told = WorkloadRows(found.append, "readers", {OWN: EVERYBODYS})
     for number, line in enumerate(lines):
         told.heard(10.0 * number, line)
     for row in found:

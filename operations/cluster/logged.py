@@ -1,18 +1,21 @@
-"""What logs tell of routes: who asked whom in vain, who was registered where and until when, who lists whom. Pure.
+"""What logs say of routes: which look-ups failed, who was registered where and until when, who lists whom. Pure.
 
-    Reconstructed (logs with their writers, names and clocks) ─► told_by() ─► Told ─► log_causes.py
+    Reconstructed (logs with their writers, names, clocks and rows) ─► logged() ─► Logged ─► log_causes.py
 
-All moments are UTC in milliseconds, by the clock that the logs were put on.
+Starts, registrations and drops are the rows that logs_to_rows/ makes of the lines; what no row has, the lines say. All
+moments are UTC in milliseconds, by the clock that the logs were put on.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
+from ...chaos.history.schema import Row
 from ...remoting.topics import is_own
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
@@ -22,10 +25,15 @@ NO_ROUTE, NO_ANSWER = "no route", "no answer"
 TOPIC_NOT_EXIST = "17"
 APART_MS = 120_000
 """Failures further apart are two."""
-LED_TO_MS = 15_000
-"""So long before a broker's removal stands what it was removed for."""
 _BROKER_NAME = re.compile(r"brokerName=([^,\]}]+)")
 _ADDRESS = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}|[\w-]+(?:\.[\w-]+)*):\d{2,5}")
+_DROPPED = {
+    "expired": "it expired, as no registration came in time",
+    "unregistered": "it unregistered itself",
+    "idle": "its connection was idle and was closed",
+    "exception": "its connection failed",
+    "closed": "its connection was closed",
+}
 
 
 class At(NamedTuple):
@@ -36,6 +44,10 @@ class At(NamedTuple):
     @property
     def where(self) -> str:
         return f"{self.file}:{self.line}"
+
+    @property
+    def clock(self) -> str:
+        return f"{datetime.fromtimestamp(self.ms / 1000, UTC):%H:%M:%S}"
 
 
 @dataclass(slots=True)
@@ -52,6 +64,17 @@ class Failure:
     last: At
     times: int = 1
     how: str = ""
+
+    @property
+    def span(self) -> str:
+        if self.last.ms - self.first.ms < 1_000:
+            return f"at {self.first.clock}"
+        return f"from {self.first.clock} to {self.last.clock}"
+
+    @property
+    def asked(self) -> str:
+        """For the end of a cause's sentence."""
+        return f"{self.client} asked for it {self.span}"
 
 
 @dataclass(slots=True)
@@ -81,9 +104,7 @@ class Wiped(NamedTuple):
 
 
 @dataclass(slots=True)
-class ServerTold:
-    """A NameServer, as its log tells of it."""
-
+class LoggedNameServer:
     name: str
     addresses: tuple[str, ...]
     first: At
@@ -105,14 +126,12 @@ class ServerTold:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its log begins with its start: what it does not tell of did not happen."""
+        """Whether its log begins with its start: what it does not say did not happen."""
         return bool(self.boots) and self.boots[0].ms <= self.first.ms + 2_000
 
 
 @dataclass(slots=True)
-class BrokerTold:
-    """A broker, as its log tells of it."""
-
+class LoggedBroker:
     name: str
     addresses: tuple[str, ...]
     lists: list[tuple[At, frozenset[str]]] = field(default_factory=list)
@@ -127,10 +146,10 @@ class BrokerTold:
 
 
 @dataclass(slots=True)
-class Told:
+class Logged:
     failures: list[Failure] = field(default_factory=list)
-    servers: list[ServerTold] = field(default_factory=list)
-    brokers: list[BrokerTold] = field(default_factory=list)
+    servers: list[LoggedNameServer] = field(default_factory=list)
+    brokers: list[LoggedBroker] = field(default_factory=list)
     clients: dict[str, frozenset[str]] = field(default_factory=dict)
     """Each client's NameServers."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -142,30 +161,48 @@ class Told:
     created: dict[str, At] = field(default_factory=dict)
     """Topic → when a first send created it."""
 
-    def server(self, address: str | None) -> ServerTold | None:
+    def server(self, address: str | None) -> LoggedNameServer | None:
         return next((one for one in self.servers if address in one.addresses), None)
 
     def broker_of(self, address: str) -> str:
         """The name, without an id, of who registers this address."""
         return self.names.get(address, address).partition("/")[0]
 
+    def called(self, address: str) -> str:
+        """The address with the node's name."""
+        name = self.names.get(address)
+        return address if name is None or name == address else f"{address} ({name})"
 
-def told_by(found: Reconstructed) -> Told:
-    """All that these logs tell of routes."""
+
+def logged(found: Reconstructed) -> Logged:
+    """All that these logs say of routes."""
     registering = frozenset(name.partition("/")[0] for name in found.nodes.brokers)
-    told = Told(names=found.nodes.of_address, registering=registering)
+    logs = Logged(names=found.nodes.of_address, registering=registering)
+    rows = defaultdict[str, list[tuple[At, Row]]](list)
+    for row in found.rows:
+        value = row.get("value")
+        if isinstance(value, dict) and "file" in value:
+            at = At(found.origin_ms + row["time_ms"], value["file"], value["line"])
+            rows[row["node"]].append((at, row))
     for source in found.found:
+        name = source.name
         if not source.lines:
             continue
         if source.kind == NAME_SERVER:
-            addresses = tuple(found.nodes.name_servers.get(source.name, ()))
-            told.servers.append(_server(source, addresses, told))
+            server = LoggedNameServer(name, tuple(found.nodes.name_servers.get(name, ())), _at(source, source.lines[0]))
+            _stays(server, rows[name])
+            _name_server(source, server, logs)
+            logs.servers.append(server)
         elif source.kind == BROKER:
-            addresses = tuple(found.nodes.brokers.get(source.name, ()))
-            told.brokers.append(_broker(source, addresses, told))
+            broker = LoggedBroker(name, tuple(found.nodes.brokers.get(name, ())))
+            for at, row in rows[name]:
+                if row["event"] == "register":
+                    (broker.registered if row["type"] == "ok" else broker.failed)[row["name_server"]].append(at)
+            _broker(source, broker, logs)
+            logs.brokers.append(broker)
         elif source.kind == CLIENT:
-            told.failures += _client(source, told)
-    return told
+            logs.failures += _client(source, logs)
+    return logs
 
 
 def _at(source: Source, line: Line) -> At:
@@ -175,42 +212,43 @@ def _at(source: Source, line: Line) -> At:
 # --- NameServers
 
 
-def _server(source: Source, addresses: tuple[str, ...], told: Told) -> ServerTold:
-    server = ServerTold(source.name, addresses, _at(source, source.lines[0]))
+def _stays(server: LoggedNameServer, rows: Iterable[tuple[At, Row]]) -> None:
+    """Its starts, and how long it held each broker's address."""
     open_ = dict[str, Stay]()
-    why = dict[str, tuple[float, str]]()
+    for at, row in rows:
+        address = row.get("address", "")
+        match row["event"]:
+            case "started" | "stopped":
+                for stay in open_.values():
+                    stay.until, stay.how = at, "the NameServer was restarted"
+                open_.clear()
+                if row["event"] == "started" and row["value"]["learnt"] == "log":
+                    server.boots.append(at)
+            case "registration":
+                if address not in open_:
+                    open_[address] = Stay(address, at)
+                    server.stays.append(open_[address])
+            case "broker_dropped" if address in open_:
+                ended = open_.pop(address)
+                ended.until, ended.how = at, _DROPPED[row["value"]["reason"]]
+
+
+def _name_server(source: Source, server: LoggedNameServer, logs: Logged) -> None:
     given = defaultdict[str, list[float]](list)
     wiped = list[Wiped]()
     for line in source.lines:
         at, fields = _at(source, line), line.fields
         address = fields.get("address", "")
         match line.event:
-            case "name_server_boot":
-                for stay in open_.values():
-                    stay.until, stay.how = at, "restarted"
-                open_.clear()
-                server.boots.append(at)
-            case "broker_registered" | "master_address":
-                if address not in open_:
-                    open_[address] = Stay(address, at)
-                    server.stays.append(open_[address])
-                _claimed(server, line, at)
-            case "broker_expired":
-                why[address] = at.ms, f"expired after {int(fields['timeout_ms']) // 1000} s without a registration"
-            case "channel_destroyed":
-                if at.ms - why.get(address, (-LED_TO_MS, ""))[0] > LED_TO_MS:
-                    why[address] = at.ms, "its connection was closed"
-            case "address_removed" if fields.get("result") != "Failed":
-                if (stay_ := open_.pop(address, None)) is not None:
-                    stay_.until, stay_.how = at, _reason(why, address, at.ms)
-            case "topic_registered":
-                _topic(server, told, at, fields["topic"], fields.get("row", ""), "came")
+            case "master_address" if fields.get("old", "null") not in ("null", address):
+                # 4.x has no word for two brokers of one name: the master's address goes to and fro
+                server.conflicts.append((at, fields["broker"], fields["old"], address))
+            case "topic_registered" | "topic_changed":
+                _topic(server, logs, at, fields, "came")
             case "topic_removed" if fields.get("row", "null") != "null":
-                _topic(server, told, at, fields["topic"], fields["row"], "gone")
+                _topic(server, logs, at, fields, "gone")
             case "topic_deleted":
-                _topic(server, told, at, fields["topic"], fields.get("row", ""), "deleted")
-            case "topic_changed":
-                _topic(server, told, at, fields["topic"], fields.get("row", ""), "came")
+                _topic(server, logs, at, fields, "deleted")
             case "write_perm_wiped":
                 wiped.append(Wiped(at, fields["broker"], address, int(fields["topics"]), is_given_back=False))
             case "write_perm_added":
@@ -222,45 +260,21 @@ def _server(source: Source, addresses: tuple[str, ...], told: Told) -> ServerTol
             case "not_ready" if fields.get("code") == "105":
                 server.not_ready.append(at)
     server.wiped = [one._replace(is_given_back=any(ms > one.at.ms for ms in given[one.broker])) for one in wiped]
-    return server
 
 
-def _reason(why: Mapping[str, tuple[float, str]], address: str, ms: float) -> str:
-    for each in (address, ""):  # 5.x does not name whose connection it was
-        since, said = why.get(each, (-LED_TO_MS, ""))
-        if said and ms - since <= LED_TO_MS:
-            return said
-    return "it unregistered itself"
-
-
-def _claimed(server: ServerTold, line: Line, at: At) -> None:
-    """4.x has no word for two brokers of one name: the master's address goes to and fro."""
-    old, address = line.fields.get("old", "null"), line.fields.get("address", "")
-    if line.event == "master_address" and old not in ("null", address):
-        server.conflicts.append((at, line.fields["broker"], old, address))
-
-
-def _topic(server: ServerTold, told: Told, at: At, topic: str, row: str, what: str) -> None:
-    names = _BROKER_NAME.findall(row)
-    for name in names or [""]:
-        server.topics.append(TopicAt(at, topic, name, what))
-        if name:
-            told.holders[topic].add(name)
+def _topic(server: LoggedNameServer, logs: Logged, at: At, fields: Mapping[str, str], what: str) -> None:
+    names = _BROKER_NAME.findall(fields.get("row", ""))
+    server.topics += (TopicAt(at, fields["topic"], name, what) for name in names or [""])
+    logs.holders[fields["topic"]].update(names)
 
 
 # --- brokers
 
 
-def _broker(source: Source, addresses: tuple[str, ...], told: Told) -> BrokerTold:
-    broker = BrokerTold(source.name, addresses)
+def _broker(source: Source, broker: LoggedBroker, logs: Logged) -> None:
     for line in source.lines:
         at, fields = _at(source, line), line.fields
-        server = fields.get("name_server", "")
         match line.event:
-            case "registered":
-                broker.registered[server].append(at)
-            case "register_failed":
-                broker.failed[server].append(at)
             case "name_servers_said" | "name_servers_set" | "name_servers_fetched":
                 if names := frozenset(_ADDRESS.findall(fields.get("new", ""))):
                     broker.lists.append((at, names))
@@ -272,15 +286,14 @@ def _broker(source: Source, addresses: tuple[str, ...], told: Told) -> BrokerTol
             case "topic_created":
                 topic = re.search(r"topicName=([^,\]]+)", fields.get("config", ""))
                 if topic is not None:
-                    told.created.setdefault(topic[1], at)
-                    told.holders[topic[1]].add(source.name.partition("/")[0])
-    return broker
+                    logs.created.setdefault(topic[1], at)
+                    logs.holders[topic[1]].add(source.name.partition("/")[0])
 
 
 # --- clients
 
 
-def _client(source: Source, told: Told) -> Iterator[Failure]:
+def _client(source: Source, logs: Logged) -> Iterator[Failure]:
     asked: str | None = None
     names = frozenset[str]()
     open_ = dict[tuple[str, str, str | None], Failure]()
@@ -293,7 +306,7 @@ def _client(source: Source, told: Told) -> Iterator[Failure]:
                 names = frozenset(_ADDRESS.findall(fields.get("new", ""))) or names
             case "route_changed" | "route_put":
                 said = f"{fields.get('old', '')} {fields.get('new', '')}"
-                told.holders[fields["topic"]] |= set(_BROKER_NAME.findall(said))
+                logs.holders[fields["topic"]] |= set(_BROKER_NAME.findall(said))
             case "route_missing" | "route_error" | "client_exception":
                 failure = _failure(source.name, line, at, asked)
                 if failure is None:
@@ -306,7 +319,7 @@ def _client(source: Source, told: Told) -> Iterator[Failure]:
                 else:
                     open_[key] = failure
                     yield failure
-    told.clients[source.name] = names
+    logs.clients[source.name] = names
 
 
 def _failure(client: str, line: Line, at: At, asked: str | None) -> Failure | None:
