@@ -17,7 +17,7 @@ import contextlib
 import os
 import random
 import socket
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from ...remoting.node.recording import recorded_at
 from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
 from ..fronts.rows import Row
-from ..logs.tail import Tail
 from ..topology import NodeKind, broker_id
 from . import bypass, properties, roles
 from .dialler import Dialler
@@ -413,3 +412,20 @@ def hold_ports(rng: random.Random, *, tries: int = 200) -> tuple[int, list[socke
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         return port, held
     raise OSError(f"no free ports between {_FIRST} and {_LAST} on 127.0.0.1: close what uses them")
+
+
+@dataclass(slots=True)
+class Tail:
+    """The lines of a file that grows: what is new since the last look, but for a line that is not whole yet."""
+
+    file: str
+    number: int = 0
+    """Of the last whole line."""
+    _rest: bytes = field(default=b"", init=False)
+
+    def fed(self, data: bytes) -> Iterator[tuple[int, str]]:
+        """Number and text of each line that `data`, which came behind all before, makes whole."""
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        for line in whole:
+            self.number += 1
+            yield self.number, line.decode("utf-8", "replace").rstrip("\r")

@@ -2,5 +2,5 @@
 
 layouts.py   the head of a line: when, who          stream.py   lines ─► rows and counts
 shapes/      what was said ─► event and fields      files.py    folders, archives, ranges ─► lines
-tail.py      a file that grows                      reading.py  all of it, by Spark or without
+skim.py      blocks that nobody asks for            reading.py  all of it, by Spark or without
 """

@@ -75,8 +75,6 @@ class Part:
     """The first byte behind the range; None: to the end."""
     size: int = 0
     """Of the file, when it was looked at."""
-    zone: str | None = None
-    """Of stamps that do not say theirs, where it is given."""
 
 
 @dataclass(slots=True)
@@ -96,7 +94,7 @@ class Read:
 # --- which
 
 
-def planned(places: Iterable[str | Path], zone: str | None = None, *, range_size: int = RANGE) -> Plan:
+def planned(places: Iterable[str | Path]) -> Plan:
     """The parts of all logs there. LogError for a place that is not there, and when there is no log at all."""
     plan = Plan()
     found = dict[str, Path]()
@@ -109,7 +107,7 @@ def planned(places: Iterable[str | Path], zone: str | None = None, *, range_size
                 name = str(Path(*path.parts[-len(Path(name).parts) - 1 :]))
             found[name if name not in found else str(path)] = path
     for name, path in sorted(found.items()):
-        plan.parts += _parts(name, path, zone, plan, range_size)
+        plan.parts += _parts(name, path, plan)
     if not plan.parts and not plan.notes:
         asked = ", ".join(map(str, places))
         raise LogError(
@@ -166,7 +164,7 @@ def _is_log(name: str) -> bool:
     return _IS_LOG.match(name) is not None or _IS_TAR.fullmatch(name) is not None or name.endswith(_ARCHIVES)
 
 
-def _parts(name: str, path: Path, zone: str | None, plan: Plan, range_size: int) -> Iterator[Part]:
+def _parts(name: str, path: Path, plan: Plan) -> Iterator[Part]:
     try:
         size = path.stat().st_size
         if path.suffix == ".zip":
@@ -176,66 +174,26 @@ def _parts(name: str, path: Path, zone: str | None, plan: Plan, range_size: int)
             with tarfile.open(path) as tar:
                 members = [(info.name, info.size) for info in tar if info.isfile()]
         else:
-            yield from _ranges(name, path, size, zone, range_size)
+            yield from _ranges(name, path, size)
             return
     except _CANNOT as exc:
         plan.notes.append(f"{name}: it cannot be read: {_why(exc)}")
         return
     for member, length in sorted(members):
-        yield Part(f"{name}/{member}", str(path.absolute()), member, 0, None, length, zone)
+        yield Part(f"{name}/{member}", str(path.absolute()), member, 0, None, length)
 
 
-def _ranges(name: str, path: Path, size: int, zone: str | None, range_size: int) -> Iterator[Part]:
-    if path.suffix in _OPENERS or size <= range_size * 3 // 2:
+def _ranges(name: str, path: Path, size: int) -> Iterator[Part]:
+    if path.suffix in _OPENERS or size <= RANGE * 3 // 2:
         end = None if path.suffix in _OPENERS else size
-        yield Part(name, str(path.absolute()), "", 0, end, size, zone)
+        yield Part(name, str(path.absolute()), "", 0, end, size)
         return
     with path.open("rb") as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            yield Part(name, str(path.absolute()), "", 0, None, size, zone)
+            yield Part(name, str(path.absolute()), "", 0, None, size)
             return
-    for start in range(0, size, range_size):
-        yield Part(name, str(path.absolute()), "", start, min(start + range_size, size), size, zone)
-
-
-_DATED = re.compile(r"[._-]?\d{4}-?\d\d-?\d\d(?:[T_-]?\d\d[-:.]?\d\d[-:.]?\d\d(?:\.\d+)?)?")
-_NUMBERED = re.compile(r"(?:[.-](?P<index>\d{1,5}))(?=\.log$|$)")
-
-
-def series_of(file: str) -> tuple[str, str, int]:
-    """(series, date, index) of a log's name: `namesrv.log` and 3 of `otherdays/namesrv.3.log.gz`."""
-    name = file
-    for suffix in (*_OPENERS, *_ARCHIVES):
-        name = name.removesuffix(suffix)
-    folder, _, base = name.rpartition("/")
-    if folder.rpartition("/")[2] in ("otherdays", "other_days"):
-        folder = folder.rpartition("/")[0]
-    dated = _DATED.search(base)
-    base = base if dated is None else base[: dated.start()] + base[dated.end() :]
-    numbered = _NUMBERED.search(base)
-    base = base if numbered is None else base[: numbered.start()] + base[numbered.end() :]
-    series = f"{folder}/{base}" if folder else base
-    return series, "" if dated is None else dated[0].strip("._-"), 0 if numbered is None else int(numbered["index"])
-
-
-def ages(files: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """File → (series, age): 0 the one that is written to, then the older ones in their order."""
-    by_series: dict[str, list[tuple[str, str, int]]] = {}
-    for file in files:
-        series, date, index = series_of(file)
-        by_series.setdefault(series, []).append((file, date, index))
-    found = dict[str, tuple[str, int]]()
-    for series, members in by_series.items():
-        upwards = "rocketmq-cpp.log" in series  # boost counts up: the highest number is the newest
-        newest_first = sorted(
-            members, key=lambda one: (one[1] != "", _backwards(one[1]), -one[2] if upwards else one[2], one[0])
-        )
-        found |= {file: (series, age) for age, (file, _date, _index) in enumerate(newest_first)}
-    return found
-
-
-def _backwards(date: str) -> str:
-    return "".join(chr(0x10FF - ord(char)) for char in date)
+    for start in range(0, size, RANGE):
+        yield Part(name, str(path.absolute()), "", start, min(start + RANGE, size), size)
 
 
 # --- what stands in them
@@ -248,7 +206,7 @@ def read_part(part: Part, skim: Skim | None = None) -> tuple[Iterator[LogRow], R
 
 
 def _rows(part: Part, read: Read, skim: Skim | None) -> Iterator[LogRow]:
-    reader = Reader(part.file, read.counts, zone=part.zone, skim=skim)
+    reader = Reader(part.file, read.counts, skim=skim)
     try:
         with ExitStack() as stack:
             file, raw = _opened(part, stack)

@@ -26,7 +26,6 @@ SERVERS = "+08:00"
 
 JAVA_SERVER, JAVA_CLIENT_49, JAVA_CLIENT_5, JAVA_HOST = "java-server", "java-client-4.9", "java-client-5", "java-host"
 CPP_1, CPP_2, GO, NODE, UNKNOWN = "cpp-1", "cpp-2", "go", "node", "unknown"
-WRITERS = (JAVA_SERVER, JAVA_CLIENT_49, JAVA_CLIENT_5, JAVA_HOST, CPP_1, CPP_2, GO, NODE, UNKNOWN)
 
 
 class Head(NamedTuple):

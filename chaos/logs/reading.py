@@ -1,15 +1,13 @@
-"""Logs wherever they lie become one DataFrame of events and a count for each file: the door of this room. Spark.
+"""Logs wherever they lie become rows and a count for each file: the door of this room. Spark.
 
-    logs = read_logs(spark, ["collected/", "ns-1.zip", "s3a://incident/*.log.gz"])
-    logs.events    file │ line │ prefix │ stamp_ms │ resolution_ms │ zone │ … │ event │ fields
-    logs.files     of each: writer, series and age, lines understood, not understood, continued, the commonest unknown
+    logs = skimmed(spark, ["collected/", "ns-1.zip", "s3a://incident/*.log.gz"], {"broker_registered", …}, hosts_in)
+    logs.rows      of these events, here: file │ line │ prefix │ stamp_ms │ resolution_ms │ zone │ … │ event │ fields
+    logs.files     of each: writer, lines understood, not understood, continued, the commonest unknown
     logs.notes     what could not be read, a sentence each
 
-    logs = skimmed(spark, ["collected/"], {"broker_registered", "channel_active"})    rows of these events alone, here
-
-One pass, one task a file or a range of a large one; each leaves its events as Parquet, in a folder that is given or
-that goes away with `close()`. `read_plain` is the same without Spark, for little logs. Executors have to see the logs,
-and that folder, at the same path.
+One pass, one task a file or a range of a large one; each leaves its events as Parquet in a folder that goes away.
+`read_plain` reads every event without Spark, for little logs. Executors have to see the logs, and that folder, at the
+same path.
 """
 
 from __future__ import annotations
@@ -27,19 +25,14 @@ from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .files import RANGE, LogError, Part, Plan, Read, ages, planned, read_part
+from .files import LogError, Part, Plan, Read, planned, read_part
 from .skim import Aside, Skim, taken
 from .stream import Counts, LogRow, Reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-SCHEMA = (
-    "file string, line long, prefix string, stamp_ms long, resolution_ms int, zone string, outer_ms long, "
-    "level string, thread string, logger string, writer string, event string, "
-    "fields map<string, string>, times long, last_ms long"
-)
 SHAPES_SHOWN = 20
 _BATCH = 8_192
 _TASK = 8 << 20
@@ -52,60 +45,29 @@ class FileRead:
     """What became of a file: `lines` is the sum of the next three."""
 
     file: str
-    path: str
-    series: str
-    """The file that it was rotated from: `namesrv.log` of `otherdays/namesrv.3.log.gz`."""
-    age: int
-    """0: the newest of its series; the others in their order."""
     writer: str | None
     """Whose layout most of its records have."""
     lines: int
     understood: int
     not_understood: int
     continued: int
-    counted: dict[str, int]
-    """Events that are no rows of their own, or few for many lines alike."""
     shapes: list[tuple[int, str]]
     """The commonest of what was not understood, digits blanked."""
     first_ms: int | None
     last_ms: int | None
-    prefixes: list[str]
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class LogsRead:
-    events: DataFrame
-    files: list[FileRead]
-    notes: list[str]
-    cpu_s: float = 0.0
-    """Of all tasks."""
-    _ours: list[Path] = field(default_factory=list)
-
-    def close(self) -> None:
-        """The events go away, unless they were to be kept, and so do copies of files from elsewhere."""
-        for folder in self._ours:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@dataclass(slots=True)
-class SkimmedLogs:
-    rows: list[LogRow]
-    files: list[FileRead]
-    """`counted` of what was passed over has nothing."""
-    notes: list[str]
-
-
-@dataclass(slots=True)
-class PlainLogs:
     rows: list[LogRow]
     files: list[FileRead]
     notes: list[str]
 
 
-def read_plain(places: Sequence[str | Path], zone: str | None = None, *, range_size: int = RANGE) -> PlainLogs:
+def read_plain(places: Sequence[str | Path]) -> LogsRead:
     """All events in this process, in the order of files and lines."""
-    plan = planned(places, zone, range_size=range_size)
+    plan = planned(places)
     rows, summaries = list[LogRow](), list[dict[str, Any]]()
     before: Counter[str] = Counter()
     for part in plan.parts:
@@ -115,59 +77,32 @@ def read_plain(places: Sequence[str | Path], zone: str | None = None, *, range_s
         before[part.file] += read.counts.lines
         summaries.append(_summary(read))
     files = _files_of(plan.parts, summaries)
-    return PlainLogs(sorted(rows, key=lambda row: (row.file, row.line)), files, [*plan.notes, *_notes(files)])
-
-
-def read_logs(
-    spark: SparkSession,
-    places: Sequence[str | Path],
-    zone: str | None = None,
-    *,
-    kept: Path | None = None,
-    range_size: int = RANGE,
-) -> LogsRead:
-    """Every event of the logs there, in no order. `zone` (`+08:00`) is of stamps that do not say theirs.
-
-    `kept`: a folder for the events. LogError for a place that is not there, and where no log is at all; what cannot be
-    read is a note.
-    """
-    ours = [] if kept else [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
-    folder = kept or ours[0]
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        plan = planned(_here(spark, places, ours), zone, range_size=range_size)
-        return _gathered(spark, plan, _done(spark, plan, _Tasks(str(folder))), folder, ours)
-    except BaseException:
-        for each in ours:
-            shutil.rmtree(each, ignore_errors=True)
-        raise
+    return LogsRead(sorted(rows, key=lambda row: (row.file, row.line)), files, [*plan.notes, *_notes(files)])
 
 
 def skimmed(
     spark: SparkSession,
     places: Sequence[str | Path],
     events: Collection[str],
-    hosts_in: Callable[[list[LogRow]], Collection[str]] | None = None,
-    *,
-    range_size: int = RANGE,
-) -> SkimmedLogs:
+    hosts_in: Callable[[list[LogRow]], Collection[str]],
+) -> LogsRead:
     """The rows of these events, in this process, in no order; lines of all others are counted only.
 
-    `hosts_in`: of all rows but connections, the hosts whose connections are wanted, too; None: everybody's.
+    `hosts_in`: of all rows but connections, the hosts whose connections are wanted, too. LogError for a place that is
+    not there, and where no log is at all; what cannot be read is a note.
     """
     ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
     try:
-        plan = planned(_here(spark, places, ours), range_size=range_size)
-        told = _done(spark, plan, _Tasks(str(ours[0]), frozenset(events), hosts_in is not None))
+        plan = planned(_here(spark, places, ours))
+        told = _done(spark, plan, _Tasks(str(ours[0]), frozenset(events)))
         offsets = _offsets(plan.parts, [summary["lines"] for summary in told])
         rows = [row for path in _written(ours[0], told) for row in _read_rows(path, offsets)]
-        if hosts_in is not None:
-            hosts = frozenset(hosts_in(rows))
-            held = [(number, offsets[number], plan.parts[number]) for number, one in enumerate(told) if one["aside"]]
-            if held:
-                rows += spark.sparkContext.parallelize(held, len(held)).flatMap(_Taken(str(ours[0]), hosts)).collect()
+        hosts = frozenset(hosts_in(rows))
+        held = [(number, offsets[number], plan.parts[number]) for number, one in enumerate(told) if one["aside"]]
+        if held:
+            rows += spark.sparkContext.parallelize(held, len(held)).flatMap(_Taken(str(ours[0]), hosts)).collect()
         files = _files_of(plan.parts, told)
-        return SkimmedLogs(rows, files, [*plan.notes, *_notes(files)])
+        return LogsRead(rows, files, [*plan.notes, *_notes(files)])
     finally:
         for each in ours:
             shutil.rmtree(each, ignore_errors=True)
@@ -193,26 +128,6 @@ def _read_rows(path: Path, offsets: Sequence[int]) -> Iterator[LogRow]:
     for row in pq.read_table(path).to_pylist(maps_as_pydicts="lossy"):
         row["line"] += offsets[row.pop("part")]
         yield LogRow(**row)
-
-
-def _gathered(
-    spark: SparkSession, plan: Plan, summaries: Sequence[dict[str, Any]], folder: Path, ours: list[Path]
-) -> LogsRead:
-    from pyspark.sql import functions as F
-
-    written = _written(folder, summaries)
-    columns = [column.split()[0] for column in SCHEMA.replace("<string, string>", "").split(", ")]
-    if not written:
-        events = spark.createDataFrame([], SCHEMA)
-    else:
-        events = spark.read.schema(f"part int, {SCHEMA}").parquet(*(f"file://{path.resolve()}" for path in written))
-    offsets = _offsets(plan.parts, [summary["lines"] for summary in summaries])
-    if any(offsets) and written:
-        numbers = spark.createDataFrame(list(enumerate(offsets)), "part int, offset long")
-        events = events.join(F.broadcast(numbers), "part").withColumn("line", F.col("line") + F.col("offset"))
-    files = _files_of(plan.parts, summaries)
-    cpu_s = sum(summary["cpu_s"] for summary in summaries)
-    return LogsRead(events.select(*columns), files, [*plan.notes, *_notes(files)], cpu_s, ours)
 
 
 # --- tasks
@@ -245,10 +160,8 @@ class _Tasks:
     """What a task does: (number, summary) of each of its parts, their events in files of that folder."""
 
     folder: str
-    events: frozenset[str] | None = None
-    """Of which rows are made; None: of all."""
-    is_aside: bool = False
-    """Whether connections of hosts are put aside."""
+    events: frozenset[str]
+    """Of which rows are made; connections of hosts are put aside."""
 
     def __call__(self, parts: Sequence[tuple[int, Part]]) -> list[tuple[int, dict[str, Any]]]:
         gc.disable()  # nothing here is a circle, and looking for some takes a tenth of the time
@@ -260,9 +173,8 @@ class _Tasks:
     def _written(self, number: int, part: Part) -> dict[str, Any]:
         import pyarrow.parquet as pq
 
-        begin_s = time.process_time()
-        aside = Aside(_aside(self.folder, number)) if self.is_aside else None
-        found, read = read_part(part, None if self.events is None else Skim(self.events, aside))
+        aside = Aside(_aside(self.folder, number))
+        found, read = read_part(part, Skim(self.events, aside))
         count, writer = 0, None
         path = Path(self.folder, _name(number))
         for rows in _batched(found):
@@ -272,10 +184,8 @@ class _Tasks:
             count += len(rows)
         if writer is not None:
             writer.close()
-        if aside is not None:
-            aside.close()
-        held = 0 if aside is None else aside.lines
-        return _summary(read) | {"rows": count, "aside": held, "cpu_s": time.process_time() - begin_s}
+        aside.close()
+        return _summary(read) | {"rows": count, "aside": aside.lines}
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +198,7 @@ class _Taken:
     def __call__(self, held: tuple[int, int, Part]) -> Iterator[LogRow]:
         number, offset, part = held
         for line, text in taken(_aside(self.folder, number), self.hosts):
-            reader = Reader(part.file, first_line=line + offset, zone=part.zone)
+            reader = Reader(part.file, first_line=line + offset)
             yield from (*reader.rows([text]), *reader.finished())
 
 
@@ -301,18 +211,17 @@ def _batched(rows: Iterable[LogRow]) -> Iterator[list[LogRow]]:
 def _batch(number: int, rows: Sequence[LogRow]) -> pa.RecordBatch:
     import pyarrow as pa
 
-    columns = list(zip(*rows, strict=True))
-    fields = columns[12]
+    *columns, fields = zip(*rows, strict=True)
     ends = list(accumulate(map(len, fields), initial=0))
     pairs = pa.MapArray.from_arrays(
         pa.array(ends, pa.int32()),
         pa.array(list(chain.from_iterable(fields)), pa.string()),
         pa.array(list(chain.from_iterable(said.values() for said in fields)), pa.string()),
     )
-    types = [pa.string(), pa.int64(), pa.string(), pa.int64(), pa.int32(), pa.string(), pa.int64(), *[pa.string()] * 5]
-    arrays = [pa.array(column, kind) for column, kind in zip(columns[:12], types, strict=True)]
-    arrays += [pairs, pa.array(columns[13], pa.int64()), pa.array(columns[14], pa.int64())]
-    return pa.RecordBatch.from_arrays([pa.array([number] * len(rows), pa.int32()), *arrays], ["part", *LogRow._fields])
+    types = [pa.string(), pa.int64(), pa.string(), pa.int64(), pa.int32(), pa.string(), pa.int64(), *[pa.string()] * 3]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    part = pa.array([number] * len(rows), pa.int32())
+    return pa.RecordBatch.from_arrays([part, *arrays, pairs], ["part", *LogRow._fields])
 
 
 # --- what became of the files
@@ -322,7 +231,6 @@ def _summary(read: Read) -> dict[str, Any]:
     counts = {name: getattr(read.counts, name) for name in Counts.__dataclass_fields__}
     return counts | {
         "notes": read.notes,
-        "prefixes": sorted(read.counts.prefixes),
         "shapes": dict(read.counts.shapes.most_common(500)),
     }
 
@@ -339,14 +247,12 @@ def _offsets(parts: Sequence[Part], lines: Sequence[int]) -> list[int]:
 
 def _files_of(parts: Sequence[Part], summaries: Sequence[dict[str, Any]]) -> list[FileRead]:
     by_file: dict[str, list[dict[str, Any]]] = {}
-    paths = {part.file: part.path for part in parts}
     for part, summary in zip(parts, summaries, strict=True):
         by_file.setdefault(part.file, []).append(summary)
-    aged = ages(by_file)
-    return [_file(file, paths[file], *aged[file], told) for file, told in by_file.items()]
+    return [_file(file, told) for file, told in by_file.items()]
 
 
-def _file(file: str, path: str, series: str, age: int, told: Sequence[dict[str, Any]]) -> FileRead:
+def _file(file: str, told: Sequence[dict[str, Any]]) -> FileRead:
     def added(name: str) -> Counter[str]:
         return sum((Counter(one[name]) for one in told), Counter())
 
@@ -359,19 +265,14 @@ def _file(file: str, path: str, series: str, age: int, told: Sequence[dict[str, 
     writers = added("writers").most_common(1)
     read = FileRead(
         file=file,
-        path=path,
-        series=series,
-        age=age,
         writer=writers[0][0] if writers else None,
         lines=total("lines"),
         understood=total("understood"),
         not_understood=total("not_understood"),
         continued=total("continued"),
-        counted=dict(added("counted")),
         shapes=[(count, shape) for shape, count in added("shapes").most_common(SHAPES_SHOWN)],
         first_ms=min(stamps("first_ms"), default=None),
         last_ms=max(stamps("last_ms"), default=None),
-        prefixes=sorted({prefix for one in told for prefix in one["prefixes"]}),
         notes=list(dict.fromkeys(note for one in told for note in one["notes"])),
     )
     read.notes += _odd(read, undated=total("undated"), backwards=total("backwards"))

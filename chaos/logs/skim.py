@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .layouts import JAVA_CLIENT_49, JAVA_SERVER, second_of
-from .shapes import channels, name_server, quiet
+from .shapes import QUIET_SHAPES, channels, name_server
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _HOSTS_OWN = ("channel_active", "channel_inactive")
 NOISE: tuple[tuple[str, str], ...] = (
     *(one for one in channels.SHAPES if one[0] in (*_HOSTS_OWN, "channel_registered", "channel_unregistered")),
-    *(one for one in quiet.SHAPES if one[0] != "service_started" and not one[1].startswith("doRebalance")),
+    *(one for one in QUIET_SHAPES if one[0] != "service_started" and not one[1].startswith("doRebalance")),
     *(one for one in name_server.SHAPES if one[0] == "watermark"),
 )
 """Event and text of what may be passed over."""

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from .exceptions import exception_of
 from .layouts import (
     GO,
     JAVA_SERVER,
@@ -68,16 +67,10 @@ class LogRow(NamedTuple):
     """Of the stamp, where the layout or the stamp says it: `+08:00`."""
     outer_ms: int | None
     """The stamp, in UTC, that a container's runtime put before the line."""
-    level: str
     thread: str | None
-    logger: str | None
     writer: str
     event: str
     fields: Mapping[str, str]
-    times: int = 1
-    """Of how many lines alike this is the first."""
-    last_ms: int | None = None
-    """The stamp of the last of them."""
 
 
 @dataclass(slots=True)
@@ -90,13 +83,10 @@ class Counts:
     """Records of no known shape."""
     continued: int = 0
     """Lines that go on with the record before, and empty ones."""
-    counted: Counter[str] = field(default_factory=Counter)
-    """Events that were understood and only counted."""
     shapes: Counter[str] = field(default_factory=Counter)
     """What was not understood, its digits blanked."""
     writers: Counter[str] = field(default_factory=Counter)
     """Whose layout the records have."""
-    prefixes: set[str] = field(default_factory=set)
     first_ms: int | None = None
     last_ms: int | None = None
     undated: int = 0
@@ -141,16 +131,15 @@ class Reader:
         counts: Counts | None = None,
         *,
         first_line: int = 1,
-        zone: str | None = None,
         skim: Skim | None = None,
     ) -> None:
         self.counts = Counts() if counts is None else counts
         self._skim = skim
-        self._file, self._number, self._zone = file, first_line - 1, zone
+        self._file, self._number = file, first_line - 1
         self._pending: dict[str | None, LogRow | _Open | None] = {}
         """Of each stream its last record: None for one that is only counted."""
         self._more: dict[str | None, list[str]] = {}
-        self._runs: dict[tuple[str | None, str], LogRow] = {}
+        self._runs_ms: dict[tuple[str | None, str], int] = {}
         self._layout: Callable[[str], Head | None] = server
         self._prefixes: dict[str, str] = {}
         self._stamped_ms: dict[str | None, int] = {}
@@ -237,8 +226,6 @@ class Reader:
             if last is not None and (row := self._closed(prefix, last, self._more.get(prefix))) is not None:
                 yield row
         self._pending.clear()
-        yield from self._runs.values()
-        self._runs.clear()
 
     # --- a line -------------------------------------------------------------------------------------------------------
 
@@ -251,7 +238,6 @@ class Reader:
                 break
         if line[:1].isupper() and (found := _SYSLOG.match(line)) is not None:
             prefix, line = found["host"], line[found.end() :]
-            self.counts.prefixes.add(prefix)
         line = _not_indented(line)
         if not line or line[0] in " \t" or line.startswith(("Caused by: ", "at ", "... ")):
             return None, prefix, outer_ms, line
@@ -275,7 +261,6 @@ class Reader:
             before, name = found[0], found["prefix"] or ""
             if found["number"] is None and len(self._prefixes) < 1_000:
                 self._prefixes[before] = name
-            self.counts.prefixes.add(name)
             head_, _, inner_ms, rest = self._slowly(line[len(before) :])
             return head_, name or None, outer_ms if inner_ms is None else inner_ms, rest
         if (found_ := event_of(line.strip())) is not None and found_[0] != _EXCEPTION:
@@ -291,7 +276,7 @@ class Reader:
 
     def _opened(self, head: Head, outer_ms: int | None, prefix: str | None) -> LogRow | _Open | None:
         counts = self.counts
-        text, writer, _stamp, stamp_ms, resolution_ms, zone, level, thread, logger = head
+        text, writer, _stamp, stamp_ms, resolution_ms, zone, _level, thread, _logger = head
         counts.writers[writer] += 1
         if stamp_ms is None or stamp_ms != self._stamped_ms.get(prefix):
             self._count_stamp(head, prefix)
@@ -302,7 +287,6 @@ class Reader:
                 return _Open(head, self._number, outer_ms)
         counts.understood += 1
         if event in QUIET or (self._skim is not None and event not in self._skim.events):
-            counts.counted[event] += 1
             return None
         return LogRow(
             self._file,
@@ -310,11 +294,9 @@ class Reader:
             prefix,
             stamp_ms,
             resolution_ms,
-            zone or self._zone,
+            zone,
             outer_ms,
-            level,
             thread,
-            logger,
             writer,
             event,
             fields,
@@ -346,7 +328,6 @@ class Reader:
                 return None
             self.counts.understood += 1
             if self._skim is not None and _EXCEPTION not in self._skim.events:
-                self.counts.counted[_EXCEPTION] += 1
                 return None
             head = last.head
             row = LogRow(
@@ -355,11 +336,9 @@ class Reader:
                 prefix,
                 head.stamp_ms,
                 head.resolution_ms,
-                head.zone or self._zone,
+                head.zone,
                 last.outer_ms,
-                head.level,
                 head.thread,
-                head.logger,
                 head.writer,
                 _EXCEPTION,
                 {"text": head.text[:200]},
@@ -369,19 +348,16 @@ class Reader:
         if more:
             told = {key: said for key, said in (exception or {}).items() if key != "class"}
             row = row._replace(fields={**told, **row.fields, "more": "\n".join(more)[:MORE_MAX]})
-        if row.event in COUNTED and row.fields.get("row", "null") == "null":
-            return self._of_run(prefix, row)
-        return row
+        is_alike = row.event in COUNTED and row.fields.get("row", "null") == "null"
+        return None if is_alike and self._is_of_a_run(prefix, row) else row
 
-    def _of_run(self, prefix: str | None, row: LogRow) -> LogRow | None:
-        """The run of lines alike that ended before this one."""
-        self.counts.counted[row.event] += 1
-        run = self._runs.get((prefix, row.event))
-        if run is not None and 0 <= (row.stamp_ms or 0) - (run.stamp_ms or 0) <= RUN_MS:
-            self._runs[prefix, row.event] = run._replace(times=run.times + 1, last_ms=row.stamp_ms)
-            return None
-        self._runs[prefix, row.event] = row
-        return run
+    def _is_of_a_run(self, prefix: str | None, row: LogRow) -> bool:
+        """Whether it goes on with a run of lines alike, whose first stands for all."""
+        began_ms, stamp_ms = self._runs_ms.get((prefix, row.event)), row.stamp_ms or 0
+        if began_ms is not None and 0 <= stamp_ms - began_ms <= RUN_MS:
+            return True
+        self._runs_ms[prefix, row.event] = stamp_ms
+        return False
 
     def _count_shape(self, head: Head) -> None:
         shape = _DIGITS.sub("#", _NAMES.sub("#", head.text[:160]))
@@ -426,3 +402,35 @@ def _utc_ms(found: re.Match[str]) -> int | None:
         return None
     offset = 0 if zone == "Z" else (int(zone[1:3]) * 60 + int(zone[4:6])) * 60_000 * (-1 if zone[0] == "-" else 1)
     return second + (int(digits[1:4].ljust(3, "0")) if digits else 0) - offset
+
+
+_EXCEPTION_LINE = re.compile(
+    r"(?:Caused by: )?(?P<exception>(?:[a-z_]\w*\.)+(?P<name>\w*(?:Exception|Error)))(?:: (?P<said>.*))?"
+)
+_CODE = re.compile(r"CODE: ?(?P<code>-?\d+) +DESC: ?(?P<remark>.*?)(?: +BROKER: ?(?P<broker_address>\S+))?$", re.S)
+_TOPIC = re.compile(r"(?:for the topic|route info of this topic|[Tt]opic)(?:, ?|: ?|\[)(?P<topic>[\w%|.-]+)")
+
+
+def exception_of(lines: Sequence[str]) -> dict[str, str] | None:
+    """The exception that a record's next lines tell of: RocketMQ's own where there is one, else the first."""
+    chosen: re.Match[str] | None = None
+    at = 0
+    for number, line in enumerate(lines):
+        if line[0] in " \t" or (found := _EXCEPTION_LINE.fullmatch(line)) is None:
+            continue
+        if chosen is None or ("rocketmq" in found["exception"] and "rocketmq" not in chosen["exception"]):
+            chosen, at = found, number
+    if chosen is None:
+        return None
+    said = chosen["said"] or ""
+    fields = {"class": chosen["exception"], "exception": chosen["name"], "said": said}
+    told = said
+    for line in lines[at + 1 :]:  # a remark of several lines goes on
+        if line[0] in " \t" or line.startswith(("See ", "For more", "Caused by")):
+            break
+        told += f" {line}"
+    if (code := _CODE.search(told)) is not None:
+        fields |= {key: value for key, value in code.groupdict().items() if value}
+    if (topic := _TOPIC.search(told)) is not None:
+        fields["topic"] = topic["topic"].rstrip(".,")
+    return fields

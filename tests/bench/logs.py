@@ -1,9 +1,9 @@
 """`python -m tests.bench logs`: how fast logs become events, beside who only counts their lines.
 
     made up: three NameServers, three brokers, two clients ─► folder of logs
-    wc -l │ a loop over the lines in Python │ one process, to events in memory │ Spark, to events as Parquet
+    wc -l │ a loop over the lines in Python │ one process, to events in memory │ Spark, to the rows that an import needs
 
-Megabytes a second of wall time, and of one core's CPU (Spark's: of its tasks); Spark's are beyond its session's start.
+Megabytes a second of wall time, and of one core's CPU; Spark's are beyond its session's start.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from nemesrv.chaos.logs.reading import read_logs, read_plain
+from nemesrv.chaos.logs.reading import read_plain, skimmed
 from nemesrv.chaos.reports.console import standard_output
+from nemesrv.operations.logs_to_rows.gather import USED
 
 from .figures import Aim, Figures
 from .measure import BenchError
@@ -81,18 +82,14 @@ def run(size: int = SIZE, *, spark: SparkSession | None = None, console: Console
         write(little, min(size, PLAIN_SIZE))
         with _measured(figures, "one process, events in memory", _size(little)):
             read_plain([little])
-        with _session(spark) as using:
-            with _measured(figures, READER, _size(folder), cpu=False):
-                logs = read_logs(using, [folder])
-            figures.add(CPU, READER, _mb(_size(folder)) / logs.cpu_s)
-            events = logs.events.count()
-            logs.close()
-    read = sum(file.lines for file in logs.files)
+        with _session(spark) as using, _measured(figures, READER, _size(folder), cpu=False):
+            logs = skimmed(using, [folder], USED, lambda rows: ())
+    read, events = sum(file.lines for file in logs.files), len(logs.rows)
     if read != lines or not events:
-        raise BenchError(f"of {lines:,} lines {read:,} were read, {events:,} events of them")
+        raise BenchError(f"of {lines:,} lines {read:,} were read, {events:,} rows came of them")
     figures.aims.append(Aim(what=WHAT, of=None, at_least=WANTED_PER_S))
     figures.print(console)
-    console.print(f"{_mb(size):,.0f} MB, {lines:,} lines, {events:,} events")
+    console.print(f"{_mb(size):,.0f} MB, {lines:,} lines, {events:,} rows")
     return figures
 
 

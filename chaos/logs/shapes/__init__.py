@@ -5,12 +5,48 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
-from . import broker, channels, client, name_server, other_clients, quiet
-from .cut import fields_of_cut
-from .quiet import COUNTED as COUNTED
-from .quiet import QUIET as QUIET
+from . import broker, channels, client, name_server, other_clients
+
+QUIET_SHAPES: tuple[tuple[str, str], ...] = (
+    ("statistics", r"\[[A-Z0-9_]+\] (?:\[.*\] )?Stats In One (?:Minute|Hour|Day).*"),
+    ("statistics", r"\[[A-Z0-9_]+\] (?:TotalPut|put_tps|get_found_tps|transferred_tps).*"),
+    ("statistics", r"Port: \d+, (?:Request|Response)Code Distribution: .*"),
+    ("statistics", r"findPutMessageEntireTimePX .*"),
+    ("statistics", r"dispatch behind commit log -?\d+ bytes"),
+    ("statistics", r"Slave fall behind master: -?\d+ bytes"),
+    ("housekeeping", r"\[persistAll\] Group: .* updateConsumeOffsetToBroker .*"),
+    ("housekeeping", r"updateTopicPublishInfo prev is not null, .*"),
+    ("housekeeping", r"HeartbeatData \[clientID=.*"),
+    ("housekeeping", r"Try to (?:start|shutdown) service thread:.*"),
+    ("housekeeping", r"Begin to check prepare message, .*"),
+    ("housekeeping", r"End to check prepare message, .*"),
+    ("housekeeping", r"Before check, the queue=.*"),
+    ("housekeeping", r"No new message\. GetMessageStatus=.*"),
+    ("housekeeping", r"The miss op offset=.*"),
+    ("housekeeping", r"subscription changed, group: .*"),
+    ("housekeeping", r"registerConsumer info changed .*"),
+    ("housekeeping", r"Start service thread:.*"),
+    ("housekeeping", r"instrumented a special java\.util\.Set into: .*"),
+    ("housekeeping", r"Server is running in TLS .*"),
+    ("housekeeping", r"Tls config file doesn't exist, skip it"),
+    ("housekeeping", r"Log the final used tls related configuration"),
+    ("housekeeping", r"Using JDK SSL provider"),
+    ("housekeeping", r"SSLContext created for (?:server|client)"),
+    ("housekeeping", r"Unknown channel option .*"),
+    ("housekeeping", r"doRebalance, .*, add a new pull request .*"),
+    ("housekeeping", r"skip revive topic because .*"),
+    ("service_started", r"\S+ service started"),
+)
+"""What is understood and bears nothing for who reads an incident: it is counted, and no event comes of it."""
+
+QUIET = frozenset(event for event, _ in QUIET_SHAPES) | {"watermark"}
+
+COUNTED = frozenset({"scanned", "topic_removed"})
+"""One event stands for a run of them; of `topic_removed` those of a topic that had no row there."""
+
 
 _ALL = (
     *name_server.SHAPES,
@@ -19,13 +55,8 @@ _ALL = (
     *client.SHAPES,
     *other_clients.CPP,
     *other_clients.NODE,
-    *quiet.SHAPES,
+    *QUIET_SHAPES,
 )
-
-EVENTS: tuple[str, ...] = tuple(
-    dict.fromkeys([*(event for event, _ in _ALL), *(event for event, _ in other_clients.GO.values()), "setting"])
-)
-"""Every kind of event there is."""
 
 
 class _Shape(NamedTuple):
@@ -119,12 +150,6 @@ def event_of(text: str) -> tuple[str, dict[str, str]] | None:
     return shape.event, _fields(found)
 
 
-def kind_of(text: str) -> str | None:
-    """The event alone, of a text without an end of line: half the work."""
-    shape = _shape_of(text)
-    return None if shape is None else shape.event
-
-
 def _shape_of(text: str) -> _Shape | None:
     first, _, rest = text.partition(" ")
     if (shapes := _OF_FIRST.get(first)) is not None and (shape := shapes.of(text)) is not None:
@@ -161,3 +186,71 @@ def edited_event_of(text: str) -> tuple[str, dict[str, str]] | None:
         if (fields := fields_of_cut(shape.text, text)) is not None:
             return shape.event, fields | {"cut": "true"}
     return None
+
+
+_TOKEN = re.compile(
+    r"\\.|\[(?:\\.|\[\^?\]?|[^\]\\])*\]|.",
+    re.S,
+)
+_HALF = r"(?:\S*|(?:QueueData|TopicRouteData|DataVersion|MessageQueue|BrokerIdentityInfo|TopicConfig) ?\[.*)"
+"""What stands at the cut: a part of a word, or of an object that is printed."""
+
+_QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
+
+
+def tokens_of(pattern: str) -> list[str]:
+    """The parts of a regular expression that stand one after the other, each with what says how often it comes."""
+    found: list[str] = []
+    at = 0
+    while at < len(pattern):
+        end = _group_end(pattern, at) if pattern[at] == "(" else _plain_end(pattern, at)
+        often = _QUANTIFIER.match(pattern, end)
+        end = end if often is None else often.end()
+        found.append(pattern[at:end])
+        at = end
+    return found
+
+
+def _plain_end(pattern: str, at: int) -> int:
+    found = _TOKEN.match(pattern, at)
+    return at + 1 if found is None else found.end()
+
+
+def _group_end(pattern: str, at: int) -> int:
+    depth = 0
+    while at < len(pattern):
+        if pattern[at] in "()":
+            depth += 1 if pattern[at] == "(" else -1
+            at += 1
+            if depth == 0:
+                return at
+        else:
+            at = _plain_end(pattern, at)
+    return at
+
+
+@cache
+def cut_pattern(pattern: str) -> re.Pattern[str] | None:
+    """Matches what begins like the shape and ends anywhere behind its first field; None for a shape without fields."""
+    tokens = tokens_of(pattern)
+    first = next((number for number, token in enumerate(tokens) if "(?P<" in token), None)
+    if first is None or first + 1 >= len(tokens):
+        return None
+    rest = ""
+    for token in reversed(tokens[first + 2 :]):
+        rest = f"(?:{token}{rest})?"
+    return re.compile("".join(tokens[: first + 2]) + rest + _HALF, re.S)
+
+
+def fields_of_cut(pattern: str, text: str) -> dict[str, str] | None:
+    """What a line says that is cut: a field in its last word may be half of one, and is none."""
+    known = cut_pattern(pattern)
+    found = None if known is None else known.fullmatch(text)
+    if found is None:
+        return None
+    said = {
+        name.rstrip("_"): value
+        for name, value in found.groupdict().items()
+        if value is not None and " " in text[found.end(name) :]
+    }
+    return said or None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from .parts import CHANNEL, CLIENT, SERVER
+CHANNEL = r"(?:(?:channel ?)?\[addr=(?P<address>[^,\]]*)[^\]]*\]|\[?(?P<address_>[^\s\],]+)\]?)"
+"""The other end of a connection: `10.0.0.9:9876`, `[10.0.0.9:9876]`, `channel[addr=10.0.0.9:9876, id=…]`, `null`."""
+
+SERVER, CLIENT = "NETTY SERVER PIPELINE: ", "NETTY CLIENT PIPELINE: "
+
 
 SHAPES: tuple[tuple[str, str], ...] = (
     ("channel_registered", rf"{SERVER}channelRegistered (?P<address>\S+)"),

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from .parts import ADDRESS, RESULT, WHY
+ADDRESS = (
+    r"(?:BrokerIdentityInfo ?\[clusterName=(?P<cluster>[^,\]]*), ?brokerAddr=(?P<address>[^\]]*)\]|(?P<address_>\S+))"
+)
+"""A broker as a NameServer calls it: 5.x names the cluster, too."""
+
+RESULT = r"(?P<result>OK|Failed)"
+
+WHY = ", because channel destroyed"
 
 SWALLOW = (
     "registerBroker", "onChannelDestroy", "pickupTopicRouteData", "scanNotActiveBroker", "unregisterBroker",

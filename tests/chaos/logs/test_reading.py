@@ -9,10 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from nemesrv.chaos.logs import files
 from nemesrv.chaos.logs.files import LogError, planned
-from nemesrv.chaos.logs.reading import _TASK, PlainLogs, _bins, _copied, _Tasks, read_logs, read_plain
-from nemesrv.chaos.logs.stream import LogRow
+from nemesrv.chaos.logs.reading import _TASK, LogsRead, _bins, _copied, _Tasks, read_plain, skimmed
 
+EVENTS = frozenset({
+    "name_server_boot", "setting", "broker_registered", "broker_expired", "error_swallowed", "address_removed",
+    "name_server_chosen",
+})  # fmt: skip
 NAMESRV = """\
 2026-11-20 20:17:34 INFO main - The Name Server boot success. serializeType=JSON
 2026-11-20 20:17:34 INFO main - listenPort=9876
@@ -44,12 +48,13 @@ def folder(tmp_path: Path) -> Path:
 def test_every_file_says_what_became_of_its_lines(folder: Path) -> None:
     logs = read_plain([folder])
     brief = [
-        (f.file, f.series, f.age, f.writer, f.lines, f.understood, f.not_understood, f.continued) for f in logs.files
+        (file.file, file.writer, file.lines, file.understood, file.not_understood, file.continued)
+        for file in logs.files
     ]
     assert brief == [
-        ("ns-0/namesrv.log", "ns-0/namesrv.log", 0, "java-server", 9, 6, 1, 2),
-        ("ns-0/otherdays/namesrv.1.log.gz", "ns-0/namesrv.log", 1, "java-server", 9, 6, 1, 2),
-        ("rocketmq_client.log.3", "rocketmq_client.log", 0, "java-client-4.9", 2, 1, 0, 1),
+        ("ns-0/namesrv.log", "java-server", 9, 6, 1, 2),
+        ("ns-0/otherdays/namesrv.1.log.gz", "java-server", 9, 6, 1, 2),
+        ("rocketmq_client.log.3", "java-client-4.9", 2, 1, 0, 1),
     ]
     assert logs.files[0].shapes == [(1, "frobnicated #")]
     assert logs.notes == [f"{folder}: 1 files are no logs by their names and were not read: notes.md"]
@@ -65,7 +70,7 @@ def test_every_file_says_what_became_of_its_lines(folder: Path) -> None:
 
 def test_a_task_leaves_its_events_as_parquet_and_tells_the_counts(folder: Path) -> None:
     parts = planned([folder]).parts
-    tasks = _Tasks(str(folder))
+    tasks = _Tasks(str(folder), EVENTS)
     ((number, told),) = tasks([(3, parts[0])])
     assert (number, told["lines"], told["rows"]) == (3, 9, 6)
     rows = pq.read_table(folder / "events-000003.parquet").to_pylist()
@@ -77,23 +82,22 @@ def test_little_files_are_one_task(folder: Path) -> None:
     assert [len(each) for each in _bins(planned([folder]))] == [3]
 
 
-def test_ranges_of_a_large_file_are_tasks_of_their_own(tmp_path: Path) -> None:
+def test_ranges_of_a_large_file_are_tasks_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "RANGE", _TASK)
     with (tmp_path / "a.log").open("wb") as file:
         file.truncate(5 * _TASK)
-    assert [len(each) for each in _bins(planned([tmp_path], range_size=_TASK))] == [1] * 5
+    assert [len(each) for each in _bins(planned([tmp_path]))] == [1] * 5
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("range_size", [None, 100])
-def test_spark_reads_what_is_read_without_it(folder: Path, spark: SparkSession, range_size: int | None) -> None:
-    ranged = {} if range_size is None else {"range_size": range_size}
-    plain, logs = read_plain([folder], "+02:00"), read_logs(spark, [folder], "+02:00", **ranged)
-    try:
-        rows = sorted((LogRow(*row) for row in logs.events.collect()), key=lambda row: (row.file, row.line))
-        assert PlainLogs(rows, logs.files, logs.notes) == plain
-    finally:
-        logs.close()
-    assert not any(each.exists() for each in logs._ours)
+@pytest.mark.parametrize("range_size", [files.RANGE, 100])
+def test_spark_reads_what_is_read_without_it(
+    folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, range_size: int
+) -> None:
+    plain = read_plain([folder])
+    monkeypatch.setattr(files, "RANGE", range_size)
+    logs = skimmed(spark, [folder], EVENTS, lambda rows: ())
+    assert LogsRead(sorted(logs.rows, key=lambda row: (row.file, row.line)), logs.files, logs.notes) == plain
 
 
 @pytest.mark.spark
@@ -103,4 +107,4 @@ def test_spark_copies_what_is_elsewhere_and_says_what_is_not_there(
     here = _copied(spark, f"file://{folder}/ns-*", tmp_path_factory.mktemp("here") / "0")
     assert [file.file for file in read_plain([here]).files] == ["ns-0/namesrv.log", "ns-0/otherdays/namesrv.1.log.gz"]
     with pytest.raises(LogError, match=r'nowhere://host/a.log cannot be read: .*No FileSystem for scheme "nowhere"'):
-        read_logs(spark, ["nowhere://host/a.log"])
+        skimmed(spark, ["nowhere://host/a.log"], EVENTS, lambda rows: ())

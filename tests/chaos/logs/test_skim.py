@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import gzip
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from nemesrv.chaos.logs import files
 from nemesrv.chaos.logs.files import planned, read_part
 from nemesrv.chaos.logs.reading import read_plain, skimmed
 from nemesrv.chaos.logs.shapes import _ALL, _OF_FIRST, _OF_SECOND, QUIET
 from nemesrv.chaos.logs.skim import NOISE, Aside, Skim, taken
-from nemesrv.chaos.logs.stream import Counts, LogRow, Reader
+from nemesrv.chaos.logs.stream import LogRow, Reader
 from nemesrv.operations.logs_to_rows.gather import _CHANNELS, USED, _peer, gather, hosts_in, lines_of_rows
 
 from .shapes import texts_of_clients, texts_of_servers
 
 LOGS = Path(__file__).parents[3] / "docs" / "incident-logs" / "broker-partition"
-NOT_COUNTED = {"counted"}
 CAME = "2026-11-20 20:17:{} INFO NettyServerCodecThread_3 - NETTY SERVER PIPELINE: {}\n"
 
 
@@ -40,10 +39,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
                         what = f"channel{text}, the channel[{stranger}]"
                         written.write(f"{line[:19]} INFO NettyServerCodecThread_1 - NETTY SERVER PIPELINE: {what}\n")
     return folder
-
-
-def counted(counts: Counts) -> dict[str, object]:
-    return {name: said for name, said in asdict(counts).items() if name not in NOT_COUNTED}
 
 
 def both(data: bytes, aside: Aside | None = None) -> tuple[Reader, list[LogRow], Reader, list[LogRow]]:
@@ -73,7 +68,7 @@ def test_a_large_folder_is_read_the_same_with_strangers_put_aside(large: Path, t
                 reader = Reader(part.file, first_line=line)
                 rows += [*reader.rows([text]), *reader.finished()]
         assert sorted(rows, key=lambda row: row.line) == expected
-        assert counted(read.counts) == counted(other.counts)
+        assert read.counts == other.counts
     assert passed > 3_000
 
 
@@ -89,7 +84,7 @@ def test_of_every_known_text_the_same_row_comes(texts: object, head: str, end: s
     with_it, rows, without, expected = both(data)
     assert len(known) > 50
     assert rows == expected
-    assert counted(with_it.counts) == counted(without.counts)
+    assert with_it.counts == without.counts
 
 
 def strings_in(said: object) -> list[str]:
@@ -114,7 +109,7 @@ def strings_in(said: object) -> list[str]:
 def test_what_stands_beside_it_is_read_as_ever(data: str) -> None:
     with_it, rows, without, expected = both(data.encode())
     assert rows == expected
-    assert counted(with_it.counts) == counted(without.counts)
+    assert with_it.counts == without.counts
 
 
 def test_connections_are_given_by_host_and_such_of_no_plain_host_are_given_always(tmp_path: Path) -> None:
@@ -149,12 +144,15 @@ def test_one_group_of_a_pattern_is_one_shape() -> None:
 
 
 @pytest.mark.spark
-def test_spark_gathers_what_is_gathered_without_it(large: Path, spark: SparkSession) -> None:
+def test_spark_gathers_what_is_gathered_without_it(
+    large: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = [line for line in lines_of_rows(read_plain([large]).rows) if line.event in USED and line.is_whole]
     hosts = hosts_in(line for line in plain if line.event not in _CHANNELS)
     wanted = [line for line in plain if line.event not in _CHANNELS or _peer(line) in hosts]
     assert sorted(gather(spark, [large]).lines, key=lambda line: (line.file, line.line)) == wanted
-    ranged = skimmed(spark, [large], USED, lambda rows: hosts, range_size=200_000)
+    monkeypatch.setattr(files, "RANGE", 200_000)
+    ranged = skimmed(spark, [large], USED, lambda rows: hosts)
     rows = [line for line in lines_of_rows(ranged.rows) if line.is_whole]
     known = [line for line in rows if line.event not in _CHANNELS or _peer(line) in hosts]
     assert sorted(known, key=lambda line: (line.file, line.line)) == wanted
