@@ -1,10 +1,11 @@
 """What a check is: one record beside its two functions, from which README, scenarios, report and live judging are made.
 
-    history ── gather (Spark) ──► facts: few, frozen, plain ── judge (plain Python, with the World) ──► Verdict
+    history ─┬─ gather (Spark) ──┬──► facts: few, frozen, plain ── judge (plain Python, with the World) ──► Verdict
+             └─ plain (its rows) ┘
 
-`gather` asks Spark for what it takes to judge and nothing else; `judge` needs no Spark, so that a test may hand it
-facts made by hand. While a history grows, the facts of what is sealed away and of what is new are added up, never
-verdicts.
+`gather` asks Spark for what it takes to judge and nothing else, `plain` finds the same in the rows of a history that
+fits into memory; `judge` does not know which it was, so that a test may hand it facts made by hand. While a history
+grows, the facts of what is sealed away and of what is new are added up, never verdicts.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..oracle.world import World
     from ..verdict import Verdict
     from .dataframes.gathering import Gathering
+    from .plain.history import PlainHistory
 
 Facts_ = TypeVar("Facts_")
 
@@ -41,6 +43,29 @@ class Reads(StrEnum):
     """Sends, receipts and final reads besides."""
     OPERATIONS = "operations"
     """Operations of clients besides."""
+
+
+class Needs(StrEnum):
+    """What a history must have for a check to judge by it. A run has all of it, logs and a watch have some."""
+
+    TABLES = "tables"
+    """What each NameServer's table has, and when it changed."""
+    ACTS = "acts"
+    """What somebody did by hand."""
+    BROKERS = "brokers"
+    """When brokers began, ended, and registered."""
+    ACKNOWLEDGEMENTS = "acknowledgements"
+    """Which registrations were acknowledged."""
+    TOPICS = "topics"
+    """What brokers register: topics with their queues and permissions."""
+    WIRE = "wire"
+    """What passed on the wire: requests, answers, and how long they took."""
+    CLIENTS = "clients"
+    """Which NameServers clients chose, and the routes that they took."""
+    MESSAGES = "messages"
+    """Who sent, pulled, received and committed what."""
+    EXPERIMENT = "experiment"
+    """The harness's own rows: which faults were planned, and injected."""
 
 
 class Inconsistent(Exception):
@@ -113,6 +138,11 @@ def _best(of: Callable[[Iterable[Any]], Any], *values: Any) -> Any:
     return of(known) if known else None
 
 
+def _control(history: Gathering | PlainHistory, _world: World) -> Any:
+    """The facts of a check that reads control rows alone."""
+    return history.control
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check(Generic[Facts_]):
     """One check."""
@@ -121,9 +151,14 @@ class Check(Generic[Facts_]):
     says: str
     """README's sentence: what VALID says."""
     section: Section
-    reads: Reads
-    gather: Callable[[Gathering, World], Facts_]
+    needs: tuple[Needs, ...]
+    """Without one of these it cannot judge; who cannot give it says so, of the first that is missing."""
     judge: Callable[[Facts_, World], Verdict]
+    reads: Reads = Reads.CONTROL
+    gather: Callable[[Gathering, World], Facts_] = _control
+    """Its facts, asked of Spark. A check that reads control rows alone says neither this nor `plain`."""
+    plain: Callable[[PlainHistory, World], Facts_] = _control
+    """The same facts, without Spark."""
     tells: Callable[[Mapping[str, Any]], str] | None = None
     """What `measured` of its verdict comes to, as a person would say it; "" or None: the numbers speak."""
     adds_up: bool = False
@@ -136,6 +171,17 @@ class Check(Generic[Facts_]):
     """For how many milliseconds after a fault it judges nothing. None: it always has something to look at."""
     takes_all_rows: tuple[str, ...] = ()
     """What of `measured` only all rows of a history tell: it is left out while one grows."""
+    never_invalid: bool = False
+    """Whether it tells what did not happen, which makes a run UNKNOWN and never INVALID."""
+    joins_for: tuple[str, ...] = ()
+    """Rows of these events have it judged, whatever checks were asked for."""
+
+    def __post_init__(self) -> None:
+        if self.reads is not Reads.CONTROL and _control in (self.gather, self.plain):
+            raise TypeError(
+                f"no judge can run the check {self.name}: it reads {self.reads}, so its record must say how Spark "
+                "finds its facts (`gather`) and how plain Python does (`plain`)"
+            )
 
     @property
     def looks_at(self) -> tuple[str, ...]:

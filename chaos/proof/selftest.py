@@ -2,8 +2,8 @@
 
 For each defect its scenario is run with the defect planted and, once per scenario, without. All checks judge each run.
 A defect is killed when every check named for it says INVALID, and no other does but those that may see the same wrong
-from another side; a twin is clean when no check says INVALID. Anything else fails the self-test, which is what makes
-the checks' VALID worth something.
+from another side; a twin is clean when every check judged it and none says INVALID. Anything else fails the self-test,
+which is what makes the checks' VALID worth something.
 
     real clock      one run after the other; Spark judges
     virtual clock   as many at once as there are processors; judged plainly (checkers/plain): the same verdicts without
@@ -50,18 +50,22 @@ class Outcome:
     also: frozenset[str] = frozenset()
     found: frozenset[str]
     unknown: frozenset[str]
+    unjudged: frozenset[str] = frozenset()
+    """The checks that said nothing of this run, or failed."""
     where: str = field(compare=False)
     """The run folder."""
 
     @property
     def passed(self) -> bool:
-        return self.meant <= self.found <= self.meant | self.also
+        return not self.unjudged and self.meant <= self.found <= self.meant | self.also
 
     @property
     def result(self) -> str:
         """In a word."""
         if self.passed:
             return "clean" if self.defect is None else "killed"
+        if self.unjudged:
+            return f"NOT JUDGED by {', '.join(sorted(self.unjudged))}"
         return "SURVIVED" if self.defect and not self.meant <= self.found else "WRONG"
 
     def to_json(self) -> dict[str, object]:
@@ -79,8 +83,10 @@ class Outcome:
 
     @classmethod
     def of(cls, judged: Judged, defect: Defect | None, seed: int = 1) -> Outcome:
+        verdicts = (*judged.verdicts, *judged.left_out)
+
         def named(validity: Validity) -> frozenset[str]:
-            return frozenset(v.name for v in (*judged.verdicts, *judged.left_out) if v.verdict is validity)
+            return frozenset(v.name for v in verdicts if v.verdict is validity)
 
         return cls(
             scenario=judged.history.name,
@@ -90,6 +96,7 @@ class Outcome:
             also=frozenset() if defect is None else defect.also,
             found=named(Validity.INVALID),
             unknown=named(Validity.UNKNOWN),
+            unjudged=frozenset(CHECK_NAMES) - {v.name for v in verdicts if not v.check_failed},
             where=judged.history.where,
         )
 
@@ -236,7 +243,8 @@ def _missed(outcome: Outcome) -> str:
     """ "7: routes_are_true is silent, duplicates says INVALID" """
     silent = [f"{name} is silent" for name in sorted(outcome.meant - outcome.found)]
     strange = [f"{name} says INVALID" for name in sorted(outcome.found - outcome.meant - outcome.also)]
-    return f"{outcome.seed}: {', '.join(silent + strange)}"
+    unjudged = [f"{name} did not judge" for name in sorted(outcome.unjudged)]
+    return f"{outcome.seed}: {', '.join(silent + strange + unjudged)}"
 
 
 def _sums(outcomes: Sequence[Outcome]) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...chaos.checks import CHECKS
+from ...chaos.checks.check import Needs
 from ...chaos.checks.plain.verdicts import verdicts_of_rows
 from ...chaos.errors import ScenarioError
 from ...chaos.experiment.run_folder import RunFolder, refuse_used
@@ -33,28 +34,23 @@ from ..logs_to_rows.timeline import timeline_of, wall_text
 from ..logs_to_rows.writing import numbered
 from .record import Record, timers_in
 
-SUPPORTED = (
-    "routes_converge",
-    "routes_are_true",
-    "no_false_eviction",
-    "no_resurrection",
-    "one_master",
-    "routes_as_registered",
-)
-"""The checks that what a watch sees can support, of a cluster whose faults are inferred."""
-NEEDS: Mapping[str, str] = {
-    "what passes on the wire, which a watch does not see": (
-        "answers_are_true registrations_are_kept prompt_answers answers_asked_for timers_kept done_by_hand"
-    ),
-    "what clients choose and take": "name_server_selection client_routes_are_true dead_name_servers_left",
-    "who sent, pulled and got what": (
-        "no_acknowledged_loss messages_delivered commits_follow_work order_kept duplicates queue_ownership "
-        "living_are_used dead_brokers_avoided recovery_time availability"
-    ),
-    "an experiment: nobody injected these faults": "exercised",
+_WIRE = "what passes on the wire, which a watch does not see"
+NOT_WATCHED: Mapping[Needs, str] = {
+    Needs.ACTS: _WIRE,
+    Needs.ACKNOWLEDGEMENTS: _WIRE,
+    Needs.WIRE: _WIRE,
+    Needs.CLIENTS: "what clients choose and take",
+    Needs.MESSAGES: "who sent, pulled and got what",
+    Needs.EXPERIMENT: "an experiment: nobody injected these faults",
 }
-"""What the others would need, which are left out."""
-LEFT_OUT: Mapping[str, str] = {name: f"it needs {why}" for why, names in NEEDS.items() for name in names.split()}
+"""What a watch does not see, of a cluster whose faults are inferred."""
+LEFT_OUT: Mapping[str, str] = {
+    name: f"it needs {NOT_WATCHED[missing[0]]}"
+    for name, check in CHECKS.items()
+    if (missing := [need for need in check.needs if need in NOT_WATCHED])
+}
+SUPPORTED = tuple(name for name in CHECKS if name not in LEFT_OUT)
+"""The checks that what a watch sees can support."""
 RESTARTS = ("kill", "stop")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...chaos.checks import CHECKS
+from ...chaos.checks.check import Needs
 from ...chaos.reports.rows import rows_fitting, width_of_output
 
 SHOWN = 24
@@ -38,33 +40,25 @@ def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
 
 _NAME_SERVERS = "every NameServer's namesrv.log"
 _BROKERS = "every broker's broker.log and remoting.log"
-_CLIENTS = "the clients' rocketmq_client.log"
-_SENDS = "a trace of messages (who sent and got what): no log of RocketMQ's has it, `nemesrv run` and `conform` do"
 _WIRE = "what passed on the wire: a run with Apache's servers behind fronts (`--implementation apache-…`) has it"
 
-NEEDS: dict[str, tuple[str, ...]] = {
-    "routes_converge": (_NAME_SERVERS, _BROKERS),
-    "routes_are_true": (_NAME_SERVERS, _BROKERS),
-    "no_false_eviction": (_NAME_SERVERS, _BROKERS),
-    "registrations_are_kept": (_NAME_SERVERS, _BROKERS),
-    "one_master": (_NAME_SERVERS,),
-    "no_resurrection": (_NAME_SERVERS, _BROKERS),
-    "routes_as_registered": (_NAME_SERVERS, _BROKERS, _WIRE),
-    "answers_are_true": (_WIRE,),
-    "client_routes_are_true": (_CLIENTS, _NAME_SERVERS),
-    "dead_brokers_avoided": (_SENDS,),
-    "dead_name_servers_left": (_CLIENTS,),
-    "name_server_selection": (_CLIENTS,),
-    "prompt_answers": (_WIRE,),
-    "timers_kept": (_WIRE,),
-    "done_by_hand": (_NAME_SERVERS, _WIRE),
-    "answers_asked_for": (_WIRE,),
+LOGS: Mapping[Needs, str] = {
+    Needs.CLIENTS: "the clients' rocketmq_client.log",
+    Needs.TABLES: _NAME_SERVERS,
+    Needs.ACTS: _NAME_SERVERS,
+    Needs.BROKERS: _BROKERS,
+    Needs.ACKNOWLEDGEMENTS: _BROKERS,
+    Needs.TOPICS: _WIRE,
+    Needs.WIRE: _WIRE,
+    Needs.MESSAGES: "a trace of messages (who sent and got what): no log of RocketMQ's has it, `nemesrv run` and "
+    "`conform` do",
+    Needs.EXPERIMENT: "an experiment (`nemesrv run`): nobody injected these faults",
 }
 
 
 def needs(check: str) -> str:
     """Which logs decide it."""
-    return " and ".join(NEEDS.get(check, (_SENDS,)))
+    return " and ".join(dict.fromkeys(LOGS[need] for need in CHECKS[check].needs))
 
 
 def undecided_lines(left_out: Mapping[str, str]) -> Iterator[str]:

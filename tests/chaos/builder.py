@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nemesrv.chaos.checks.check import Check
-from nemesrv.chaos.checks.plain.verdicts import unfinished
+from nemesrv.chaos.checks.plain.history import PlainHistory
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import COLUMNS
@@ -156,7 +156,8 @@ class HistoryBuilder:
         if spark is not None:
             return judged(check, self.frame(spark))
         rows = self.in_order()
-        plain = next(verdict for verdict in unfinished(rows, World.of_rows(rows)) if verdict.name == check.name)
+        world = World.of_rows(rows)
+        plain = check.judge(check.plain(PlainHistory.of_rows(rows), world), world)
         if os.environ.get(BY_SPARK_TOO):
             from nemesrv.chaos.checks.spark.session import session
 

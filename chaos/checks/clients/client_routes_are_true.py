@@ -28,7 +28,7 @@ from ...oracle.roles import elected_ids, shown_ids
 from ...oracle.windows import Window, client_leave_window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import NEVER, counted, lasted, tolerated, verdict_of
 from ..record.control import Control, decoded
 from ..record.demands import Demand, Demands, demand_tolerances
@@ -81,8 +81,7 @@ CHECK = Check(
     name=NAME,
     says="each client's routes are what NameServers answer, and have every broker that all of them must hold",
     section=Section.CLIENTS,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.CLIENTS, Needs.TABLES),
     judge=judge,
     tells=lambda measured: (
         f"{measured.get('answers', 0):,} answers taken, {measured.get('routes', 0):,} topics of clients"

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from ...oracle.lost_brokers import Absence, absences
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Reads, Section
 from ..findings import counted, rounded, tolerated, verdict_of
+from ..plain.traffic import uses_of_rows
 from ..record.broker_uses import BrokerUses, Key, Uses
 from ..record.control import Control
 from ..record.lateness import LagWindow
@@ -26,6 +27,7 @@ from ..tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 NAME = "dead_brokers_avoided"
 _SHOWN = 60
@@ -38,8 +40,17 @@ def gather(gathering: Gathering, world: World) -> BrokerUses:
         return BrokerUses()
     from ..dataframes.broker_uses import broker_uses
 
-    lags = measured_lags(gathering.control, world, found)
-    uses = broker_uses(gathering, world, found)
+    return _with_lags(broker_uses(gathering, world, found), found, gathering.control, world)
+
+
+def plain(history: PlainHistory, world: World) -> BrokerUses:
+    """The same of its rows."""
+    found = judged_absences(world)
+    return _with_lags(uses_of_rows(history, world, found), found, history.control, world)
+
+
+def _with_lags(uses: Mapping[int, Uses], found: Sequence[Absence], control: Control, world: World) -> BrokerUses:
+    lags = measured_lags(control, world, found)
     return BrokerUses({_key(a): uses.get(a.id, Uses()).plus(Uses(lag_ms=lags.get(a.id))) for a in found})
 
 
@@ -66,8 +77,10 @@ CHECK = Check(
     name=NAME,
     says="each client's last use of a dead broker lies within its window",
     section=Section.CLIENTS,
+    needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
+    plain=plain,
     judge=judge,
     outside=True,
     tells=lambda measured: _told(measured.get("last_use") or ()),

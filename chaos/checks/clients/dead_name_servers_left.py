@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from ...oracle.lost_name_servers import NameServerLoss, name_server_losses
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import NEVER, counted, rounded, tolerated, verdict_of
 from ..record.control import Control, Row
 from ..record.lateness import LagWindow
@@ -124,8 +124,7 @@ CHECK = Check(
     name=NAME,
     says="each client left a dead or silent NameServer as its version does, and called it no more",
     section=Section.CLIENTS,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.CLIENTS,),
     judge=judge,
     outside=True,
     tells=lambda measured: _told(measured),

@@ -34,8 +34,9 @@ from ...oracle.slaves import served_by_slaves
 from ...oracle.time_outs import avoidance, avoids
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Facts, Reads, Section, of_the_rest
+from ..check import Check, Facts, Needs, Reads, Section, of_the_rest
 from ..findings import NEVER, at_a_moment, counted, tolerated, verdict_of
+from ..plain.uses import shares_of
 from ..record.at_slaves import read_there
 from ..record.control import Control
 from ..record.lateness import LagWindow
@@ -48,6 +49,7 @@ from .tries import odd_tries
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 NAME = "living_are_used"
 _OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
@@ -73,6 +75,11 @@ def gather(gathering: Gathering, world: World) -> Used:
     from ..dataframes.uses import broker_shares
 
     return Used(broker_shares(gathering, world), gathering.control)
+
+
+def plain(history: PlainHistory, world: World) -> Used:
+    """The same of its rows."""
+    return Used(shares_of(history, world), history.control)
 
 
 def judge(used: Used, world: World) -> Verdict:
@@ -103,8 +110,10 @@ CHECK = Check(
     name=NAME,
     says="producers use their routes' queues in turn and retry elsewhere while they may, and every queue is read",
     section=Section.CLIENTS,
+    needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
+    plain=plain,
     judge=judge,
     tells=lambda measured: _told(measured),
     adds_up=True,

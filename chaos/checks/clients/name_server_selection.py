@@ -40,7 +40,7 @@ from ...oracle.recorded import OURS
 from ...oracle.start_choice import ALPHA, BIAS, EXACT, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ...oracle.world import World
 from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..record.control import Control
 from .list_orders import uneven_orders
 from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
@@ -99,8 +99,7 @@ CHECK = Check(
     says="the first NameServer is uniform over the list, the next is the next in the client's own order, and it stays "
     "until it fails; by the rules of the client's [profile](docs/client-profiles.md) (Java 4.9 and 5.3, Go, C++, Node)",
     section=Section.CLIENTS,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.CLIENTS,),
     judge=judge,
     outside=True,
     clients=("producer", "consumer", "prober"),

@@ -27,8 +27,9 @@ from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
-from ..check import Check, Facts, Reads, Section, largest
+from ..check import Check, Facts, Needs, Reads, Section, largest
 from ..findings import NEVER, examples_of, tolerated
+from ..plain.commits import commit_facts
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts
 from ..record.control import Control
@@ -40,6 +41,7 @@ from ..tolerance import tolerance
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 NAME = "commits_follow_work"
 _HANDS_OVER = 2
@@ -78,6 +80,11 @@ def gather(gathering: Gathering, world: World) -> Commits:
     from ..dataframes.commits import commits
 
     return judged(commits(gathering, world), gathering.control, world)
+
+
+def plain(history: PlainHistory, world: World) -> Commits:
+    """The same of its rows."""
+    return judged(commit_facts(history, world), history.control, world)
 
 
 def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
@@ -167,8 +174,10 @@ CHECK = Check(
     name=NAME,
     says="offsets are committed in time and only for what was received, never go back but where rules say so, are kept",
     section=Section.MESSAGES,
+    needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
+    plain=plain,
     judge=judge,
     tells=lambda measured: _told(measured),
     clients=("consumer",),

@@ -24,13 +24,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
-from ..check import Check, Facts, Reads, Section, largest
+from ..check import Check, Facts, Needs, Reads, Section, largest
 from ..findings import examples_of, rounded, tolerated
+from ..plain.repeats import repeats_of_rows
 from ..record.lateness import LagWindow, Lateness
 from ..tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 NAME = "duplicates"
 _ROW = "at-least-once: what was not committed comes again"
@@ -101,6 +103,13 @@ def gather(gathering: Gathering, world: World) -> Repeats:
     )
 
 
+def plain(history: PlainHistory, world: World) -> Repeats:
+    """The same of its rows, without examples."""
+    lag_ms, alone = measured_lag_ms(history.control.lateness, world), bool(world.workload.get("broadcasting"))
+    rules, allowed = Redelivery.of(world), tolerance_of(world, lag_ms)
+    return Repeats(*repeats_of_rows(history.rows, rules, allowed, each_alone=alone), lag_ms=lag_ms)
+
+
 def judge(repeats: Repeats, world: World) -> Verdict:
     """Examined: messages received. Violations: receipts and stored copies that nothing explains."""
     if world.unclear:
@@ -156,8 +165,10 @@ CHECK = Check(
     name=NAME,
     says="no more repeated messages than faults and rebalances explain",
     section=Section.MESSAGES,
+    needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
+    plain=plain,
     judge=judge,
     tells=lambda measured: ", ".join(
         f"{measured.get(name, 0):,} {name.replace('_', ' ')}" for name in ("received_again", "stored_again")

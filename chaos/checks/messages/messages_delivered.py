@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...oracle.deliveries import PROMPT_MS, Due, askers, dues, holdings
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
-from ..check import Check, Facts, Reads, Section, largest
+from ..check import Check, Facts, Needs, Reads, Section, largest
 from ..findings import counted, examples_of, rounded, tolerated
+from ..plain.deliveries import slow_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..record.slow_messages import Slow
@@ -29,6 +30,7 @@ from ..tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 NAME = "messages_delivered"
 PROMISED = "delivered_within_s"
@@ -82,6 +84,12 @@ def gather(gathering: Gathering, world: World) -> Deliveries:
 
     found = deliveries(gathering, world)
     return judged(found.slow, gathering.control, world, prompt=found.prompt, prompt_ms=found.prompt_ms)
+
+
+def plain(history: PlainHistory, world: World) -> Deliveries:
+    """The same of its rows."""
+    prompt, slow = slow_of(history.rows, world)
+    return judged(slow, history.control, world, prompt=len(prompt), prompt_ms=max(prompt, default=None))
 
 
 def judged(
@@ -179,8 +187,10 @@ CHECK = Check(
     name=NAME,
     says="every acknowledged message reached each consumer group in its time, as it was sent",
     section=Section.MESSAGES,
+    needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
+    plain=plain,
     judge=judge,
     tells=lambda measured: _told(measured),
     adds_up=True,

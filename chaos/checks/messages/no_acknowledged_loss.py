@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.slaves import alone
 from ...oracle.world import World
-from ...verdict import Finding, Validity, Verdict
-from ..check import Check, Facts, Reads, Section
+from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
+from ..check import Check, Facts, Needs, Reads, Section
 from ..findings import examples_of
+from ..plain.traffic import fates_of_rows
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 NAME = "no_acknowledged_loss"
 _COUNTS = ("acknowledged", "received", "only_in_final_reads", "lost", "unread")
@@ -72,6 +74,13 @@ def gather(gathering: Gathering, world: World) -> Fates:
     )
 
 
+def plain(history: PlainHistory, world: World) -> Fates:
+    """The same of its rows, without the first of those that are missing."""
+    counts, unsafe = fates_of_rows(history, alone(world))
+    first = [missing_of(send, is_lost=False) for send in unsafe[:FINDINGS_MAX]]
+    return Fates(*counts, unsafe=len(unsafe), first_unsafe=tuple(first))
+
+
 def judge(fates: Fates, world: World) -> Verdict:
     """Examined: acknowledged sends. Violations: those that are lost."""
     measured = {name: getattr(fates, name) for name in _COUNTS}
@@ -111,8 +120,10 @@ CHECK = Check(
     name=NAME,
     says="every acknowledged message was received or is still in a broker",
     section=Section.MESSAGES,
+    needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
+    plain=plain,
     judge=judge,
     tells=lambda measured: _told(measured),
     adds_up=True,

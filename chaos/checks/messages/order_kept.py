@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...oracle.world import World
 from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
-from ..check import Check, Facts, Reads, Section
+from ..check import Check, Facts, Needs, Reads, Section
+from ..plain.traffic import order_of_rows
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 NAME = "order_kept"
 _ROW = "order within a queue"
@@ -63,6 +65,11 @@ def gather(gathering: Gathering, world: World) -> Order:
     return Order(*counts, misplaced=tuple(misplaced))
 
 
+def plain(history: PlainHistory, world: World) -> Order:
+    """The same of its rows, without those that are out of it."""
+    return Order(*order_of_rows(history.rows, ordered=_is_ordered(world)))
+
+
 def judge(order: Order, world: World) -> Verdict:
     """Examined: acknowledged sends, and receipts of an ordered workload. Violations: those behind a later one."""
     examined, wrong = order.sends + order.receipts, order.out_of_order
@@ -94,8 +101,10 @@ CHECK = Check(
     name=NAME,
     says="a queue keeps the order of its producers' sends, and a consumer that must takes them in it",
     section=Section.MESSAGES,
+    needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
+    plain=plain,
     judge=judge,
     tells=lambda measured: f"{measured.get('out_of_order', 0):,} out of order",
     adds_up=True,

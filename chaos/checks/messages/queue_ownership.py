@@ -22,7 +22,7 @@ from ...oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, Unansw
 from ...oracle.quiet import aftermath_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import lasted, rounded, tolerated, verdict_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
@@ -75,8 +75,7 @@ CHECK = Check(
     name=NAME,
     says="in quiet times each queue has one owner in its group; each rebalance takes its share, and a new group all",
     section=Section.CLIENTS,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.MESSAGES,),
     judge=judge,
     tells=lambda measured: _told(measured),
     settles=aftermath_ms,

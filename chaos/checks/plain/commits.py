@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,26 +11,21 @@ from typing import Any
 from ...oracle.deliveries import askers
 from ...oracle.world import World
 from ...topology import is_slave
-from ...verdict import Verdict
-from ..messages.commits_follow_work import judge, judged
 from ..record.at_slaves import copied_before, slaves_that_tell
 from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, Left, Older, asker_of
 from ..record.control import Control
 from ..record.handed_over import given_up
 from ..record.uncommitted import brokers_that_tell, interval_ms
 from ..record.uses import PART_MS
+from .history import PlainHistory, value_of
 
 Place = tuple[str, str, int, str]
 """Topic, broker name, queue id, group."""
 
 
-def verdict_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> Verdict:
-    """The check's verdict of these rows."""
-    return judge(judged(facts_of(rows, control, world), control, world), world)
-
-
-def facts_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> CommitFacts:
+def commit_facts(history: PlainHistory, world: World) -> CommitFacts:
     """What has to be explained of these rows."""
+    rows, control = history.rows, history.control
     groups = askers(world)
     group_of = {member: group.name for group in groups for member in group.members}
     broadcasting = bool(world.workload.get("broadcasting"))
@@ -234,10 +228,3 @@ def _back(commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[Back]:
 
 def _order(row: Mapping[str, Any]) -> tuple[float, str, int, int]:
     return row["time_ms"], row["node"], row["incarnation"], row["seq"]
-
-
-def value_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Its `value`, whether it is an object or its JSON text."""
-    value = row["value"]
-    found: Mapping[str, Any] = json.loads(value) if isinstance(value, str) else value
-    return found

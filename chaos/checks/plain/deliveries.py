@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ...oracle.deliveries import PROMPT_MS, askers
 from ...oracle.world import World
-from ...verdict import Verdict
-from ..messages.messages_delivered import judge, judged
-from ..record.control import Control
 from ..record.slow_messages import Slow
+from .history import Rows
 
 
-def verdict_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> Verdict:
-    """The check's verdict of these rows."""
-    prompt, slow = slow_of(rows, world)
-    return judge(judged(slow, control, world, prompt=len(prompt), prompt_ms=max(prompt, default=None)), world)
-
-
-def slow_of(rows: Sequence[Mapping[str, Any]], world: World) -> tuple[list[float], list[Slow]]:
+def slow_of(rows: Rows, world: World) -> tuple[list[float], list[Slow]]:
     """How long each prompt message took, and the others; once a group."""
     groups = askers(world)
     group_of = {member: group.name for group in groups for member in group.members}

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ...oracle.commits import Redelivery
-from ...oracle.world import World
-from ..messages.duplicates import Repeats, measured_lag_ms, tolerance_of
-from ..record.control import Control
+from ..tolerance import Tolerance
+from .history import Rows
 
 Row = Mapping[str, Any]
 
 
-def repeats(rows: Sequence[Row], control: Control, world: World) -> Repeats:
-    """Receipts of a stored copy beyond its first, and copies beyond the first of each message."""
-    rules, lag_ms = Redelivery.of(world), measured_lag_ms(control.lateness, world)
-    tolerance, alone = tolerance_of(world, lag_ms), bool(world.workload.get("broadcasting"))
+def repeats_of_rows(
+    rows: Rows, rules: Redelivery, tolerance: Tolerance, *, each_alone: bool
+) -> tuple[int, int, int, int, int, float | None]:
+    """Messages received; receipts of a stored copy, and copies of a message, beyond the first; of both how many nothing
+    explains, and how many only lateness does; how long before its queue changed hands the earliest came.
+
+    `each_alone`: every consumer is a group of its own.
+    """
     taken: dict[tuple[Any, ...], float] = {}
     receipts: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         if row["event"] == "queue_taken":
             taken.setdefault(_holding(row), row["time_ms"])
         elif row["event"] == "receive" and row["msg_key"] is not None:
-            receipts[row["msg_key"], *_place(row), row["node"] if alone else ""].append(row)
+            receipts[row["msg_key"], *_place(row), row["node"] if each_alone else ""].append(row)
     again = wrong = late = 0
     oldest_ms: float | None = None
     for each in receipts.values():
@@ -44,7 +47,7 @@ def repeats(rows: Sequence[Row], control: Control, world: World) -> Repeats:
                 late += 1
     copies, too_many = _copies(rows)
     keys = {key for key, *_ in receipts}
-    return Repeats(len(keys), again, copies, wrong + too_many, late, oldest_ms, lag_ms)
+    return len(keys), again, copies, wrong + too_many, late, oldest_ms
 
 
 def _sent_back(rules: Redelivery, before: Row, row: Row) -> bool:
@@ -72,7 +75,7 @@ def _over(
     return None if taken_ms is None or first_ms is None else min(ways), changed_ms - old_ms
 
 
-def _copies(rows: Sequence[Row]) -> tuple[int, int]:
+def _copies(rows: Rows) -> tuple[int, int]:
     """Copies beyond the first of each message, and how many messages are stored oftener than they were tried."""
     tries: dict[str, int] = defaultdict(int)
     copies: dict[str, set[tuple[Any, ...]]] = defaultdict(set)

@@ -10,11 +10,22 @@ from typing import Any
 from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
 from ...oracle.world import World
-from ..record.slots import OPERATIONS, Slot, bucket_ms, counted_nodes
+from ..record.slots import OPERATIONS, Slot, Slots, bucket_ms, counted_nodes, edges
+from .history import PlainHistory, Rows
 
 
-def slots_of_rows(rows: Sequence[Mapping[str, Any]], world: World, found: Sequence[float]) -> list[Slot]:
-    """One operation at a time."""
+def slots_of_rows(history: PlainHistory, world: World) -> Slots:
+    """Between every fault, heal and bound of a quiet stretch: one pass for all checks that ask."""
+
+    def count() -> Slots:
+        between = edges(world)
+        return Slots(between, slots(history.rows, world, between), history.control.lateness)
+
+    return history.memoized("slots", count)
+
+
+def slots(rows: Rows, world: World, between: Sequence[float]) -> list[Slot]:
+    """All slots of the run's clients and its prober, `between` these edges, ascending."""
     nodes = set(counted_nodes(world))
     groups: dict[tuple[str, str, int, int, int], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -22,7 +33,7 @@ def slots_of_rows(rows: Sequence[Mapping[str, Any]], world: World, found: Sequen
         if not ended or row["node"] not in nodes or row["time_ms"] > world.end_ms:
             continue
         began_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
-        passed = bisect_right(found, began_ms), bisect_right(found, row["time_ms"])
+        passed = bisect_right(between, began_ms), bisect_right(between, row["time_ms"])
         groups[row["node"], row["event"], int(row["time_ms"] // bucket_ms(world)), *passed].append(row)
     return [_slot(key, those, world) for key, those in sorted(groups.items())]
 

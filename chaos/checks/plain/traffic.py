@@ -1,76 +1,36 @@
 """What the Spark queries of dataframes/ count of the traffic, in plain Python over a history's rows.
-The counts are the same (test_plain_judging.py); of what is wrong only answers that nobody asked for are kept."""
+
+The counts are the same (test_plain_judging.py); of what is wrong no examples are kept.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...oracle.intervals import Stretch
-from ...oracle.slaves import alone
+from ...oracle.lost_brokers import Absence
 from ...oracle.world import World
 from ...topology import broker_name
-from ...verdict import FINDINGS_MAX, Verdict
-from .. import CHECKS
-from ..clients.dead_brokers_avoided import judged_absences, measured_lags
-from ..messages.no_acknowledged_loss import Fates, missing_of
-from ..messages.order_kept import Order
-from ..record.broker_uses import BrokerUses, Use, Uses, lost_at
-from ..record.control import Control
+from ..record.broker_uses import Use, Uses, lost_at
 from ..record.route_tables import exists
 from ..record.timed import Timed, Who, level_of
-from ..service.answers_asked_for import Answers, Unasked
-from ..service.prompt_answers import Times, bound_ms, of_name_servers, sends, shared
-from .commits import value_of
-from .repeats import repeats
-
-Rows = Sequence[Mapping[str, Any]]
+from .history import PlainHistory, Rows
 
 
-def judges_of_traffic(rows: Rows, control: Control, world: World) -> dict[str, Callable[[], Verdict]]:
-    """Of the checks that count operations and messages: by name what says its verdict."""
-    facts: dict[str, Callable[[], Any]] = {
-        "answers_asked_for": lambda: _answers(rows),
-        "dead_brokers_avoided": lambda: _uses(rows, control, world),
-        "duplicates": lambda: repeats(rows, control, world),
-        "no_acknowledged_loss": lambda: _fates(rows, control, world),
-        "order_kept": lambda: _order(rows, world),
-        "prompt_answers": lambda: Times(_timed(rows, control, world), control.lateness),
-    }
-
-    def judge(name: str) -> Verdict:
-        found: Verdict = CHECKS[name].judge(facts[name](), world)
-        return found
-
-    return {name: partial(judge, name) for name in facts}
-
-
-def _answers(rows: Rows) -> Answers:
-    answered = sum(row["event"] in ("send_attempt", "pull", "name_server_call") and row["type"] == "ok" for row in rows)
-    unasked = [row for row in rows if row["event"] == "unasked_answer"]
-    peers = tuple(sorted({row["address"] for row in unasked if row["address"]}))
-    first = [
-        Unasked(row["time_ms"], row["node"], row["address"] or "", value_of(row)["reason"])
-        for row in unasked[:FINDINGS_MAX]
-    ]
-    return Answers(answered, len(unasked), peers, tuple(first))
-
-
-def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:
-    """Chosen at its time, or, a retry, from the route that its send began with."""
+def uses_of_rows(history: PlainHistory, world: World, absences: Sequence[Absence]) -> dict[int, Uses]:
+    """The absence's id → what its client did. A retry chooses its broker from the route that its send began with."""
+    rows = history.rows
     topic_of = {
         (row["node"], row["op_id"]): row["topic"] for row in rows if row["event"] == "send" and row["type"] == "invoke"
     }
     began = [row for row in rows if row["event"] in ("send_attempt", "pull") and row["type"] == "invoke"]
     held: dict[str, set[str]] = defaultdict(set)
-    for topic in control.rows("topic"):
+    for topic in history.control.rows("topic"):
         if exists(topic.value) and topic.topic is not None:
             held[topic.node].add(topic.topic)
-    found: dict[tuple[str, str, float], Uses] = {}
-    absences = judged_absences(world)
-    lags = measured_lags(control, world, absences)
+    found: dict[int, Uses] = {}
     for absence in absences:
         bounded = {topic for other in absence.others for topic in held.get(other, ())}
         uses = Uses()
@@ -94,25 +54,27 @@ def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:
                 uses = uses.plus(Uses(after=after, late=1, last_ms=chosen_ms, worst=worst))
             else:
                 uses = uses.plus(Uses(after=after))
-        found[absence.client, absence.broker, absence.start_ms] = uses.plus(Uses(lag_ms=lags.get(absence.id)))
-    return BrokerUses(found)
+        found[absence.id] = uses
+    return found
 
 
-def _fates(rows: Rows, control: Control, world: World) -> Fates:
+def fates_of_rows(
+    history: PlainHistory, without_slaves: Mapping[str, Sequence[Stretch]]
+) -> tuple[tuple[int, int, int, int, int], list[Mapping[str, Any]]]:
+    """How many sends were acknowledged, received, found by final reads alone, lost, and not read; and those that were
+    acknowledged while their broker had no slave."""
+    rows = history.rows
     received = {row["msg_key"] for row in rows if row["event"] == "receive"}
     read = {row["msg_key"] for row in rows if row["event"] == "read"}
-    whole = {(row.topic, row.broker_name, row.queue_id) for row in control.rows("read_done")}
+    whole = {(row.topic, row.broker_name, row.queue_id) for row in history.control.rows("read_done")}
     counts = Counter[str]()
     sends = [row for row in rows if row["event"] == "send" and row["type"] == "ok"]
     for row in sends:
         place = row["topic"], row["broker_name"], row["queue_id"]
         key, gone = row["msg_key"], "lost" if place in whole else "unread"
         counts["received" if key in received else "only_in_final_reads" if key in read else gone] += 1
-    of_final_reads = counts["only_in_final_reads"]
-    unsafe = [row for row in sends if _is_unsafe(row, alone(world))]
-    first = [missing_of(row, is_lost=False) for row in unsafe[:FINDINGS_MAX]]
-    counted = len(sends), counts["received"], of_final_reads, counts["lost"], counts["unread"]
-    return Fates(*counted, unsafe=len(unsafe), first_unsafe=tuple(first))
+    counted = len(sends), counts["received"], counts["only_in_final_reads"], counts["lost"], counts["unread"]
+    return counted, [row for row in sends if _is_unsafe(row, without_slaves)]
 
 
 def _is_unsafe(send: Mapping[str, Any], without_slaves: Mapping[str, Sequence[Stretch]]) -> bool:
@@ -122,8 +84,9 @@ def _is_unsafe(send: Mapping[str, Any], without_slaves: Mapping[str, Sequence[St
     )
 
 
-def _order(rows: Rows, world: World) -> Order:
-    """Sends of one process to one queue, and what one holding hands over where that is promised an order."""
+def order_of_rows(rows: Rows, *, ordered: bool) -> tuple[int, int, int]:
+    """How many sends, and receipts where the workload is `ordered`, and how many are behind a later one: of one process
+    to one queue, or of one holding."""
     groups: dict[tuple[Any, ...], list[tuple[int, float, float]]] = defaultdict(list)
     kinds = {"send": 0, "receipt": 0}
     for row in rows:
@@ -134,7 +97,7 @@ def _order(rows: Rows, world: World) -> Order:
             began_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
             groups["send", row["node"], row["incarnation"], *place].append((row["offset"], began_ms, row["time_ms"]))
             kinds["send"] += 1
-        elif row["event"] == "receive" and world.workload.get("ordered"):
+        elif row["event"] == "receive" and ordered:
             who = row["node"], row["incarnation"], row.get("op_id")
             groups["receipt", *who, *place].append((row["offset"], row["seq"], row["seq"]))
             kinds["receipt"] += 1
@@ -144,21 +107,24 @@ def _order(rows: Rows, world: World) -> Order:
         for offset, began, end in sorted(found, reverse=True):
             wrong += ended < began or (what == "send" and offset == above)
             ended, above = min(ended, end), offset
-    return Order(kinds["send"], kinds["receipt"], wrong)
+    return kinds["send"], kinds["receipt"], wrong
 
 
-def _timed(rows: Rows, control: Control, world: World) -> dict[Who, Timed]:
-    found, least_ms = dict(of_name_servers(control, world)), bound_ms(world)
-    quiet, waited = sends(world), shared(world)
+def latencies_of_rows(
+    rows: Rows, sends: Mapping[tuple[str, str], Sequence[Stretch]], delivery: Sequence[Stretch], least_ms: float
+) -> dict[Who, Timed]:
+    """What brokers' answers to sends, and the delivery of their messages, took in these stretches of each: of sends by
+    producer and broker name."""
+    found: dict[Who, Timed] = {}
     took: dict[Who, list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
         if row["event"] == "send_attempt" and row["type"] == "ok" and row.get("duration_ms") is not None:
             link = row["node"], row["broker_name"]
-            since_ms = _since(row["time_ms"] - row["duration_ms"], row["time_ms"], quiet.get(link, ()))
+            since_ms = _since(row["time_ms"] - row["duration_ms"], row["time_ms"], sends.get(link, ()))
             if since_ms is not None:
                 took[Who("send", row["broker_name"], since_ms)].append((row["duration_ms"], row["time_ms"]))
-    if waited:
-        begins_ms, ends_ms = min(s.start_ms for s in waited), max(s.end_ms for s in waited)
+    if delivery:
+        begins_ms, ends_ms = min(s.start_ms for s in delivery), max(s.end_ms for s in delivery)
         sent: dict[str, Mapping[str, Any]] = {}
         got: dict[str, float] = {}
         for row in rows:
@@ -170,7 +136,7 @@ def _timed(rows: Rows, control: Control, world: World) -> dict[Who, Timed]:
                 got[row["msg_key"]] = min(row["time_ms"], got.get(row["msg_key"], row["time_ms"]))
         for key, at_ms in got.items():
             if key in sent:
-                since_ms = _since(sent[key]["time_ms"], max(at_ms, sent[key]["time_ms"]), waited)
+                since_ms = _since(sent[key]["time_ms"], max(at_ms, sent[key]["time_ms"]), delivery)
                 if since_ms is not None:
                     who = Who("delivery", sent[key]["broker_name"], since_ms)
                     took[who].append((max(0.0, at_ms - sent[key]["time_ms"]), at_ms))

@@ -9,8 +9,6 @@ from typing import Any
 
 from ...oracle.time_outs import STORED, avoidance, send_rules
 from ...oracle.world import World
-from ...verdict import Verdict
-from ..clients.living_are_used import Used, judge
 from ..record.control import Control
 from ..record.rings import Routes
 from ..record.turns import Step, Stepped, goes_round, judged
@@ -29,15 +27,12 @@ from ..record.uses import (
     ran_out,
     slave_addresses,
 )
+from .history import PlainHistory
 
 
-def verdict_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> Verdict:
-    """The check's verdict of these rows."""
-    return judge(Used(shares_of(rows, control, world), control), world)
-
-
-def shares_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> BrokerShares:
+def shares_of(history: PlainHistory, world: World) -> BrokerShares:
     """What clients used, by these rows."""
+    rows, control = history.rows, history.control
     between, avoided = edges(control, world), avoidance(world)
 
     def edge(at_ms: float) -> float:

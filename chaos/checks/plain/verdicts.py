@@ -1,9 +1,8 @@
-"""Verdicts of a recorded run without Spark: of every check."""
+"""Verdicts of a recorded run without Spark: of every check, by its record."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import cache, partial
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +11,8 @@ from ...history.wholeness import missing_of_rows
 from ...oracle.world import World
 from ...verdict import Validity, Verdict
 from .. import CHECKS
-from ..finishing import finished
-from ..record.control import Control
-from ..record.slots import Slots, edges
-from ..service import availability, exercised, recovery_time
-from . import commits, deliveries, uses
-from .effects import effects_of_rows
-from .slots import slots_of_rows
-from .traffic import judges_of_traffic
-
-CONTROL_CHECKS = (
-    "done_by_hand",
-    "answers_are_true",
-    "client_routes_are_true",
-    "registrations_are_kept",
-    "routes_as_registered",
-    "dead_name_servers_left",
-    "name_server_selection",
-    "no_false_eviction",
-    "no_resurrection",
-    "one_master",
-    "queue_ownership",
-    "routes_are_true",
-    "routes_converge",
-    "timers_kept",
-)
+from ..finishing import finished, seen_by
+from .history import PlainHistory
 
 
 def verdicts(folder: Path) -> list[Verdict]:
@@ -53,29 +29,13 @@ def verdicts_of_rows(rows: list[dict[str, Any]], names: Collection[str] | None =
 
 def unfinished(rows: list[dict[str, Any]], world: World, names: Collection[str] | None = None) -> list[Verdict]:
     """What each check alone says; nothing is gathered for a check that is not asked for."""
-    control = Control.of_rows(rows)
-
-    @cache
-    def slots() -> Slots:
-        between = edges(world)
-        return Slots(between, slots_of_rows(rows, world, between), control.lateness)
-
-    def exercise() -> Verdict:
-        effects = effects_of_rows(rows, exercised.asked_of_calls(world))
-        good = frozenset(slot.node for slot in slots().slots if slot.good)
-        return exercised.judge(exercised.Evidence(control, effects, good), world)
-
-    judges: dict[str, Callable[[], Verdict]] = {
-        **{name: partial(CHECKS[name].judge, control, world) for name in CONTROL_CHECKS},
-        "availability": lambda: availability.judge(availability.tallies(slots(), world), world),
-        "recovery_time": lambda: recovery_time.judge(slots(), world),
-        "messages_delivered": lambda: deliveries.verdict_of(rows, control, world),
-        **judges_of_traffic(rows, control, world),
-        "commits_follow_work": lambda: commits.verdict_of(rows, control, world),
-        "living_are_used": lambda: uses.verdict_of(rows, control, world),
-        "exercised": exercise,
-    }
-    return [judge() for name, judge in judges.items() if names is None or name in names]
+    history = PlainHistory.of_rows(rows)
+    found = []
+    for check in CHECKS.values():
+        if names is None or check.name in names:
+            seen = seen_by(check, world)
+            found.append(check.judge(check.plain(history, seen), seen))
+    return found
 
 
 def found_wrong(folder: Path) -> dict[str, Verdict]:

@@ -24,7 +24,7 @@ from ...oracle.recorded import Life
 from ...oracle.roles import may_be_shown, shown_ids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import verdict_of
 from ..record.control import Control, decoded
 from ..record.demands import Demand, Demands, demand_tolerances
@@ -79,8 +79,7 @@ CHECK = Check(
     name=NAME,
     says="every look-up is answered with the route that the NameServer must, or may, hold then",
     section=Section.ROUTES,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.WIRE,),
     judge=judge,
     tells=lambda measured: f"{measured.get('wrong', 0):,} of {measured.get('answers', 0):,} answers were wrong",
 )

@@ -23,7 +23,7 @@ from ...oracle.windows import Timers
 from ...oracle.world import World
 from ...topology import is_slave
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import NEVER, counted, lasted, rounded, tolerated, verdict_of
 from ..record.control import Control
 from ..record.lateness import LagWindow, may_time_out, patience_ms
@@ -84,8 +84,7 @@ CHECK = Check(
     name=NAME,
     says="no NameServer dropped a broker that was alive and reached it",
     section=Section.ROUTES,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.TABLES, Needs.BROKERS),
     judge=judge,
     tells=lambda measured: _told(measured),
 )

@@ -20,7 +20,7 @@ from ...oracle.obligations import Down, downs
 from ...oracle.roles import elected_ids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import NEVER, lasted, tolerated, verdict_of
 from ..record.control import Control
 from ..record.known_brokers import has_broker, known_brokers
@@ -97,8 +97,7 @@ CHECK = Check(
     name=NAME,
     says="no dead broker came back into a NameServer's table or a client's route",
     section=Section.ROUTES,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.TABLES, Needs.BROKERS),
     judge=judge,
     clients=("producer", "consumer"),
     tells=lambda measured: f"{measured.get('returns', 0)} dead brokers came back",

@@ -27,7 +27,7 @@ from ...oracle.roles import NO_ID, Members, election, has_id, may_be_master, mem
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import NEVER, counted, rounded, tolerated, verdict_of
 from ..record.control import Control, Row, decoded, order
 from ..record.known_brokers import MASTER_ID, words
@@ -94,8 +94,7 @@ CHECK = Check(
     says="no broker name had two masters, none for longer than an election takes, a slave for its master, or an id "
     "that none of its brokers has",
     section=Section.ROUTES,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.TABLES,),
     judge=judge,
     tells=lambda measured: _told(measured),
 )

@@ -34,7 +34,7 @@ from ...oracle.timers import Timers
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import NEVER, counted, lasted, tolerated, verdict_of
 from ..record.control import Control
 from ..record.lateness import LagWindow, Missing
@@ -95,8 +95,7 @@ CHECK = Check(
     name=NAME,
     says="an acknowledged registration stays until its broker leaves, its channel closes or it was silent for E",
     section=Section.ROUTES,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.TABLES, Needs.BROKERS, Needs.ACKNOWLEDGEMENTS),
     judge=judge,
     tells=lambda m: f"{m.get('acknowledged', 0):,} acknowledged; dropped for silence: {m.get('silences', 0):,}",
 )

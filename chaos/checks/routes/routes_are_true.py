@@ -17,7 +17,7 @@ from ...oracle.obligations import Obligation, ObligationKind, obligations
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import lasted, rounded, tolerated, verdict_of, wrongs
 from ..record.control import Control
 from ..record.demands import Demand, Demands, demand_tolerances
@@ -88,8 +88,7 @@ CHECK = Check(
     name=NAME,
     says="each NameServer holds exactly the brokers that are alive and reach it, within the drop and return windows",
     section=Section.ROUTES,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.TABLES, Needs.BROKERS),
     judge=judge,
     tells=lambda measured: _told(measured),
 )

@@ -23,7 +23,7 @@ from ...oracle.obligations import told_by_hand
 from ...oracle.roles import may_be_shown
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import NEVER, counted, lasted, tolerated, verdict_of
 from ..record.control import Control, Row, decoded
 from ..record.known_brokers import due_words, known_brokers, words
@@ -92,8 +92,7 @@ CHECK = Check(
     name=NAME,
     says="every route names brokers that there are, at their addresses, with queues and permissions as they registered",
     section=Section.ROUTES,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.TABLES, Needs.BROKERS, Needs.TOPICS),
     judge=judge,
     tells=lambda measured: f"{measured.get('wrong', 0):,} of {measured.get('routes', 0):,} routes were wrong",
 )

@@ -25,7 +25,7 @@ from ...oracle.windows import Window, serves_window, topic_window
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import lasted, rounded, tolerated, verdict_of, wrongs
 from ..record.control import Control, decoded
 from ..record.lateness import LagWindow, Missing
@@ -121,8 +121,7 @@ CHECK = Check(
     says="NameServers that the same brokers can reach hold equal routes for every topic, and when, after each fault "
     "and heal",
     section=Section.ROUTES,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.TABLES, Needs.BROKERS),
     judge=judge,
     tells=lambda measured: _told(measured.get("converged") or (), measured.get("wrong", 0)),
     settles=lambda world: serves_window(world.timers).latest_ms,

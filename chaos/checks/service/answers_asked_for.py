@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
-from ..check import Check, Facts, Reads, Section
+from ..check import Check, Facts, Needs, Reads, Section
+from ..plain.history import value_of
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 NAME = "answers_asked_for"
 _OPERATIONS = ("name_server_call", "send_attempt", "pull")
@@ -74,6 +76,18 @@ def gather(gathering: Gathering, _world: World) -> Answers:
     return Answers(answered, unasked, peers, tuple(dict.fromkeys(Unasked(**row.asDict()) for row in shown)))
 
 
+def plain(history: PlainHistory, _world: World) -> Answers:
+    """The same of its rows, without the last."""
+    answered = sum(row["event"] in _OPERATIONS and row["type"] == "ok" for row in history.rows)
+    unasked = [row for row in history.rows if row["event"] == "unasked_answer"]
+    peers = tuple(sorted({row["address"] for row in unasked if row["address"]}))
+    first = [
+        Unasked(row["time_ms"], row["node"], row["address"] or "", value_of(row)["reason"])
+        for row in unasked[:FINDINGS_MAX]
+    ]
+    return Answers(answered, len(unasked), peers, tuple(first))
+
+
 def judge(answers: Answers, world: World) -> Verdict:
     """Examined: calls of clients that were answered. Violations: answers that no call had asked for."""
     measured = {"answered": answers.answered, "unasked": answers.unasked}
@@ -98,8 +112,10 @@ CHECK = Check(
     name=NAME,
     says="no answer came that nobody asked for",
     section=Section.OPERATIONS,
+    needs=(Needs.WIRE,),
     reads=Reads.OPERATIONS,
     gather=gather,
+    plain=plain,
     judge=judge,
     tells=lambda measured: f"{measured.get('unasked', 0):,} that nobody asked for",
     adds_up=True,

@@ -43,13 +43,15 @@ from ...oracle.recovery import LOOK_UP, share_lost, turns_lost, unrouted_window
 from ...oracle.windows import NEVER
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
-from ..check import Check, Facts, Reads, Section, largest, least, of_the_rest
+from ..check import Check, Facts, Needs, Reads, Section, largest, least, of_the_rest
 from ..findings import examples_of, rounded
+from ..plain.slots import slots_of_rows
 from ..record.lateness import LagWindow, Lateness
 from ..record.slots import OPERATIONS, Slot, Slots, bucket_ms, of_clients
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 K = TypeVar("K")
 
@@ -116,6 +118,11 @@ def gather(gathering: Gathering, world: World) -> Tallies:
     from ..dataframes.operations import slots_of
 
     return tallies(slots_of(gathering, world), world)
+
+
+def plain(history: PlainHistory, world: World) -> Tallies:
+    """The same of its rows."""
+    return tallies(slots_of_rows(history, world), world)
 
 
 def tallies(seen: Slots, world: World) -> Tallies:
@@ -192,8 +199,10 @@ CHECK = Check(
     name=NAME,
     says="the share of operations that succeeded, over time",
     section=Section.OPERATIONS,
+    needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
+    plain=plain,
     judge=judge,
     outside=True,
     adds_up=True,

@@ -27,7 +27,7 @@ from ...oracle.recorded import Life
 from ...oracle.schedules import FIRST_SCAN_MS
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import NEVER, counted, lasted, tolerated, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import words
@@ -72,8 +72,7 @@ CHECK = Check(
     name=NAME,
     says="what somebody registers, wipes, changes or deletes by hand shows at once, and for as long as it must",
     section=Section.ROUTES,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.ACTS, Needs.WIRE),
     judge=judge,
     tells=lambda measured: f"{measured.get('acts', 0):,} acts, {measured.get('wrong', 0):,} wrong",
 )

@@ -38,12 +38,17 @@ from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import ADMIN
 from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Reads, Section
+from ..plain.effects import Asked as AskedOfCalls
+from ..plain.effects import effects_of_rows
+from ..plain.slots import slots_of_rows
 from ..record.control import Control, Row
 from ..record.lateness import RESUME_GRACE_MS, Lateness
+from ..record.slots import Slots
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 
 NAME = "exercised"
@@ -90,9 +95,18 @@ def gather(gathering: Gathering, world: World) -> Evidence:
     from ..dataframes.effects import effects_on_calls
     from ..dataframes.operations import slots_of
 
-    asked = [(a.fault_id, a.address, a.by, a.start_ms, a.until_ms, a.slow_ms) for a in asked_of_calls(world)]
-    worked = frozenset(slot.node for slot in slots_of(gathering, world).slots if slot.good)
-    return Evidence(gathering.control, effects_on_calls(gathering.history, asked), worked)
+    effects = effects_on_calls(gathering.history, _asked_of_calls(world))
+    return Evidence(gathering.control, effects, _worked(slots_of(gathering, world)))
+
+
+def plain(history: PlainHistory, world: World) -> Evidence:
+    """The same of its rows."""
+    effects = effects_of_rows(history.rows, _asked_of_calls(world))
+    return Evidence(history.control, effects, _worked(slots_of_rows(history, world)))
+
+
+def _worked(slots: Slots) -> frozenset[str]:
+    return frozenset(slot.node for slot in slots.slots if slot.good)
 
 
 def judge(evidence: Evidence, world: World) -> Verdict:
@@ -165,11 +179,15 @@ CHECK = Check(
     name=NAME,
     says="the faults, time-outs and switches that the scenario is about really happened; else UNKNOWN",
     section=Section.RUN,
+    needs=(Needs.EXPERIMENT, Needs.MESSAGES),
     reads=Reads.OPERATIONS,
     gather=gather,
+    plain=plain,
     judge=judge,
     tells=lambda measured: _told(measured),
     takes_all_rows=("effects", "by_fault"),
+    never_invalid=True,
+    joins_for=("not_done",),
 )
 
 
@@ -242,9 +260,10 @@ def _forces_a_switch(world: World, fault: Fault) -> bool:
     return not fault.harmless(world.timers) and lasts_ms > world.timers.P_ms + 2 * world.timers.A_ms
 
 
-def asked_of_calls(world: World) -> list[Asked]:
+def _asked_of_calls(world: World) -> list[AskedOfCalls]:
     """What tries and pulls may show; some faults show in other rows only."""
-    return [one for one in _asked(world) if not one.only]
+    found = (one for one in _asked(world) if not one.only)
+    return [(one.fault_id, one.address, one.by, one.start_ms, one.until_ms, one.slow_ms) for one in found]
 
 
 def _asked(world: World) -> list[Asked]:

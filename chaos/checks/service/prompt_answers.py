@@ -37,8 +37,9 @@ from ...oracle.quiet import (
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Facts, Reads, Section, of_the_rest
+from ..check import Check, Facts, Needs, Reads, Section, of_the_rest
 from ..findings import rounded, tolerated, verdict_of
+from ..plain.traffic import latencies_of_rows
 from ..record.control import Control
 from ..record.lateness import PROXIES, Lateness
 from ..record.timed import STEPS, Timed, Who, level_of
@@ -46,6 +47,7 @@ from ..tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 NAME = "prompt_answers"
 _SHARE, _LEAST = 0.05, 3
@@ -88,6 +90,13 @@ def gather(gathering: Gathering, world: World) -> Times:
     found = of_name_servers(gathering.control, world)
     found |= latencies(gathering.history, world, sends(world), shared(world), bound_ms(world))
     return Times(found, gathering.control.lateness)
+
+
+def plain(history: PlainHistory, world: World) -> Times:
+    """The same of its rows."""
+    found = of_name_servers(history.control, world)
+    found |= latencies_of_rows(history.rows, sends(world), shared(world), bound_ms(world))
+    return Times(found, history.control.lateness)
 
 
 Link = tuple[str, str]
@@ -198,8 +207,10 @@ CHECK = Check(
     name=NAME,
     says="in quiet times NameServers and brokers answer at once, and a message that is there is handed over at once",
     section=Section.OPERATIONS,
+    needs=(Needs.WIRE,),
     reads=Reads.OPERATIONS,
     gather=gather,
+    plain=plain,
     judge=judge,
     tells=lambda measured: _told(measured),
     adds_up=True,

@@ -22,14 +22,16 @@ from ...oracle.recovery import LOOK_UP, bound
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Reads, Section
 from ..findings import counted, rounded, tolerated, verdict_of
+from ..plain.slots import slots_of_rows
 from ..record.lateness import LagWindow
 from ..record.slots import Slot, Slots, of_clients
 from ..tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
+    from ..plain.history import PlainHistory
 
 NAME = "recovery_time"
 _SHOWN = 60
@@ -73,6 +75,11 @@ def gather(gathering: Gathering, world: World) -> Slots:
     return slots_of(gathering, world)
 
 
+def plain(history: PlainHistory, world: World) -> Slots:
+    """The same of its rows."""
+    return slots_of_rows(history, world)
+
+
 def judge(seen: Slots, world: World) -> Verdict:
     """Examined: (client, operation, fault or heal) with a bound. Violations: those without success until past it."""
     found_moments = moments(world)
@@ -97,8 +104,10 @@ CHECK = Check(
     name=NAME,
     says="from each fault and heal to each client's next success: p50, p99 and the longest against its bound",
     section=Section.OPERATIONS,
+    needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
+    plain=plain,
     judge=judge,
     outside=True,
     tells=lambda measured: _told(measured),

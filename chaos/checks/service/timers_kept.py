@@ -41,7 +41,7 @@ from ...oracle.schedules import (
 from ...oracle.world import World
 from ...topology import ADDRESS_SERVER, broker_name
 from ...verdict import Finding, Verdict
-from ..check import Check, Reads, Section
+from ..check import Check, Needs, Section
 from ..findings import NEVER, lasted, verdict_of
 from ..record.control import Control
 from ..record.lateness import RESUME_GRACE_MS
@@ -108,8 +108,7 @@ CHECK = Check(
     name=NAME,
     says="every node scans, registers, polls, heartbeats, commits, rebalances, waits and gives up when it is set to",
     section=Section.CLIENTS,
-    reads=Reads.CONTROL,
-    gather=lambda gathering, _world: gathering.control,
+    needs=(Needs.WIRE,),
     judge=judge,
     tells=lambda m: f"{m.get('acts', 0):,} acts of {m.get('tasks', 0):,} timers",
 )

@@ -25,7 +25,6 @@ from ..dataframes.gathering import Gathering, gather
 from ..dataframes.shared import TRAFFIC, shared_scan
 from ..finishing import finished, seen_by
 from ..record.control import Control
-from ..service.exercised import NAME as EXERCISED
 from .session import jvm_death
 from .settings import SMALL_PLANS, use
 from .storage import load_planned
@@ -60,16 +59,17 @@ def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str,
             history = stack.enter_context(cached(history))
         judged = stack.enter_context(planned(history, plans))
         gathering, world = gather(judged, is_whole_history=True)
-        named = with_exercised(checks, gathering.control)
+        named = with_joining(checks, gathering.control)
         facts = _all_facts(named, gathering, world, plans)
         return [verdict_of(name, facts[name], world) for name in named]
 
 
-def with_exercised(checks: Iterable[str], control: Control) -> list[str]:
-    """The checks, and the one that tells of it where a node did not do what the harness asked of it: such a run is
-    never VALID, whatever it is judged by."""
+def with_joining(checks: Iterable[str], control: Control) -> list[str]:
+    """The checks, and those that join for rows of this history, such as what a node did not do for the harness: that
+    run is never VALID, whatever it is judged by."""
     named = list(checks)
-    return [*named, EXERCISED] if EXERCISED not in named and control.rows("not_done") else named
+    others = [check for name, check in CHECKS.items() if name not in named and check.joins_for]
+    return [*named, *(check.name for check in others if control.rows(*check.joins_for))]
 
 
 @contextmanager

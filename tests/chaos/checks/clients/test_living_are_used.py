@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.clients.living_are_used import CHECK
-from nemesrv.chaos.checks.plain.uses import verdict_of
 from nemesrv.chaos.checks.record.uses import BrokerShares, Read, Segment
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -52,8 +51,7 @@ def in_turn(
 
 
 def verdict(builder: HistoryBuilder, *, end_s: float = 400) -> Verdict:
-    control, world = builder.end(end_s).facts()
-    return verdict_of(builder.rows, control, world)
+    return builder.end(end_s).judged(CHECK)
 
 
 def kinds(of: Verdict) -> list[Any]:
@@ -338,8 +336,7 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
         tried(*ended, builder=builder, op_id=f"o-t{number}")
     builder = retried(builder.at(45), "broker-a", "broker-a", "broker-b").at(100).fault(*KILL, end=True)
     builder = in_turn(builder.restarted("broker-a"), 20, from_s=110, ring=RING[4:]).end(400)
-    control, world = builder.facts()
-    plain = verdict_of(builder.rows, control, world)
+    plain = builder.judged(CHECK)
     assert (plain.violations, plain.measured["turns"], plain.measured["retries"]) == (9, 1, 7)
     write_parquet(builder.rows, tmp_path)
     (small,) = check_run(tmp_path, [CHECK.name], spark)

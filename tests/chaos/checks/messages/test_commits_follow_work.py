@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK, Commits
-from nemesrv.chaos.checks.plain.commits import verdict_of
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -61,8 +60,7 @@ def committed(
 
 
 def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
-    control, world = builder.end(end_s, lag_ms).facts()
-    return verdict_of(builder.rows, control, world)
+    return builder.end(end_s, lag_ms).judged(CHECK)
 
 
 def kinds(of: Verdict) -> list[Any]:
@@ -421,8 +419,7 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
     from nemesrv.chaos.checks.spark.judge import check_run
 
     builder = _of_all_kinds()
-    control, world = builder.facts()
-    plain = verdict_of(builder.rows, control, world)
+    plain = builder.judged(CHECK)
     assert [plain.measured[name] for name in _COUNTED] == [11, 3, 1, 1, 2, 1, 1]
     write_parquet(builder.rows, tmp_path)
     with planned_as_large(spark) if large else nullcontext():

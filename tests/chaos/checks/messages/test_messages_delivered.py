@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.messages.messages_delivered import CHECK, Deliveries
-from nemesrv.chaos.checks.plain.deliveries import verdict_of
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
@@ -48,8 +47,7 @@ def received(
 
 
 def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
-    control, world = builder.end(end_s, lag_ms).facts()
-    return verdict_of(builder.rows, control, world)
+    return builder.end(end_s, lag_ms).judged(CHECK)
 
 
 def kinds(of: Verdict) -> list[Any]:
@@ -283,8 +281,7 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
     from nemesrv.chaos.checks.spark.judge import check_run
 
     builder = _of_all_kinds(broadcasting=broadcasting)
-    control, world = builder.facts()
-    plain = verdict_of(builder.rows, control, world)
+    plain = builder.judged(CHECK)
     times = 2 if broadcasting else 1
     assert [plain.measured[name] for name in ("not_received", "late", "changed")] == [2 * times, 2 * times, times]
     write_parquet(builder.rows, tmp_path)

@@ -6,7 +6,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK, Fates, Missing, judge
-from nemesrv.chaos.checks.plain.traffic import judges_of_traffic
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Example, Validity, Verdict
@@ -84,8 +83,7 @@ def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs(spark: Sp
     for sent_s, validity in ((99, Validity.VALID), (150, Validity.INVALID), (201, Validity.VALID)):
         found = told(sent_s).judged(CHECK, spark)
         assert (found.verdict, found.violations) == (validity, int(validity is Validity.INVALID))
-        control, world = told(sent_s).facts()
-        plain = judges_of_traffic(told(sent_s).rows, control, world)["no_acknowledged_loss"]()
+        plain = told(sent_s).judged(CHECK)
         assert (plain.verdict, plain.measured, plain.examples) == (found.verdict, found.measured, found.examples)
 
 

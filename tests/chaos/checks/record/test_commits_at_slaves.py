@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
-from nemesrv.chaos.checks.plain.commits import verdict_of
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -90,8 +89,7 @@ def test_spark_gathers_what_plain_python_finds_of_slaves(spark: SparkSession, tm
 
     builder = committed(committed(story(*BROKERS), 110), 185, at="broker-a")
     builder.at(200).fault("f1", "kill", "sigkill", "broker-a")
-    control, world = taken(builder.at(230), offset=2, node="consumer-1").end(400).facts()
-    plain = verdict_of(builder.rows, control, world)
+    plain = taken(builder.at(230), offset=2, node="consumer-1").end(400).judged(CHECK)
     assert (plain.measured["misplaced"], plain.measured["older"]) == (1, 1)
     write_parquet(builder.rows, tmp_path)
     (found,) = check_run(tmp_path, [CHECK.name], spark)

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.dataframes.gathering import gather
 from nemesrv.chaos.checks.dataframes.operations import slots_of as gathered
-from nemesrv.chaos.checks.plain.slots import slots_of_rows
-from nemesrv.chaos.checks.record.slots import Slot, edges
+from nemesrv.chaos.checks.plain.slots import slots
+from nemesrv.chaos.checks.record.slots import Slot
 from tests import generate
 from tests.chaos.builder import HistoryBuilder, cluster, frame
 from tests.chaos.checks.slots import slots_of
@@ -50,7 +50,7 @@ def test_slots_of_a_generated_run_are_what_one_operation_at_a_time_comes_to(spar
     rows = generate.rows_of(6_000, 5, None)
     gathering, world = gather(frame(spark, rows))
     found = gathered(gathering, world)
-    assert sorted(found.slots, key=key) == slots_of_rows(rows, world, edges(world))
+    assert sorted(found.slots, key=key) == slots(rows, world, found.edges)
     assert len(found.slots) > 100
 
 

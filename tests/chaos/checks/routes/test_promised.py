@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.checks.plain.deliveries import verdict_of
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
@@ -123,7 +122,7 @@ def test_a_message_is_due_by_its_promise_though_its_broker_is_lost_to_the_consum
     if received_s is not None:
         story.at(received_s).event("consumer-0", "receive", op_id="2", **place)
     story.end(400)
-    found = verdict_of(story.rows, *story.facts())
+    found = story.judged(CHECKS["messages_delivered"])
     assert found.verdict is expected
     assert [one.more["rule"] for one in found.findings] == (
         ["delivered_within_s"] if expected is Validity.INVALID else []
@@ -134,4 +133,4 @@ def test_without_a_promise_such_a_message_waits() -> None:
     story = cluster(clients=("producer-0", "consumer-0")).at(50).fault("f1", *BLACK_HOLE, "consumer-0", "broker-a")
     place = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "offset": 7, "msg_key": "k"}
     story.at(100).event("producer-0", "send", type="ok", op_id="1", duration_ms=1.0, **place).end(400)
-    assert verdict_of(story.rows, *story.facts()).measured["waiting"] == 1
+    assert story.judged(CHECKS["messages_delivered"]).measured["waiting"] == 1
