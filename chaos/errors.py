@@ -14,6 +14,12 @@ def nearest(value: str, choices: Iterable[str]) -> str:
     return f"; did you mean {found[0]}?" if found else ""
 
 
+def one_of(choices: Iterable[str], value: str) -> str:
+    """`one of orders, payments; did you mean orders?`, where `value` is none of the choices."""
+    known = list(choices)
+    return f"one of {', '.join(known)}{nearest(value, known)}"
+
+
 class ToxiproxyError(HarnessError):
     """Toxiproxy is missing, did not start, or refused what it was asked."""
 
@@ -25,3 +31,14 @@ class ScenarioError(HarnessError):
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
         where = f"{file}: {key}" if key else file
         super().__init__(f"{where}: {value} is not allowed: {allowed}" if value else f"{where}: allowed is {allowed}")
+
+
+class NotAllowed(Exception):
+    """What a scenario says at a key, and what is allowed there; whoever read it from a file makes it a ScenarioError."""
+
+    def __init__(self, key: str, value: str, allowed: str) -> None:
+        self.key, self.value, self.allowed = key, value, allowed
+        super().__init__(f"{key}: {value} is not allowed: {allowed}")
+
+    def in_file(self, file: str) -> ScenarioError:
+        return ScenarioError(file, self.key, self.value, self.allowed)

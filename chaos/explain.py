@@ -30,7 +30,6 @@ from .oracle.reach import moments
 from .oracle.recovery import LOOK_UP, bound
 from .oracle.windows import legend
 from .oracle.world import World
-from .scenarios.action import told as action_told
 from .scenarios.model import Scenario
 from .topology import listed
 
@@ -196,7 +195,7 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
         "",
     ]
     steps = [(own.joins_at_s, f"{name} joins") for name, own in scenario.nodes.items() if own.joins_at_s is not None]
-    steps += [(one.at_s, action_told(one)) for one in scenario.timeline]
+    steps += [(one.at_s, one.summary) for one in scenario.timeline]
     lines += [f"{at_s:9.1f}  {what}" for at_s, what in sorted(steps, key=lambda step: step[0])]
     lines.append(f"{told['end_s']:9.1f}  end")
     lines += [f"promised: {name} {value:g}" for name, value in told["promises"].items() if value is not True]
@@ -240,7 +239,7 @@ def _hosts(hosts: Mapping[str, Sequence[str]], scenario: Scenario) -> Iterable[s
         yield "hosts: who is where depends on the Ray cluster (--ray); `placement: {hosts: [...]}` with `host` says it"
     for action in scenario.timeline:
         if isinstance(action.what, HostAction):
-            yield f"{action_told(action)} at {action.at_s:g} s: {action.what.consists_of}".replace("`", "")
+            yield f"{action.summary} at {action.at_s:g} s: {action.what.consists_of}".replace("`", "")
 
 
 def _made_by(implementations: Mapping[str, str]) -> Iterable[str]:

@@ -26,8 +26,9 @@ from .installation import has, how_to_get
 from .reporting import write_junit, write_reports
 from .reports.summary import append, replay_line, summary
 from .reports.table import left_out_line, print_table
-from .scenarios.model import Scenario, load, parse
-from .scenarios.reading import read
+from .scenarios.document import read
+from .scenarios.loading import load, parse
+from .scenarios.model import Scenario
 from .verdict import Validity, Verdict, worst
 
 if TYPE_CHECKING:

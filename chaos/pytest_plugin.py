@@ -183,7 +183,7 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
     from .checks import CHECKS
     from .errors import ScenarioError, nearest
     from .runner import Options, as_run_with
-    from .scenarios.model import parse
+    from .scenarios.loading import parse
 
     where = f"{item.nodeid.partition('[')[0]}: marker {MARKER}"
     marker = item.get_closest_marker(MARKER)

@@ -29,7 +29,8 @@ from .installation import require_extras
 from .judging import Judged, exit_status, find, judge, of_run, show
 from .preflight import Needs, require, require_programs
 from .scenarios.defect import Defect
-from .scenarios.model import Scenario, TimersModel, found_defect, refuse_nowhere
+from .scenarios.loading import found_defect, refuse_nowhere
+from .scenarios.model import Scenario, TimersModel
 from .scenarios.placement import Offer, placed
 
 THIS_MACHINE = "this-machine"

@@ -26,7 +26,8 @@ from ..chaos.fronts.rows import Row as ClientRow
 from ..chaos.history.rows import write_parquet
 from ..chaos.history.schema import Row
 from ..chaos.oracle.client_profiles import PROFILES, ClientProfile, profile_of
-from ..chaos.scenarios.model import Scenario, parse
+from ..chaos.scenarios.loading import parse
+from ..chaos.scenarios.model import Scenario
 from ..chaos.topology import NodeKind
 from .scene import Plan
 from .situations import SITUATIONS

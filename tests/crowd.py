@@ -20,7 +20,8 @@ from pathlib import Path
 import click
 import yaml
 
-from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario
 from tests.bench.clients import crowd
 
 TIMELINE = [

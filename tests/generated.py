@@ -16,7 +16,7 @@ from nemesrv.chaos.faults import kinds
 from nemesrv.chaos.history.docs import render as history
 from nemesrv.chaos.oracle.windows import SYMBOLS
 from nemesrv.chaos.proof.defects.__main__ import render as defects
-from nemesrv.chaos.scenarios.model import incidents, load
+from nemesrv.chaos.scenarios.loading import load, shipped
 from nemesrv.chaos.settings.docs import render as settings
 from nemesrv.conformance.rules import RULES
 from nemesrv.conformance.situations import SITUATIONS
@@ -60,7 +60,7 @@ def situations() -> str:
 def worked_incidents() -> str:
     """The table of worked incidents in docs/incidents.md, from their files; that each is so a test runs."""
     rows = []
-    for name, path in incidents().items():
+    for name, path in shipped("incidents").items():
         one = load(path).incident
         assert one is not None
         where = ", ".join(map(_linked, one.upstream))

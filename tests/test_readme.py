@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.faults import kinds
-from nemesrv.chaos.scenarios.model import CHECK_NAMES, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import CHECK_NAMES
 from tests.generated import files
 
 ROOT = Path(__file__).resolve().parents[1]

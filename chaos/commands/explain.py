@@ -20,6 +20,6 @@ def explain(scenario: str, implementation: str | None, sets: tuple[str, ...], as
     nemesrv explain mine.yaml --set brokers.registerNameServerPeriod=10000
     """
     from ..explain import explain as explain_it
-    from ..scenarios.model import find
+    from ..scenarios.loading import find
 
     explain_it(find(scenario, sets, implementation), as_json=as_json)

@@ -15,9 +15,9 @@ from .values import WholeNumber
 
 
 def _incidents(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from ..scenarios.model import incidents
+    from ..scenarios.loading import shipped
 
-    return [CompletionItem(name) for name in incidents() if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in shipped("incidents") if name.startswith(incomplete)]
 
 
 @click.command()

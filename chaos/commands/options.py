@@ -10,13 +10,9 @@ from .values import AppendedFile, RayAddress
 
 def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """For a shell: shipped scenarios, and files."""
-    from ..scenarios.model import drills, incidents, roles, shipped, version_changes
+    from ..scenarios.loading import all_shipped
 
-    names = [
-        CompletionItem(name)
-        for name in (*shipped(), *drills(), *version_changes(), *roles(), *incidents(), "all")
-        if name.startswith(incomplete)
-    ]
+    names = [CompletionItem(name) for name in (*all_shipped(), "all") if name.startswith(incomplete)]
     return names or [CompletionItem(incomplete, type="file")]
 
 

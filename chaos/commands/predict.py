@@ -71,7 +71,8 @@ def predict(
     from ...operations.predict.prediction import predict as predicted
     from ...operations.predict.subject import Asked, scenario_of
     from ..errors import ScenarioError
-    from ..scenarios.model import Scenario, find
+    from ..scenarios.loading import find
+    from ..scenarios.model import Scenario
 
     said = {name: value for name, value in options.items() if value is not None}
     if (scenario is None) == (fault is None):

@@ -21,7 +21,7 @@ def preflight(scenario: str, out: Path) -> None:
     """
     from ..machine import measure
     from ..preflight import Needs, findings
-    from ..scenarios.model import find
+    from ..scenarios.loading import find
 
     found = findings(measure(out), Needs.of_run(find(scenario)))
     for finding in found:

@@ -68,7 +68,7 @@ def run(
     nemesrv run smoke --clock virtual --json | jq .verdict
     """
     from ..runner import Options, run_all
-    from ..scenarios.model import find, found_defect, shipped
+    from ..scenarios.loading import find, found_defect, shipped
 
     if defect is not None:
         known = found_defect(defect, file="--defect")

@@ -12,6 +12,13 @@ from ..errors import ScenarioError
 from ..reports.rows import rows_fitting, width_of_output
 from .options import json_option, scenario_names
 
+_TITLES = {
+    "": "",
+    "drills": "Field drills, beside what was measured on real clusters (docs/drills.md):",
+    "upgrades": "Upgrades of Apache's servers and clients (docs/apache.md):",
+    "roles": "Roles that Apache's brokers alone have (docs/apache.md):",
+}
+
 
 @click.command()
 @click.argument("name", required=False, shell_complete=scenario_names)
@@ -19,45 +26,38 @@ from .options import json_option, scenario_names
 @json_option
 def scenarios(name: str | None, of_incidents: bool, as_json: bool) -> None:
     """List the scenarios that ship, one line each, and the field drills apart; with a NAME, show that file."""
-    from ..scenarios.model import drills, find, incidents, load, roles, shipped, version_changes
+    from ..scenarios.loading import all_shipped, find, load, shipped
 
     if of_incidents and name is not None:
         raise ScenarioError("scenarios", "--incidents", name, "no NAME beside it")
+    incidents = shipped("incidents")
     if of_incidents:
-        _list_incidents(incidents(), as_json=as_json)
-        return
-    apart, changes, apaches = drills(), version_changes(), roles()
-    known = {**shipped(), **apart, **changes, **apaches}
-    if as_json and name is None:
-        told = [
-            {"name": each, "description": load(path).description, "drill": each in apart}
-            for each, path in known.items()
-        ]
-        click.echo(json.dumps(told))
-    elif as_json and name is not None:
+        _list_incidents(incidents, as_json=as_json)
+    elif name is not None and as_json:
         click.echo(json.dumps(find(name).model_dump(mode="json"), ensure_ascii=False))
-    elif name is None:
-        longest = max(map(len, known))
-        for title, of_title in (
-            ("", shipped()),
-            ("Field drills, beside what was measured on real clusters (docs/drills.md):", apart),
-            ("Upgrades of Apache's servers and clients (docs/apache.md):", changes),
-            ("Roles that Apache's brokers alone have (docs/apache.md):", apaches),
-        ):
+    elif name is not None:
+        path = all_shipped().get(name)
+        click.echo(find(name).to_yaml() if path is None else path.read_text(encoding="utf-8"), nl=False)
+    elif as_json:
+        listed = [
+            {"name": each, "description": load(path).description, "drill": kind == "drills"}
+            for kind in _TITLES
+            for each, path in shipped(kind).items()
+        ]
+        click.echo(json.dumps(listed))
+    else:
+        longest = max(len(each) for kind in _TITLES for each in shipped(kind))
+        for kind, title in _TITLES.items():
             if title:
                 click.echo()
                 _print([(title,)])
-            _print([(each.ljust(longest), load(path).description) for each, path in of_title.items()])
+            _print([(each.ljust(longest), load(path).description) for each, path in shipped(kind).items()])
         click.echo()
-        _print([(f"{len(incidents())} reported incidents: nemesrv scenarios --incidents",)])
-    elif name in (files := {**known, **incidents()}):
-        click.echo(files[name].read_text(encoding="utf-8"), nl=False)
-    else:
-        click.echo(find(name).to_yaml(), nl=False)
+        _print([(f"{len(incidents)} reported incidents: nemesrv scenarios --incidents",)])
 
 
 def _list_incidents(files: Mapping[str, Path], *, as_json: bool) -> None:
-    from ..scenarios.model import load
+    from ..scenarios.loading import load
 
     known = {name: load(path) for name, path in files.items()}
     if as_json:

@@ -18,7 +18,8 @@ from ..preflight import require_programs
 from ..reporting import read_verdicts
 from ..runner import Options, processes_of, require_parts, run_one
 from ..scenarios.implementations import profile_of
-from ..scenarios.model import Scenario, find
+from ..scenarios.loading import find
+from ..scenarios.model import Scenario
 from ..verdict import Verdict
 
 APACHE = "apache"

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 
 from ...remoting.node.network import Address
-from ..scenarios.action import ActionModel
-from ..scenarios.timeline import is_chosen
+from ..scenarios.action import ActionModel, is_chosen
 from ..shapes import Stream
 from ..topology import Link, NodeKind, Topology
 from .stage import Nodes

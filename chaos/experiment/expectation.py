@@ -17,10 +17,8 @@ from ..faults.kinds import NameServerList
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Absent, ProcessFault, Restart, Stop
 from ..oracle.world import World
-from ..scenarios.action import ActionModel
-from ..scenarios.by_hand import replaced_by, said_by_hand
+from ..scenarios.action import ActionModel, is_chosen
 from ..scenarios.model import Scenario
-from ..scenarios.timeline import is_chosen
 from ..topology import ADMIN, Link, NodeKind
 from .nodes import about
 
@@ -135,7 +133,7 @@ class _Rows:
     def _by_hand(self, action: ActionModel, what: ByHand) -> None:
         """Each is answered at once; a process that goes on registering does so until it is unregistered, or healed."""
         self._acts += 1
-        said = said_by_hand(what, self._scenario)
+        said = self._scenario.request_in_full(what)
         address = said.get("address") or said.get("broker") or ""
         if address in self._topology.kinds:
             address = f"{address}:1"
@@ -169,7 +167,7 @@ class _Rows:
         for registered in self._registering.values():
             self.add(at_ms, ADMIN, "admin", **{**registered, "f": "closed", "duration_ms": 0.0})
         for node, (fault, _) in tuple(self._processes.items()):
-            if fault.ended_by and node not in replaced_by(self._scenario.timeline):
+            if fault.ended_by and node not in self._scenario.switched_masters():
                 self._end_process_fault(at_ms, node)
 
     def _link_fault(self, at_ms: float, fault: LinkFault, action: ActionModel) -> None:

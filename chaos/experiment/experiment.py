@@ -37,10 +37,9 @@ from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
 from ..oracle.client_profiles import profile_of
 from ..scenarios.action import ActionModel
-from ..scenarios.by_hand import replaced_by
 from ..scenarios.defect import Defect
-from ..scenarios.elections import elected
-from ..scenarios.model import Scenario, parse
+from ..scenarios.loading import parse
+from ..scenarios.model import Scenario
 from ..shapes import Stream
 from ..topology import ADDRESS_SERVER, Link, NodeKind, broker_name
 from .chosen_links import chosen_links
@@ -191,7 +190,7 @@ class Experiment:
         if scenario.workload.prober:
             brokers = {name: at for name, at in self._brokers().items() if name in self._there(self._brokers())}
             with self._or_not_done(PROBER, "create_topic"):
-                begin_without = {name: at for name, at in brokers.items() if name not in elected(scenario)}
+                begin_without = {name: at for name, at in brokers.items() if name not in scenario.electing_names()}
                 self._cluster.call(PROBER, "create_topic", begin_without)
             self._await_routes(brokers)
             self._warm_up()
@@ -267,7 +266,7 @@ class Experiment:
         elect one nobody knows which that is: they all begin with it."""
         own, topics = self.scenario.workload.topic, self.scenario.topics()
         others = {topic: queues for topic, queues in topics.items() if topic != own}
-        groups = elected(self.scenario)
+        groups = self.scenario.electing_names()
         for broker in self._there(self._brokers()):
             if others and broker not in groups:
                 self._cluster.call(broker, "have_topics", others)
@@ -432,7 +431,7 @@ class Experiment:
         scenario, cluster = self.scenario, self._cluster
         self._last_faults.tell(self._record, self._now_s(), self._processes, self._links, scenario)
         self._links.heal_all()
-        self._processes.heal_all(but=replaced_by(scenario.timeline))  # another has its name
+        self._processes.heal_all(but=scenario.switched_masters())  # another has its name
         self._clocks.end()
         self._by_hand.leave()
         self._phase("settle", f"settling {scenario.settle_s:g} s")
@@ -447,8 +446,8 @@ class Experiment:
         if scenario.workload.prober:
             self._phase("final_reads", "final reads")
             with self._or_not_done(PROBER, "read_all"):
-                masters = {name: self._at.advertised[now] for name, now in replaced_by(scenario.timeline).items()}
-                groups = [tuple(found)] if (found := elected(scenario)) else []
+                masters = {name: self._at.advertised[now] for name, now in scenario.switched_masters().items()}
+                groups = [tuple(found)] if (found := scenario.electing_names()) else []
                 cluster.call(PROBER, "read_all", {**self._brokers(), **masters}, *groups, timeout_s=120)
         self.end()
 

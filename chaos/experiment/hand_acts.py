@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from ..faults.by_hand import ByHand
-from ..scenarios.by_hand import said_by_hand
 from ..scenarios.model import Scenario
 from ..topology import ADMIN
 from .stage import Nodes, Result
@@ -22,7 +21,7 @@ class HandActs:
     def begin(self, what: ByHand, nodes: tuple[str, ...], scenario: Scenario) -> str:
         """The id of the act. Nobody waits for it: who hangs is asked, and the timeline goes on."""
         act_id = f"{what.do}-{len(self._asked) + 1}"
-        act = said_by_hand(what, scenario)
+        act = scenario.request_in_full(what)
         self._asked.append(self.nodes.submit(ADMIN, "act", act, list(nodes), act_id))
         return act_id
 

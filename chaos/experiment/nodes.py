@@ -25,7 +25,6 @@ from ..apache.server import ServerPlan
 from ..oracle.client_profiles import OF_CLUSTER, PROFILES, profile_of
 from ..oracle.timers import Timers, timers_of_nodes
 from ..scenarios.defect import Defect
-from ..scenarios.elections import elected
 from ..scenarios.implementations import SERVERS
 from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
@@ -292,7 +291,7 @@ def cold(scenario: Scenario) -> tuple[str, ...]:
     """The brokers that are sent a message before clients begin: Apache's masters, and whoever may be elected one."""
     if not scenario.cluster.warm_up:
         return ()
-    groups, brokers = elected(scenario), scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
+    groups, brokers = scenario.electing_names(), scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
     serving = (name for name in brokers if broker_id(name) == MASTER_ID or broker_name(name) in groups)
     return tuple(name for name in serving if name in scenario.implementations())
 

@@ -11,7 +11,8 @@ from datetime import datetime
 from pathlib import Path
 
 from ..errors import HarnessError, ScenarioError
-from ..scenarios.model import Scenario, load
+from ..scenarios.loading import load
+from ..scenarios.model import Scenario
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,9 @@ from ..faults.host_faults import HOST_ACTIONS
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Heal
 from ..reports.sentences import example_sentence
-from ..scenarios.action import ActionModel, named
-from ..scenarios.model import Scenario, parse
+from ..scenarios.action import ActionModel, with_fault_ids
+from ..scenarios.loading import parse
+from ..scenarios.model import Scenario
 from ..topology import ADMIN, NodeKind
 from ..verdict import Validity, Verdict
 from .experiment import Experiment
@@ -239,7 +240,7 @@ class RunningCluster:
             raise ScenarioError(of, "new_address", "true", allowed)
         if do in BY_HAND and ADMIN not in self._scenario.topology().nodes:
             raise ScenarioError(of, "do", do, "an entry of a scenario's timeline: only there somebody acts by hand")
-        action = named(parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline)[-1]
+        action = with_fault_ids(parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline)[-1]
         return self._done(action)
 
     def _done(self, action: ActionModel) -> tuple[str, ...]:
@@ -267,7 +268,7 @@ class RunningCluster:
         placed = {**document, "placement": {"hosts": [*hosts], **where}}
         in_turn = [{**done, "at_s": turn} for turn, done in enumerate([*self._of_hosts, entry])]
         before, after = (
-            parse({**placed, "timeline": of_hosts}, file=of).unfolded(of) for of_hosts in (in_turn[:-1], in_turn)
+            parse({**placed, "timeline": of_hosts}, file=of).unfolded() for of_hosts in (in_turn[:-1], in_turn)
         )
         steps = [
             {**part.model_dump(mode="json"), "at_s": entry["at_s"]}
@@ -275,7 +276,7 @@ class RunningCluster:
             if not (isinstance(part.what, Heal) and not self._experiment.links.active.keys() & {*part.what.faults})
         ]
         timeline = parse({**document, "timeline": [*document["timeline"], *steps]}, file=of).timeline
-        begun = [self._done(action) for action in named(timeline)[len(document["timeline"]) :]]
+        begun = [self._done(action) for action in with_fault_ids(timeline)[len(document["timeline"]) :]]
         self._of_hosts.append(entry)
         return tuple(chain.from_iterable(begun))
 
@@ -306,7 +307,7 @@ class RunningCluster:
     # -- what it comes to
 
     def check(self, *checks: str) -> Sequence[Verdict]:
-        """Heal, settle, read every queue, end the cluster, and judge; by the marker's checks when none is named."""
+        """Heal, settle, read every queue, end the cluster, and judge; by the marker's checks when none is with_fault_ids."""
         if self.verdicts is None:
             if checks:
                 document = {**self._scenario.model_dump(mode="json"), "checks": list(checks)}

@@ -40,7 +40,8 @@ from ..oracle.world import World
 from ..preflight import Needs, require, require_programs
 from ..runner import Options, as_run_with
 from ..scenarios.implementations import profile_of
-from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel, parse
+from ..scenarios.loading import parse
+from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from ..topology import broker_id, broker_name
 from ..verdict import Verdict
 from .changes import quiet_after_ms

@@ -28,7 +28,8 @@ from ..experiment.progress import Progress
 from ..judging import Judged, keep, of_run
 from ..reports.console import print_fitting, standard_output
 from ..runner import Options, record_virtual, require_parts, run_one
-from ..scenarios.model import CHECK_NAMES, SHIPPED_DIR, Scenario, find, load
+from ..scenarios.loading import SHIPPED_DIR, find, load
+from ..scenarios.model import CHECK_NAMES, Scenario
 from ..verdict import Validity
 from .defects import DEFECTS, Defect
 

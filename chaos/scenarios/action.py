@@ -12,7 +12,6 @@ from ..faults.clocks import ClockAction
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
 from ..faults.link_faults import LinkFault
-from .timeline import fault_ids
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
 
@@ -44,6 +43,14 @@ class ActionModel(BaseModel):
     @property
     def do(self) -> str:
         return self.what.do
+
+    @property
+    def summary(self) -> str:
+        """What it does, on what, in a line."""
+        with_fault_ids = filter(None, [self.name, self.what.about])
+        flaps = [f"{self.duty or 0.5:.0%} of each {self.period_s:g} s"] if self.period_s else []
+        healed = getattr(self.what, "faults", ())
+        return " ".join([self.do, *with_fault_ids, *self.links, *self.nodes, *self.hosts, *healed, *flaps])
 
     @model_validator(mode="before")
     @classmethod
@@ -112,23 +119,37 @@ _ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fie
 def keys_of(do: str) -> list[str]:
     """What an entry with this `do` may say."""
     kind = ACTIONS[do]
-    named = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
-    named += ["injection"] if getattr(kind, "loses_packets", False) else []
+    with_fault_ids = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
+    with_fault_ids += ["injection"] if getattr(kind, "loses_packets", False) else []
     own = (key for key in kind.model_fields if key != "do")
-    return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *named]
+    return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *with_fault_ids]
 
 
-def told(action: ActionModel) -> str:
-    """What it does, on what, in a line."""
-    of = getattr(action.what, "faults", ())
-    named = filter(None, [action.name, action.what.about])
-    flaps = f"{action.duty or 0.5:.0%} of each {action.period_s:g} s" if action.period_s else None
-    return " ".join([action.do, *named, *action.links, *action.nodes, *action.hosts, *of, *filter(None, [flaps])])
+def is_chosen(expression: str) -> bool:
+    """Whether the link expression means each client's link to the NameServer that it has chosen at that moment."""
+    return expression.replace(" ", "") in ("clients<->chosen", "clients->chosen")
 
 
-def named(timeline: Sequence[ActionModel]) -> tuple[ActionModel, ...]:
+def fault_ids(timeline: Sequence[ActionModel]) -> list[str | None]:
+    """By entry: its name, or its kind and its number among the faults of links; None for what is no such fault."""
+    names = {entry.name for entry in timeline}
+    found: list[str | None] = []
+    begun = 0
+    for entry in timeline:
+        if not isinstance(entry.what, LinkFault):
+            found.append(None)
+            continue
+        begun += 1
+        number = begun
+        while entry.name is None and f"{entry.do}-{number}" in names:
+            number += 1
+        found.append(entry.name or f"{entry.do}-{number}")
+    return found
+
+
+def with_fault_ids(timeline: Sequence[ActionModel]) -> tuple[ActionModel, ...]:
     """The timeline with the id of every fault of links as its name."""
     return tuple(
-        action.model_copy(update={"name": fault_id or action.name})
-        for action, fault_id in zip(timeline, fault_ids(timeline), strict=True)
+        entry.model_copy(update={"name": fault_id or entry.name})
+        for entry, fault_id in zip(timeline, fault_ids(timeline), strict=True)
     )

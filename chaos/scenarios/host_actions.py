@@ -7,20 +7,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from ..errors import ScenarioError, nearest
+from ..errors import NotAllowed, nearest
 from ..faults.fault import Action
 from ..faults.host_faults import HostAction, IsolateHost, LoseHost, PauseHost, ReturnHost
 from ..faults.link_faults import BlackHole, Heal
 from ..faults.process_faults import Kill, Pause, Restart, Resume
 from ..topology import NodeKind, Topology
-
-if TYPE_CHECKING:
-    from .action import ActionModel
+from .action import ActionModel
 
 AFTER_S = 0.001
 """What a host's loss consists of begins so soon one after the other: who is killed behind a black hole is not seen to
@@ -28,32 +23,13 @@ close its connections."""
 _OURS = (NodeKind.PROBER, NodeKind.ADMIN)
 
 
-def unfolded(
-    timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]], *, file: str = ""
-) -> tuple[ActionModel, ...]:
-    """The timeline without faults of hosts; `hosts`: the nodes on each. ScenarioError for one that cannot be."""
-    return tuple(action for _, action in _taken_apart(timeline, topology, hosts, file))
-
-
-@contextmanager
-def told_of_entries(
+def taken_apart(
     timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]]
-) -> Iterator[None]:
-    """A ScenarioError of the block, which is about the unfolded timeline, names the entry that stands in the file."""
-    try:
-        yield
-    except ScenarioError as exc:
-        found = re.match(r"timeline\.(\d+)", exc.key)
-        if found is None or not any(action.hosts for action in timeline):
-            raise
-        index = _taken_apart(timeline, topology, hosts, exc.file)[int(found[1])][0]
-        raise ScenarioError(exc.file, f"timeline.{index}{exc.key[found.end() :]}", exc.value, exc.allowed) from exc
-
-
-def _taken_apart(
-    timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]], file: str
 ) -> list[tuple[int, ActionModel]]:
-    """With the number of the entry that each is of."""
+    """The timeline without faults of hosts, each action with the number of its entry; `hosts`: the nodes on each.
+
+    NotAllowed for one that cannot be.
+    """
     found: list[tuple[int, ActionModel]] = []
     under: dict[str, tuple[str, str | None]] = {}
     """By host: what was done to it, and the name of its black hole."""
@@ -66,13 +42,13 @@ def _taken_apart(
         done += 1
         for number, host in enumerate(entry.hosts):
             key = f"timeline.{index}.hosts.{number}"
-            _refuse(what, host, topology, hosts, under, file, key)
+            _refuse(what, host, topology, hosts, under, key)
             nodes = tuple(node for node in hosts[host] if topology.kinds[node] not in _OURS)
             made: list[ActionModel] = []
 
             def add(action: Action, made: list[ActionModel] = made, at: ActionModel = entry, **on: object) -> None:
                 at_s = round(at.at_s + AFTER_S * len(made), 6)
-                made.append(type(at).model_validate({"at_s": at_s, "what": action, **on}))
+                made.append(ActionModel.model_validate({"at_s": at_s, "what": action, **on}))
 
             if isinstance(what, ReturnHost):
                 did, name = under.pop(host)
@@ -106,19 +82,18 @@ def _refuse(
     topology: Topology,
     hosts: Mapping[str, Sequence[str]],
     under: Mapping[str, tuple[str, str | None]],
-    file: str,
     key: str,
 ) -> None:
     if host not in hosts:
         known = f"one of {', '.join(hosts)}{nearest(host, hosts)}" if hosts else "one of `placement: {hosts: […]}`"
-        raise ScenarioError(file, key, host, f"{known}, each with nodes that are placed there by `host`")
+        raise NotAllowed(key, host, f"{known}, each with nodes that are placed there by `host`")
     if isinstance(what, ReturnHost):
         if host not in under:
-            raise ScenarioError(file, key, host, "a host that was lost, isolated or paused before")
+            raise NotAllowed(key, host, "a host that was lost, isolated or paused before")
         return
     if host in under:
-        raise ScenarioError(file, key, host, f"return_host before it: it is under {under[host][0]}")
+        raise NotAllowed(key, host, f"return_host before it: it is under {under[host][0]}")
     ours = [node for node in hosts[host] if topology.kinds[node] in _OURS]
     if ours:
         allowed = f"another host: {ours[0]}, who is the harness's own, is there (the first of placement.hosts)"
-        raise ScenarioError(file, key, host, allowed)
+        raise NotAllowed(key, host, allowed)

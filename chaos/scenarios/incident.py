@@ -11,8 +11,6 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from ..checks import CHECKS
-from ..errors import ScenarioError, nearest
 from .action import STRICT
 
 
@@ -63,11 +61,3 @@ class IncidentModel(BaseModel):
     def sets(self) -> Sequence[str]:
         """What changes the scenario into the one without the incident, as `--set` takes it."""
         return [f"{key}={json.dumps(value)}" for key, value in self.fixed.sets.items()]
-
-
-def check_incident(incident: IncidentModel, checks: Sequence[str], *, file: str) -> None:
-    """ScenarioError for a check that is to find it and cannot."""
-    for index, name in enumerate(incident.found_by):
-        if name not in checks:
-            allowed = f"one of the scenario's checks ({', '.join(checks)}){nearest(name, CHECKS)}"
-            raise ScenarioError(file, f"incident.found_by.{index}", repr(name), allowed)

@@ -1,61 +1,46 @@
-"""A scenario as data: read from YAML, checked with sentences, written back with every default filled in.
+"""A scenario as data: what its YAML says, with every default filled in, and what follows from it. Nothing is started.
 
-Times are seconds of RocketMQ time throughout; `timers.time_scale` says how much faster the run's clock is. Bad input
-raises ScenarioError naming file, key, value and what is allowed. Nothing here starts anything.
+Times are seconds of RocketMQ time throughout; `timers.time_scale` says how much faster the run's clock is. loading.py
+reads one from a file, rules.py says which of them cannot be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from ...remoting.node.profile import Profile
 from ..apache.distribution import OURS
+from ..apache.roles import ELECTS
 from ..checks import CHECKS
-from ..errors import ScenarioError, nearest
-from ..faults.by_hand import ByHand
-from ..faults.kinds import ACTIONS
-from ..settings.resolve import SettingError, settings_of
+from ..errors import NotAllowed
+from ..faults.by_hand import ByHand, Register, Switch
+from ..settings.resolve import settings_of
 from ..settings.values import Value
-from ..topology import Topology
+from ..topology import CONSUMER_GROUP, NodeKind, Topology, broker_name, is_slave
 from .action import STRICT, ActionModel, Name
-from .by_hand import check_by_hand
-from .clocks import check_clocks
-from .elections import check_elections
-from .host_actions import told_of_entries, unfolded
-from .implementations import check_implementations, implementations_of, said_by_command, with_defaults
-from .incident import IncidentModel, PromisesModel, check_incident
-from .lists import check_lists
-from .named import check_names, refuse_kept_channels
-from .new_addresses import addresses_of, check_new_addresses
-from .nodes import check_in_order, check_nodes, slaves_of
-from .placement import Offer, PlacementModel, check_placement, placed
-from .readdressed import listing, readdressed
-from .reading import read, refuse_booleans
-from .refused import allowed_at, key_of, shown_of
-from .series import Plan, planned, refuse_series
-from .setting import change
-from .shared_processes import check_processes
-from .timeline import refuse_idle_heals, refuse_impossible
-from .topics import all_topics, check_topics, group_of, topic_of
-from .upgrades import check_upgrades, upgrades_of
-from .zones import check_zones, nodes_of_zones
+from .host_actions import taken_apart
+from .implementations import implementations_of, upgrades_of
+from .incident import IncidentModel, PromisesModel
+from .new_addresses import addresses_of
+from .placement import Offer, PlacementModel, placed
+from .series import PlannedTimeline, nodes_of, planned
 
-if TYPE_CHECKING:
-    from .defect import Defect
-
-SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 ClientProfileName = Literal["java-4.9", "java-5.3", "go", "cpp", "cpp-1", "cpp-2.1", "cpp-3", "node"]
+
+
+TOPICS_MAX = 20_000
+_RANGE = re.compile(r"^(?P<before>.*)\{(?P<first>\d+)\.\.(?P<last>\d+)\}(?P<after>.*)$")
+_TOPIC = re.compile(r"[A-Za-z0-9%|_-]{1,127}")
 
 
 class _Model(BaseModel):
@@ -130,6 +115,22 @@ class WorkloadModel(_Model):
             raise ValueError("`prober: false` goes with producers: 0, consumers: 0 and client_starts: 0")
         return self
 
+    def all_topics(self) -> dict[str, int]:
+        """Topic to queues, the workload's own first. NotAllowed for what is no name, stands twice, or is too many."""
+        found = {self.topic: self.queues}
+        for pattern, topic in self.topics.items():
+            place = f"workload.topics.{pattern}"
+            for name in _names_of_range(pattern, place):
+                if not _TOPIC.fullmatch(name):
+                    allowed = "letters, digits, %, |, _ and -, up to 127 of them, and {1..2000} for a range"
+                    raise NotAllowed(place, repr(name), allowed)
+                if name in found:
+                    raise NotAllowed(place, name, "each topic once")
+                if len(found) == TOPICS_MAX:
+                    raise NotAllowed(place, f"more than {TOPICS_MAX} topics", f"up to {TOPICS_MAX} in all")
+                found[name] = topic.queues
+        return found
+
 
 class NodeModel(_Model):
     """What one node has that the others of its kind have not."""
@@ -194,7 +195,7 @@ class Scenario(_Model):
         everybody = Topology(
             name_servers=self.cluster.name_servers,
             brokers=self.cluster.brokers,
-            slaves=slaves_of(self.cluster.brokers, self.cluster.slaves, self.nodes),
+            slaves=_slaves_of(self.cluster.brokers, self.cluster.slaves, self.nodes),
             producers=self.workload.producers,
             consumers=self.workload.consumers,
             prober=self.workload.prober,
@@ -204,9 +205,10 @@ class Scenario(_Model):
             address_server=self.cluster.name_server_list is not None,
             clients_per_process=self.workload.clients_per_process,
         )
-        return replace(everybody, zones=nodes_of_zones(self.zones, everybody)) if self.zones else everybody
+        zones = {zone: tuple(nodes_of(members, everybody.members)) for zone, members in self.zones.items()}
+        return replace(everybody, zones=zones) if zones else everybody
 
-    def plan(self, seed: int | None) -> Plan:
+    def plan(self, seed: int | None) -> PlannedTimeline:
         """Every action of the timeline by itself: what flaps, and restarts in a row or at random, turn by turn."""
         return planned(self.unfolded(), self.topology().members, seed)
 
@@ -220,18 +222,34 @@ class Scenario(_Model):
             found[host].append(node)
         return found
 
-    def unfolded(self, file: str = "") -> tuple[ActionModel, ...]:
+    def unfolded(self) -> tuple[ActionModel, ...]:
         """The timeline, with what is done to hosts as what it consists of."""
         if not any(action.hosts for action in self.timeline):
             return self.timeline
-        return unfolded(self.timeline, self.topology(), self.hosts(), file=file or self.name)
+        return tuple(action for _, action in taken_apart(self.timeline, self.topology(), self.hosts()))
+
+    def joins_s(self) -> dict[str, float]:
+        """When each node joins that is not there from the start."""
+        return {name: node.joins_at_s for name, node in self.nodes.items() if node.joins_at_s is not None}
+
+    def switched_masters(self) -> dict[str, str]:
+        """Master to the slave that the timeline makes master in its place."""
+        switched = [entry.nodes[0] for entry in self.timeline if isinstance(entry.what, Switch)]
+        return {broker_name(slave): slave for slave in switched}
+
+    def request_in_full(self, what: ByHand) -> dict[str, Any]:
+        """The entry's keys with what was left out filled in: the topics of a registration."""
+        said = what.model_dump(mode="json")
+        if isinstance(what, Register) and what.topics is None:
+            said["topics"] = {self.workload.topic: self.workload.queues, what.broker: 1}
+        return said
 
     @property
     def profile(self) -> Profile:
         return Profile(self.cluster.profile)
 
     def settings(self) -> dict[str, dict[str, Value]]:
-        """Node to RocketMQ's name to value, of all that the scenario sets. SettingError for what cannot be."""
+        """Node to RocketMQ's name to value, of all that the scenario sets. NotAllowed for what cannot be."""
         return settings_of(self.config, self.topology().kinds, self.profile, before=self._older_keys())
 
     def _older_keys(self) -> dict[str, dict[str, Value]]:
@@ -249,8 +267,8 @@ class Scenario(_Model):
 
     def implementations(self) -> dict[str, str]:
         """Node to `implementation`, of all that are not ours."""
-        said = self.cluster.implementation, self.workload.implementation
-        return implementations_of(*said, self.nodes, self.topology().kinds)
+        own = {name: node.implementation for name, node in self.nodes.items() if node.implementation is not None}
+        return implementations_of(self.cluster.implementation, self.workload.implementation, own, self.topology().kinds)
 
     def upgrades(self) -> dict[str, tuple[str, ...]]:
         """Node to `implementation` of each of its processes, in order, of those that do not stay what they were."""
@@ -264,17 +282,31 @@ class Scenario(_Model):
         """Whose program the node is: ours, apache-VERSION or apache:FOLDER."""
         return self.implementations().get(node, OURS)
 
+    def electing_names(self) -> dict[str, list[str]]:
+        """Broker name to its brokers, of the names whose brokers elect their master."""
+        settings = self.settings()
+        found: dict[str, list[str]] = {}
+        for node in self.topology().of(NodeKind.BROKER, NodeKind.SLAVE):
+            found.setdefault(broker_name(node), []).append(node)
+        elect = {node for node, values in settings.items() if any(values.get(key) for key in ELECTS)}
+        return {name: nodes for name, nodes in found.items() if elect & set(nodes)}
+
     def topics(self) -> dict[str, int]:
         """Topic to queues at each broker, of the workload's own and all others."""
-        return all_topics(self.workload, self.name)
+        return self.workload.all_topics()
 
     def topic_of(self, client: str) -> str:
         """The topic that this client sends to, or reads."""
-        return topic_of(self.nodes.get(client), self.workload.topic)
+        own = self.nodes[client].topic if client in self.nodes else None
+        return self.workload.topic if own is None else own
 
     def group_of(self, consumer: str) -> str:
-        """The group of this consumer."""
-        return group_of(self.nodes.get(consumer), self.workload.topic)
+        """The group of this consumer: its own, or one for each topic."""
+        own = self.nodes[consumer].group if consumer in self.nodes else None
+        if own is not None:
+            return own
+        topic = self.topic_of(consumer)
+        return CONSUMER_GROUP if topic == self.workload.topic else f"{CONSUMER_GROUP}-{topic}"
 
     def to_yaml(self) -> str:
         """The scenario with every default filled in; loading it gives an equal scenario."""
@@ -284,195 +316,21 @@ class Scenario(_Model):
         return str(yaml.dump(document, Dumper=_DUMPER, sort_keys=False, allow_unicode=True))
 
 
-def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
-    """The scenario of a YAML file, with what `--set` changes and the `implementation` of its servers, whose profile is
-    then the scenario's where `--set` does not say another. ScenarioError with one sentence for whatever is wrong."""
-    file = str(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as exc:
-        raise ScenarioError(file, "", "", f"a readable YAML file ({exc.strerror})") from exc
-    except UnicodeDecodeError as exc:
-        raise ScenarioError(file, "", "", "well-formed YAML") from exc
-    document = read(text, file=file)
-    if implementation is not None:
-        document["cluster"] = said_by_command(document.get("cluster"), implementation)
-    changes = [change(one, document, Scenario.model_fields) for one in sets]
-    try:
-        return parse(document, file=file)
-    except ScenarioError as exc:
-        if any(exc.key == key or exc.key.startswith(f"{key}.") for key in changes):
-            raise ScenarioError("--set", exc.key, exc.value, exc.allowed) from exc
-        raise
+def _names_of_range(pattern: str, place: str) -> Iterator[str]:
+    """`bulk-{1..3}` is bulk-1, bulk-2 and bulk-3; any other text is itself."""
+    match = _RANGE.match(pattern)
+    if match is None:
+        yield pattern
+        return
+    first, last = int(match["first"]), int(match["last"])
+    if first > last:
+        raise NotAllowed(place, f"{first}..{last}", "a range that ascends, such as {1..2000}")
+    for number in range(first, last + 1):
+        yield f"{match['before']}{number}{match['after']}"
 
 
-def parse(document: dict[str, Any], *, file: str) -> Scenario:
-    """The scenario of an already parsed document; `file` is for the messages."""
-    document = with_defaults({"name": Path(file).stem, **document}, file)
-    if document.get("checks") == "all":
-        document["checks"] = list(CHECK_NAMES)
-    # There every setting says its own, and here what is set is refused by the scenario that it makes.
-    rest = {key: value for key, value in document.items() if key not in ("config", "incident")}
-    if isinstance(entries := document.get("timeline"), list | tuple):  # and so it does in an entry's
-        rest["timeline"] = [_but(entry, "settings") if isinstance(entry, dict) else entry for entry in entries]
-    refuse_booleans(rest, _TRUE_OR_FALSE, file=file)
-    try:
-        scenario = Scenario.model_validate(document)
-    except ValidationError as exc:
-        error = min(exc.errors(), key=lambda one: one["type"] == "missing")  # a misspelt key says what it should be
-        raise ScenarioError(file, key_of(error), shown_of(error), allowed_at(error, Scenario)) from exc
-    scenario = _readdressed(scenario, file=file)
-    check_lists(scenario.cluster.name_server_list, scenario.timeline, scenario.topology(), file=file)
-    check_zones(scenario.zones, scenario.topology(), file=file)
-    check_placement(scenario.placement, scenario.topology(), file=file)
-    check_processes(scenario.topology(), scenario.timeline, file=file)
-    check_names(scenario, file)
-    try:
-        settings = scenario.settings()
-    except SettingError as exc:
-        raise ScenarioError(file, exc.place, exc.value, exc.allowed) from exc
-    topics = all_topics(scenario.workload, file)
-    check_nodes(scenario.nodes, scenario.topology(), scenario.timeline, scenario.steady_s, file=file)
-    check_topics(scenario.nodes, scenario.topology(), scenario.workload.topic, topics, file=file)
-    refuse_kept_channels(scenario, settings, file)
-    timeline = scenario.unfolded(file)
-    with told_of_entries(scenario.timeline, scenario.topology(), scenario.hosts()):
-        refuse_impossible(timeline, file=file)
-        joins_s = {name: own.joins_at_s for name, own in scenario.nodes.items() if own.joins_at_s is not None}
-        refuse_series(timeline, scenario.topology().members, joins_s, file=file)
-        refuse_idle_heals(timeline, scenario.topology(), file=file)
-    check_by_hand(scenario, file=file)
-    check_implementations(scenario, file=file)
-    check_in_order(scenario.nodes, scenario.topology(), scenario.implementations(), file=file)
-    check_elections(scenario, file=file)
-    check_upgrades(scenario, file=file)
-    check_new_addresses(scenario, file=file)
-    check_clocks(scenario, file=file)
-    if scenario.defect is not None:
-        defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)
-        scenario = scenario.model_copy(update={"defect": str(defect.source or defect.name)})
-        refuse_nowhere(defect, scenario, file)
-    if scenario.incident is not None:
-        check_incident(scenario.incident, scenario.checks, file=file)
-        _without_incident(document, scenario.incident, file=file)
-    return scenario
-
-
-def _readdressed(scenario: Scenario, *, file: str) -> Scenario:
-    """The scenario with each NameServer that comes back at another address as one that is removed, and another."""
-    timeline, joins, first = readdressed(scenario.timeline, scenario.topology(), file=file)
-    if not joins:
-        return scenario
-    nodes = {name: NodeModel(joins_at_s=at_s) for name, at_s in joins.items()} | scenario.nodes
-    by_http = scenario.cluster.name_server_list is not None
-    for name in () if by_http else listing(scenario.topology()):
-        if name not in nodes or nodes[name].name_servers is None:
-            nodes[name] = nodes.get(name, NodeModel()).model_copy(update={"name_servers": first})
-    cluster = scenario.cluster.model_copy(update={"name_servers": len(first) + len(joins)})
-    return scenario.model_copy(update={"timeline": timeline, "nodes": nodes, "cluster": cluster})
-
-
-def _without_incident(document: Mapping[str, Any], incident: IncidentModel, *, file: str) -> Scenario:
-    """The scenario of the document with what its incident is fixed by. ScenarioError naming the key of `fixed`."""
-    changed = deepcopy({key: value for key, value in document.items() if key != "incident"})
-    try:
-        for one in incident.sets:
-            change(one, changed, Scenario.model_fields)
-        changed["name"] = f"{changed['name']}-fixed"
-        return parse(changed, file=file)
-    except ScenarioError as exc:
-        raise ScenarioError(file, f"incident.fixed.sets.{exc.key}".rstrip("."), exc.value, exc.allowed) from exc
-
-
-def fixed(path: Path) -> Scenario:
-    """The scenario of the file with what its incident is fixed by."""
-    scenario = load(path)
-    assert scenario.incident is not None
-    document = with_defaults({"name": path.stem, **read(path.read_text(encoding="utf-8"), file=str(path))}, str(path))
-    return _without_incident(document, scenario.incident, file=str(path))
-
-
-def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = None) -> Defect:
-    """The planted defect of that name, or of that file of the user's; one beside the scenario's file comes first.
-
-    ScenarioError when there is none, or when the file is no defect.
-    """
-    from .defect import DefectModuleError, of_file, shipped_defects  # a broker's program, which few scenarios need
-
-    if not name.endswith(".py"):
-        known = shipped_defects()
-        if name not in known:
-            allowed = f"a defect of docs/defects.md, or a file NAME.py{nearest(name, known)}"
-            raise ScenarioError(file, key, repr(name), allowed)
-        return known[name]
-    at = Path(name) if beside is None or not (beside / name).exists() else beside / name
-    try:
-        return of_file(at)
-    except DefectModuleError as exc:
-        raise ScenarioError(file, key, name, str(exc)) from exc
-
-
-def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
-    """ScenarioError for a user's defect that no node would have, or one of Apache's where its nodes are ours."""
-    kinds = scenario.topology().kinds
-    if defect.of_apache:
-        wrong = [node for node in defect.nodes if node not in scenario.implementations()]
-        if wrong:
-            allowed = f"one for {', '.join(defect.nodes)} of Apache's (implementation: apache-5.3.3)"
-            raise ScenarioError(file, "defect", defect.name, allowed)
-    if defect.source and not any(defect.is_for(name, kind) for name, kind in kinds.items()):
-        where = ", ".join(defect.nodes) or ", ".join(defect.kinds)
-        allowed = f"one for a node of {scenario.name}: it is for {where}"
-        raise ScenarioError(file, "defect", defect.source.name, allowed)
-
-
-_TRUE_OR_FALSE = frozenset(
-    name
-    for model in (ClusterModel, NodeModel, PlacementModel, PromisesModel, WorkloadModel, Scenario)
-    for name, field in model.model_fields.items()
-    if field.annotation is bool
-) | {name for kind in ACTIONS.values() for name, field in kind.model_fields.items() if field.annotation is bool}
-"""The keys that take true or false."""
-
-
-def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != key}
-
-
-def shipped() -> dict[str, Path]:
-    """Name to file of every scenario that ships with nemesrv."""
-    return {path.stem: path for path in sorted(SHIPPED_DIR.glob("*.yaml"))}
-
-
-def drills() -> dict[str, Path]:
-    """The same of those that repeat a drill on a real cluster (docs/drills.md)."""
-    return {path.stem: path for path in sorted((SHIPPED_DIR / "drills").glob("*.yaml"))}
-
-
-def version_changes() -> dict[str, Path]:
-    """The same of those in which Apache's servers become another version."""
-    return {path.stem: path for path in sorted((SHIPPED_DIR / "upgrades").glob("*.yaml"))}
-
-
-def roles() -> dict[str, Path]:
-    """The same of those in which brokers have a role that Apache's alone can have."""
-    return {path.stem: path for path in sorted((SHIPPED_DIR / "roles").glob("*.yaml"))}
-
-
-def incidents() -> dict[str, Path]:
-    """The same of those that repeat a reported incident (docs/incidents.md)."""
-    return {path.stem: path for path in sorted((SHIPPED_DIR / "incidents").glob("*.yaml"))}
-
-
-def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
-    """A shipped scenario by name, or the scenario of a YAML file; with what `--set` and `--implementation` change."""
-    known = {**shipped(), **drills(), **version_changes(), **roles(), **incidents()}
-    if name_or_path in known:
-        return load(known[name_or_path], sets, implementation)
-    path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml") and not path.exists():
-        first = shipped()
-        others = f"and {len(known) - len(first)} more, which `nemesrv scenarios` lists"
-        allowed = f"a YAML file or one of {', '.join(first)}, {others}{nearest(name_or_path, known)}"
-        raise ScenarioError(name_or_path, "SCENARIO", repr(name_or_path), allowed)
-    return load(path, sets, implementation)
+def _slaves_of(brokers: int, of_each: int, named: Iterable[str]) -> tuple[str, ...]:
+    """The slaves of a cluster of so many masters: so many of each, and those that are named beside them."""
+    masters = [f"broker-{chr(ord('a') + index)}" for index in range(brokers)]
+    found = {f"{master}/{id_}" for master in masters for id_ in range(1, of_each + 1)}
+    return tuple(sorted(found | {name for name in named if is_slave(name) and broker_name(name) in masters}))

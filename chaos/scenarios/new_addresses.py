@@ -1,80 +1,118 @@
-"""A restart at another address under the same name, as a pod of Kubernetes that is scheduled anew.
+"""Restarts at another address under the same name, as a pod of Kubernetes that is scheduled anew (`new_address`).
 
-{at_s: 60, do: restart, nodes: [broker-a], new_address: true}
+    {at_s: 60, do: restart, nodes: [broker-a], new_address: true}    60 broker-a has its second address
+
+A NameServer that comes back elsewhere is to RocketMQ one that is removed, and another:
+
+    {at_s: 60, do: restart, nodes: [ns-0], new_address: true}        60 ns-0 is removed · ns-3 joins
+    lists that are not said, or name ns-0                            keep ns-0's old address, where nobody is any more
+    the timeline from then on (and lists by HTTP) says ns-0          and means ns-3
+
+So the history, the oracle and the checks know no NameServer that moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+import re
+from collections.abc import Mapping, Sequence
 
-from ..errors import ScenarioError
-from ..faults.by_hand import ByHand
-from ..faults.process_faults import Restart, RestartStorm, RollingRestart
-from ..topology import NodeKind, Topology, later_address
-from .series import planned
+from ..errors import NotAllowed
+from ..faults.kinds import NameServerList
+from ..faults.link_faults import Heal
+from ..faults.process_faults import Kill, Remove, Restart, RollingRestart, Stop
+from ..topology import GROUPS, NodeKind, Topology, later_address
+from .action import ActionModel
+from .series import Members, nodes_of, planned
 
-if TYPE_CHECKING:
-    from .action import ActionModel
-
-Members = Callable[[str], Sequence[str]]
-_THAT_MOVE = (NodeKind.BROKER, NodeKind.SLAVE)
-
-
-class OfCluster(Protocol):
-    @property
-    def clients(self) -> Mapping[str, object]: ...
-
-
-class OfScenario(Protocol):
-    @property
-    def timeline(self) -> Sequence[ActionModel]: ...
-    @property
-    def cluster(self) -> OfCluster: ...
-    def topology(self) -> Topology: ...
-    def implementations(self) -> dict[str, str]: ...
+_LISTING = (*GROUPS["brokers"], NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 
 def addresses_of(timeline: Sequence[ActionModel], members: Members) -> dict[str, tuple[str, ...]]:
     """Node to the address of its first process, its second, …, each by its name in links (`later_address`); of those
     that do not keep theirs."""
-    if not any(map(_moves, timeline)):
+    if not any(map(moves, timeline)):
         return {}
     found: dict[str, list[str]] = {}
     for one in planned(timeline, members, None).actions:
         if isinstance(one.action.what, Restart):
-            for node in (each for name in one.action.nodes for each in members(name)):
+            for node in nodes_of(one.action.nodes, members):
                 turns = found.setdefault(node, [node])
                 new = later_address(node, len(set(turns)) + 1)
                 turns.append(new if one.action.what.new_address else turns[-1])
     return {node: tuple(turns) for node, turns in found.items() if len(set(turns)) > 1}
 
 
-def check_new_addresses(scenario: OfScenario, *, file: str) -> None:
-    """ScenarioError for the first restart at another address that cannot be, and for what would lose sight of it."""
-    topology, apaches = scenario.topology(), scenario.implementations()
-    moved: set[str] = set()
-    for index, entry in enumerate(scenario.timeline):
-        if not _moves(entry):
-            continue
-        key = f"timeline.{index}.new_address"
-        for node in (each for name in entry.nodes for each in topology.members(name)):
-            if topology.kinds[node] not in _THAT_MOVE:
-                raise ScenarioError(file, key, "true", f"a restart of brokers or of NameServers: {node} is neither")
-            moved.add(node)
-        if others := {**apaches, **scenario.cluster.clients}:
-            allowed = f"brokers and clients that are all ours: {next(iter(others))} is not"
-            raise ScenarioError(file, key, "true", allowed)
-    for index, entry in enumerate(scenario.timeline) if moved else ():
-        nodes = {each for name in entry.nodes for each in topology.members(name)}
-        named = {getattr(entry.what, "broker", None), getattr(entry.what, "address", None)}
-        if isinstance(entry.what, RestartStorm) and (hit := moved & nodes):
-            allowed = f"not of {min(hit)}, which gets another address: only the seed tells how often it was started"
-            raise ScenarioError(file, f"timeline.{index}.nodes", entry.do, allowed)
-        if isinstance(entry.what, ByHand) and (hit := moved & (nodes | named)):
-            allowed = f"an act that is not about {min(hit)}, which gets another address"
-            raise ScenarioError(file, f"timeline.{index}", entry.do, allowed)
-
-
-def _moves(entry: ActionModel) -> bool:
+def moves(entry: ActionModel) -> bool:
     return isinstance(entry.what, Restart | RollingRestart) and entry.what.new_address
+
+
+def readdressed(
+    timeline: Sequence[ActionModel], topology: Topology
+) -> tuple[tuple[ActionModel, ...], Mapping[str, float], tuple[str, ...]]:
+    """The timeline without them, when each new one joins, in order, and who has to be told which NameServers were
+    there at first; nothing new where no NameServer moves."""
+    first = topology.of(NodeKind.NAME_SERVER)
+    now, joins = {name: name for name in first}, dict[str, float]()
+    done: list[ActionModel] = []
+    for index, entry in enumerate(timeline):
+        moved = _moved(entry, topology)
+        if moved and (rest := [node for node in nodes_of(entry.nodes, topology.members) if node not in first]):
+            allowed = f"NameServers alone, and others in an entry of their own: {rest[0]} is none"
+            raise NotAllowed(f"timeline.{index}.nodes", ", ".join(entry.nodes), allowed)
+        for number, node in enumerate(moved):
+            down_s, every_s = _times(entry)
+            at_s, later = round(entry.at_s + number * every_s, 6), f"ns-{len(first) + len(joins)}"
+            if not _taken_away(done, now[node]):
+                done.append(ActionModel(at_s=at_s, what=Remove(), nodes=(now[node],)))
+            joins[later] = round(at_s + down_s, 6)
+            now[node] = later
+        if not moved:
+            done.append(_renamed(entry, now))
+    if not joins:
+        return tuple(timeline), {}, ()
+    done.sort(key=lambda entry: entry.at_s)
+    if max(joins.values()) > max(entry.at_s for entry in done):
+        done.append(ActionModel(at_s=max(joins.values()), what=Heal()))  # until when the timeline lasts
+    return tuple(done), joins, first
+
+
+def _moved(entry: ActionModel, topology: Topology) -> list[str]:
+    """The NameServers that this entry has come back elsewhere."""
+    if not isinstance(entry.what, Restart | RollingRestart) or not entry.what.new_address:
+        return []
+    return [node for node in nodes_of(entry.nodes, topology.members) if topology.kinds[node] is NodeKind.NAME_SERVER]
+
+
+def _times(entry: ActionModel) -> tuple[float, float]:
+    """For how long each is away, and how long after the one before it goes."""
+    rolling = entry.what
+    return (rolling.down_s, rolling.pause_s + rolling.down_s) if isinstance(rolling, RollingRestart) else (0.0, 0.0)
+
+
+def _taken_away(done: list[ActionModel], node: str) -> bool:
+    """Whether it is down already; then it was removed when it went."""
+    at = next((i for i in reversed(range(len(done))) if node in done[i].nodes), None)
+    if at is None or not isinstance(done[at].what, Kill | Stop):
+        return False
+    entry, others = done[at], tuple(one for one in done[at].nodes if one != node)
+    done[at] = ActionModel(at_s=entry.at_s, what=Remove(), nodes=(node,))
+    if others:
+        done.insert(at, entry.model_copy(update={"nodes": others}))
+    return True
+
+
+def _renamed(entry: ActionModel, now: Mapping[str, str]) -> ActionModel:
+    """The same of whoever bears these names now."""
+
+    def named(text: str) -> str:
+        return re.sub(r"\bns-\d+\b", lambda found: now.get(found[0], found[0]), text)
+
+    changed: dict[str, object] = {"nodes": tuple(map(named, entry.nodes)), "links": tuple(map(named, entry.links))}
+    if isinstance(entry.what, NameServerList):
+        changed["what"] = entry.what.model_copy(update={"name_servers": tuple(map(named, entry.what.name_servers))})
+    return entry.model_copy(update=changed)
+
+
+def listing(topology: Topology) -> tuple[str, ...]:
+    """Those who have a list of NameServers of their own."""
+    return topology.of(*_LISTING)

@@ -18,8 +18,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from ..errors import ScenarioError, nearest
-from ..topology import GROUPS, NodeKind, Topology, broker_id, broker_name
+from ..errors import ScenarioError
+from ..topology import NodeKind, Topology, broker_id, broker_name
 from .action import STRICT
 
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,63}$")]
@@ -78,21 +78,6 @@ class Offer(NamedTuple):
     name: str
     labels: Mapping[str, str] = {}
     resources: Mapping[str, float] = {}
-
-
-def check_placement(placement: PlacementModel, topology: Topology, *, file: str) -> None:
-    """ScenarioError for what no cluster could do: a place of nobody, or on a host that `hosts` does not name."""
-    for index, host in enumerate(placement.hosts):
-        if host in placement.hosts[:index]:
-            raise ScenarioError(file, f"placement.hosts.{index}", host, "each host once")
-    for name, place in placement.nodes.items():
-        if not topology.members(name) or name == "*":
-            names = (*topology.nodes, *(group for group in GROUPS if group != "*"))
-            none = ", and this cluster has none" if name in GROUPS else nearest(name, names)
-            raise ScenarioError(file, f"placement.{name}", repr(name), f"a node or a group of this cluster{none}")
-        if place.host is not None and placement.hosts and place.host not in placement.hosts:
-            allowed = f"one of placement.hosts ({', '.join(placement.hosts)}){nearest(place.host, placement.hosts)}"
-            raise ScenarioError(file, f"placement.{name}.host", place.host, allowed)
 
 
 def placed(topology: Topology, placement: PlacementModel, offers: Sequence[Offer], *, file: str) -> dict[str, str]:

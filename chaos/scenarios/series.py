@@ -11,19 +11,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
-from ..errors import ScenarioError
 from ..faults.link_faults import Heal
-from ..faults.process_faults import Kill, ProcessFault, Restart, RestartStorm, Resume, RollingRestart, Stop
-from .timeline import fault_ids
+from ..faults.process_faults import Kill, Restart, RestartStorm, RollingRestart, Stop
+from .action import ActionModel, fault_ids
 
-if TYPE_CHECKING:
-    from .action import ActionModel
-
-CYCLES_MAX = 1_000
-_OF_PROCESSES = (ProcessFault, Resume, Restart, RollingRestart, RestartStorm)
 Members = Callable[[str], Sequence[str]]
 """The nodes that a node's or a group's name means; none where it is neither."""
 
@@ -39,13 +33,13 @@ class Planned(NamedTuple):
     """How long after the one before in its series is done, if that is later than `at_s`."""
 
 
-class Plan(NamedTuple):
+class PlannedTimeline(NamedTuple):
     actions: tuple[Planned, ...]
     unknown: tuple[str, ...]
     """What only a seed can tell, in words."""
 
 
-def planned(timeline: Sequence[ActionModel], members: Members, seed: int | None) -> Plan:
+def planned(timeline: Sequence[ActionModel], members: Members, seed: int | None) -> PlannedTimeline:
     """Every action of the timeline, in order of time, with the id of each fault of links as its name."""
     found: list[Planned] = []
     unknown: list[str] = []
@@ -61,7 +55,7 @@ def planned(timeline: Sequence[ActionModel], members: Members, seed: int | None)
                 found += _storm(entry, entry.what, members, random.Random(f"{seed}/storm/{index}"))
         else:
             found.append(Planned(entry.at_s, entry.model_copy(update={"name": fault_id or entry.name})))
-    return Plan(tuple(sorted(found, key=lambda one: one.at_s)), tuple(unknown))
+    return PlannedTimeline(tuple(sorted(found, key=lambda one: one.at_s)), tuple(unknown))
 
 
 def _healed_s(timeline: Sequence[ActionModel], index: int, fault_id: str) -> float:
@@ -82,7 +76,7 @@ def _flapping(entry: ActionModel, fault_id: str, until_s: float) -> Iterable[Pla
     while at_s < until_s or not cycle:
         yield Planned(at_s, entry.model_copy(update={**begin, "at_s": at_s}))
         if at_s + on_s < until_s:
-            yield Planned(at_s + on_s, type(entry)(at_s=at_s + on_s, what=Heal(faults=(fault_id,))))
+            yield Planned(at_s + on_s, ActionModel(at_s=at_s + on_s, what=Heal(faults=(fault_id,))))
         cycle += 1
         at_s = round(entry.at_s + cycle * entry.period_s, 6)
 
@@ -94,10 +88,10 @@ def _restarted(
     entry: ActionModel, node: str, at_s: float, by: str, down_s: float, how: Restart = _AS_IT_WAS
 ) -> list[Planned]:
     """One node, taken down and started again."""
-    restart = type(entry)(at_s=at_s + down_s, what=how, nodes=(node,))
+    restart = ActionModel(at_s=at_s + down_s, what=how, nodes=(node,))
     if by == "stop" and not down_s:
         return [Planned(at_s, restart)]
-    down = type(entry)(at_s=at_s, what=Stop() if by == "stop" else Kill(), nodes=(node,))
+    down = ActionModel(at_s=at_s, what=Stop() if by == "stop" else Kill(), nodes=(node,))
     return [Planned(at_s, down), Planned(at_s + down_s, restart)]
 
 
@@ -131,53 +125,9 @@ def nodes_of(names: Iterable[str], members: Members) -> list[str]:
     return list(dict.fromkeys(node for name in names for node in members(name)))
 
 
-def refuse_series(
-    timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[str, float], *, file: str
-) -> None:
-    """ScenarioError for a series that cannot be: too many turns, a heal of a part of it, another action on its nodes,
-    nodes that are down or not there yet."""
-    flapping: Mapping[str | None, ActionModel] = {
-        fault_id: entry
-        for entry, fault_id in zip(timeline, fault_ids(timeline), strict=True)
-        if entry.period_s is not None
-    }
-    for index, entry in enumerate(timeline):
-        key = f"timeline.{index}"
-        if entry.period_s is not None and (timeline[-1].at_s - entry.at_s) / entry.period_s > CYCLES_MAX:
-            raise ScenarioError(file, f"{key}.period_s", f"{entry.period_s:g}", f"up to {CYCLES_MAX:,} turns of it")
-        if isinstance(entry.what, Heal) and entry.links and flapping:
-            allowed = f"faults: [{next(iter(flapping))}], or a heal of everything: what flaps does so on all its links"
-            raise ScenarioError(file, f"{key}.links", ", ".join(entry.links), allowed)
-        if not isinstance(entry.what, RollingRestart | RestartStorm):
-            continue
-        mine, ends_s = set(nodes_of(entry.nodes, members)), _ends_s(entry, members)
-        for other_index, other in enumerate(timeline):
-            hit = mine & set(nodes_of(other.nodes, members) if isinstance(other.what, _OF_PROCESSES) else ())
-            if other is not entry and hit and entry.at_s <= other.at_s <= ends_s:
-                did = f"{other.do} of {min(hit)} at {other.at_s:g} s"
-                allowed = f"a time before {entry.at_s:g} s or after {ends_s:g} s: it is in a {entry.do} until then"
-                raise ScenarioError(file, f"timeline.{other_index}.nodes", did, allowed)
-        late = next((node for node in sorted(mine) if joins_s.get(node, 0.0) > entry.at_s), None)
-        if late is not None:
-            allowed = f"from {joins_s[late]:g} s on, when {late} joins"
-            raise ScenarioError(file, f"{key}.nodes", f"{entry.do} at {entry.at_s:g} s", allowed)
-        under = _under(timeline[:index], members)
-        if hit := mine & under:
-            allowed = f"nodes that run then: {min(hit)} is down or paused"
-            raise ScenarioError(file, f"{key}.nodes", f"{entry.do} at {entry.at_s:g} s", allowed)
-
-
-def _ends_s(entry: ActionModel, members: Members) -> float:
+def series_ends_s(entry: ActionModel, members: Members) -> float:
+    """When the last of a series of restarts is done, at the latest."""
     if isinstance(entry.what, RollingRestart):
         return _rolling(entry, entry.what, members)[-1].at_s
     assert isinstance(entry.what, RestartStorm)
     return entry.at_s + entry.what.for_s + entry.what.down_s
-
-
-def _under(timeline: Sequence[ActionModel], members: Members) -> set[str]:
-    """The nodes that are down or paused after these."""
-    under: set[str] = set()
-    for entry in timeline:
-        nodes = set(nodes_of(entry.nodes, members))
-        under = under | nodes if entry.do in ("kill", "stop", "pause") else under - nodes
-    return under

@@ -15,7 +15,7 @@ from ...actors.broker.config import BrokerConfig
 from ...actors.config_error import ConfigError
 from ...actors.namesrv.config import Constants
 from ...remoting.node.profile import Profile
-from ..errors import nearest
+from ..errors import NotAllowed, nearest
 from ..topology import NodeKind
 from .catalogue import GROUPS, settings_for
 from .elsewhere import why_not
@@ -28,18 +28,10 @@ Settings = Mapping[str, Mapping[str, Value]]
 """Node → RocketMQ's name → value, of what was said; what was not has its default."""
 
 
-class SettingError(ValueError):
-    """A setting that cannot be: its place in the file, what stands there, and what is allowed."""
-
-    def __init__(self, place: str, value: str, allowed: str) -> None:
-        self.place, self.value, self.allowed = place, value, allowed
-        super().__init__(f"{place}: {value} is not allowed: {allowed}")
-
-
 def settings_of(
     config: Said, nodes: Mapping[str, NodeKind], profile: Profile, *, before: Mapping[str, Mapping[str, Value]]
 ) -> dict[str, dict[str, Value]]:
-    """Each node's settings that were said. SettingError for the first that is wrong.
+    """Each node's settings that were said. NotAllowed for the first that is wrong.
 
     `before`: what other keys of the scenario say, group by group. Saying something else here for the same is refused.
     """
@@ -57,7 +49,7 @@ def settings_of(
         kind = nodes.get(where)
         if kind is None or kind is NodeKind.EXTERNAL:
             known = [*GROUPS, *(name for name, kind in nodes.items() if kind is not NodeKind.EXTERNAL)]
-            raise SettingError(
+            raise NotAllowed(
                 f"config.{where}", "a node or group of that name", f"one of {', '.join(known)}{nearest(where, known)}"
             )
         _give(found, [where], nodes, _checked(where, config[where], (kind,), profile), profile)
@@ -68,7 +60,7 @@ def settings_of(
 
 
 def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profile: Profile) -> None:
-    """SettingError where NameServers would drop healthy brokers between two registrations: no window is made for it."""
+    """NotAllowed where NameServers would drop healthy brokers between two registrations: no window is made for it."""
 
     def value(node: str, name: str) -> int:
         setting = settings_for(nodes[node])[name]
@@ -90,11 +82,11 @@ def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profil
                 allowed = (
                     f"more than the {beat_ms} ms of {broker}'s registerNameServerPeriod and registerBrokerTimeoutMills"
                 )
-                raise SettingError(f"config: {name} of {node}", str(said), allowed)
+                raise NotAllowed(f"config: {name} of {node}", str(said), allowed)
 
 
 def _refuse_short_idleness(nodes: Mapping[str, NodeKind], value: Callable[[str, str], int]) -> None:
-    """SettingError where channels between clients and brokers would be closed between two heartbeats, and with them
+    """NotAllowed where channels between clients and brokers would be closed between two heartbeats, and with them
     the client's membership of its group: no window is made for that either."""
     clients = [name for name, kind in nodes.items() if kind in (NodeKind.PRODUCER, NodeKind.CONSUMER)]
     beat_ms = max((value(client, "heartbeatBrokerInterval") for client in clients), default=0)
@@ -103,16 +95,16 @@ def _refuse_short_idleness(nodes: Mapping[str, NodeKind], value: Callable[[str, 
     for node, name, least_ms in idle:
         if (said := value(node, name)) * 1000 <= least_ms:
             allowed = f"more than the {least_ms} ms of heartbeatBrokerInterval"
-            raise SettingError(f"config: {name} of {node}", str(said), allowed)
+            raise NotAllowed(f"config: {name} of {node}", str(said), allowed)
 
 
 def _refuse_another(ours: Mapping[str, Mapping[str, Value]], group: str, said: Mapping[str, Value]) -> None:
-    """SettingError where `config:` says something else of the very setting that another key of the file says."""
+    """NotAllowed where `config:` says something else of the very setting that another key of the file says."""
     for name, value in said.items():
         now = ours.get(group, {}).get(name, value)
         if now != value:
             allowed = f"{value}, as timers: or workload: says of the same setting; or say it here only"
-            raise SettingError(f"config.{group}.{name}", str(now), allowed)
+            raise NotAllowed(f"config.{group}.{name}", str(now), allowed)
 
 
 def _give(
@@ -135,23 +127,23 @@ def _place_of(config: Said, node: str, kind: NodeKind) -> str:
 
 
 def _checked(where: str, said: object, kinds: tuple[NodeKind, ...], profile: Profile) -> dict[str, Value]:
-    """The values of one group or node. SettingError for a name that none of `kinds` takes, or a value that is none."""
+    """The values of one group or node. NotAllowed for a name that none of `kinds` takes, or a value that is none."""
     place = f"config.{where}"
     if not isinstance(said, Mapping):
-        raise SettingError(place, repr(said), "a mapping of settings to values")
+        raise NotAllowed(place, repr(said), "a mapping of settings to values")
     known = settings_for(*kinds)
     values: dict[str, Value] = {}
     for name, value in said.items():
         setting = known.get(str(name))
         if setting is None:
-            raise SettingError(f"{place}.{name}", repr(value), _unknown(str(name), where, known))
+            raise NotAllowed(f"{place}.{name}", repr(value), _unknown(str(name), where, known))
         if profile not in setting.profiles:
             other = ", ".join(one.value for one in setting.profiles)
-            raise SettingError(f"{place}.{name}", repr(value), f"in profile {other} only; this one is {profile}")
+            raise NotAllowed(f"{place}.{name}", repr(value), f"in profile {other} only; this one is {profile}")
         try:
             values[str(name)] = setting.allowed.taken(value)
         except ValueError as exc:
-            raise SettingError(f"{place}.{name}", repr(value), str(setting.allowed)) from exc
+            raise NotAllowed(f"{place}.{name}", repr(value), str(setting.allowed)) from exc
     return values
 
 
@@ -167,7 +159,7 @@ def _unknown(name: str, where: str, known: Mapping[str, Setting]) -> str:
 def config_fields(
     values: Mapping[str, Value], kind: NodeKind, profile: Profile, *, place: str = "config"
 ) -> dict[str, object]:
-    """The fields of the node's configuration that these settings come to. SettingError for what cannot go together."""
+    """The fields of the node's configuration that these settings come to. NotAllowed for what cannot go together."""
     known = settings_for(kind)
     fields: dict[str, object] = {}
     constants = Constants()
@@ -188,7 +180,7 @@ def config_fields(
         latencies, isolations = (one if isinstance(one, tuple) else () for one in table)
         if len(latencies) != len(isolations):
             key = "notAvailableDuration" if "notAvailableDuration" in values else "latencyMax"
-            raise SettingError(
+            raise NotAllowed(
                 f"{place}.{key}",
                 str(values[key]),
                 f"{len(latencies)} entries in notAvailableDuration, as latencyMax has; here are {len(isolations)}",
@@ -198,5 +190,5 @@ def config_fields(
         try:
             BrokerConfig(profile=profile, **fields)  # type: ignore[arg-type]  # the fields' types are the catalogue's
         except ConfigError as exc:
-            raise SettingError(f"{place}.{exc.key}", str(exc.value), exc.allowed) from exc
+            raise NotAllowed(f"{place}.{exc.key}", str(exc.value), exc.allowed) from exc
     return fields

@@ -13,8 +13,9 @@ from ...chaos.errors import ScenarioError, nearest
 from ...chaos.experiment.expectation import expected_world
 from ...chaos.faults.losses import Delay, Loss
 from ...chaos.oracle.world import World
-from ...chaos.scenarios.model import Scenario, parse
-from ...chaos.scenarios.setting import change
+from ...chaos.scenarios.document import change
+from ...chaos.scenarios.loading import parse
+from ...chaos.scenarios.model import Scenario
 
 AT_S = 20.0
 """When the fault of `--fault` begins."""

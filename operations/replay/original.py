@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from ...chaos.errors import ScenarioError
 from ...chaos.history.schema import Row, parquet_path
 from ...chaos.oracle.world import World
-from ...chaos.scenarios.reading import read as read_document
+from ...chaos.scenarios.document import read as read_document
 from .phases import EVENTS as OF_PHASES
 from .phases import phases_of
 from .transitions import EVENTS, later_lists_of, lists_of

@@ -21,8 +21,9 @@ from ...chaos.installation import has
 from ...chaos.oracle.world import World
 from ...chaos.reporting import write_replay
 from ...chaos.runner import Options, as_run_with, planted, processes_of, record, require_parts, with_file_beside
-from ...chaos.scenarios.model import Scenario, parse
-from ...chaos.scenarios.setting import change
+from ...chaos.scenarios.document import change
+from ...chaos.scenarios.loading import parse
+from ...chaos.scenarios.model import Scenario
 from . import telling
 from .imported import imported, incident_file
 from .matching import Pair

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from nemesrv.chaos.apache import libfaketime
-from nemesrv.chaos.scenarios.model import load
+from nemesrv.chaos.scenarios.loading import load
 from tests.generated import main as write_page
 
 from .table import IMPLEMENTATIONS, SCENARIOS, cell_of, cell_of_none, keep, matrix, told, windows

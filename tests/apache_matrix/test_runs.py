@@ -12,7 +12,7 @@ import pytest
 from nemesrv.chaos.apache import libfaketime
 from nemesrv.chaos.checks.plain.verdicts import verdicts_of_rows
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.scenarios.model import load, roles, version_changes
+from nemesrv.chaos.scenarios.loading import load, shipped
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.programs import nemesrv
 from tests.chaos.test_end_to_end import decided
@@ -97,12 +97,12 @@ def test_a_shipped_scenario_is_valid_on_apaches_servers(scenario: str, implement
     assert implementation in made_by
 
 
-@pytest.mark.parametrize("scenario", roles())
+@pytest.mark.parametrize("scenario", shipped("roles"))
 def test_what_brokers_of_a_role_do_is_valid(scenario: str, tmp_path: Path) -> None:
     alone(scenario, tmp_path)
 
 
-@pytest.mark.parametrize("scenario", version_changes())
+@pytest.mark.parametrize("scenario", shipped("upgrades"))
 def test_servers_are_upgraded_one_by_one_under_load_and_clients_after_them(scenario: str, tmp_path: Path) -> None:
     need(Jars.CLIENTS_4_9, Jars.CLIENTS_5_X)
     alone(scenario, tmp_path)

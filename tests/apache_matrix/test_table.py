@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.apache_matrix.__main__ import lanes_here, read
 from tests.apache_matrix.table import (

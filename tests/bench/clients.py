@@ -30,7 +30,8 @@ from nemesrv.chaos.experiment.stage import RealStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.preflight import Needs, require
 from nemesrv.chaos.reports.console import print_fitting, standard_output
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 COUNTS = (50, 100, 200, 500)
 SENDS_PER_S = 0.2

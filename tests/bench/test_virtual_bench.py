@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from tests.bench import virtual
 
 TINY = parse(

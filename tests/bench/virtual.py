@@ -32,7 +32,8 @@ from nemesrv.chaos.experiment.virtual.network import MemoryNetwork
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.reports.console import print_fitting, standard_output
-from nemesrv.chaos.scenarios.model import Scenario, TimersModel, find, parse
+from nemesrv.chaos.scenarios.loading import find, parse
+from nemesrv.chaos.scenarios.model import Scenario, TimersModel
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.network import Address
 

@@ -21,7 +21,7 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.proof.defects import Defect
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Finding, Validity
 from tests.chaos.sensitive_timers import TIMERS, Timer
 

@@ -15,7 +15,7 @@ from nemesrv.chaos.oracle.lost_brokers import absences
 from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import find, parse, shipped
+from nemesrv.chaos.scenarios.loading import find, parse, shipped
 
 SLACK_MS = 100.0
 """A fault on the virtual clock takes effect some milliseconds after its time."""

@@ -91,7 +91,7 @@ def test_a_verdict_without_what_draws_the_report_is_kept_all_the_same(
 ) -> None:
     from nemesrv.chaos import judging
     from nemesrv.chaos.experiment.run_folder import RunFolder
-    from nemesrv.chaos.scenarios.model import find
+    from nemesrv.chaos.scenarios.loading import find
 
     monkeypatch.setattr(judging, "has", lambda _extra: False)
     folder = RunFolder.create("smoke", tmp_path / "run")

@@ -15,7 +15,7 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.judging import History, Judged, exit_status, find, judge, keep, named_checks, of_run, show
 from nemesrv.chaos.runner import check_all
-from nemesrv.chaos.scenarios.model import shipped
+from nemesrv.chaos.scenarios.loading import shipped
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests import generate
 

@@ -15,7 +15,8 @@ import pytest
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.machine import Java, Machine, Toxiproxy, find_java, free_memory, java_version, measure, require_java
 from nemesrv.chaos.preflight import MB, Needs, findings, require
-from nemesrv.chaos.scenarios.model import ClusterModel, Scenario, WorkloadModel, find
+from nemesrv.chaos.scenarios.loading import find
+from nemesrv.chaos.scenarios.model import ClusterModel, Scenario, WorkloadModel
 
 from .programs import NEMESRV, nemesrv
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
-from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.verdict import Verdict
 from tests.chaos.reports.recorded import VERDICTS, recorded
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import Link, LinkExpressionError, Topology
 
 CLUSTER = Topology(name_servers=3, brokers=3, producers=2, consumers=2)

@@ -10,7 +10,7 @@ from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.scenarios.model import load
+from nemesrv.chaos.scenarios.loading import load
 from nemesrv.chaos.verdict import Verdict
 from nemesrv.conformance.histories import write_histories
 from nemesrv.conformance.scene import Plan

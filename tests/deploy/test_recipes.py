@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from nemesrv.actors import ray_host
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.installation import TOXIPROXY_SOURCE
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from tests.deploy.files import (
     COMPOSE,
     DEPLOY,

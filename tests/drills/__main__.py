@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import drills, load
+from nemesrv.chaos.scenarios.loading import load, shipped
 
 from .intervals import INTERVALS, OURS, Recorded
 from .page import MEASURED, key_of, measured, render
@@ -29,7 +29,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "drills.md"
 
 def virtual(seeds: int) -> Iterator[tuple[str, Recorded]]:
     """Each drill on our nodes."""
-    for name, path in drills().items():
+    for name, path in shipped("drills").items():
         for seed in range(1, seeds + 1):
             with tempfile.TemporaryDirectory() as folder:
                 yield name, Recorded.of(record_virtual(load(path), seed, Path(folder) / "run").path)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.scenarios.model import drills, load
+from nemesrv.chaos.scenarios.loading import load, shipped
 
 from .intervals import INTERVALS, OURS, Interval
 
@@ -79,7 +79,7 @@ def _runs(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
 
 
 def _descriptions() -> list[str]:
-    return [f"* `{name}`: {load(path).description}" for name, path in drills().items()]
+    return [f"* `{name}`: {load(path).description}" for name, path in shipped("drills").items()]
 
 
 def _told(values: Sequence[float] | None, unit: str) -> str:

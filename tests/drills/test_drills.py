@@ -8,7 +8,7 @@ import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import drills, find
+from nemesrv.chaos.scenarios.loading import find, shipped
 from tests.drills.intervals import FIELD_EXACT_S, INTERVALS, OURS, Interval, Recorded
 from tests.drills.page import key_of, measured
 
@@ -44,10 +44,10 @@ def test_an_interval_outside_its_window_is_told() -> None:
 
 
 def test_every_drill_has_intervals() -> None:
-    assert {interval.drill for interval in INTERVALS} == set(drills())
+    assert {interval.drill for interval in INTERVALS} == set(shipped("drills"))
 
 
-@pytest.mark.parametrize("name", list(drills()))
+@pytest.mark.parametrize("name", list(shipped("drills")))
 def test_a_drill_on_our_nodes_gives_the_fields_intervals(name: str, tmp_path: Path) -> None:
     scenario = find(name)
     folder = record_virtual(scenario, 1, tmp_path / "run").path

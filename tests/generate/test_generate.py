@@ -16,7 +16,7 @@ from nemesrv.chaos.faults.kinds import recorded
 from nemesrv.chaos.faults.link_faults import BlackHole
 from nemesrv.chaos.history.docs import EVENTS
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.scenarios.model import load, parse
+from nemesrv.chaos.scenarios.loading import load, parse
 from tests import generate
 from tests.generate import writing
 from tests.generate.plan import Plan, PlannedFault, random_plan

@@ -27,7 +27,7 @@ import click
 from nemesrv.chaos.commands.values import Seeds
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.proof.selftest import plan_of
-from nemesrv.chaos.scenarios.model import shipped
+from nemesrv.chaos.scenarios.loading import shipped
 from tests.hosts.bench import Bench, missing
 
 LIMIT_S = 1200

@@ -14,7 +14,7 @@ from nemesrv.chaos.experiment.harness import Harness
 from nemesrv.chaos.experiment.hosts_stage import real_stage
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.runner import Options, as_run_with, processes_of, record
-from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.scenarios.loading import find
 
 
 def main(scenario: str, out: str, head: str | None = None) -> int:

@@ -10,7 +10,7 @@ from nemesrv.chaos.experiment.harness import Harness
 from nemesrv.chaos.experiment.hosts_stage import real_stage
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.runner import Options, as_run_with
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 
 TWO_WAY, DOWN, UP = ("broker-a", "ns-0"), ("broker-b", "ns-1"), ("producer-0", "broker-a")
 LOSES = {"do": "packet_loss", "injection": "packet"}

@@ -20,7 +20,7 @@ from ...experiment.run_folder import refuse_used
 from ...reports.sentences import wrong_sentence
 from ...runner import record_virtual
 from ...scenarios.incident import IncidentModel
-from ...scenarios.model import fixed, incidents, load
+from ...scenarios.loading import fixed, load, shipped
 from ...verdict import Validity, Verdict
 
 SEED = 1
@@ -80,7 +80,7 @@ def chosen(names: Sequence[str]) -> list[Path]:
 
     ScenarioError for one that does not ship.
     """
-    known, found = incidents(), set[Path]()
+    known, found = shipped("incidents"), set[Path]()
     for name in names:
         file = known.get(name) or next((path for each, path in known.items() if each.partition("-")[0] == name), None)
         if file is None:

@@ -21,7 +21,8 @@ from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.recorder import HistoryWriter, LagProbe, RecorderSpec
 from nemesrv.chaos.history.rows import read_raw, read_rows
 from nemesrv.chaos.proof.defects import DEFECTS
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.clock import RealClock
 from tests.bench.measure import free_address

@@ -11,7 +11,7 @@ from nemesrv.chaos.apache import roles
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.nodes import NodePlan
 from nemesrv.chaos.fronts.answers import told
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.codes import FLAG_RESPONSE
 from nemesrv.remoting.command import RemotingCommand

@@ -11,7 +11,7 @@ import pytest
 
 from nemesrv.chaos.apache.server import hold_ports
 from nemesrv.chaos.experiment.nodes import NodePlan
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address
 

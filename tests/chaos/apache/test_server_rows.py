@@ -13,7 +13,7 @@ from nemesrv.chaos.checks.plain.verdicts import verdicts_of_rows
 from nemesrv.chaos.history.recorder import check_fields
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.apache.from_outside import Outside, seen_from_outside
 

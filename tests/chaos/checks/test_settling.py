@@ -7,7 +7,7 @@ import pytest
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.settling import AFTER_THE_LAST_FAULT, settling_needed_s, with_settling
 from nemesrv.chaos.explain import explanation
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 

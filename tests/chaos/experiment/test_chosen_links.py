@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from nemesrv.chaos.experiment.chosen_links import chosen_links
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.network import Address
 

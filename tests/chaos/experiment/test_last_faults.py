@@ -9,7 +9,7 @@ import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Validity
 
 KILL = {"at_s": 12, "do": "kill", "nodes": ["broker-a"]}

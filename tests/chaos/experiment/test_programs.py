@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nemesrv.chaos.experiment.nodes import NodePlan
 from nemesrv.chaos.history.recorder import LagProbe, RecorderSpec
-from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.scenarios.loading import find
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from nemesrv.chaos.experiment.progress import Progress, expected_s
-from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.scenarios.loading import find
 
 
 class Terminal(io.StringIO):

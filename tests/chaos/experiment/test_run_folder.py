@@ -12,7 +12,8 @@ from nemesrv.chaos.apache.jvm import leave_last_words
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.experiment.harness import Harness
 from nemesrv.chaos.experiment.run_folder import RunFolder
-from nemesrv.chaos.scenarios.model import Scenario, find
+from nemesrv.chaos.scenarios.loading import find
+from nemesrv.chaos.scenarios.model import Scenario
 
 
 def test_a_run_gets_a_folder_of_its_own_and_latest_links_to_the_newest(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from nemesrv.chaos.experiment.session import session
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.faults.link_faults import Heal
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.verdict import Verdict
 
 SMALL = {"name": "small", "checks": ["routes_converge"], "seed": 1, "cluster": {"name_servers": 1, "brokers": 1}}

@@ -11,7 +11,7 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.session import RunningCluster
 from nemesrv.chaos.faults.kinds import FAULTS, LINK_FAULTS
 from nemesrv.chaos.scenarios.action import ActionModel
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 
 
 class Acts:

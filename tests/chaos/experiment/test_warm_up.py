@@ -9,7 +9,7 @@ from typing import Any
 
 from nemesrv.chaos.experiment.nodes import cold
 from nemesrv.chaos.experiment.workloads.prober import ProberNode, ProberWorkload
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.clients.config import ClientConfig
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.network import Address

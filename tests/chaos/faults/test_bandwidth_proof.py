@@ -27,7 +27,8 @@ from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import Link
 from nemesrv.chaos.verdict import Validity
 from nemesrv.remoting.node.clock import RealClock

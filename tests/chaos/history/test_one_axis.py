@@ -19,7 +19,7 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.live.segments import SegmentWriter
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.history.many_hosts import Row, ahead, host_of, jumping, rows_of, spread, written
 

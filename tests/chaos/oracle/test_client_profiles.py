@@ -15,7 +15,7 @@ from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.schema import raw_dir
 from nemesrv.chaos.oracle.client_profiles import PROFILES, ClientProfile, profile_of
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Validity, Verdict
 from nemesrv.remoting.node.profile import Profile
 from tests.chaos.builder import HistoryBuilder, address_of, cluster

@@ -9,7 +9,7 @@ import pytest
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.oracle.lost_brokers import Absence, absences, forgotten
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 
 CAME_MS = 60_000.0
 

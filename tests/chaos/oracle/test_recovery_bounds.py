@@ -8,7 +8,7 @@ import pytest
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.oracle.reach import moments
 from nemesrv.chaos.oracle.recovery import bound
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 
 
 def pulls_bounded_by(queues: int) -> dict[str, float]:

@@ -29,7 +29,7 @@ from nemesrv.chaos.oracle.start_choice import (
     starts_needed,
 )
 from nemesrv.chaos.proof.statistics.power import announcement
-from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.scenarios.loading import find
 from nemesrv.clients.name_servers import NameServerSelector
 from nemesrv.remoting.node.network import Address
 

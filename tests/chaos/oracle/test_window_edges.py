@@ -11,7 +11,7 @@ from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.defects import Defect
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.sensitivity import found

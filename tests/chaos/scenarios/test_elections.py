@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.scenarios.elections import elected
-from nemesrv.chaos.scenarios.model import Scenario, find, parse
+from nemesrv.chaos.scenarios.loading import find, parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 DLEDGER = {"brokers": {"enableDLegerCommitLog": True}}
 
@@ -20,13 +20,13 @@ def scenario(config: dict[str, Any] = DLEDGER, slaves: int = 2, implementation: 
 
 def test_a_group_is_all_brokers_of_a_name() -> None:
     groups = {name: (name, f"{name}/1", f"{name}/2") for name in ("broker-a", "broker-b")}
-    assert {name: tuple(nodes) for name, nodes in elected(scenario()).items()} == groups
+    assert {name: tuple(nodes) for name, nodes in scenario().electing_names().items()} == groups
 
 
 @pytest.mark.parametrize("name", ["controller-switches-master", "leader-election"])
 def test_what_ships_has_a_group_beside_another_broker(name: str) -> None:
     found = find(name)
-    assert list(elected(found)) == ["broker-a"]
+    assert list(found.electing_names()) == ["broker-a"]
     assert "broker-b" in found.topology().nodes
     assert "one_master" in found.checks
 
@@ -63,7 +63,7 @@ CONTROLLED = {"ns-0": {"enableControllerInNamesrv": True}, "brokers": {"enableCo
 def test_what_no_controller_could_elect_is_refused_in_a_sentence(changed: dict[str, Any], said: str) -> None:
     cluster = {"name_servers": 2, "brokers": 1, "slaves": 2, "implementation": "apache-5.3.3"}
     document = {"cluster": cluster, "checks": ["one_master"]}
-    assert list(elected(parse({**document, "config": CONTROLLED}, file="x.yaml"))) == ["broker-a"]
+    assert list(parse({**document, "config": CONTROLLED}, file="x.yaml").electing_names()) == ["broker-a"]
     with pytest.raises(ScenarioError) as refused:
         parse({**document, "config": changed}, file="x.yaml")
     assert said in str(refused.value)

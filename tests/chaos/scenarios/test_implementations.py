@@ -13,7 +13,7 @@ from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.live.up import scenario_of
 from nemesrv.chaos.preflight import bring, programs_of
 from nemesrv.chaos.runner import Options, run_all
-from nemesrv.chaos.scenarios.model import find, parse
+from nemesrv.chaos.scenarios.loading import find, parse
 from nemesrv.remoting.node.profile import Profile
 
 CHECKS = ["routes_converge"]

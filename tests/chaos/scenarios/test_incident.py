@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.scenarios.model import fixed, incidents, load, parse
+from nemesrv.chaos.scenarios.loading import fixed, load, parse, shipped
 
 INCIDENT: dict[str, Any] = {
     "upstream": ["apache/rocketmq#7056"],
@@ -58,11 +58,11 @@ def test_a_promise_that_cannot_be_is_said(promises: dict[str, Any], said: str) -
     assert said in str(error.value)
 
 
-@pytest.mark.parametrize("name", incidents())
+@pytest.mark.parametrize("name", shipped("incidents"))
 def test_a_shipped_incident_and_its_fix_are_scenarios_and_say_the_same_when_written_out(
     name: str, tmp_path: Path
 ) -> None:
-    path = incidents()[name]
+    path = shipped("incidents")[name]
     as_it_was, with_its_fix = load(path), fixed(path)
     assert as_it_was.incident is not None
     assert with_its_fix.incident is None

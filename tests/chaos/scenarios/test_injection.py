@@ -9,7 +9,8 @@ import pytest
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.faults import packet_drop
 from nemesrv.chaos.runner import Options, as_run_with
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 LOSS = {"at_s": 5, "do": "packet_loss", "links": ["broker-a <-> ns-0"], "injection": "packet"}
 

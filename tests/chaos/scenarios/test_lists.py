@@ -20,7 +20,8 @@ from nemesrv.chaos.oracle import lists
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.defect import Defect, in_its_parts
-from nemesrv.chaos.scenarios.model import Scenario, load, parse
+from nemesrv.chaos.scenarios.loading import load, parse
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Validity
 

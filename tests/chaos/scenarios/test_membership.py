@@ -18,7 +18,7 @@ from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.defect import Defect, in_its_parts
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import NodeKind
 
 CLUSTER = {"name_servers": 3, "brokers": 2}

@@ -12,7 +12,8 @@ from nemesrv.chaos.faults.clocks import ClockAction
 from nemesrv.chaos.faults.kinds import ACTIONS
 from nemesrv.chaos.faults.link_faults import BlackHole, Heal
 from nemesrv.chaos.faults.process_faults import Kill
-from nemesrv.chaos.scenarios import model
+from nemesrv.chaos.scenarios.loading import find, load, shipped
+from nemesrv.chaos.scenarios.model import CHECK_NAMES
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -22,7 +23,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def test_the_scenarios_that_ship() -> None:
-    assert set(model.shipped()) == {
+    assert set(shipped()) == {
         "acting-master",
         "smoke",
         "broker-partition",
@@ -36,10 +37,10 @@ def test_the_scenarios_that_ship() -> None:
     }
 
 
-@pytest.mark.parametrize("name", sorted(model.shipped()))
+@pytest.mark.parametrize("name", sorted(shipped()))
 def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: str, tmp_path: Path) -> None:
-    scenario = model.find(name)
-    assert model.load(write(tmp_path, scenario.to_yaml())) == scenario
+    scenario = find(name)
+    assert load(write(tmp_path, scenario.to_yaml())) == scenario
     assert scenario.description
 
 
@@ -98,7 +99,7 @@ def test_a_wrong_scenario_names_file_key_value_and_what_is_allowed(
 ) -> None:
     path = write(tmp_path, text)
     with pytest.raises(ScenarioError) as error:
-        model.load(path)
+        load(path)
     assert error.value.file == str(path)
     assert key in error.value.key
     assert value in error.value.value
@@ -166,7 +167,7 @@ def test_what_is_wrong_with_an_entry_of_the_timeline_is_said_with_what_its_do_al
     entry: str, key: str, value: str, allowed: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ScenarioError) as error:
-        model.load(write(tmp_path, f"checks: [routes_converge]\ntimeline: [{entry}]"))
+        load(write(tmp_path, f"checks: [routes_converge]\ntimeline: [{entry}]"))
     assert error.value.key == key
     assert value in error.value.value
     assert allowed in error.value.allowed
@@ -177,7 +178,7 @@ def test_what_is_wrong_with_an_entry_of_the_timeline_is_said_with_what_its_do_al
 def test_no_sentence_speaks_of_python_types(key: str, value: str, tmp_path: Path) -> None:
     text = {"checks": "[routes_converge]", key: value}
     with pytest.raises(ScenarioError) as error:
-        model.load(write(tmp_path, "\n".join(f"{name}: {said}" for name, said in text.items())))
+        load(write(tmp_path, "\n".join(f"{name}: {said}" for name, said in text.items())))
     assert not any(word in error.value.allowed for word in ("tuple", "NoneType", "dictionary", "instance", "string"))
 
 
@@ -210,12 +211,12 @@ def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others
         cluster, targets = "cluster: {slaves: 1}", "nodes: [broker-a/1]"
         before = "{at_s: 1, do: kill, nodes: [broker-a]}, "
     timeline = f"timeline: [{before}{{at_s: 5, do: {do}, {numbers}{targets}}}]"
-    scenario = model.load(write(tmp_path, f"checks: [routes_converge]\n{cluster}\n{timeline}"))
+    scenario = load(write(tmp_path, f"checks: [routes_converge]\n{cluster}\n{timeline}"))
     entry = scenario.model_dump(mode="json")["timeline"][-1]
     # a heal says either what it heals by name, or which links; a restart whose program it is, and that it moves
     said = set(ACTIONS[do].model_fields) - {"faults", "implementation", "new_address"}
     assert set(entry) == {"at_s", "do", *said, *filter(None, [ACTIONS[do].acts_on])}
-    assert model.load(write(tmp_path, scenario.to_yaml())) == scenario
+    assert load(write(tmp_path, scenario.to_yaml())) == scenario
 
 
 def test_a_scenario_of_an_earlier_version_with_every_key_at_every_entry_still_loads(tmp_path: Path) -> None:
@@ -226,18 +227,18 @@ timeline:
   - {{at_s: 9, do: kill, links: [], nodes: [broker-a], {rest}}}
   - {{at_s: 20, do: heal, links: [], nodes: [], {rest}}}
 """
-    entries = model.load(write(tmp_path, text)).timeline
+    entries = load(write(tmp_path, text)).timeline
     assert [entry.what for entry in entries] == [BlackHole(), Kill(), Heal()]
 
 
 def test_an_unknown_name_lists_the_shipped_ones() -> None:
     with pytest.raises(ScenarioError, match="broker-partition"):
-        model.find("broker-partitoin")
+        find("broker-partitoin")
 
 
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="No such file"):
-        model.find(str(tmp_path / "absent.yaml"))
+        find(str(tmp_path / "absent.yaml"))
 
 
 HEAD = "checks: [routes_converge]\n"
@@ -271,27 +272,27 @@ def test_what_yaml_would_let_pass_and_what_cannot_happen_is_found_in_the_file(
     tmp_path: Path, text: str, says: str
 ) -> None:
     with pytest.raises(ScenarioError) as raised:
-        model.load(write(tmp_path, text))
+        load(write(tmp_path, text))
     assert says in str(raised.value)
 
 
 def test_a_node_may_be_hit_again_when_it_is_back_and_a_running_one_restarted(tmp_path: Path) -> None:
     steps = [("kill", 5), ("restart", 9), ("pause", 12), ("resume", 20), ("restart", 30), ("stop", 40)]
     lines = [f"- {{at_s: {at_s}, do: {do}, nodes: [broker-a]}}" for do, at_s in steps]
-    scenario = model.load(write(tmp_path, HEAD + "workload: {ordered: true}\ntimeline:\n" + "\n".join(lines)))
+    scenario = load(write(tmp_path, HEAD + "workload: {ordered: true}\ntimeline:\n" + "\n".join(lines)))
     assert [step.do for step in scenario.timeline] == [do for do, _ in steps]
 
 
 def test_the_nearest_name_is_suggested_by_the_command_too() -> None:
     with pytest.raises(ScenarioError, match=r"did you mean broker-partition\?"):
-        model.find("broker-partiton")
+        find("broker-partiton")
 
 
 def test_checks_all_are_all_checks_there_are(tmp_path: Path) -> None:
-    scenario = model.load(write(tmp_path, "checks: all"))
-    assert scenario.checks == model.CHECK_NAMES
+    scenario = load(write(tmp_path, "checks: all"))
+    assert scenario.checks == CHECK_NAMES
     assert "checks: all" in scenario.to_yaml()  # so that a run again is judged by what applies, too
-    assert model.load(write(tmp_path, scenario.to_yaml())) == scenario
+    assert load(write(tmp_path, scenario.to_yaml())) == scenario
 
 
 @pytest.mark.parametrize(
@@ -316,6 +317,6 @@ def test_checks_all_are_all_checks_there_are(tmp_path: Path) -> None:
 )
 def test_what_is_allowed_is_said_in_a_users_words(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as error:
-        model.load(write(tmp_path, f"checks: [routes_converge]\n{text}"))
+        load(write(tmp_path, f"checks: [routes_converge]\n{text}"))
     assert said in str(error.value)
     assert "\n" not in str(error.value)

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 BEGINS = "cluster: {name_servers: 2, brokers: 2}\nchecks: [routes_are_true]\ntimeline:\n"
 MOVE = "{at_s: 20, do: restart, nodes: [broker-a], new_address: true}"

@@ -10,7 +10,8 @@ import pytest
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import Scenario, found_defect, parse
+from nemesrv.chaos.scenarios.loading import found_defect, parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 MOVES = {"at_s": 60, "do": "restart", "nodes": ["ns-0"], "new_address": True}
 ALL = ["ns-0", "ns-1", "ns-2"]

@@ -8,7 +8,8 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 LINK = {"links": ["broker-a <-> ns-0"]}
 ROLLING: dict[str, Any] = {"at_s": 5, "do": "rolling_restart", "nodes": ["brokers"]}

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.scenarios.model import Scenario, find
-from nemesrv.chaos.scenarios.setting import change
+from nemesrv.chaos.scenarios.document import change
+from nemesrv.chaos.scenarios.loading import find
+from nemesrv.chaos.scenarios.model import Scenario
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.explain import explanation
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.scenarios.placement import Offer, PlacementModel, placed
 
 CROWD = {"producers": 60, "consumers": 45, "clients_per_process": 50}

@@ -9,8 +9,8 @@ import yaml
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.nodes import NodePlan
-from nemesrv.chaos.scenarios.by_hand import replaced_by
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address
 
@@ -89,7 +89,7 @@ SWITCH = {"at_s": 20, "do": "switch", "nodes": ["broker-a/1"]}
 def test_a_slave_is_made_master_where_its_own_was_killed():
     one = scenario(cluster={"brokers": 2, "slaves": 1}, timeline=[KILLED, SWITCH])
     assert one.topology().of(NodeKind.ADMIN) == ("admin",)
-    assert replaced_by(one.timeline) == {"broker-a": "broker-a/1"}
+    assert one.switched_masters() == {"broker-a": "broker-a/1"}
 
 
 def test_a_slave_that_was_made_master_may_be_started_again():

@@ -10,7 +10,8 @@ import yaml
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment import programs
 from nemesrv.chaos.experiment.nodes import NodePlan
-from nemesrv.chaos.scenarios.model import Scenario, find, parse
+from nemesrv.chaos.scenarios.loading import find, parse
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address
 

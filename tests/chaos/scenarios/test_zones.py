@@ -16,7 +16,8 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import Scenario, load, parse
+from nemesrv.chaos.scenarios.loading import load, parse
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.verdict import Validity
 
 EAST = {"east": ["ns-0", "broker-a", "producers"], "west": ["ns-1", "broker-b", "consumers", "prober"]}

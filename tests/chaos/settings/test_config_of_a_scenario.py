@@ -17,7 +17,7 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Validity
 
 CONTROL = ("routes_converge", "routes_are_true", "no_false_eviction", "no_resurrection", "dead_name_servers_left")

@@ -21,7 +21,8 @@ from typing import Any
 
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import LinkExpressionError, Topology
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.telling import Episode

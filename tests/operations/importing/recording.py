@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 from .own_logs import loud
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.apache import libfaketime
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from tests.interop.conftest import need
 from tests.interop.jars import Jars
 

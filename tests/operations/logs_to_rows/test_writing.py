@@ -11,7 +11,7 @@ import yaml
 
 from nemesrv.chaos.logs.stream import LogRow, Reader
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 
 from ..importing.likeness import events_in, sequence
 from ..importing.own_logs import loud

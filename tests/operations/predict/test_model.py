@@ -7,7 +7,7 @@ import math
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.scenarios.model import find, parse
+from nemesrv.chaos.scenarios.loading import find, parse
 from nemesrv.operations.predict.distribution import NEVER, by_chance, distance, quantile
 from nemesrv.operations.predict.prediction import Prediction, Told, Way, predict
 from nemesrv.operations.predict.quantities import BACK, DROPPED, LAST_FAILED, LEFT, RELEASED, ROUTE, Quantity

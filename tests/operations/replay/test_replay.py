@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import load, parse
+from nemesrv.chaos.scenarios.loading import load, parse
 from nemesrv.operations.replay.original import Original
 from nemesrv.operations.replay.running import Replayed, Wanted, document_of, read_original, replay
 

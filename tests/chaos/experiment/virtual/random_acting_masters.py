@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 from . import random_scenarios, random_slaves
 

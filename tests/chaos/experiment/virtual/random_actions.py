@@ -19,7 +19,8 @@ from typing import Any
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 from . import random_language
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import LinkExpressionError, NodeKind
 
 from . import random_scenarios

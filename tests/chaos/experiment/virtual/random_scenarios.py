@@ -24,7 +24,8 @@ from nemesrv.chaos.checks.plain import verdicts as plain_judging
 from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario
 from nemesrv.chaos.verdict import Validity, Verdict
 
 LINK_FAULTS = ("black_hole", "black_hole", "cut", "latency", "reset", "packet_loss", "bandwidth")

@@ -8,7 +8,7 @@ from typing import Any
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from tests.chaos.sensitive_timers import TIMERS
 from tests.chaos.sensitivity import found
 

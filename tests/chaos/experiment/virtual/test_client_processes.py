@@ -19,7 +19,8 @@ from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.defect import of_file
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 ONE_AFTER_THE_OTHER: list[dict[str, Any]] = [
     {"at_s": 20, "do": "kill", "nodes": ["producer-0"]},

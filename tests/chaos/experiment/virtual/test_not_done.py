@@ -21,7 +21,7 @@ from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.proof.defects import Defect
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import NodeKind
 from tests.chaos.builder import HistoryBuilder, cluster
 

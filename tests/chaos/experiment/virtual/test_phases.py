@@ -11,7 +11,8 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.virtual.phases import starts
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import Options, record_virtual, run_all
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 
 def scenario(phases: dict[str, float], **more: Any) -> Scenario:

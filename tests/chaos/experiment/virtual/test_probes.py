@@ -16,7 +16,7 @@ from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import Link
 from nemesrv.chaos.verdict import Verdict
 

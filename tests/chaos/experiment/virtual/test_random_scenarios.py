@@ -9,7 +9,7 @@ import pytest
 
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import fixed, incidents, load
+from nemesrv.chaos.scenarios.loading import fixed, load, shipped
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario, takes_one_topic_for_all, told, wrong
 
 
@@ -32,7 +32,7 @@ def test_a_random_scenario_is_the_same_for_its_seed_and_survives_its_file(tmp_pa
 
 
 def test_what_a_name_server_of_4_9_does_wrong_by_itself_is_told_apart(tmp_path: Path) -> None:
-    incident = incidents()["i07-topic-before-the-first-tick"]
+    incident = shipped("incidents")["i07-topic-before-the-first-tick"]
     folders = [
         record_virtual(scenario, 1, tmp_path / scenario.cluster.profile).path
         for scenario in (load(incident), fixed(incident))

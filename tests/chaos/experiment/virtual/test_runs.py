@@ -17,7 +17,8 @@ from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import Options, record_virtual, run_all
-from nemesrv.chaos.scenarios.model import Scenario, find, parse, shipped
+from nemesrv.chaos.scenarios.loading import find, parse, shipped
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.verdict import Validity
 
 AT_5_X = {"acting-master", "broker-hang", "name-server-crash", "smoke"}

@@ -12,7 +12,7 @@ from nemesrv.chaos.checks.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.remoting.node.node import Node
 
 from .random_slaves import random_scenario

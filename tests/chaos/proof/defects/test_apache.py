@@ -20,7 +20,8 @@ from nemesrv.chaos.fronts.observed import Asked, Observation
 from nemesrv.chaos.proof.defects import DEFECTS, EVERY, OF_APACHE, OF_INCIDENTS
 from nemesrv.chaos.proof.defects.apache import UNHEARD_S
 from nemesrv.chaos.scenarios.defect import Defect
-from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario, find, found_defect, refuse_nowhere
+from nemesrv.chaos.scenarios.loading import find, found_defect, refuse_nowhere
+from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 
 APACHE = "apache-5.3.3"

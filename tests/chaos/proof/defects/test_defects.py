@@ -17,7 +17,8 @@ from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.proof.defects import _ALL, DEFECTS
 from nemesrv.chaos.proof.defects.__main__ import render
 from nemesrv.chaos.proof.selftest import OWN_DIR, Outcome, plan_of, scenario_of, seeds_table
-from nemesrv.chaos.scenarios.model import CHECK_NAMES, find, shipped
+from nemesrv.chaos.scenarios.loading import find, shipped
+from nemesrv.chaos.scenarios.model import CHECK_NAMES
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import Node, NodeContext

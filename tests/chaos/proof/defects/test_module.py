@@ -12,7 +12,7 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.defect import DefectModuleError, of_file
-from nemesrv.chaos.scenarios.model import load, parse
+from nemesrv.chaos.scenarios.loading import load, parse
 from nemesrv.chaos.topology import NodeKind
 
 GOOD = '''"""ns-0 never scans.

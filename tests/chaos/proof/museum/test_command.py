@@ -13,7 +13,7 @@ from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.proof.museum.shown import Shown, Variant, chosen
 from nemesrv.chaos.proof.museum.table import document, museum_table
-from nemesrv.chaos.scenarios.model import incidents, load
+from nemesrv.chaos.scenarios.loading import load, shipped
 from nemesrv.chaos.verdict import Validity, Verdict
 
 
@@ -31,7 +31,7 @@ def test_an_incident_is_found_and_gone_with_its_fix(tmp_path: Path) -> None:
 
 def shown(*, buggy: dict[str, Validity], fixed: dict[str, Validity]) -> Shown:
     """Of I03, which availability is to find."""
-    scenario = load(incidents()["i03-one-of-two-drops-syns"])
+    scenario = load(shipped("incidents")["i03-one-of-two-drops-syns"])
     assert scenario.incident is not None
 
     def variant(said: dict[str, Validity]) -> Variant:
@@ -70,12 +70,12 @@ def test_one_that_does_not_ship_is_refused() -> None:
     with pytest.raises(ScenarioError, match=r"museum: NAME: 'i03-one-of-two' is not allowed: one of i01-host-lost, "):
         chosen(["i03-one-of-two"])
     assert [path.stem[:3] for path in chosen(["i12", "i07-topic-before-the-first-tick"])] == ["i07", "i12"]
-    assert len(chosen([])) == len(incidents()) >= 15
+    assert len(chosen([])) == len(shipped("incidents")) >= 15
 
 
 def test_incidents_are_listed_with_where_they_were_reported() -> None:
     lines = CliRunner().invoke(cli, ["scenarios", "--incidents"]).stdout.splitlines()
-    assert len(lines) == len(incidents())
+    assert len(lines) == len(shipped("incidents"))
     assert lines[2].startswith("i03-one-of-two-drops-syns")
     assert lines[2].endswith("(apache/rocketmq#7056)")
     told = json.loads(CliRunner().invoke(cli, ["scenarios", "--incidents", "--json"]).stdout)

@@ -19,7 +19,8 @@ from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.museum.shown import SEED
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import Scenario, fixed, incidents, load
+from nemesrv.chaos.scenarios.loading import fixed, load, shipped
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.verdict import Validity, Verdict
 
 
@@ -388,8 +389,8 @@ WITH_THE_FIX: dict[str, Callable[[Incident], None]] = {
 
 
 def test_every_incident_has_an_outcome() -> None:
-    assert incidents().keys() == OUTCOMES.keys()
-    assert [name[:3] for name in incidents()] == [f"i{number:02}" for number in range(1, len(OUTCOMES) + 1)]
+    assert shipped("incidents").keys() == OUTCOMES.keys()
+    assert [name[:3] for name in shipped("incidents")] == [f"i{number:02}" for number in range(1, len(OUTCOMES) + 1)]
     assert WITH_THE_FIX.keys() <= OUTCOMES.keys()
 
 
@@ -399,12 +400,12 @@ def recorded(scenario: Scenario, folder: Path) -> Incident:
 
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_what_was_reported_happens_and_is_found_and_with_its_fix_does_not(name: str, tmp_path: Path) -> None:
-    scenario = load(incidents()[name])
+    scenario = load(shipped("incidents")[name])
     assert scenario.incident is not None
     as_it_was = recorded(scenario, tmp_path / "as it was")
     OUTCOMES[name](as_it_was)
     assert {*scenario.incident.found_by} <= as_it_was.wrong
-    with_its_fix = recorded(fixed(incidents()[name]), tmp_path / "fixed")
+    with_its_fix = recorded(fixed(shipped("incidents")[name]), tmp_path / "fixed")
     WITH_THE_FIX.get(name, lambda _: None)(with_its_fix)
     assert with_its_fix.wrong == set()
     assert {*scenario.incident.found_by} <= with_its_fix.right

@@ -1,0 +1,194 @@
+"""A scenario from its YAML file: read, changed as `--set` says, checked with sentences.
+
+Bad input raises ScenarioError naming file, key, value and what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from ..errors import NotAllowed, ScenarioError, nearest
+from ..faults.kinds import ACTIONS
+from .document import change, read, refuse_booleans
+from .implementations import said_by_command, with_defaults
+from .incident import IncidentModel, PromisesModel
+from .model import CHECK_NAMES, ClusterModel, NodeModel, Scenario, WorkloadModel
+from .new_addresses import listing, readdressed
+from .placement import PlacementModel
+from .refused import allowed_at, key_of, shown_of
+from .rules import RULES, incident_is_found
+
+if TYPE_CHECKING:
+    from .defect import Defect
+
+
+def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
+    """The scenario of a YAML file, with what `--set` changes and the `implementation` of its servers, whose profile is
+    then the scenario's where `--set` does not say another. ScenarioError with one sentence for whatever is wrong."""
+    file = str(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as exc:
+        raise ScenarioError(file, "", "", f"a readable YAML file ({exc.strerror})") from exc
+    except UnicodeDecodeError as exc:
+        raise ScenarioError(file, "", "", "well-formed YAML") from exc
+    document = read(text, file=file)
+    if implementation is not None:
+        document["cluster"] = said_by_command(document.get("cluster"), implementation)
+    changes = [change(one, document, Scenario.model_fields) for one in sets]
+    try:
+        return parse(document, file=file)
+    except ScenarioError as exc:
+        if any(exc.key == key or exc.key.startswith(f"{key}.") for key in changes):
+            raise ScenarioError("--set", exc.key, exc.value, exc.allowed) from exc
+        raise
+
+
+def parse(document: dict[str, Any], *, file: str) -> Scenario:
+    """The scenario of an already parsed document; `file` is for the messages."""
+    document = with_defaults({"name": Path(file).stem, **document}, file)
+    if document.get("checks") == "all":
+        document["checks"] = list(CHECK_NAMES)
+    # There every setting says its own, and here what is set is refused by the scenario that it makes.
+    rest = {key: value for key, value in document.items() if key not in ("config", "incident")}
+    if isinstance(entries := document.get("timeline"), list | tuple):  # and so it does in an entry's
+        rest["timeline"] = [_but(entry, "settings") if isinstance(entry, dict) else entry for entry in entries]
+    refuse_booleans(rest, _TRUE_OR_FALSE, file=file)
+    try:
+        scenario = Scenario.model_validate(document)
+    except ValidationError as exc:
+        error = min(exc.errors(), key=lambda one: one["type"] == "missing")  # a misspelt key says what it should be
+        raise ScenarioError(file, key_of(error), shown_of(error), allowed_at(error, Scenario)) from exc
+    try:
+        scenario = _readdressed(scenario)
+        for rule in RULES:
+            rule(scenario)
+    except NotAllowed as exc:
+        raise exc.in_file(file) from exc
+    if scenario.defect is not None:
+        defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)
+        scenario = scenario.model_copy(update={"defect": str(defect.source or defect.name)})
+        refuse_nowhere(defect, scenario, file)
+    if scenario.incident is not None:
+        try:
+            incident_is_found(scenario)
+        except NotAllowed as exc:
+            raise exc.in_file(file) from exc
+        _without_incident(document, scenario.incident, file=file)
+    return scenario
+
+
+def _readdressed(scenario: Scenario) -> Scenario:
+    """The scenario with each NameServer that comes back at another address as one that is removed, and another."""
+    timeline, joins, first = readdressed(scenario.timeline, scenario.topology())
+    if not joins:
+        return scenario
+    nodes = {name: NodeModel(joins_at_s=at_s) for name, at_s in joins.items()} | scenario.nodes
+    by_http = scenario.cluster.name_server_list is not None
+    for name in () if by_http else listing(scenario.topology()):
+        if name not in nodes or nodes[name].name_servers is None:
+            nodes[name] = nodes.get(name, NodeModel()).model_copy(update={"name_servers": first})
+    cluster = scenario.cluster.model_copy(update={"name_servers": len(first) + len(joins)})
+    return scenario.model_copy(update={"timeline": timeline, "nodes": nodes, "cluster": cluster})
+
+
+def _without_incident(document: Mapping[str, Any], incident: IncidentModel, *, file: str) -> Scenario:
+    """The scenario of the document with what its incident is fixed by. ScenarioError naming the key of `fixed`."""
+    changed = deepcopy({key: value for key, value in document.items() if key != "incident"})
+    try:
+        for one in incident.sets:
+            change(one, changed, Scenario.model_fields)
+        changed["name"] = f"{changed['name']}-fixed"
+        return parse(changed, file=file)
+    except ScenarioError as exc:
+        raise ScenarioError(file, f"incident.fixed.sets.{exc.key}".rstrip("."), exc.value, exc.allowed) from exc
+
+
+def fixed(path: Path) -> Scenario:
+    """The scenario of the file with what its incident is fixed by."""
+    scenario = load(path)
+    assert scenario.incident is not None
+    document = with_defaults({"name": path.stem, **read(path.read_text(encoding="utf-8"), file=str(path))}, str(path))
+    return _without_incident(document, scenario.incident, file=str(path))
+
+
+def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = None) -> Defect:
+    """The planted defect of that name, or of that file of the user's; one beside the scenario's file comes first.
+
+    ScenarioError when there is none, or when the file is no defect.
+    """
+    from .defect import DefectModuleError, of_file, shipped_defects  # a broker's program, which few scenarios need
+
+    if not name.endswith(".py"):
+        known = shipped_defects()
+        if name not in known:
+            allowed = f"a defect of docs/defects.md, or a file NAME.py{nearest(name, known)}"
+            raise ScenarioError(file, key, repr(name), allowed)
+        return known[name]
+    at = Path(name) if beside is None or not (beside / name).exists() else beside / name
+    try:
+        return of_file(at)
+    except DefectModuleError as exc:
+        raise ScenarioError(file, key, name, str(exc)) from exc
+
+
+def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
+    """ScenarioError for a user's defect that no node would have, or one of Apache's where its nodes are ours."""
+    kinds = scenario.topology().kinds
+    if defect.of_apache:
+        wrong = [node for node in defect.nodes if node not in scenario.implementations()]
+        if wrong:
+            allowed = f"one for {', '.join(defect.nodes)} of Apache's (implementation: apache-5.3.3)"
+            raise ScenarioError(file, "defect", defect.name, allowed)
+    if defect.source and not any(defect.is_for(name, kind) for name, kind in kinds.items()):
+        where = ", ".join(defect.nodes) or ", ".join(defect.kinds)
+        allowed = f"one for a node of {scenario.name}: it is for {where}"
+        raise ScenarioError(file, "defect", defect.source.name, allowed)
+
+
+_TRUE_OR_FALSE = frozenset(
+    name
+    for model in (ClusterModel, NodeModel, PlacementModel, PromisesModel, WorkloadModel, Scenario)
+    for name, field in model.model_fields.items()
+    if field.annotation is bool
+) | {name for kind in ACTIONS.values() for name, field in kind.model_fields.items() if field.annotation is bool}
+"""The keys that take true or false."""
+
+
+def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != key}
+
+
+SHIPPED_DIR = Path(__file__).parent
+KINDS_SHIPPED = ("", "drills", "upgrades", "roles", "incidents")
+"""The folders of scenarios: README's own; those that repeat a drill on a real cluster (docs/drills.md); in which
+Apache's servers become another version; in which brokers have a role that Apache's alone can have; that repeat a
+reported incident (docs/incidents.md)."""
+
+
+def shipped(kind: str = "") -> dict[str, Path]:
+    """Name to file of every scenario of this kind that ships with nemesrv."""
+    return {path.stem: path for path in sorted((SHIPPED_DIR / kind).glob("*.yaml"))}
+
+
+def all_shipped() -> dict[str, Path]:
+    return {name: path for kind in KINDS_SHIPPED for name, path in shipped(kind).items()}
+
+
+def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
+    """A shipped scenario by name, or the scenario of a YAML file; with what `--set` and `--implementation` change."""
+    known = all_shipped()
+    if name_or_path in known:
+        return load(known[name_or_path], sets, implementation)
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml") and not path.exists():
+        first = shipped()
+        others = f"and {len(known) - len(first)} more, which `nemesrv scenarios` lists"
+        allowed = f"a YAML file or one of {', '.join(first)}, {others}{nearest(name_or_path, known)}"
+        raise ScenarioError(name_or_path, "SCENARIO", repr(name_or_path), allowed)
+    return load(path, sets, implementation)

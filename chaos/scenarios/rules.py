@@ -1,0 +1,385 @@
+"""What a scenario's keys must not say together, rule by rule: a table in the order in which they are looked at.
+
+Each rule is about one thing, may rely on those before it, and raises NotAllowed for the first that is wrong. What the
+timeline does one action after the other is in timeline_rules.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ...remoting.node.network import Address
+from ..apache.distribution import ALLOWED, OURS, distribution
+from ..apache.maven import JavaMissing
+from ..apache.roles import ELECTS
+from ..checks import CHECKS
+from ..errors import NotAllowed, nearest, one_of
+from ..faults.by_hand import Switch
+from ..faults.clocks import ClockAction
+from ..faults.kinds import NameServerList
+from ..oracle.client_profiles import PROFILES
+from ..settings.catalogue import settings_for
+from ..topology import EXTERNAL, GROUPS, NodeKind, Topology, broker_name, listed
+from .implementations import CLIENTS, SERVERS
+from .model import Scenario
+from .timeline_rules import (
+    acts_by_hand,
+    clock_changes,
+    order_of_actions,
+    restarts_as_another_version,
+    restarts_at_new_addresses,
+    targets_of_actions,
+)
+
+OWN_PROCESSES_MAX = 32
+"""Producers, or consumers, with a process each."""
+PROCESSES_MAX = 64
+FEWEST_THAT_ELECT = 3
+"""Of fewer than three the loss of one leaves no majority that could elect another."""
+_NEVER_SENT = {"brokerNotActiveTimeoutMillis": "Java sends it with enableSlaveActingMaster only"}
+_DIALS = {"notifyMinBrokerIdChanged": "it would dial brokers to tell them (905), where no link of a NameServer leads"}
+_MAY_HAVE_SETTINGS = (*SERVERS, *CLIENTS)
+
+
+def lists_by_http(scenario: Scenario) -> None:
+    """No list names nobody, and none is changed where nobody asks for it."""
+    first, topology = scenario.cluster.name_server_list, scenario.topology()
+    _name_server_list(first or (), topology, "cluster.name_server_list")
+    for index, entry in enumerate(scenario.timeline):
+        if not isinstance(entry.what, NameServerList):
+            continue
+        if first is None:
+            allowed = "an action where `cluster.name_server_list` says what the address server answers with at first"
+            raise NotAllowed(f"timeline.{index}.do", entry.what.do, allowed)
+        _name_server_list(entry.what.name_servers, topology, f"timeline.{index}.name_servers")
+
+
+def zones(scenario: Scenario) -> None:
+    """Each member of a zone is somebody, and no node is in two zones."""
+    topology, zone_of = scenario.topology(), dict[str, str]()
+    for zone, members in scenario.zones.items():
+        for index, member in enumerate(members):
+            place, found = f"zones.{zone}.{index}", topology.members(member)
+            if not found:
+                names = (*topology.kinds, *GROUPS)
+                none = ", and this cluster has none" if member in GROUPS else nearest(member, names)
+                raise NotAllowed(place, repr(member), f"a node or a group, one of {listed(names)}{none}")
+            for node in found:
+                if zone_of.setdefault(node, zone) != zone:
+                    raise NotAllowed(place, node, f"each node in one zone: it is in {zone_of[node]}, too")
+
+
+def placement(scenario: Scenario) -> None:
+    """Each place is of somebody, and on a host that `hosts` names."""
+    said, topology = scenario.placement, scenario.topology()
+    for index, host in enumerate(said.hosts):
+        if host in said.hosts[:index]:
+            raise NotAllowed(f"placement.hosts.{index}", host, "each host once")
+    for name, place in said.nodes.items():
+        if not topology.members(name) or name == "*":
+            names = (*topology.nodes, *(group for group in GROUPS if group != "*"))
+            none = ", and this cluster has none" if name in GROUPS else nearest(name, names)
+            raise NotAllowed(f"placement.{name}", repr(name), f"a node or a group of this cluster{none}")
+        if place.host is not None and said.hosts and place.host not in said.hosts:
+            allowed = f"one of placement.hosts ({', '.join(said.hosts)}){nearest(place.host, said.hosts)}"
+            raise NotAllowed(f"placement.{name}.host", place.host, allowed)
+
+
+def shared_processes(scenario: Scenario) -> None:
+    """No more processes than a machine of ours runs, and no pause of some nodes of a process: the kernel stops it
+    whole."""
+    topology = scenario.topology()
+    per_process = topology.clients_per_process
+    for kind, key in ((NodeKind.PRODUCER, "producers"), (NodeKind.CONSUMER, "consumers")):
+        count = len(topology.of(kind))
+        if per_process == 1 and count > OWN_PROCESSES_MAX:
+            allowed = f"a whole number from 0 to {OWN_PROCESSES_MAX}, or more beside clients_per_process, e.g. 100"
+            raise NotAllowed(f"workload.{key}", str(count), allowed)
+    if len(topology.processes) > PROCESSES_MAX:
+        clients = sum(map(len, topology.processes.values()))
+        least = math.ceil(clients / PROCESSES_MAX)
+        allowed = f"at least {least}, so that {clients} clients have {PROCESSES_MAX} processes"
+        raise NotAllowed("workload.clients_per_process", str(per_process), allowed)
+    for index, entry in enumerate(scenario.timeline):
+        for node in entry.nodes if entry.do == "pause" else ():
+            process = topology.process_of.get(node)
+            if process is not None and not set(topology.processes[process]) <= set(entry.nodes):
+                mates = topology.processes[process]
+                allowed = (
+                    f"pause of all {len(mates)} that share its process ({', '.join(mates[:3])}, ...), or black_hole of "
+                    "its links: SIGSTOP stops a process whole (clients_per_process)"
+                )
+                raise NotAllowed(f"timeline.{index}.nodes", f"pause of {node} alone", allowed)
+
+
+def phases(scenario: Scenario) -> None:
+    known = scenario.topology().of(*_MAY_HAVE_SETTINGS)
+    for node in scenario.phases:
+        if node not in known:
+            raise NotAllowed("phases", repr(node), f"one of {listed(known)}{nearest(node, known)}")
+
+
+def clients_under_test(scenario: Scenario) -> None:
+    """Their names are nobody else's, and they run on the machine's own clock."""
+    if not (clients := scenario.cluster.clients):
+        return
+    inside = replace(scenario.topology(), outside=())
+    taken = {*GROUPS, *inside.kinds, *inside.processes, "harness", "toxiproxy", EXTERNAL}  # who has rows in a history
+    for name, profile in clients.items():
+        if name in taken or any(name.startswith(f"{other}-") for other in clients if other != name):
+            allowed = "a name that no node, no group and no other client of the run has, nor begins with"
+            raise NotAllowed(f"cluster.clients.{name}", repr(name), allowed)
+        if profile is not None and profile not in PROFILES:
+            raise NotAllowed(f"cluster.clients.{name}", repr(profile), one_of(PROFILES, profile))
+    if scenario.timers.time_scale != 1:
+        allowed = "1 where there are clients under test, whose timers go as the machine's clock does"
+        raise NotAllowed("timers.time_scale", f"{scenario.timers.time_scale:g}", allowed)
+    if scenario.clock == "virtual":
+        raise NotAllowed("clock", "virtual", "real where there are clients under test")
+
+
+def checks(scenario: Scenario) -> None:
+    for index, check in enumerate(scenario.checks):
+        if check not in CHECKS:
+            raise NotAllowed(f"checks.{index}", repr(check), one_of(CHECKS, check))
+
+
+def settings(scenario: Scenario) -> None:
+    scenario.settings()
+
+
+def topics(scenario: Scenario) -> None:
+    scenario.topics()
+
+
+def nodes(scenario: Scenario) -> None:
+    """Each is there, its list names somebody, and nothing is done to it before it joins."""
+    topology, entries = scenario.topology(), scenario.timeline
+    known = topology.of(*_MAY_HAVE_SETTINGS)
+    ends_s = max((entry.at_s for entry in entries), default=scenario.steady_s)
+    for name, node in scenario.nodes.items():
+        place = f"nodes.{name}"
+        if name not in known:
+            more = "; a slave is called by its master and its id, as in broker-a/1" if "/" in name else ""
+            allowed = f"one of {listed(known)}{nearest(name, known)}{more}"
+            raise NotAllowed(place, "a node of that name", allowed)
+        kind = topology.kinds[name]
+        if node.cluster_name is not None and kind is not NodeKind.BROKER:
+            allowed = "said of its master" if kind is NodeKind.SLAVE else "said of a broker only"
+            raise NotAllowed(f"{place}.cluster_name", node.cluster_name, allowed)
+        if node.client_profile is not None and kind not in CLIENTS:
+            raise NotAllowed(f"{place}.client_profile", node.client_profile, "said of a client only")
+        if node.name_servers is not None and kind is NodeKind.NAME_SERVER:
+            raise NotAllowed(f"{place}.name_servers", str([*node.name_servers]), "said of a broker or client")
+        _name_server_list(node.name_servers or (), topology, f"{place}.name_servers")
+        if node.joins_at_s is None:
+            continue
+        if node.joins_at_s > ends_s:
+            allowed = f"a time of the timeline, up to {ends_s:g} s, after which everything settles"
+            raise NotAllowed(f"{place}.joins_at_s", f"{node.joins_at_s:g}", allowed)
+        for index, entry in enumerate(entries):
+            if name in entry.nodes and entry.at_s < node.joins_at_s:
+                did = f"{entry.do} of {name} at {entry.at_s:g} s"
+                raise NotAllowed(f"timeline.{index}.nodes", did, f"from {node.joins_at_s:g} s on, when it joins")
+    for kind, who in ((NodeKind.BROKER, "broker"), (NodeKind.NAME_SERVER, "NameServer")):
+        every, joins_s = topology.of(kind), scenario.joins_s()
+        if every and all(name in joins_s for name in every):
+            raise NotAllowed("nodes", f"joins_at_s of every {who}", f"at least one {who} from the start")
+
+
+def topics_of_clients(scenario: Scenario) -> None:
+    """No client uses a topic that there is none of, and all consumers of a group read the same topic."""
+    topology, known = scenario.topology(), scenario.topics()
+    for name, node in scenario.nodes.items():
+        kind = topology.kinds[name]
+        if node.topic is not None and kind not in CLIENTS:
+            raise NotAllowed(f"nodes.{name}.topic", node.topic, "said of a producer or consumer only")
+        if node.group is not None and kind is not NodeKind.CONSUMER:
+            raise NotAllowed(f"nodes.{name}.group", node.group, "said of a consumer only")
+        if node.topic is not None and node.topic not in known:
+            few = ", ".join([*known][:8]) + (", …" if len(known) > 8 else "")
+            allowed = f"a topic of workload.topic or workload.topics ({few}){nearest(node.topic, known)}"
+            raise NotAllowed(f"nodes.{name}.topic", repr(node.topic), allowed)
+    reads: dict[str, tuple[str, str]] = {}
+    for consumer in topology.of(NodeKind.CONSUMER):
+        group, own = scenario.group_of(consumer), scenario.topic_of(consumer)
+        other, before = reads.setdefault(group, (consumer, own))
+        if before != own:
+            allowed = f"a group of its own: {other} of {group} reads {before}, and all of a group read the same"
+            raise NotAllowed(f"nodes.{consumer}.topic", own, allowed)
+
+
+def kept_channels(scenario: Scenario) -> None:
+    """No packet loss on clients whose channels outlast a time-out: when a kernel sends again after it nothing bounds,
+    so no check could judge what follows."""
+    said = scenario.settings()
+    kept = [
+        node for node in scenario.topology().clients if said.get(node, {}).get("clientCloseSocketIfTimeout") is False
+    ]
+    for index, action in enumerate(scenario.timeline):
+        if kept and action.do == "packet_loss":
+            allowed = (
+                f"black_hole instead: {kept[0]} has clientCloseSocketIfTimeout=false, and no window is made for both"
+            )
+            raise NotAllowed(f"timeline.{index}.do", action.do, allowed)
+
+
+def implementations(scenario: Scenario) -> None:
+    """Each is one that there is, and nobody asks of Apache's programs what none of them can do."""
+    made_by, topology = scenario.implementations(), scenario.topology()
+    kinds = topology.kinds
+    for node, said in made_by.items():
+        try:
+            distribution(said)
+        except ValueError as exc:
+            own = node in scenario.nodes and scenario.nodes[node].implementation is not None
+            group = "cluster" if kinds[node] in SERVERS else "workload"
+            key = f"nodes.{node}.implementation" if own else f"{group}.implementation"
+            raise NotAllowed(key, repr(said), ALLOWED) from exc
+    if not made_by:
+        return
+    if scenario.clock == "virtual":
+        raise NotAllowed("clock", "virtual", f"real where a node is {next(iter(made_by.values()))}")
+    outside = str(scenario.defect).startswith("apache-")  # put into Apache's servers from outside
+    if scenario.defect is not None and not outside and not set(kinds) - set(made_by):
+        raise NotAllowed("defect", scenario.defect, "nothing where no node is ours: a defect is planted there")
+    for name in topology.of(NodeKind.SLAVE):
+        mine, masters = (made_by.get(one, OURS) for one in (name, broker_name(name)))
+        if mine != masters and OURS in (mine, masters):
+            allowed = f"{masters}, as its master: ours and Apache's copy the commit log each in a way of its own"
+            raise NotAllowed(f"nodes.{name}.implementation", mine, allowed)
+    if shared := [name for name in made_by if name in topology.process_of]:
+        allowed = f"1 where a client is Apache's: {shared[0]} is {made_by[shared[0]]}, which has a process of its own"
+        raise NotAllowed("workload.clients_per_process", str(topology.clients_per_process), allowed)
+    for node, values in scenario.settings().items():
+        for name, value in values.items() if node in made_by else ():
+            if why := _why_not_of_apache(scenario, node, name, value is True):
+                allowed = f"set of a node of ours: {node} is {made_by[node]}, and {why}"
+                raise NotAllowed(f"config: {name} of {node}", str(value), allowed)
+    for index, entry in enumerate(scenario.timeline):
+        for node in entry.nodes if isinstance(entry.what, ClockAction | Switch) else ():
+            if node in made_by:
+                allowed = f"a node of ours: {node} is {made_by[node]}, which has no such command"
+                raise NotAllowed(f"timeline.{index}.nodes", f"{entry.do} of {node}", allowed)
+    if (by_http := topology.of(NodeKind.ADDRESS_SERVER)) and set(made_by) - set(topology.of(NodeKind.NAME_SERVER)):
+        allowed = f"no list by HTTP ({by_http[0]}) where a broker or client is Apache's: say name_servers"
+        raise NotAllowed("cluster.name_server_list", "given", allowed)
+
+
+def _why_not_of_apache(scenario: Scenario, node: str, setting: str, is_on: bool) -> str:
+    """Why the node, which is Apache's, cannot have the setting; "" where it can."""
+    made_by = distribution(scenario.implementation_of(node))
+    try:
+        profile = scenario.profile if made_by is None else made_by.profile
+    except JavaMissing:  # a folder of another machine, on which the scenario was run
+        profile = scenario.profile
+    known = settings_for(scenario.topology().kinds[node])[setting]
+    if profile in known.constant:
+        return "it is a constant there"
+    if profile not in known.profiles:
+        return "it has no such setting"
+    return _NEVER_SENT.get(setting) or (_DIALS.get(setting, "") if is_on else "")
+
+
+def lists_in_order(scenario: Scenario) -> None:
+    """There is a list to keep to, and a program that goes about it in no way of its own."""
+    kinds, made_by = scenario.topology().kinds, scenario.implementations()
+    for name, node in scenario.nodes.items():
+        place = f"nodes.{name}.in_order"
+        for index, order in enumerate(node.later_orders):
+            if not node.in_order or sorted(order) != sorted(node.name_servers or ()):
+                allowed = "the entries of `name_servers` in another order, beside `in_order: true`"
+                raise NotAllowed(f"nodes.{name}.later_orders.{index}", str([*order]), allowed)
+        if not node.in_order:
+            continue
+        if kinds[name] not in CLIENTS or name in made_by or node.client_profile is not None:
+            allowed = "said of a client of ours without client_profile: every other has an order of its own"
+            raise NotAllowed(place, "true", allowed)
+        if node.name_servers is None:
+            raise NotAllowed(place, "true", "said beside `name_servers`, whose order it is")
+
+
+def elections(scenario: Scenario) -> None:
+    """Nodes of ours are told nothing that only Apache's have, and each group that elects can."""
+    made_by, said, kinds = scenario.implementations(), scenario.settings(), scenario.topology().kinds
+    for node, values in said.items():
+        known = settings_for(kinds[node])
+        for key, value in values.items():
+            if known[key].of_apache and node not in made_by:
+                allowed = f"set of a broker of Apache's: {node} is ours (say implementation: apache-4.9.7)"
+                raise NotAllowed(f"config: {key} of {node}", str(value), allowed)
+    controllers = [node for node, values in said.items() if values.get("enableControllerInNamesrv")]
+    under = [node for node, values in said.items() if values.get("enableControllerMode")]
+    if len(controllers) > 1:
+        allowed = f"said of one NameServer: {' and '.join(controllers)} would have to dial each other"
+        raise NotAllowed(f"config: enableControllerInNamesrv of {controllers[1]}", "True", allowed)
+    if under and not controllers:
+        allowed = "set where a NameServer is the controller (config: {ns-0: {enableControllerInNamesrv: true}})"
+        raise NotAllowed(f"config: enableControllerMode of {under[0]}", "True", allowed)
+    if both := [node for node in under if said[node].get("enableDLegerCommitLog")]:
+        allowed = f"one of enableControllerMode and enableDLegerCommitLog of {both[0]}"
+        raise NotAllowed(f"config: enableControllerMode of {both[0]}", "True", allowed)
+    for name, brokers in scenario.electing_names().items():
+        for key in ELECTS:
+            told = [node for node in brokers if said.get(node, {}).get(key)]
+            without = [node for node in brokers if node not in told]
+            if told and without:
+                allowed = f"said of all brokers of {name}: {without[0]} is not told of it"
+                raise NotAllowed(f"config: {key} of {told[0]}", "True", allowed)
+            if told and len(brokers) < FEWEST_THAT_ELECT:
+                allowed = (
+                    f"said of a name of {FEWEST_THAT_ELECT} brokers or more (slaves: {FEWEST_THAT_ELECT - 1}); "
+                    f"{name} has {len(brokers)}"
+                )
+                raise NotAllowed(f"config: {key} of {told[0]}", "True", allowed)
+
+
+def _name_server_list(entries: Sequence[str], topology: Topology, place: str) -> None:
+    """NotAllowed for an entry that is neither a NameServer nor an address, and for a list without a NameServer."""
+    servers = topology.of(NodeKind.NAME_SERVER)
+    for index, entry in enumerate(entries):
+        if entry in entries[:index]:
+            raise NotAllowed(f"{place}.{index}", entry, "each NameServer once")
+        if entry not in servers:
+            try:
+                Address.parse(entry)
+            except ValueError as exc:
+                allowed = f"one of {', '.join(servers)}, or host:port where nobody listens{nearest(entry, servers)}"
+                raise NotAllowed(f"{place}.{index}", repr(entry), allowed) from exc
+    if entries and not any(entry in servers for entry in entries):
+        raise NotAllowed(place, str(list(entries)), f"a list with at least one of {', '.join(servers)}")
+
+
+def incident_is_found(scenario: Scenario) -> None:
+    """The checks that are to find the scenario's incident are among its checks."""
+    for index, name in enumerate(scenario.incident.found_by if scenario.incident else ()):
+        if name not in scenario.checks:
+            allowed = f"one of the scenario's checks ({', '.join(scenario.checks)}){nearest(name, CHECKS)}"
+            raise NotAllowed(f"incident.found_by.{index}", repr(name), allowed)
+
+
+RULES: tuple[Callable[[Scenario], None], ...] = (
+    lists_by_http,
+    zones,
+    placement,
+    shared_processes,
+    phases,
+    clients_under_test,
+    checks,
+    targets_of_actions,
+    settings,
+    topics,
+    nodes,
+    topics_of_clients,
+    kept_channels,
+    order_of_actions,
+    acts_by_hand,
+    implementations,
+    lists_in_order,
+    elections,
+    restarts_as_another_version,
+    restarts_at_new_addresses,
+    clock_changes,
+)
