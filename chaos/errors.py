@@ -34,7 +34,7 @@ class ScenarioError(HarnessError):
 
 
 class NotAllowed(Exception):
-    """What a scenario says at a key, and what is allowed there; whoever read it from a file makes it a ScenarioError."""
+    """What a scenario says at a key, and what is allowed there; who read the file makes it a ScenarioError."""
 
     def __init__(self, key: str, value: str, allowed: str) -> None:
         self.key, self.value, self.allowed = key, value, allowed

@@ -307,7 +307,7 @@ class RunningCluster:
     # -- what it comes to
 
     def check(self, *checks: str) -> Sequence[Verdict]:
-        """Heal, settle, read every queue, end the cluster, and judge; by the marker's checks when none is with_fault_ids."""
+        """Heal, settle, read every queue, end the cluster, and judge; by the marker's checks when none is named."""
         if self.verdicts is None:
             if checks:
                 document = {**self._scenario.model_dump(mode="json"), "checks": list(checks)}
