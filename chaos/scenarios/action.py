@@ -47,10 +47,10 @@ class ActionModel(BaseModel):
     @property
     def summary(self) -> str:
         """What it does, on what, in a line."""
-        with_fault_ids = filter(None, [self.name, self.what.about])
+        named = filter(None, [self.name, self.what.about])
         flaps = [f"{self.duty or 0.5:.0%} of each {self.period_s:g} s"] if self.period_s else []
         healed = getattr(self.what, "faults", ())
-        return " ".join([self.do, *with_fault_ids, *self.links, *self.nodes, *self.hosts, *healed, *flaps])
+        return " ".join([self.do, *named, *self.links, *self.nodes, *self.hosts, *healed, *flaps])
 
     @model_validator(mode="before")
     @classmethod
@@ -119,10 +119,10 @@ _ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fie
 def keys_of(do: str) -> list[str]:
     """What an entry with this `do` may say."""
     kind = ACTIONS[do]
-    with_fault_ids = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
-    with_fault_ids += ["injection"] if getattr(kind, "loses_packets", False) else []
+    named = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
+    named += ["injection"] if getattr(kind, "loses_packets", False) else []
     own = (key for key in kind.model_fields if key != "do")
-    return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *with_fault_ids]
+    return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *named]
 
 
 def is_chosen(expression: str) -> bool:

@@ -11,7 +11,7 @@ from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history.rows import read_rows, write_parquet
 from nemesrv.chaos.history.wholeness import missing_of_rows
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import HistoryBuilder, cluster
 
