@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..remoting.node.clock import RealClock
-from .apache import libfaketime, workload_class
-from .apache.distribution import Part, distribution
+from .apache import libfaketime
+from .apache.distribution import Part, class_path, distribution
 from .errors import HarnessError
 from .installation import how_to_get_toxiproxy
 from .machine import Machine, allow_open_files, java_found, measure
@@ -202,7 +202,7 @@ def bring(programs: Iterable[tuple[str, Part]], scale: float) -> None:
     """These are on this machine, brought by Maven where they were not, and can go at this pace. HarnessError."""
     for text, part in programs:
         if part is Part.CLIENTS:
-            workload_class.class_path(text)
+            class_path(text)
             continue
         made_by = distribution(text)
         assert made_by is not None

@@ -36,11 +36,7 @@ from ...remoting.headers.broker import (
 )
 from ...remoting.node.network import Address
 from ..fronts.observed import Answered, Asked, By, Closed, Observation, Opened, Pushed
-from ..fronts.rows import Row
-from ..logs.layouts import head_of
-from ..logs.shapes import event_of
-from .about import Put, ServerAbout
-from .inexact import Inexact
+from .server_rows import Put, ServerAbout, ServerRows
 
 _ALWAYS = "SELF_TEST_TOPIC"
 """Every broker has it, and every registration of all its topics."""
@@ -90,10 +86,9 @@ class _Pull(NamedTuple):
     offset: int
 
 
-class BrokerRows:
+class BrokerRows(ServerRows):
     def __init__(self, put: Put, about: ServerAbout) -> None:
-        self._sink, self._about = put, about
-        self._inexact = Inexact(put, about.scale)
+        super().__init__(put, about)
         self._connections: dict[int, _Connection] = {}
         self._clients = ClientManager()
         self._offsets: dict[tuple[str, str, int], int] = {}
@@ -117,12 +112,12 @@ class BrokerRows:
             self._at_server(one)
         elif front in self._about.name_servers:
             self._at_name_server(one, str(front))
-        self.passed(one.at_ms)
+        self._decide(one.at_ms)
 
     def polled(self, began_ms: float, ended_ms: float, _table: object) -> None:
         self._inexact.polled(began_ms, ended_ms)
 
-    def passed(self, now_ms: float) -> None:
+    def _decide(self, now_ms: float) -> None:
         for held in [key for key, pull in self._pulls.items() if now_ms - pull.at_ms >= REFUSED_MS * self._about.scale]:
             self._held(held)
         for key, sent in [*self._sent.items()]:
@@ -130,13 +125,6 @@ class BrokerRows:
             if now_ms >= due_ms:
                 del self._sent[key]
                 self._register(due_ms, "info", sent)
-
-    def looked(self, now_ms: float) -> None:
-        self._inexact.looked(now_ms)
-
-    def end(self, now_ms: float) -> None:
-        self.passed(now_ms)
-        self._inexact.flush(now_ms)
 
     # --- what it registers --------------------------------------------------------------------------------------------
 
@@ -364,12 +352,7 @@ class BrokerRows:
 
     # --- the log ------------------------------------------------------------------------------------------------------
 
-    def logged(self, at_ms: float, _file: str, line: str) -> None:
-        record = head_of(line)
-        found = None if record is None else event_of(record.text)
-        if found is None:
-            return
-        event, fields = found
+    def _told(self, at_ms: float, event: str, fields: Mapping[str, str]) -> None:
         if event == "broker_boot":
             self._put(at_ms, "boot", value={"learnt": "log"})
         elif event in ("consumer_expired", "producer_expired"):
@@ -384,9 +367,6 @@ class BrokerRows:
         if name and not is_sent and at_ms - self._registered_ms.get(name, -math.inf) > _SAME_MS * self._about.scale:
             sent = _Sent(at_ms, name, len(self._topics), self._version, self._id)
             self._register(at_ms, "fail", sent, learnt="log")
-
-    def _put(self, at_ms: float, event: str, **fields: Any) -> None:
-        self._sink(Row(at_ms, event, fields))
 
 
 def _plain(version: float) -> float:

@@ -13,27 +13,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ...remoting.node.clock import AdjustableClock, RealClock
 from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import recorded_at
+from ..fronts import behaviour
 from ..fronts.dials import Dials
 from ..fronts.front import Front
 from ..fronts.look_ups import Rules
-from ..fronts.observed import Observation
+from ..fronts.observed import Behaved, Dialled, GaveUp, Observation, Opened
 from ..fronts.rows import ClientRows, Row
 from ..history.recorder import BUFFER_S
 from . import bypass, properties
 from .dialler import Dialler
+from .distribution import MAIN, class_path
 from .jvm import JavaCommand, JavaProgram, end_as, leave_last_words
-from .late_dials import LateDials
 from .libfaketime import FakedTime
-from .run_delay import RunDelay
-from .workload_class import MAIN, class_path
 from .workload_rows import JavaClock, WorkloadRows
 
 READY_S, START_S, STOP_S = 90.0, 60.0, 20.0
@@ -322,3 +324,76 @@ def _real_clock(context: NodeContext) -> RealClock | None:
     """The run's clock, where it goes at another pace than the machine's."""
     clock = context.clock.real if isinstance(context.clock, AdjustableClock) else context.clock
     return clock if isinstance(clock, RealClock) and clock.scale != 1 else None
+
+
+class LateDials:
+    """`is_news` of each observation of one program, as it comes."""
+
+    def __init__(self) -> None:
+        self._refusing: set[str] = set()
+        self._waiting: dict[str, list[float]] = defaultdict(list)
+        """By front, when those dials were made of which nothing has come yet."""
+        self._let_in: dict[str, list[float]] = defaultdict(list)
+        """By front, when those were let in that nobody has told of yet."""
+
+    def is_news(self, one: Observation) -> bool:
+        """False for what has been heard already, or goes to no front."""
+        match one:
+            case Behaved():
+                refuses = one.behaviour.dials is behaviour.Dials.REFUSED
+                (self._refusing.add if refuses else self._refusing.discard)(one.front)
+            case Dialled():
+                return one.front is not None and self._dialled(one.front, one.at_ms)
+            case GaveUp():
+                return one.front is not None and bool(self._waiting[one.front]) and self._over(one.front)
+            case Opened():
+                if not (self._waiting[one.front] and self._over(one.front)):
+                    self._let_in[one.front].append(one.at_ms)
+            case _:
+                pass
+        return True
+
+    def _dialled(self, front: str, at_ms: float) -> bool:
+        let_in = next((opened_ms for opened_ms in self._let_in[front] if opened_ms >= at_ms), None)
+        if let_in is not None:
+            self._let_in[front].remove(let_in)
+            return False
+        if front not in self._refusing:
+            self._waiting[front].append(at_ms)
+        return True
+
+    def _over(self, front: str) -> bool:
+        self._waiting[front].pop(0)
+        return True
+
+
+PROC = Path("/proc")
+
+
+class RunDelay:
+    """Of one process. `longest_ms` since it was asked last; nothing at first, and where the kernel does not count."""
+
+    def __init__(self, pid: int) -> None:
+        self._tasks = PROC / str(pid) / "task"
+        self._before: dict[str, int] | None = None
+
+    def longest_ms(self) -> float:
+        """Of the thread that waited longest, in milliseconds of the machine's time."""
+        now = self._waited()
+        before, self._before = self._before, now
+        if before is None:
+            return 0.0
+        return max((waited - before.get(thread, 0) for thread, waited in now.items()), default=0) / 1e6
+
+    def _waited(self) -> dict[str, int]:
+        found = {}
+        try:
+            for thread in os.listdir(self._tasks):
+                try:
+                    text = (self._tasks / thread / "schedstat").read_text(encoding="ascii")
+                    found[thread] = int(text.split()[1])
+                except (OSError, ValueError, IndexError):  # it has ended, or the kernel has no such count
+                    continue
+        except OSError:
+            pass
+        return found

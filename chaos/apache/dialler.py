@@ -39,7 +39,6 @@ class Dialler:
         name_servers: Mapping[str, Address],
         brokers: Mapping[str, Address],
         see: Callable[[Observation], None],
-        process: Callable[[Address, Address], int | None] | None = None,
         vip: Collection[str] = (),
         nobody: Collection[str] = (),
     ) -> None:
@@ -51,9 +50,7 @@ class Dialler:
         self._told: dict[str, str] = {}
         self._back: dict[str, str] = {}
         self._fronts: dict[str, list[Front]] = {
-            name: [
-                Front(name, self._upstream(at), self._see, context.clock, process=process) for _ in self._ports(name)
-            ]
+            name: [Front(name, self._upstream(at), self._see, context.clock) for _ in self._ports(name)]
             for name, at in (*brokers.items(), *name_servers.items())
         }
 

@@ -8,7 +8,7 @@
 
 A route that is another than the last one changed between the last question whose answer had the old one and this
 answer. What can have changed it then, of each broker in whose part it differs, is on the wire: a registration, an
-unregistration, a connection that ended; the row has that moment. Without any it has the middle (inexact.py), and an
+unregistration, a connection that ended; the row has that moment. Without any it has the middle (Inexact), and an
 answer to somebody else is believed only when a poll has the same: else the answer was wrong, and not the table.
 """
 
@@ -24,12 +24,8 @@ from ...remoting.bodies.register import RegisterBrokerBody
 from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.errors import RocketMQError
 from ..fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
-from ..fronts.rows import Row
-from ..logs.layouts import head_of
-from ..logs.shapes import event_of
-from .about import SETTLES_MS, Put, ServerAbout
-from .inexact import Inexact
-from .tables import Route, Table, changes, route_of
+from .server_rows import SETTLES_MS, Put, ServerAbout, ServerRows
+from .tables import Route, Table, route_of
 
 UNSAID_MS = 1_500.0
 """A broker that is gone from the table for so long, and no line of the log said so: the poll says it. This and the next
@@ -93,10 +89,9 @@ class _Gone(NamedTuple):
     to_ms: float
 
 
-class NameServerRows:
+class NameServerRows(ServerRows):
     def __init__(self, put: Put, about: ServerAbout) -> None:
-        self._sink, self._about = put, about
-        self._inexact = Inexact(put, about.scale)
+        super().__init__(put, about)
         self._settles_ms, self._unsaid_ms = SETTLES_MS * about.scale, UNSAID_MS * about.scale
         self._led_to_ms = _LED_TO_MS * about.scale
         self._connections: dict[int, _Connection] = defaultdict(_Connection)
@@ -131,9 +126,9 @@ class NameServerRows:
                 self._closed(one)
             case _:
                 pass
-        self.passed(one.at_ms)
+        self._decide(one.at_ms)
 
-    def passed(self, now_ms: float) -> None:
+    def _decide(self, now_ms: float) -> None:
         for address, gone in [*self._gone.items()]:
             if now_ms - gone.to_ms >= self._unsaid_ms:
                 del self._gone[address]
@@ -144,15 +139,12 @@ class NameServerRows:
             for one in sorted(due, key=lambda sighting: sighting[:2]):
                 self._sighted(one)
 
-    def looked(self, now_ms: float) -> None:
-        self._inexact.looked(now_ms)
-
     def stops(self) -> None:
         """It closes its connections now, and cleans up behind some of them: nobody is dropped by that."""
         self._stops = True
 
     def end(self, now_ms: float) -> None:
-        self.passed(now_ms + self._settles_ms)
+        self._decide(now_ms + self._settles_ms)
         self._inexact.flush(now_ms)
 
     # --- the wire -----------------------------------------------------------------------------------------------------
@@ -239,12 +231,7 @@ class NameServerRows:
 
     # --- the log ------------------------------------------------------------------------------------------------------
 
-    def logged(self, at_ms: float, _file: str, line: str) -> None:
-        record = head_of(line)
-        found = None if record is None else event_of(record.text)
-        if found is None:
-            return
-        event, fields = found
+    def _told(self, at_ms: float, event: str, fields: Mapping[str, str]) -> None:
         if event == "channel_idle":
             self._idle_ms = at_ms
         elif event == "channel_failed":
@@ -302,20 +289,17 @@ class NameServerRows:
         for topic, route in table.routes.items():
             self._sightings.append(_Sighting(ended_ms, began_ms, topic, route, "poll"))
         asked_ms, before = self._last or (began_ms, Table())
-        for change in changes(before, table):
-            if change.topic:
-                continue
-            if change.is_there:
-                self._who[change.address] = change.broker, change.id_
-                self._gone.pop(change.address, None)
-            elif table.brokers.get(change.broker, {}).get(change.id_, change.address) != change.address:
-                pass  # another has registered with its id
-            elif self._dropped_ms.get(change.address, -math.inf) < asked_ms - self._settles_ms and not any(
-                change.address in ids.values() for ids in table.brokers.values()
-            ):
-                self._gone[change.address] = _Gone(asked_ms, ended_ms)
+        for broker, id_, address in sorted(before.places - table.places):
+            if table.brokers.get(broker, {}).get(id_, address) != address:
+                continue  # another has registered with its id
+            is_elsewhere = any(address in ids.values() for ids in table.brokers.values())
+            if self._dropped_ms.get(address, -math.inf) < asked_ms - self._settles_ms and not is_elsewhere:
+                self._gone[address] = _Gone(asked_ms, ended_ms)
+        for broker, id_, address in sorted(table.places - before.places):
+            self._who[address] = broker, id_
+            self._gone.pop(address, None)
         self._last = began_ms, table
-        self.passed(ended_ms)
+        self._decide(ended_ms)
 
     # --- routes -------------------------------------------------------------------------------------------------------
 
@@ -357,9 +341,6 @@ class NameServerRows:
         """When something was seen that can have changed the broker's part of the topic's route; the last, if many."""
         causes = (cause for cause in (*self._causes[broker], *self._causes[topic]) if cause.takes_away == takes_away)
         return max((cause.at_ms for cause in causes if from_ms <= cause.at_ms <= to_ms), default=None)
-
-    def _put(self, at_ms: float, event: str, **fields: Any) -> None:
-        self._sink(Row(at_ms, event, fields))
 
 
 def _parts(route: Route | None) -> Mapping[str, tuple[Any, Any]]:

@@ -33,10 +33,12 @@ from ..fronts.observed import Asked, Observation
 from ..fronts.rows import Row
 from ..topology import NodeKind, broker_id
 from . import bypass, properties, roles
+from .broker_rows import BrokerRows
 from .dialler import Dialler
 from .distribution import Part, distribution
 from .jvm import JavaCommand, JavaDied, JavaProgram, end_as, leave_last_words
 from .libfaketime import FakedTime
+from .name_server_rows import NameServerRows
 from .server_rows import ServerAbout, ServerRows
 from .tables import PERIOD_S, TablePoller
 
@@ -51,7 +53,7 @@ LOOKS_S, POLLS_S = 0.1, 0.1
 """Of the machine's time: how often its logs are read, and its tables asked for at most."""
 _REGISTERS = frozenset({103, 322})
 """What a broker says first of all: REGISTER_BROKER, or QUERY_DATA_VERSION before it."""
-_FIRST, _LAST = 10_000, 19_990
+_FIRST, _LAST, _TRIES = 10_000, 19_990, 200
 """Ports for JVMs: below those of the harness."""
 _ROUTINE = {"waitTimeMillsInSendQueue": 200, "osPageCacheBusyTimeOutMills": 1_000}
 """How long work may wait in a broker before it answers that it is busy, which is the machine's doing: stretched where
@@ -187,9 +189,10 @@ class ApacheServer:
         if self._to_controller is not None:
             self._to_controller.says(doors)
             self._to_controller.tells({**self._dialler.told, **self._to_controller.told_of_name_servers})
-        self._rows = self._rows or ServerRows(self._put, self._about())  # a defect may put another JVM in its place
+        if self._rows is None:  # else a defect has put another JVM in its place
+            self._rows = (BrokerRows if self._is_broker else NameServerRows)(self._put, self._about())
         self._faked = FakedTime(clock, f"{file_name(context.name)}-{context.incarnation}")
-        self._tails = {file: (Tail(file), _size(self._logs_folder / file)) for file in LOG_FILES}
+        self._tails = {file: (Tail(), _size(self._logs_folder / file)) for file in LOG_FILES}
         try:
             command = self._command(self._faked.environment, clock.scale)
             output = self._logs / "java.log"
@@ -358,8 +361,8 @@ class ApacheServer:
                 data = opened.read()
                 self._tails[file] = tail, at + len(data)
                 now_ms = self._now_ms()
-                for _number, line in tail.fed(data):
-                    self._rows.logged(now_ms, file, line)
+                for line in tail.fed(data):
+                    self._rows.logged(now_ms, line)
 
     async def _look_round(self) -> None:
         fronts = self._dialler.own_addresses
@@ -394,11 +397,11 @@ def _size(file: Path) -> int:
         return 0
 
 
-def hold_ports(rng: random.Random, *, tries: int = 200) -> tuple[int, list[socket.socket]]:
+def hold_ports(rng: random.Random) -> tuple[int, list[socket.socket]]:
     """A port of 127.0.0.1, free with that two below (a broker's VIP port) and those one and two above (its slaves', its
     DLedger group's), and what holds them for a program that binds them with SO_REUSEADDR, as Java's servers do. OSError
     when there are none."""
-    for _ in range(tries):
+    for _ in range(_TRIES):
         port, held = rng.randrange(_FIRST, _LAST), list[socket.socket]()
         try:
             for each in (port, port - 2, port + roles.HA, port + roles.DLEDGER):
@@ -414,18 +417,14 @@ def hold_ports(rng: random.Random, *, tries: int = 200) -> tuple[int, list[socke
     raise OSError(f"no free ports between {_FIRST} and {_LAST} on 127.0.0.1: close what uses them")
 
 
-@dataclass(slots=True)
 class Tail:
     """The lines of a file that grows: what is new since the last look, but for a line that is not whole yet."""
 
-    file: str
-    number: int = 0
-    """Of the last whole line."""
-    _rest: bytes = field(default=b"", init=False)
+    def __init__(self) -> None:
+        self._rest = b""
 
-    def fed(self, data: bytes) -> Iterator[tuple[int, str]]:
-        """Number and text of each line that `data`, which came behind all before, makes whole."""
+    def fed(self, data: bytes) -> Iterator[str]:
+        """Each line that `data`, which came behind all before, makes whole."""
         *whole, self._rest = (self._rest + data).split(b"\n")
         for line in whole:
-            self.number += 1
-            yield self.number, line.decode("utf-8", "replace").rstrip("\r")
+            yield line.decode("utf-8", "replace").rstrip("\r")

@@ -2,7 +2,6 @@
 
     poll ──106──► NameServer      all questions of a poll are under way at once, over one connection of the poller's own
          ──105──►                 (never through a proxy): the answers are of moments between its beginning and its end
-    Table, Table ──► changes      what one poll has and the one before had not
 
 Pure, but for `TablePoller`.
 """
@@ -45,32 +44,10 @@ class Table:
     routes: Mapping[str, Route | None] = field(default_factory=dict)
     """Topic → its route; None: the NameServer has none (17)."""
 
-
-class Change(NamedTuple):
-    """An address is, or is no longer, the broker's; or a topic has another route."""
-
-    broker: str = ""
-    id_: int = 0
-    address: str = ""
-    is_there: bool = False
-    topic: str = ""
-    route: Route | None = None
-
-
-def changes(before: Table, after: Table) -> Iterator[Change]:
-    """What is another in `after`: addresses that went, that came, topics. What was not asked has not changed."""
-    old, new = _places(before), _places(after)
-    for place in sorted(old - new):
-        yield Change(*place)
-    for place in sorted(new - old):
-        yield Change(*place, is_there=True)
-    for topic, route in after.routes.items():
-        if route != before.routes.get(topic):
-            yield Change(topic=topic, route=route)
-
-
-def _places(table: Table) -> set[tuple[str, int, str]]:
-    return {(name, id_, address) for name, ids in table.brokers.items() for id_, address in ids.items()}
+    @property
+    def places(self) -> set[tuple[str, int, str]]:
+        """Broker name, id and address of each broker."""
+        return {(name, id_, address) for name, ids in self.brokers.items() for id_, address in ids.items()}
 
 
 def route_of(code: int, body: bytes) -> tuple[bool, Route | None]:

@@ -22,6 +22,8 @@ from nemesrv.actors.actor import NodeActor, NodeSpec, Surroundings
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.route_table import canonical
 from nemesrv.actors.namesrv.server import NameServer
+from nemesrv.chaos.apache.broker_rows import BrokerRows
+from nemesrv.chaos.apache.name_server_rows import NameServerRows
 from nemesrv.chaos.apache.server_rows import ServerAbout, ServerRows
 from nemesrv.chaos.apache.tables import Table
 from nemesrv.chaos.experiment.virtual import cluster
@@ -77,12 +79,13 @@ class Process:
             name_servers=name_servers,
             register_timeout_ms=timeout_ms,
         )
-        self._derived = ServerRows(self.rows.append, about)
+        kind = NameServerRows if self.kind is NodeKind.NAME_SERVER else BrokerRows
+        self._derived = kind(self.rows.append, about)
 
     def tail(self) -> None:
         lines, self.lines = self.lines, []
         for line in lines:
-            self.derived.logged(self.now_ms(), "log", line)
+            self.derived.logged(self.now_ms(), line)
         self.derived.passed(self.now_ms())
 
     def poll(self) -> None:

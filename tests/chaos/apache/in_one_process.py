@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from nemesrv.actors.actor import NodeActor, NodeSpec
+from nemesrv.chaos.apache.distribution import class_path
 from nemesrv.chaos.apache.maven import JavaMissing
-from nemesrv.chaos.apache.workload_class import class_path
 from nemesrv.chaos.experiment.nodes import NodePlan, about, client_profile_of
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.history.merge import to_parquet

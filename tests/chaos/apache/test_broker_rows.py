@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemesrv.chaos.apache.server_rows import ServerAbout, ServerRows
+from nemesrv.chaos.apache.broker_rows import BrokerRows
+from nemesrv.chaos.apache.server_rows import ServerAbout
 from nemesrv.chaos.fronts.observed import Answered, Asked, Closed, Observation, Opened, Pushed
 from nemesrv.chaos.fronts.observed import By as Who
 from nemesrv.chaos.fronts.rows import Row
@@ -34,7 +35,7 @@ class Seen:
             name_servers={"ns-0": NS},
             fronts={"127.0.0.1:40001": "ns-0"},
         )
-        self.rows = ServerRows(self.all.append, about)
+        self.rows = BrokerRows(self.all.append, about)
 
     def of(self, event: str) -> list[tuple[float, dict[str, Any]]]:
         found = [row for row in self.all if row.event == event]
@@ -162,9 +163,7 @@ def test_a_registration_ends_by_its_answer_its_connection_its_time_or_as_the_log
     seen.closed(2500, 100)
     seen.registered(3000, 3, 0, "SELF_TEST_TOPIC", code=None)
     seen.rows.passed(9_001)
-    seen.rows.logged(
-        20_000, "broker.log", LINE + "Failed to register current broker to name server. TargetHost=127.0.0.1:40001"
-    )
+    seen.rows.logged(20_000, LINE + "Failed to register current broker to name server. TargetHost=127.0.0.1:40001")
     found = [(at_ms, of["type"], of["name_server"], of["value"]["learnt"]) for at_ms, of in seen.of("register")]
     assert found == [
         (1002, "fail", NS, "wire"),
@@ -181,7 +180,7 @@ def test_a_client_is_known_by_its_heartbeats_until_its_connection_closes_or_the_
         seen.heartbeat(1000 * connection, connection, f"127.0.0.1@consumer-{connection}#1")
     seen.heartbeat(100_000, 2, "127.0.0.1@consumer-2#1")
     line = "SCAN: remove expired channel from ConsumerManager consumerTable. channel=/127.0.0.1:4, consumerGroup=g"
-    seen.rows.logged(130_000, "broker.log", LINE + line)
+    seen.rows.logged(130_000, LINE + line)
     seen.closed(140_000, 1)
     seen.closed(150_001, 2)
     found = [(of["f"], of["value"]["client"], of["value"]["groups"]) for _, of in seen.of("client_gone")]
@@ -200,7 +199,7 @@ def test_a_channel_that_ended_before_its_heartbeat_was_read_expires_for_nobody()
     for at_ms in (5_000, 100_000):
         seen.heartbeat(at_ms, 2, "127.0.0.1@consumer-1#1")
     line = "SCAN: remove expired channel from ConsumerManager consumerTable. channel=/127.0.0.1:4, consumerGroup=g"
-    seen.rows.logged(130_000, "broker.log", LINE + line)
+    seen.rows.logged(130_000, LINE + line)
     assert seen.of("client_gone") == []
 
 

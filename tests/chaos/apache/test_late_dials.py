@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemesrv.chaos.apache.late_dials import LateDials
+from nemesrv.chaos.apache.client import LateDials
 from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
 from nemesrv.chaos.fronts.observed import Behaved, Dialled, GaveUp, Opened
 from nemesrv.remoting.node.network import Address

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.apache.server_rows import ServerAbout, ServerRows
+from nemesrv.chaos.apache.name_server_rows import NameServerRows
+from nemesrv.chaos.apache.server_rows import ServerAbout
 from nemesrv.chaos.apache.tables import Table
 from nemesrv.chaos.fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
 from nemesrv.chaos.fronts.rows import Row
@@ -26,7 +27,7 @@ class Seen:
     def __init__(self) -> None:
         self.all: list[Row] = []
         about = ServerAbout(name="ns-0", kind=NodeKind.NAME_SERVER, profile=Profile.V4_9)
-        self.rows = ServerRows(self.all.append, about)
+        self.rows = NameServerRows(self.all.append, about)
 
     def of(self, event: str) -> list[tuple[float, Any]]:
         found = [row for row in self.all if row.event == event]
@@ -211,7 +212,7 @@ def test_a_broker_is_dropped_when_its_connection_ends_for_the_reason_that_the_lo
     seen.registered(1000, 1, "broker-a", A)
     seen.closed(5000, 1, by, how)
     for line in (*lines, f"remove brokerAddr[0, {A}] from brokerAddrTable, because channel destroyed"):
-        seen.rows.logged(5090, "namesrv.log", LINE + line)
+        seen.rows.logged(5090, LINE + line)
     assert seen.of("broker_dropped") == [(5000.0, {"reason": reason, "learnt": "log"})]
 
 
@@ -220,9 +221,7 @@ def test_a_name_server_that_is_stopped_drops_nobody_when_it_closes_its_connectio
     seen.registered(1000, 1, "broker-a", A)
     seen.rows.stops()
     seen.closed(5000, 1, By.SERVER, How.FIN)
-    seen.rows.logged(
-        5050, "namesrv.log", f"{LINE}remove brokerAddr[0, {A}] from brokerAddrTable, because channel destroyed"
-    )
+    seen.rows.logged(5050, f"{LINE}remove brokerAddr[0, {A}] from brokerAddrTable, because channel destroyed")
     seen.rows.end(5100)
     assert seen.of("broker_dropped") == []
 
@@ -233,7 +232,7 @@ def test_an_unregistration_is_the_reason_though_its_connection_closes_behind_it(
     seen.asked(2000, 1, 104, 5, brokerName="broker-a", brokerAddr=A, brokerId="0", clusterName="c")
     seen.answered(2002, 1, 5)
     seen.closed(2003, 1)
-    seen.rows.logged(2090, "namesrv.log", f"{LINE}unregisterBroker, remove addr from brokerAddrTable OK, {A}")
+    seen.rows.logged(2090, f"{LINE}unregisterBroker, remove addr from brokerAddrTable OK, {A}")
     assert seen.of("broker_dropped") == [(2002.0, {"reason": "unregistered", "learnt": "log"})]
 
 

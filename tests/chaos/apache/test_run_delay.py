@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.apache.run_delay import PROC, RunDelay
+from nemesrv.chaos.apache import client
+from nemesrv.chaos.apache.client import PROC, RunDelay
 
 
 def threads(folder: Path, **waited_ns: int) -> None:
@@ -18,9 +19,12 @@ def threads(folder: Path, **waited_ns: int) -> None:
         (folder / "7" / "task" / thread / "schedstat").write_text(f"1000 {waited} 12\n")
 
 
-def test_it_is_the_wait_of_the_thread_that_waited_longest_since_then(tmp_path: Path) -> None:
+def test_it_is_the_wait_of_the_thread_that_waited_longest_since_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "PROC", tmp_path)
     threads(tmp_path, t1=5_000_000, t2=900_000_000)
-    delay = RunDelay(7, tmp_path)
+    delay = RunDelay(7)
     assert delay.longest_ms() == 0.0
     threads(tmp_path, t1=30_000_000, t2=901_000_000)
     assert delay.longest_ms() == 25.0
@@ -29,8 +33,11 @@ def test_it_is_the_wait_of_the_thread_that_waited_longest_since_then(tmp_path: P
     assert delay.longest_ms() == 0.0
 
 
-def test_a_process_that_is_gone_or_a_kernel_that_does_not_count_shows_nothing(tmp_path: Path) -> None:
-    delay = RunDelay(7, tmp_path)
+def test_a_process_that_is_gone_or_a_kernel_that_does_not_count_shows_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "PROC", tmp_path)
+    delay = RunDelay(7)
     assert [delay.longest_ms(), delay.longest_ms()] == [0.0, 0.0]
     threads(tmp_path, t1=5)
     (tmp_path / "7" / "task" / "t1" / "schedstat").write_text("")
