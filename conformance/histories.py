@@ -19,6 +19,8 @@ from typing import Any
 from ..chaos.experiment.client_rules import rules_of
 from ..chaos.experiment.nodes import about
 from ..chaos.experiment.outside_clients import about_client
+from ..chaos.faults.kinds import FAULTS
+from ..chaos.faults.process_faults import ProcessFault
 from ..chaos.fronts.behaviour import Behaviour, Connected, Dials
 from ..chaos.fronts.observed import Behaved, Happened, Observation
 from ..chaos.fronts.rows import ClientRows
@@ -30,19 +32,11 @@ from ..chaos.scenarios.loading import parse
 from ..chaos.scenarios.model import Scenario
 from ..chaos.topology import NodeKind
 from .scene import Plan
-from .situations import SITUATIONS
-from .watched import Watched
+from .situations import KILL, SITUATIONS, Watched
 
 STANDS, CLIENT, HARNESS = "stands", "client", "harness"
 _BEFORE_MS = 1_000.0
 """The servers are there so long before the program."""
-_LINK = {
-    "reset": "toxiproxy.reset_peer",
-    "cut": "toxiproxy.disabled",
-    "syn_drop": "full_accept_queue",
-    "latency": "toxiproxy.latency",
-}
-_PROCESS = {"kill": "sigkill", "pause": "sigstop"}
 
 
 def write_histories(watched: Sequence[Watched], plan: Plan, profile: str | None, folder: Path) -> list[Path]:
@@ -145,7 +139,7 @@ def _faults(watched: Watched) -> Iterator[tuple[float, dict[str, Any]]]:
                 continue
             front, wanted = one.front, _meant(one.behaviour)
         else:
-            front, wanted = one.whom, {"kill"} if one.what == "broker_dies" else set()
+            front, wanted = one.whom, {KILL} if one.what == KILL else set()
         running = now.setdefault(front, {})
         for fault in [each for each in running if each not in wanted]:
             yield one.at_ms, _fault(int(running.pop(fault)), fault, front, "end")
@@ -159,7 +153,7 @@ def _faults(watched: Watched) -> Iterator[tuple[float, dict[str, Any]]]:
 
 def _changes(watched: Watched) -> Iterator[Behaved | Happened]:
     def matters(one: Observation) -> bool:
-        return isinstance(one, Behaved) or (isinstance(one, Happened) and one.what in ("broker_dies", "broker_returns"))
+        return isinstance(one, Behaved) or (isinstance(one, Happened) and one.whom in watched.brokers)
 
     return (one for one in watched.seen if matters(one) and isinstance(one, Behaved | Happened))
 
@@ -185,6 +179,7 @@ def _meant(behaviour: Behaviour) -> set[str]:
 
 def _fault(number: int, fault: str, front: str, phase: str) -> dict[str, Any]:
     about_it = {"fault_id": f"{fault}-{number}", "fault": fault, "phase": phase}
-    if fault in _PROCESS:
-        return {**about_it, "injection": _PROCESS[fault], "source": front, "target": None}
-    return {**about_it, "injection": _LINK[fault], "source": CLIENT, "target": front, "stream": "both"}
+    kind = FAULTS[fault]
+    if issubclass(kind, ProcessFault):
+        return {**about_it, "injection": kind.injection, "source": front, "target": None}
+    return {**about_it, "injection": kind.injection, "source": CLIENT, "target": front, "stream": "both"}

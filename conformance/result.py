@@ -3,7 +3,9 @@
 conform.json     every rule {"rule", "measured", "count", "expected", "verdict", …}, what was left out, and why
 verdicts.json    the same as any run's: one check a rule
 junit.xml        one test case a rule
-logs/            each process's output, and the warnings of its stand's servers
+logs/            each process's output, the warnings of its stand's servers, and, as the evidence of every measured
+                 value, what was seen: refused.seen.jsonl {"seen": "Asked", "after_ms": 5012.3, "front": "ns-1", …},
+                 in milliseconds since the process began, bodies by their length
 stands/          what was seen in each situation as a run's history (histories.py)
 """
 
@@ -11,25 +13,37 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
 from typing import Any
 
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
 from ..chaos.experiment.run_folder import RunFolder
-from ..chaos.fronts.observed import Asked
+from ..chaos.fronts.behaviour import Behaviour
+from ..chaos.fronts.observed import Asked, Observation
 from ..chaos.judging import EXIT_STATUS
+from ..chaos.reports.console import standard_output
 from ..chaos.reports.junit import junit
 from ..chaos.verdict import Example, Validity, Verdict, worst
-from .evidence import write_evidence
+from ..remoting.node.network import Address
 from .judging import RuleVerdict
 from .rules import LeftOut, Measured
-from .rules.rule import plain
+from .rules.rule import plain, said
 from .run import Trial
 from .scene import Plan
+from .situations import SITUATIONS, Watched
 
+PIPE_COLUMNS = 120
+NARROW = 72
+_STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN: "yellow"}
 MEASURED = "measured"
 """In the place of a verdict where nothing was held against a profile."""
 NAME = "conform"
@@ -201,8 +215,150 @@ def _own_version() -> str:
         return "unknown"
 
 
+def write_evidence(watched: Iterable[Watched], logs: Path) -> None:
+    """A file each process."""
+    for each in watched:
+        (logs / f"{name_of(each)}.seen.jsonl").write_text("".join(lines(each)), encoding="utf-8")
+
+
+def name_of(watched: Watched) -> str:
+    """As its log is named."""
+    situation = SITUATIONS[watched.situation]
+    if situation.many:
+        return f"{situation.name}-{watched.number:03d}"
+    return situation.name if situation.processes == 1 else f"{situation.name}-{watched.number}"
+
+
+def lines(watched: Watched) -> Iterable[str]:
+    """Who it is and how it ended, then each observation."""
+    head = {
+        "situation": watched.situation,
+        "process": watched.process,
+        "at_work_ms": None if watched.at_work_ms is None else round(watched.at_work_ms - watched.began_ms, 1),
+        "stopping_ms": round(watched.stopping_ms - watched.began_ms, 1),
+        "ended": watched.ended,
+        "late_ms": round(watched.late_ms, 1),
+    }
+    yield json.dumps(head, ensure_ascii=False) + "\n"
+    for seen in watched.seen:
+        yield json.dumps(_line(seen, watched.began_ms), ensure_ascii=False) + "\n"
+
+
+def _line(seen: Observation, began_ms: float) -> dict[str, Any]:
+    line: dict[str, Any] = {"seen": type(seen).__name__, "after_ms": round(seen.at_ms - began_ms, 1)}
+    for name in type(seen).__annotations__:
+        value = getattr(seen, name)
+        if name != "at_ms" and value not in (None, b"", {}, False):
+            line[name] = _plain(value)
+    return line
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return f"{len(value)} B"
+    if isinstance(value, Enum | Address | Behaviour):
+        return str(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
 def tidy(folder: RunFolder) -> None:
     """Remove what a run of this kind leaves empty in its folder."""
     for empty in (folder.data, folder.path / "history" / "_raw", folder.path / "history"):
         if empty.is_dir() and not os.listdir(empty):
             empty.rmdir()
+
+
+# --- the terminal -----------------------------------------------------------------------------------------------------
+
+
+def title(result: Result) -> str:
+    """Who was held against what, and what came of it."""
+    against = f" held against {result.profile}" if result.profile else ""
+    return f"{result.client}{against}: {result.said}"
+
+
+def measured_text(found: RuleVerdict) -> str:
+    """`3.0 s (2.9 to 3.1)`, `random (p = 0.42)`, or why nothing was decided."""
+    measured = found.measured
+    if not isinstance(measured, Measured):
+        return f"left out: {measured.why}"
+    if measured.value is None:
+        return measured.why
+    value = measured.value
+    unit = f" {found.rule.unit}" if found.rule.unit else ""
+    text = value if isinstance(value, str) else f"{value:.3g}{unit}"
+    more = []
+    if measured.interval is not None:
+        low, high = (f"{end:.3g}" for end in measured.interval)
+        more += [f"{low} to {high}"] if low != high else []
+    if measured.p is not None:
+        more.append(f"p = {measured.p:.2g}")
+    if measured.power is not None:
+        more.append(f"power {measured.power:.2g}")
+    return f"{text} ({', '.join(more)})" if more else text
+
+
+def expected_text(found: RuleVerdict) -> str:
+    if found.expected is None:
+        return ""
+    unit = f" {found.rule.unit}" if found.rule.unit and not isinstance(found.expected, str) else ""
+    return f"{said(found.expected)}{unit}"
+
+
+def verdict_text(found: RuleVerdict) -> Text:
+    if found.verdict is None:
+        return Text(MEASURED, style="dim")
+    return Text(str(found.verdict), style=_STYLE[found.verdict])
+
+
+def table(result: Result) -> RenderableType:
+    """One row a rule."""
+    rows = Table(title=Text(title(result)), title_justify="left", pad_edge=False)
+    rows.add_column("rule", no_wrap=True)
+    rows.add_column("measured")
+    rows.add_column("n", justify="right", no_wrap=True)
+    rows.add_column("expected")
+    rows.add_column("verdict", no_wrap=True)
+    for found in result.decided:
+        assert isinstance(found.measured, Measured)
+        style = "bold" if found.verdict is Validity.INVALID else ""
+        measured = Text(_with_why(found), style=style)
+        expected = Text(expected_text(found))
+        rows.add_row(found.rule.name, measured, f"{found.measured.count:,}", expected, verdict_text(found))
+    return Group(rows, *_below(result))
+
+
+def paragraphs(result: Result) -> RenderableType:
+    """The same for a terminal that is too narrow for columns."""
+    parts: list[RenderableType] = [Text(title(result), style="italic")]
+    for found in result.decided:
+        assert isinstance(found.measured, Measured)
+        parts.append(Text.assemble(verdict_text(found), f" {found.rule.name}"))
+        parts.append(Padding(Text(f"{_with_why(found)}; n = {found.measured.count:,}"), (0, 0, 0, 2)))
+        if found.expected is not None:
+            parts.append(Padding(Text(f"expected: {expected_text(found)}"), (0, 0, 0, 2)))
+    return Group(*parts, *_below(result))
+
+
+def _with_why(found: RuleVerdict) -> str:
+    assert isinstance(found.measured, Measured)
+    text = measured_text(found)
+    why = found.measured.why
+    return f"{text}; {why}" if why and why != text and found.verdict is not Validity.VALID else text
+
+
+def _below(result: Result) -> list[Text]:
+    lines = [Text(note, style="yellow") for note in result.trial.notes]
+    if result.left_out:
+        by_reason: dict[str, list[str]] = {}
+        for name, why in result.left_out.items():
+            by_reason.setdefault(why, []).append(name)
+        told = "; ".join(f"{', '.join(names)} ({why})" for why, names in by_reason.items())
+        lines.append(Text(f"left out: {told}", style="dim"))
+    return lines
+
+
+def print_table(result: Result) -> None:
+    """On stdout, as wide as the terminal; in a pipe as COLUMNS says, else 120 columns."""
+    console = standard_output(PIPE_COLUMNS, highlight=False)
+    console.print(paragraphs(result) if console.width < NARROW else table(result))

@@ -17,10 +17,9 @@ from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
 from .pace import Lateness, memory_of
-from .situations import GET_ROUTEINFO, SITUATIONS, Act, Role, Situation, Step
+from .situations import GET_ROUTEINFO, KILL, SITUATIONS, Role, Situation, Step, Target, Watched
 from .stand import ADDRESS_SERVER, GROUP, TOPIC, Stand
 from .subject import Instructions, Program, Subject
-from .watched import Watched
 
 START_LIMIT_S = 30.0
 """By then a process is at work, or its time in the situation begins all the same."""
@@ -211,14 +210,14 @@ class Scene:
         return False
 
     async def _do(self, step: Step) -> None:
-        if step.act not in (Act.CLIENT_DIES, Act.CLIENT_STOPS):
+        if step.target is not Target.CLIENT:
             await self._stand.do(step)
             return
         seat = self._seats[-1]
         assert seat.subject is not None
-        self._stand.happened(step.act, str(seat.number))
+        self._stand.did(str(step.do), str(seat.number))
         seat.stopping_ms = self._now_ms()
-        seat.ended = await seat.subject.stop(kill=step.act is Act.CLIENT_DIES)
+        seat.ended = await seat.subject.stop(kill=step.do == KILL)
 
     async def close(self) -> None:
         """Every process is stopped, and the stand gone."""

@@ -1,4 +1,6 @@
-"""What a program under test is put through: one process each (two where queues change hands), side by side.
+"""What a program under test is put through, and what was watched of each of its processes.
+
+One process each situation (two where queues change hands), side by side.
 
     starts   many processes, each until its first route        everything else: one stand of its own, for `for_s`
     steps    at_s after the process is at work (its first look-up was answered with a route); None: before it starts
@@ -9,9 +11,10 @@ Steps at 5 s and lengths of two polls of 30 s and a little: every client known p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TypeVar
 
 from ..chaos.fronts.behaviour import (
     BLACK_HOLE,
@@ -24,6 +27,7 @@ from ..chaos.fronts.behaviour import (
     SILENT,
     Behaviour,
 )
+from ..chaos.fronts.observed import Observation
 
 GET_ROUTEINFO = 105
 SENDS = (10, 310, 320)
@@ -33,8 +37,8 @@ LIST_PERIOD_S = 120.0
 """A Java client asks for its list by HTTP after 10 s and then every 120 s; Go likewise."""
 
 
-class Whom(StrEnum):
-    """Whose behaviour a step changes."""
+class Target(StrEnum):
+    """Whom a step is about."""
 
     CHOSEN = "the NameServer that answered the last look-up (with a route, where it knows one)"
     FIRST = "the first NameServer of the list"
@@ -43,25 +47,49 @@ class Whom(StrEnum):
     NAME_SERVERS = "every NameServer"
     BROKER = "the broker that was used last"
     BROKERS = "every broker"
+    LIST = "the address server's list, which loses the NameServer in use and gains another"
+    CLIENT = "the second process of the program"
+
+    def among(
+        self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
+    ) -> tuple[str, ...]:
+        """The names of the fronts that are meant, before anything answered or was used the first of each kind."""
+        chosen = answered_last or name_servers[0]
+        return {
+            Target.CHOSEN: (chosen,),
+            Target.FIRST: (*name_servers[:1],),
+            Target.SECOND: (*name_servers[1:2],),
+            Target.OTHERS: tuple(name for name in name_servers if name != chosen),
+            Target.NAME_SERVERS: (*name_servers,),
+            Target.BROKER: (used_last or brokers[0],),
+            Target.BROKERS: (*brokers,),
+        }[self]
 
 
-class Act(StrEnum):
-    """What a step does that no front can: to the servers, the list, or the program."""
-
-    BROKER_DIES = "the broker's process is gone, so its NameServer connections close and dials are refused"
-    BROKER_RETURNS = "the broker that died is there again and registers"
-    LIST_CHANGES = "the address server's list loses the NameServer in use and gains another"
-    CLIENT_DIES = "the second process is killed with SIGKILL"
-    CLIENT_STOPS = "the second process is stopped with SIGTERM"
+KILL, STOP, RESTART, NAME_SERVER_LIST = "kill", "stop", "restart", "name_server_list"
+"""What a step does that no front can, in the words of a timeline (chaos/faults/kinds.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     at_s: float | None
     """After the program is at work; None: before it starts."""
-    whom: Whom | None = None
+    target: Target
     behaviour: Behaviour | None = None
-    act: Act | None = None
+    """What the targets' fronts do from now on; None: what is done is no front's."""
+    do: str | None = None
+
+    def changes(
+        self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
+    ) -> list[tuple[str, Behaviour]]:
+        """Front by front what it does from now on."""
+        if self.behaviour is None:
+            return []
+        meant = self.target.among(name_servers, brokers, answered_last, used_last)
+        if self.behaviour.without:  # a route without a broker is NameServers' to give
+            named = replace(self.behaviour, without=frozenset(meant))
+            return [(name, named) for name in name_servers]
+        return [(name, self.behaviour) for name in meant]
 
 
 class Role(StrEnum):
@@ -93,7 +121,7 @@ class Situation:
 
 
 def _chosen(name: str, says: str, behaviour: Behaviour, for_s: float = 75.0) -> Situation:
-    steps = (Step(at_s=5.0, whom=Whom.CHOSEN, behaviour=behaviour),)
+    steps = (Step(at_s=5.0, target=Target.CHOSEN, behaviour=behaviour),)
     return Situation(name=name, says=f"5 s after the start the NameServer in use {says}", for_s=for_s, steps=steps)
 
 
@@ -109,7 +137,7 @@ _ALL: tuple[Situation, ...] = (
         says="every NameServer answers look-ups after 1 s",
         for_s=100.0,
         is_fine=True,
-        steps=(Step(at_s=None, whom=Whom.NAME_SERVERS, behaviour=Behaviour(delay_ms=1000.0)),),
+        steps=(Step(at_s=None, target=Target.NAME_SERVERS, behaviour=Behaviour(delay_ms=1000.0)),),
     ),
     _chosen("refused", "closes its connections and refuses dials", REFUSES),
     _chosen("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
@@ -132,7 +160,7 @@ _ALL: tuple[Situation, ...] = (
         name="one_dead",
         says="of two NameServers the first is silent from the beginning",
         for_s=130.0,
-        steps=(Step(at_s=None, whom=Whom.FIRST, behaviour=SILENT),),
+        steps=(Step(at_s=None, target=Target.FIRST, behaviour=SILENT),),
         name_servers=2,
     ),
     Situation(
@@ -142,9 +170,9 @@ _ALL: tuple[Situation, ...] = (
         "(apache/rocketmq#7056)",
         for_s=29.0,  # three look-ups of 6 s, Go's, and before the second round of anybody's poll
         steps=(
-            Step(at_s=5.0, whom=Whom.OTHERS, behaviour=DROPS_SYNS),
-            Step(at_s=5.0, whom=Whom.CHOSEN, behaviour=REFUSES),
-            Step(at_s=6.0, whom=Whom.CHOSEN, behaviour=PASSES),
+            Step(at_s=5.0, target=Target.OTHERS, behaviour=DROPS_SYNS),
+            Step(at_s=5.0, target=Target.CHOSEN, behaviour=REFUSES),
+            Step(at_s=6.0, target=Target.CHOSEN, behaviour=PASSES),
         ),
         name_servers=2,
         has_topic=False,
@@ -154,8 +182,8 @@ _ALL: tuple[Situation, ...] = (
         says="5 s after the start each of four NameServers refuses; 65 s later the second is back",
         for_s=195.0,  # a client that tries one of four a poll comes round to it in four polls
         steps=(
-            Step(at_s=5.0, whom=Whom.NAME_SERVERS, behaviour=REFUSES),
-            Step(at_s=70.0, whom=Whom.SECOND, behaviour=PASSES),
+            Step(at_s=5.0, target=Target.NAME_SERVERS, behaviour=REFUSES),
+            Step(at_s=70.0, target=Target.SECOND, behaviour=PASSES),
         ),
         name_servers=4,
     ),
@@ -164,33 +192,33 @@ _ALL: tuple[Situation, ...] = (
         name="list_changes",
         says="the list by HTTP loses the NameServer in use and gains another",
         for_s=2 * LIST_PERIOD_S - 60.0,
-        steps=(Step(at_s=20.0, act=Act.LIST_CHANGES),),
+        steps=(Step(at_s=20.0, target=Target.LIST, do=NAME_SERVER_LIST),),
         by_http=True,
     ),
     _broker(
         "broker_killed",
         "8 s after the start the broker in use dies",
-        Step(at_s=8.0, whom=Whom.BROKER, act=Act.BROKER_DIES),
+        Step(at_s=8.0, target=Target.BROKER, do=KILL),
     ),
     _broker(
         "broker_silent",
         "8 s after the start the broker in use stops answering; its route stays",
-        Step(at_s=8.0, whom=Whom.BROKER, behaviour=SILENT),
+        Step(at_s=8.0, target=Target.BROKER, behaviour=SILENT),
     ),
     _broker(
         "broker_refuses",
         "8 s after the start the broker in use refuses; its route stays",
-        Step(at_s=8.0, whom=Whom.BROKER, behaviour=REFUSES),
+        Step(at_s=8.0, target=Target.BROKER, behaviour=REFUSES),
     ),
     _broker(
         "broker_unreachable",
         "8 s after the start the broker in use is cut off: silence and dropped SYNs; its route stays",
-        Step(at_s=8.0, whom=Whom.BROKER, behaviour=BLACK_HOLE),
+        Step(at_s=8.0, target=Target.BROKER, behaviour=BLACK_HOLE),
     ),
     _broker(
         "broker_busy",
         "8 s after the start the broker in use answers sends with SERVICE_NOT_AVAILABLE 14",
-        Step(at_s=8.0, whom=Whom.BROKER, behaviour=Behaviour(codes=dict.fromkeys(SENDS, SERVICE_NOT_AVAILABLE))),
+        Step(at_s=8.0, target=Target.BROKER, behaviour=Behaviour(codes=dict.fromkeys(SENDS, SERVICE_NOT_AVAILABLE))),
         for_s=30.0,
     ),
     Situation(
@@ -198,13 +226,13 @@ _ALL: tuple[Situation, ...] = (
         says="8 s after the start the broker in use leaves the route and goes on serving",
         for_s=75.0,
         # the behaviour's `without` is the broker's name, which the stand fills in
-        steps=(Step(at_s=8.0, whom=Whom.BROKER, behaviour=Behaviour(without=frozenset({"*"}))),),
+        steps=(Step(at_s=8.0, target=Target.BROKER, behaviour=Behaviour(without=frozenset({"*"}))),),
     ),
     _broker(
         "broker_returns",
         "8 s after the start the broker in use dies; 30 s later it is back",
-        Step(at_s=8.0, whom=Whom.BROKER, act=Act.BROKER_DIES),
-        Step(at_s=38.0, whom=Whom.BROKER, act=Act.BROKER_RETURNS),
+        Step(at_s=8.0, target=Target.BROKER, do=KILL),
+        Step(at_s=38.0, target=Target.BROKER, do=RESTART),
         for_s=110.0,
     ),
     Situation(
@@ -213,7 +241,7 @@ _ALL: tuple[Situation, ...] = (
         for_s=90.0,
         role=Role.CONSUMER,
         processes=2,
-        steps=(Step(at_s=40.0, act=Act.CLIENT_DIES),),
+        steps=(Step(at_s=40.0, target=Target.CLIENT, do=KILL),),
     ),
     Situation(
         name="consumer_stops",
@@ -221,8 +249,46 @@ _ALL: tuple[Situation, ...] = (
         for_s=90.0,
         role=Role.CONSUMER,
         processes=2,
-        steps=(Step(at_s=40.0, act=Act.CLIENT_STOPS),),
+        steps=(Step(at_s=40.0, target=Target.CLIENT, do=STOP),),
     ),
 )
 
 SITUATIONS: Mapping[str, Situation] = {situation.name: situation for situation in _ALL}
+
+
+Seen = TypeVar("Seen", bound=Observation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What was seen of one process of the program in one situation. Times in milliseconds on the stand's clock."""
+
+    situation: str
+    number: int
+    """Which process of the situation, from 0; two consumers of one group are two of these on one stand."""
+    name_servers: tuple[str, ...]
+    """Names of the fronts in the order in which the program was told them."""
+    brokers: tuple[str, ...]
+    topic: str
+    group: str
+    process: int
+    began_ms: float
+    at_work_ms: float | None
+    """The first look-up of a route that a NameServer answered with a route; None: none was."""
+    stopping_ms: float
+    """When it was told to stop, or ended by itself; what comes later is its farewell."""
+    ended_ms: float
+    ended: str
+    """How: "stopped" by us; "exit 1", "signal 11" by itself; "killed", because the situation wants it; "hung"."""
+    dials_unseen: str | None
+    """Why connect() calls are not in `seen`; None: they are."""
+    late_ms: float = 0.0
+    """By how much the stand's event loop was late at worst meanwhile: what was seen may have been so much earlier."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """host:port of each front by its name, as the program dials it."""
+    seen: tuple[Observation, ...]
+    """In order of time; of this process alone."""
+
+    def of(self, kind: type[Seen]) -> Iterator[Seen]:
+        """The observations of one kind, in order of time."""
+        return (one for one in self.seen if isinstance(one, kind))

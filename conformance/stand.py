@@ -5,7 +5,7 @@
             ──► front address-server ──► AddressServer    where the list is served by HTTP
     feeder ───────────────────────► Broker                messages for consumers, round the fronts
 
-Everything lives in the caller's event loop. What is done to it (`behave`, `broker_dies` …) is observed as well, so what
+Everything lives in the caller's event loop. What is done to it (`behave`, `kill` …) is observed as well, so what
 `see` was told is the whole story. `close` leaves no port, no task and no file.
 """
 
@@ -16,9 +16,8 @@ import logging
 import random
 import shutil
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -29,7 +28,7 @@ from ..actors.namesrv.server import NameServer
 from ..actors.standalone import LineLogger
 from ..chaos.errors import HarnessError
 from ..chaos.experiment.workloads.address_server import AddressServerNode
-from ..chaos.fronts.behaviour import PASSES, REFUSES, Behaviour
+from ..chaos.fronts.behaviour import PASSES, REFUSES
 from ..chaos.fronts.front import Front
 from ..chaos.fronts.observed import Answered, Asked, Happened, Observation
 from ..clients.config import ProducerConfig
@@ -40,7 +39,7 @@ from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address, Listener, ProtocolFactory, TcpNetwork
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
-from .situations import GET_ROUTEINFO, SENDS, Act, Step, Whom
+from .situations import GET_ROUTEINFO, KILL, NAME_SERVER_LIST, RESTART, SENDS, Step, Target
 
 TOPIC, GROUP = "nemesrv-conform", "nemesrv-conform-group"
 QUEUES = 4
@@ -216,56 +215,22 @@ class Stand:
 
     async def do(self, step: Step) -> None:
         """One step of a situation; those to the program itself are not for the stand."""
-        if step.act is Act.LIST_CHANGES:
+        if step.target is Target.LIST:
             self._change_list()
-        elif step.act in (Act.BROKER_DIES, Act.BROKER_RETURNS):
-            await self._broker_acts(step.act)
-        elif step.behaviour is not None:
-            for name, behaviour in self._changes(step):
-                try:
-                    await self.fronts[name].behave(behaviour)
-                except OSError as exc:
-                    raise HarnessError(
-                        f"{name} cannot be made to behave so ({behaviour}): {exc.strerror or exc}"
-                    ) from exc
-
-    def _changes(self, step: Step) -> Sequence[tuple[str, Behaviour]]:
-        assert step.behaviour is not None
-        if step.behaviour.without:  # a route without a broker is NameServers' to give
-            named = replace(step.behaviour, without=frozenset(self._who(step.whom)))
-            return [(name, named) for name in self.names]
-        return [(name, step.behaviour) for name in self._who(step.whom)]
-
-    def _who(self, whom: Whom | None) -> Sequence[str]:
-        match whom:
-            case Whom.CHOSEN:
-                return (self.answered_last or self.names[0],)
-            case Whom.FIRST:
-                return self.names[:1]
-            case Whom.SECOND:
-                return self.names[1:2]
-            case Whom.OTHERS:
-                return tuple(name for name in self.names if name != (self.answered_last or self.names[0]))
-            case Whom.NAME_SERVERS:
-                return self.names
-            case Whom.BROKER:
-                return (self.used_last or self.broker_names[0],)
-            case Whom.BROKERS:
-                return self.broker_names
-        return ()
-
-    async def _broker_acts(self, act: Act) -> None:
-        if act is Act.BROKER_DIES:
-            (name,) = self._who(Whom.BROKER)
-            self._died = name
-            self._happened(act, name)
-            await self.fronts[name].behave(REFUSES)
-            await self._brokers[name].die()
-        else:
-            name = self._died
-            await self._brokers[name].start({})
-            await self.fronts[name].behave(PASSES)
-            self._happened(act, name)
+        elif step.do == KILL:
+            self._died = self.used_last or self.broker_names[0]
+            self.did(KILL, self._died)
+            await self.fronts[self._died].behave(REFUSES)
+            await self._brokers[self._died].die()
+        elif step.do == RESTART:
+            await self._brokers[self._died].start({})
+            await self.fronts[self._died].behave(PASSES)
+            self.did(RESTART, self._died)
+        for name, behaviour in step.changes(self.names, self.broker_names, self.answered_last, self.used_last):
+            try:
+                await self.fronts[name].behave(behaviour)
+            except OSError as exc:
+                raise HarnessError(f"{name} cannot be made to behave so ({behaviour}): {exc.strerror or exc}") from exc
 
     _died = ""
 
@@ -274,14 +239,11 @@ class Stand:
         lost = self.answered_last or self.names[0]
         named = (*(name for name in self.names if name != lost), *self._spare)
         self._addressing.serve([self.fronts[name].address for name in named])
-        self._happened(Act.LIST_CHANGES, ";".join(named))
+        self.did(NAME_SERVER_LIST, ";".join(named))
 
-    def happened(self, act: Act, whom: str) -> None:
-        """Something was done to the program, which whoever did it tells."""
-        self._happened(act, whom)
-
-    def _happened(self, act: Act, whom: str) -> None:
-        self._see(Happened(at_ms=self.clock.monotonic_s() * 1000, what=act.name.lower(), whom=whom))
+    def did(self, what: str, whom: str) -> None:
+        """What no front does, for whoever watches."""
+        self._see(Happened(at_ms=self.clock.monotonic_s() * 1000, what=what, whom=whom))
 
     async def feed(self) -> None:
         """Messages for consumers come from now on, each 100 ms one, until the stand is closed."""

@@ -25,7 +25,7 @@ START_GUESS_S, AT_ONCE_GUESS = 2.0, 64
 
 
 def _profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from ...conformance.profile import names
+    from ...conformance.judging import names
 
     found = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
     return found or [CompletionItem(incomplete, type="file")]
@@ -92,9 +92,8 @@ def conform(
     Exit status: 0 every rule VALID (or measured, without --profile), 1 INVALID, 3 UNKNOWN, 2 and 4 as a run's.
     """
     from ...conformance.histories import write_histories
-    from ...conformance.judging import hindered_in, judge_all, situations_of
+    from ...conformance.judging import hindered_in, judge_all, profile_of, situations_of, written
     from ...conformance.pace import cores, planned
-    from ...conformance.profile import profile_of, written
     from ...conformance.result import Result as Found
     from ...conformance.result import hindered, tidy, with_reasons, write
     from ...conformance.run import run
@@ -169,7 +168,7 @@ def _refuse_folder(file: Path | None) -> None:
 
 
 def _tell(result: Result, folder: Path, *, as_json: bool) -> None:
-    from ...conformance.table import print_table
+    from ...conformance.result import print_table
 
     if as_json:
         click.echo(json.dumps({**result.to_json(), "run_dir": str(folder)}, ensure_ascii=False, default=str))

@@ -176,7 +176,7 @@ class Happened:
 
     at_ms: float
     what: str
-    """The name of a situation's act in small letters: broker_dies, broker_returns, list_changes, client_dies …"""
+    """In the words of a timeline: kill, stop, restart, name_server_list."""
     whom: str = ""
     """The front of the broker, or the number of the process; of a list the fronts of its entries from now on, by ;"""
 

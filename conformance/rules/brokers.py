@@ -13,8 +13,7 @@ from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
-from ..situations import SENDS
-from ..watched import Watched
+from ..situations import KILL, RESTART, SENDS, Watched
 from .lookups import at_ms
 from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
@@ -41,7 +40,7 @@ def _lost_broker(watched: Watched) -> tuple[float, str, Behaviour] | None:
     for one in watched.seen:
         if one.at_ms < since_ms:
             continue
-        if isinstance(one, Happened) and one.what == "broker_dies":
+        if isinstance(one, Happened) and one.what == KILL and one.whom in watched.brokers:
             return one.at_ms, one.whom, Behaviour(dials=Dials.REFUSED)
         if isinstance(one, Behaved) and one.behaviour != PASSES:
             if one.front in watched.brokers:
@@ -229,7 +228,7 @@ def _return(watched: Sequence[Watched]) -> Measured | LeftOut:
     took: list[float] = []
     examples = []
     for one in watched:
-        back = next((each for each in one.of(Happened) if each.what == "broker_returns"), None)
+        back = next((each for each in one.of(Happened) if each.what == RESTART), None)
         if back is None:
             continue
         used = next((each.at_ms for each in _uses(one, back.whom) if each.at_ms >= back.at_ms), None)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...chaos.oracle.start_choice import ALPHA, POWER, p_value, smallest_bias
-from ..watched import Watched
+from ..situations import Watched
 from .lookups import ENDED_WITH_ANSWER, Outcome, at_ms, broken, lookups, rotates, tries
 from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 

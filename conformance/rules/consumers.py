@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ...chaos.fronts.observed import Answered, Asked, Happened, Reported
-from ..watched import Watched
+from ..situations import KILL, STOP, Watched
 from .brokers import PULLS
 from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
@@ -33,7 +33,7 @@ def _pairs(watched: Sequence[Watched], situation: str) -> Iterator[tuple[Watched
     """The one that ended, the one that went on, and when."""
     of = sorted((one for one in watched if one.situation == situation), key=lambda one: one.number)
     for first, second in zip(of[::2], of[1::2], strict=False):
-        end = next((one for one in second.of(Happened) if one.what in ("client_dies", "client_stops")), None)
+        end = next((one for one in second.of(Happened) if one.what in (KILL, STOP)), None)
         if end is not None:
             gone, stays = (first, second) if end.whom == str(first.number) else (second, first)
             yield gone, stays, end.at_ms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..watched import Watched
+from ..situations import Watched
 from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Outcome, Try, at_ms, broken, rotates, tries
 from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 

@@ -21,8 +21,7 @@ from enum import StrEnum
 
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Happened, Opened
-from ..situations import GET_ROUTEINFO
-from ..watched import Watched
+from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
 
 JOIN_MS = 500.0
 """A call that goes on does so at once; what was measured is below 20 ms, with a busy machine's lateness on top."""
@@ -91,7 +90,7 @@ def tries(watched: Watched) -> list[Try]:
     """All tries at NameServers before its farewell, in the order in which they began."""
     fronts = set(watched.name_servers)
     for each in watched.of(Happened):
-        if each.what == "list_changes":  # one of them it was not told at its start
+        if each.what == NAME_SERVER_LIST:  # one of them it was not told at its start
             fronts |= {*each.whom.split(";")}
     found: list[Try] = []
     channels: dict[int, _Channel] = {}

@@ -9,8 +9,7 @@ from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES
 from ...chaos.fronts.observed import Asked, Behaved, Dialled, Happened
-from ..situations import GET_ROUTEINFO
-from ..watched import Watched
+from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
 from .lookups import Outcome, at_ms, lookups, tries
 from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
@@ -85,7 +84,7 @@ def _list_change(watched: Sequence[Watched]) -> Measured | LeftOut:
     examples: list[Mapping[str, Any]] = []
     why = "the list never changed"
     for one in watched:
-        change = next((each for each in one.of(Happened) if each.what == "list_changes"), None)
+        change = next((each for each in one.of(Happened) if each.what == NAME_SERVER_LIST), None)
         if change is None:
             continue
         if one.at_work_ms is None:

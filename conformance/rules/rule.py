@@ -16,7 +16,7 @@ from typing import Any
 
 from ...chaos.oracle.start_choice import ALPHA
 from ...chaos.verdict import Validity
-from ..watched import Watched
+from ..situations import Watched
 
 Value = str | float
 """A word, or a number in the rule's unit."""

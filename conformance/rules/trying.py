@@ -13,7 +13,7 @@ from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES, Dials
 from ...chaos.fronts.observed import Behaved
-from ..watched import Watched
+from ..situations import Watched
 from .lookups import (
     ENDED_WITH_ANSWER,
     FAILURES,

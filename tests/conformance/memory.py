@@ -12,7 +12,6 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.experiment.workloads.address_server import AddressServerNode
-from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES, Behaviour, Dials
+from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES, Dials
 from nemesrv.chaos.fronts.connection import Connection
 from nemesrv.chaos.fronts.front import Front
 from nemesrv.chaos.fronts.observed import (
@@ -39,8 +38,19 @@ from nemesrv.chaos.fronts.observed import (
 )
 from nemesrv.clients.config import ProducerConfig
 from nemesrv.clients.producer.producer import DefaultMQProducer
-from nemesrv.conformance.situations import GET_ROUTEINFO, SENDS, SITUATIONS, Act, Role, Situation, Step, Whom
-from nemesrv.conformance.watched import Watched
+from nemesrv.conformance.situations import (
+    GET_ROUTEINFO,
+    KILL,
+    NAME_SERVER_LIST,
+    RESTART,
+    SENDS,
+    SITUATIONS,
+    Role,
+    Situation,
+    Step,
+    Target,
+    Watched,
+)
 from nemesrv.remoting.errors import ConnectError, RocketMQError
 from nemesrv.remoting.message import Message
 from nemesrv.remoting.node.network import Address, Listener, ProtocolFactory
@@ -304,41 +314,26 @@ class Stand:
     # -- done
 
     async def do(self, step: Step) -> None:
-        if step.act is Act.LIST_CHANGES:
+        if step.target is Target.LIST:
             assert self._addressing is not None
             now = [*(name for name in self.names if name != self.answered_last), *self.spare]
             self._addressing.serve([self.address_of[name] for name in now])
-            self.happened(step.act, ";".join(now))
-        elif step.act is Act.BROKER_DIES:
+            self.did(NAME_SERVER_LIST, ";".join(now))
+        elif step.do == KILL:
             self._died = self.used_last
-            self.happened(step.act, self._died)
+            self.did(KILL, self._died)
             await self.fronts[self._died].behave(REFUSES)
             self._networks[self._died].die()
             await self._servers.pop(self._died).stop()
-        elif step.act is Act.BROKER_RETURNS:
+        elif step.do == RESTART:
             await self._start_broker(self._died)
             await self.fronts[self._died].behave(PASSES)
-            self.happened(step.act, self._died)
-        elif step.behaviour is not None:
-            for name, behaviour in self._changes(step.whom, step.behaviour):
-                await self.fronts[name].behave(behaviour)
+            self.did(RESTART, self._died)
+        for name, behaviour in step.changes(self.names, self.brokers, self.answered_last, self.used_last):
+            await self.fronts[name].behave(behaviour)
 
-    def _changes(self, whom: Whom | None, behaviour: Behaviour) -> Sequence[tuple[str, Behaviour]]:
-        if behaviour.without:
-            return [(name, replace(behaviour, without=frozenset({self.used_last}))) for name in self.names]
-        of = {
-            Whom.CHOSEN: (self.answered_last or self.names[0],),
-            Whom.FIRST: self.names[:1],
-            Whom.SECOND: self.names[1:2],
-            Whom.OTHERS: tuple(name for name in self.names if name != (self.answered_last or self.names[0])),
-            Whom.NAME_SERVERS: self.names,
-            Whom.BROKER: (self.used_last or self.brokers[0],),
-            Whom.BROKERS: self.brokers,
-        }
-        return [(name, behaviour) for name in of[whom or Whom.CHOSEN]]
-
-    def happened(self, act: Act, whom: str) -> None:
-        self._all.append((None, Happened(at_ms=_now_ms(), what=act.name.lower(), whom=whom)))
+    def did(self, what: str, whom: str) -> None:
+        self._all.append((None, Happened(at_ms=_now_ms(), what=what, whom=whom)))
 
     async def feed(self) -> None:
         network = _Round(self.network, {self.address_of[name]: self._direct[name] for name in self.brokers})
@@ -429,11 +424,11 @@ class Stand:
             if step.at_s is None:
                 continue
             await CLOCK.sleep(max(0.0, began_s + step.at_s - CLOCK.monotonic_s()))
-            if step.act in (Act.CLIENT_DIES, Act.CLIENT_STOPS):
+            if step.target is Target.CLIENT:
                 last = seats[-1]
-                self.happened(step.act, str(last))
+                self.did(str(step.do), str(last))
                 stopping[last] = _now_ms()
-                if step.act is Act.CLIENT_DIES:
+                if step.do == KILL:
                     networks[last].die()
                 else:
                     await clients[last].stop()

@@ -19,7 +19,7 @@ from nemesrv.chaos.fronts.observed import (
     Opened,
     Reported,
 )
-from nemesrv.conformance.watched import Watched
+from nemesrv.conformance.situations import Watched
 from nemesrv.remoting.node.network import Address
 
 WORK_S = 0.1

@@ -9,12 +9,10 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.judging import hindered_in, judge_all, situations_of
-from nemesrv.conformance.profile import Profile, names, profile_of, written
+from nemesrv.conformance.judging import Profile, hindered_in, judge_all, names, profile_of, situations_of, written
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
 from nemesrv.conformance.rules.rule import Range
-from nemesrv.conformance.situations import SITUATIONS
-from nemesrv.conformance.watched import Watched
+from nemesrv.conformance.situations import SITUATIONS, Watched
 from tests.conformance.story import Story, polls
 
 KEPT = polls(Story("quiet", for_s=100.0), "ns-1", 0.0, 30.0, 60.0, 90.0).watched()

@@ -17,16 +17,14 @@ from nemesrv.actors.processes import family
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import REFUSES
 from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, Closed, Dialled, Happened, Opened, Reported
-from nemesrv.conformance import hindered as hindered_module
 from nemesrv.conformance import run as run_module
 from nemesrv.conformance import scene
 from nemesrv.conformance import situations as situations_module
 from nemesrv.conformance import subject as subject_module
 from nemesrv.conformance.run import Trial, run
 from nemesrv.conformance.scene import Plan
-from nemesrv.conformance.situations import SITUATIONS, Act, Situation, Step, Whom
+from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, SITUATIONS, Situation, Step, Target, Watched
 from nemesrv.conformance.subject import Program
-from nemesrv.conformance.watched import Watched
 
 TINY = str(Path(__file__).with_name("tiny.py"))
 PYTHON = (sys.executable, "-I", "-S")
@@ -40,11 +38,15 @@ SHORT = {
         name="refused",
         says="",
         for_s=10.0,
-        steps=(Step(at_s=0.1, whom=Whom.CHOSEN, behaviour=REFUSES),),
+        steps=(Step(at_s=0.1, target=Target.CHOSEN, behaviour=REFUSES),),
     ),
-    "consumer_dies": replace(SITUATIONS["consumer_dies"], for_s=0.5, steps=(Step(at_s=0.2, act=Act.CLIENT_DIES),)),
+    "consumer_dies": replace(
+        SITUATIONS["consumer_dies"], for_s=0.5, steps=(Step(at_s=0.2, target=Target.CLIENT, do=KILL),)
+    ),
     "empty": replace(SITUATIONS["empty"], for_s=0.2),
-    "list_changes": replace(SITUATIONS["list_changes"], for_s=0.2, steps=(Step(at_s=0.1, act=Act.LIST_CHANGES),)),
+    "list_changes": replace(
+        SITUATIONS["list_changes"], for_s=0.2, steps=(Step(at_s=0.1, target=Target.LIST, do=NAME_SERVER_LIST),)
+    ),
 }
 
 
@@ -54,7 +56,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (situations_module, run_module, scene):
         if hasattr(module, "SITUATIONS"):
             monkeypatch.setattr(module, "SITUATIONS", SHORT)
-    for limited in (scene, hindered_module):
+    for limited in (scene, run_module):
         monkeypatch.setattr(limited, "START_LIMIT_S", 3.0)  # what a busy machine may take to start a small program
     monkeypatch.setattr(run_module, "LANE_LIMIT_S", 0.5)
 
@@ -145,7 +147,7 @@ def test_what_a_step_does_is_seen_by_each_process_and_two_of_a_stand_are_told_ap
             break
     assert [(seen.front, seen.behaviour) for seen in refused.of(Behaved)] == [("ns-0", REFUSES)]
     for watched in both:
-        assert [(seen.what, seen.whom) for seen in watched.of(Happened)] == [("client_dies", "1")]
+        assert [(seen.what, seen.whom) for seen in watched.of(Happened)] == [("kill", "1")]
         assert {seen.process for seen in watched.of(Opened)} == {watched.process}
     assert both[0].ended_ms > both[1].ended_ms
     assert "in `refused` the program ended by itself (exit 1); its last output:" in trial.notes[0]

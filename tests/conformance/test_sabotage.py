@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.judging import RuleVerdict, judge_all
-from nemesrv.conformance.profile import Profile as Rules
-from nemesrv.conformance.profile import profile_of
+from nemesrv.conformance.judging import Profile as Rules
+from nemesrv.conformance.judging import RuleVerdict, judge_all, profile_of
 from nemesrv.conformance.rules import RULES, LeftOut
 from nemesrv.conformance.rules.rule import Expected, Range
-from nemesrv.conformance.situations import SITUATIONS
-from nemesrv.conformance.watched import Watched
+from nemesrv.conformance.situations import SITUATIONS, Watched
 from nemesrv.remoting.node.profile import Profile
 from tests.conformance.memory import put_through
 from tests.conformance.sabotage import DEFECTS, Defect

@@ -10,12 +10,11 @@ from rich.console import Console
 
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.judging import RuleVerdict
-from nemesrv.conformance.result import Result, hindered, with_reasons
+from nemesrv.conformance.result import Result, hindered, paragraphs, table, with_reasons
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
 from nemesrv.conformance.run import Trial
 from nemesrv.conformance.scene import Plan
 from nemesrv.conformance.subject import Program
-from nemesrv.conformance.table import paragraphs, table
 
 
 def judged(

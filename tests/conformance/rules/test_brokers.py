@@ -7,7 +7,7 @@ import pytest
 from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, REFUSES, SILENT, Behaviour
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut
-from nemesrv.conformance.watched import Watched
+from nemesrv.conformance.situations import Watched
 from tests.conformance.rules.test_choosing import found, verdict
 from tests.conformance.story import Story
 
@@ -27,7 +27,7 @@ def fails(situation: str, unseen: str | None = None) -> Story:
     for second in range(1, 8):
         send(story, second)
     if situation == "broker_killed":
-        return story.happened("broker_dies", "broker-a", DIED_S).behave("broker-a", REFUSES, DIED_S)
+        return story.happened("kill", "broker-a", DIED_S).behave("broker-a", REFUSES, DIED_S)
     if situation == "route_changes":
         return story.behave("ns-0", Behaviour(without=frozenset({"broker-a"})), DIED_S)
     return story.behave("broker-a", BEHAVIOURS[situation], DIED_S)
@@ -123,8 +123,8 @@ def test_a_send_that_was_refused_goes_to_another_broker_the_same_or_none() -> No
 
 
 def returns(used_s: float | None) -> Watched:
-    story = send(Story("broker_returns", for_s=110.0), 1.0).happened("broker_dies", "broker-a", DIED_S)
-    story.happened("broker_returns", "broker-a", 38.0)
+    story = send(Story("broker_returns", for_s=110.0), 1.0).happened("kill", "broker-a", DIED_S)
+    story.happened("restart", "broker-a", 38.0)
     return (story if used_s is None else send(story, used_s)).watched()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nemesrv.chaos.fronts.behaviour import CLOSES_EACH, REFUSES
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
-from nemesrv.conformance.watched import Watched
+from nemesrv.conformance.situations import Watched
 from tests.conformance.story import Story, polls
 
 

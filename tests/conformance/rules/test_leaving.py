@@ -8,7 +8,7 @@ from nemesrv.chaos.fronts.behaviour import CLOSES_EACH, CLOSES_ONCE, DROPS_SYNS,
 from nemesrv.chaos.fronts.observed import By
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut
-from nemesrv.conformance.watched import Watched
+from nemesrv.conformance.situations import Watched
 from tests.conformance.rules.test_choosing import found, verdict
 from tests.conformance.story import Story, polls
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut
-from nemesrv.conformance.watched import Watched
+from nemesrv.conformance.situations import Watched
 from tests.conformance.rules.test_choosing import found, verdict
 from tests.conformance.story import TOPIC, Story, polls
 
@@ -48,7 +48,7 @@ def test_a_poll_that_waits_for_its_answer_comes_later_while_answers_are_slow() -
 
 def list_changes(*, front: str | None, at_s: float = 130.0, at_work_s: float | None = 0.1) -> Watched:
     story = Story("list_changes", for_s=180.0, at_work_s=at_work_s).ask("ns-0", 0.05)
-    story.happened("list_changes", "ns-1;ns-2;ns-3", 20.0)
+    story.happened("name_server_list", "ns-1;ns-2;ns-3", 20.0)
     return (story if front is None else story.ask(front, at_s)).watched()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, CLOSES_ONCE, DROPS_SYNS, PASSES, REFUSES, SILENT
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, LeftOut
-from nemesrv.conformance.watched import Watched
+from nemesrv.conformance.situations import Watched
 from tests.conformance.rules.test_choosing import found, verdict
 from tests.conformance.story import Story
 
