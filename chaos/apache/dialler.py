@@ -15,10 +15,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
 from ..fronts.answers import readdressed
-from ..fronts.behaviour import PASSES, REFUSES, Dials
+from ..fronts.behaviour import PASSES, REFUSES, Dials, behaviour_of
 from ..fronts.front import Front, Upstream
 from ..fronts.observed import Answered, Behaved, Observation
-from ..fronts.unreachable import behaviour_of
 
 VIP = 2
 """How far below a broker's port its VIP port is (`MixAll.brokerVIPChannel`)."""
@@ -146,7 +145,7 @@ class Dialler:
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
         """From now on dials of these servers meet that, and those of all others are let in: what the proxies behind
-        the fronts cannot do (fronts/unreachable.py)."""
+        the fronts cannot do (fronts/behaviour.py)."""
         for name, fronts in self._fronts.items():
             behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
             for front in fronts:

@@ -33,7 +33,7 @@ from .tables import Table
 
 SETTLES_MS = 50.0
 """What was seen is decided so much later, of the machine's time: what came before it may be told after it
-(fronts/behind.py)."""
+(fronts/front.py)."""
 
 Put = Callable[[Row], None]
 

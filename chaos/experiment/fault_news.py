@@ -1,4 +1,4 @@
-"""Nodes whose dials go through fronts of their own are told which servers they cannot reach (fronts/unreachable.py).
+"""Nodes whose dials go through fronts of their own are told which servers they cannot reach (fronts/behaviour.py).
 
 A row `fault` of the harness ─► what each of those nodes' dials now meet, whole ─► its method `faulted`
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from ...actors.actor import ClosableRecorder
 from ...actors.watch import ClusterError
-from ..fronts.unreachable import Unreachable
+from ..fronts.behaviour import Unreachable
 
 
 class FaultNews:

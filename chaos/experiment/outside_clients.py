@@ -23,12 +23,11 @@ from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..fronts.answers import readdressed
-from ..fronts.behaviour import PASSES
+from ..fronts.behaviour import PASSES, Unreachable
 from ..fronts.front import Front
 from ..fronts.instances import Instance, Instances
 from ..fronts.observed import Answered, Observation
 from ..fronts.sockets import process_of
-from ..fronts.unreachable import Unreachable
 from ..history.recorder import LagProbe, RecorderSpec
 from ..oracle.client_profiles import ClientProfile
 from ..topology import NodeKind

@@ -10,9 +10,11 @@ routes      changes in route answers: brokers that are left out, other addresses
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class Dials(StrEnum):
@@ -67,3 +69,45 @@ SILENT = Behaviour(swallows=True)
 CLOSES_ONCE = Behaviour(connected=Connected.CLOSED)
 RESETS_ONCE = Behaviour(connected=Connected.RESET)
 CLOSES_EACH = Behaviour(dials=Dials.CLOSED, connected=Connected.CLOSED)
+
+
+_REFUSED_WHILE = frozenset({"kill", "stop", "remove"})
+_DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}
+
+
+class Unreachable:
+    """Of the node called `dialler`: how the front of a server is to behave after each row."""
+
+    def __init__(self, dialler: str) -> None:
+        self._dialler = dialler
+        self._why: dict[str, set[tuple[str, str, Dials]]] = defaultdict(set)
+
+    def faulted(self, fields: Mapping[str, Any]) -> tuple[str, Behaviour] | None:
+        """A row `fault`: the server whose front may have to behave in another way, and how; None: nobody's does."""
+        source, target, fault = fields.get("source"), fields.get("target"), str(fields.get("fault"))
+        if target is None and fault in _REFUSED_WHILE:
+            server, dials = str(source), Dials.REFUSED
+        elif source == self._dialler and fault in _DIALS_OF_LINKS:
+            server, dials = str(target), _DIALS_OF_LINKS[fault]
+        else:
+            return None
+        why = str(fields.get("fault_id")), fault, dials
+        reasons = self._why[server]
+        (reasons.add if fields.get("phase") == "start" else reasons.discard)(why)
+        return server, behaviour_of(self._meets(server))
+
+    @property
+    def meets(self) -> dict[str, Dials]:
+        """Server to what its dials meet now, of those that do not accept."""
+        return {server: dials for server in self._why if (dials := self._meets(server)) is not Dials.ACCEPTED}
+
+    def _meets(self, server: str) -> Dials:
+        meets = {dials for _id, _fault, dials in self._why[server]}
+        return Dials.DROPPED if Dials.DROPPED in meets else Dials.REFUSED if meets else Dials.ACCEPTED
+
+
+def behaviour_of(dials: Dials) -> Behaviour:
+    """What a front does so that dials meet that; a server that refuses has ended its connections, too."""
+    if dials is Dials.REFUSED:
+        return Behaviour(dials=dials, connected=Connected.CLOSED)
+    return PASSES if dials is Dials.ACCEPTED else Behaviour(dials=dials)

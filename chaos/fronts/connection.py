@@ -1,6 +1,6 @@
 """One connection through a front: its two ends, and what the behaviour makes of frames.
 
-    client end ──► _upward ────► server end       plain: bytes are passed on as they came, and decoded behind.py that
+    client end ──► _upward ────► server end       plain: bytes are passed on as they came, and decoded later;
                ◄── _downward ◄──                  frames: each whole frame is passed on, dropped, answered or rewritten
 
 A frame of which a part has been passed on is passed on to its end, whatever the behaviour is by then: nobody is ever
@@ -68,9 +68,9 @@ class Connection:
         if plain and (self._up_waits or up.unfinished == self._up_passed):
             self._to_server(data)
             self._up_waits += 1
-            front.behind.add(self._look_up, data, front.now_ms())
+            front.look_queue.add(self._look_up, data, front.now_ms())
             return
-        front.behind.look()
+        front.look_queue.look()
         if up.is_broken:
             if not behaviour.swallows:
                 self._to_server(data)
@@ -161,9 +161,9 @@ class Connection:
         ) and (self._down_waits or down.unfinished == self._down_passed):
             self._to_client(data)
             self._down_waits += 1
-            front.behind.add(self._look_down, data, front.now_ms())
+            front.look_queue.add(self._look_down, data, front.now_ms())
             return
-        front.behind.look()
+        front.look_queue.look()
         if down.is_broken:
             if not behaviour.swallows:
                 self._deliver(data, None, By.SERVER)
@@ -246,7 +246,7 @@ class Connection:
         self._timer = None
         if self.ended:
             return
-        self._front.behind.look()
+        self._front.look_queue.look()
         now_ms = self._front.now_ms()
         while self._delayed and self._delayed[0][0] <= now_ms + 0.5:
             _due_ms, data, frame, by = self._delayed.popleft()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from nemesrv.chaos.fronts.behind import Behind, behind
+from nemesrv.chaos.fronts.front import LookQueue, look_queue_of_loop
 
 
 def looked_at(steps: list[str]) -> list[str]:
@@ -12,7 +12,7 @@ def looked_at(steps: list[str]) -> list[str]:
     done: list[str] = []
 
     async def work() -> None:
-        queue = Behind(asyncio.get_running_loop())
+        queue = LookQueue(asyncio.get_running_loop())
         for at_ms, step in enumerate(steps):
             if step == "!":
                 queue.look()
@@ -39,7 +39,7 @@ def test_what_is_found_while_it_is_looked_at_does_not_overtake() -> None:
     done: list[str] = []
 
     async def work() -> None:
-        queue = Behind(asyncio.get_running_loop())
+        queue = LookQueue(asyncio.get_running_loop())
 
         def first(_data: bytes, _at_ms: float) -> None:
             queue.look()  # it has something to tell, and tells it now
@@ -54,8 +54,8 @@ def test_what_is_found_while_it_is_looked_at_does_not_overtake() -> None:
 
 
 def test_fronts_of_one_loop_have_one_queue_and_those_of_another_their_own() -> None:
-    async def queues() -> tuple[Behind, Behind]:
-        return behind(), behind()
+    async def queues() -> tuple[LookQueue, LookQueue]:
+        return look_queue_of_loop(), look_queue_of_loop()
 
     one, same = asyncio.run(queues())
     other, _ = asyncio.run(queues())
