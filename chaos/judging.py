@@ -5,8 +5,9 @@
     up: judged while it grows (live/) ───────┼──────────► keep          │
                                              └─ show ◄─ Judged ─► exit_status
 
-What has a run folder on this machine is written there. The report reads every event, so it is drawn of a small history
-only, but for that of a run that has just ended.
+Spark judges, or plain Python (`engine_for`): both come to the same verdicts. What has a run folder on this machine is
+written there. The report reads every event, so it is drawn of a small history only, but for that of a run that has just
+ended.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,8 @@ import click
 from .checks import CHECKS
 from .errors import HarnessError, ScenarioError, nearest
 from .experiment.run_folder import RunFolder
-from .installation import has, how_to_get
+from .history.stored import SMALL_BYTES, local_path, local_size, parquet_files, refuse_unreadable, row_count
+from .installation import has, how_to_get, require_extras
 from .reporting import write_junit, write_reports
 from .reports.summary import append, replay_line, summary
 from .reports.table import left_out_line, print_table
@@ -34,7 +37,17 @@ from .verdict import Validity, Verdict, worst
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PLAIN_ROWS_MAX = 300_000
+"""So many are judged in plain Python in 8 s and 0.8 GB."""
 EXIT_STATUS = {Validity.VALID: 0, Validity.INVALID: 1, Validity.UNKNOWN: 3}
+
+
+class Engine(StrEnum):
+    """Who judges."""
+
+    PLAIN = "plain"
+    """Plain Python in this process, up to PLAIN_ROWS_MAX rows."""
+    SPARK = "spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +84,7 @@ class Judged:
 
     history: History
     verdicts: Sequence[Verdict]
+    engine: Engine
     left_out: Sequence[Verdict] = ()
     """Of `checks: all`: those that had nothing to look at. They say nothing, and the run is not UNKNOWN for them."""
 
@@ -110,17 +124,36 @@ def reasons(left_out: Iterable[Verdict]) -> dict[str, str]:
     return {verdict.name: verdict.why for verdict in left_out}
 
 
+def engine_for(asked: str | None, *, virtual: bool = False, where: Path | str | None = None) -> Engine:
+    """Who judges the history there, or, None, one that is not recorded yet.
+
+    Nobody asked for: Spark where it is installed, but plain Python what was recorded on the virtual clock and is not
+    too large for it. ScenarioError, HarnessError where the one asked for cannot.
+    """
+    if where is not None and local_path(where) is None:
+        if asked == Engine.PLAIN:
+            raise ScenarioError("--engine", "", asked, f"spark for {where}, which is not on this machine")
+        require_extras(f"{where}, which is not on this machine,", "spark")
+        return Engine.SPARK
+    if asked == Engine.SPARK:
+        require_extras("--engine spark", "spark")
+    if asked is not None:
+        return Engine(asked)
+    if virtual and (where is None or row_count(Path(where)) <= PLAIN_ROWS_MAX):
+        return Engine.PLAIN
+    return Engine.SPARK if has("spark") else Engine.PLAIN
+
+
 def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSession]) -> History:
     """The history at a path or URI; `checks` None: those of the scenario.yaml beside it.
 
-    `spark` is called for what is not on this machine. ScenarioError for a path where no history is, and for a
-    history with neither scenario nor checks.
+    `spark` is called for what is not on this machine. ScenarioError for a path where no history is, for files that
+    are none of a history, and for a history with neither scenario nor checks.
     """
-    from .checks.spark.settings import SMALL_BYTES
-    from .checks.spark.storage import local_path, local_size, read_text
-
     path = local_path(where)
     if path is None:
+        from .checks.spark.storage import read_text
+
         text = None if checks else read_text(f"{where.rstrip('/')}/scenario.yaml", spark())
         scenario = None if text is None else _parsed(text, f"{where.rstrip('/')}/scenario.yaml")
         return History(where=where, checks=checks or _checks_of(scenario, where), scenario=scenario, drawn=False)
@@ -129,6 +162,7 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
     if not local_size(path):
         allowed = "a run folder or a folder of Parquet files; there is no event in this one"
         raise ScenarioError("check", "RUN_DIR", repr(where), allowed)
+    refuse_unreadable(parquet_files(path))
     folder = RunFolder(path)
     known = folder.scenario_file.is_file()
     scenario = load(folder.scenario_file) if known else None
@@ -152,14 +186,30 @@ def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
     return scenario.checks
 
 
-def judge(history: History, spark: SparkSession) -> Judged:
-    """What its checks say of it; kept. HarnessError when it cannot be read."""
+def judge(history: History, engine: Engine, spark: Callable[[], SparkSession]) -> Judged:
+    """What its checks say of it; kept. HarnessError when it cannot be read, or is too large for plain Python."""
+    if engine is Engine.PLAIN:
+        return keep(history, _plain_verdicts(history), engine)
     from .checks.spark.judge import check_run
     from .checks.spark.settings import is_local
 
+    session = spark()
     # Where workers are elsewhere, a large history has to be where they see it.
-    where = history.copy if history.copy is not None and not is_local(spark.sparkContext.master) else history.where
-    return keep(history, check_run(where, history.checks, spark))
+    where = history.copy if history.copy is not None and not is_local(session.sparkContext.master) else history.where
+    return keep(history, check_run(where, history.checks, session), engine)
+
+
+def _plain_verdicts(history: History) -> list[Verdict]:
+    from .checks.plain.verdicts import verdicts_of_rows
+    from .history.stored import rows_of
+
+    path = local_path(history.where)
+    assert path is not None, "what is elsewhere, Spark reads"
+    if (count := row_count(path)) > PLAIN_ROWS_MAX:
+        mend = "leave --engine plain out" if has("spark") else f"{how_to_get(['spark'])} (it needs a JDK 17 or newer)"
+        more = f"{history.where} has {count:,} rows, and {PLAIN_ROWS_MAX:,} are judged without Spark"
+        raise HarnessError(f"{more}: {mend}, and judge it with `nemesrv check {history.where}`")
+    return verdicts_of_rows(rows_of(path), history.checks)
 
 
 def apart(checks: Iterable[str], verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
@@ -174,14 +224,14 @@ def apart(checks: Iterable[str], verdicts: Sequence[Verdict]) -> tuple[list[Verd
     return [v for v in verdicts if v not in left_out], left_out
 
 
-def keep(history: History, verdicts: Sequence[Verdict]) -> Judged:
+def keep(history: History, verdicts: Sequence[Verdict], engine: Engine) -> Judged:
     """The verdicts, and the reports of them, are in the run folder, where there is one."""
     verdicts, left_out = apart(history.checks, verdicts)
     if history.drawn and not has("report"):
         history = replace(history, drawn=False)
-    judged = Judged(history, verdicts, left_out)
+    judged = Judged(history, verdicts, engine, left_out)
     if history.folder is not None and history.scenario is not None:
-        write_verdicts(history.folder, history.scenario, verdicts, left_out)
+        _write_verdicts(judged, history.folder)
         if history.drawn:
             write_reports(history.folder)
         else:
@@ -189,17 +239,15 @@ def keep(history: History, verdicts: Sequence[Verdict]) -> Judged:
     return judged
 
 
-def write_verdicts(
-    folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict], left_out: Sequence[Verdict] = ()
-) -> None:
+def _write_verdicts(judged: Judged, folder: RunFolder) -> None:
     """verdicts.json of the folder, and findings.jsonl with everything that its checks found."""
     with folder.findings_file.open("w", encoding="utf-8") as file:
-        for verdict in verdicts:
+        for verdict in judged.verdicts:
             for finding in verdict.findings:
                 file.write(
                     json.dumps({"check": verdict.name, **finding.to_json()}, ensure_ascii=False, default=str) + "\n"
                 )
-    document = _document(Judged(of_run(folder, scenario), verdicts, left_out))
+    document = _document(judged)
     del document["run_dir"]  # it may be moved
     text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
     folder.verdicts_file.write_text(text + "\n", encoding="utf-8")
@@ -256,6 +304,7 @@ def _document(judged: Judged) -> dict[str, object]:
         "clock": scenario.clock if scenario is not None else None,
         "defect": scenario.defect if scenario is not None else None,
         "run_dir": history.where,
+        "engine": judged.engine,
         "verdict": str(worst(verdict.verdict for verdict in verdicts)),
         "timeline_ms": max((verdict.timeline_ms for verdict in verdicts), default=0.0),
         "checks": [verdict.to_json() for verdict in verdicts],

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MB = 1024 * 1024
 ADDRESS_SPACE_MIN = 16_384 * MB
 _JVM_FILES, _JVM_MEMORY = 512, 600 * MB
+_PLAIN_FILES, _PLAIN_MEMORY = 64, 250 * MB
+"""Of a run of 50,000 rows, on the virtual clock or judged in plain Python."""
 _RAY_FILES, _RAY_MEMORY = 1024, 700 * MB
 _FILES_A_LINK, _MEMORY_A_NODE = 4, 60 * MB
 _MEMORY_A_JAVA_NODE = 200 * MB
@@ -53,11 +55,13 @@ class Needs:
     java: bool = True
 
     @classmethod
-    def of_run(cls, scenario: Scenario, *, judged: bool = True) -> Needs:
-        """A run on the real clock. On the virtual one, or to judge a history, what Spark needs is enough: Needs().
+    def of_judging(cls, *, spark: bool) -> Needs:
+        """To judge a history, or to run on the virtual clock, by Spark or in plain Python."""
+        return cls() if spark else cls(open_files=_PLAIN_FILES, memory=_PLAIN_MEMORY, java=False)
 
-        `judged` False: nothing of Spark's is started.
-        """
+    @classmethod
+    def of_run(cls, scenario: Scenario, *, spark: bool) -> Needs:
+        """A run on the real clock. `spark`: Spark judges it."""
         topology = scenario.topology()
         links, sharing = len(topology.links), len(topology.process_of)
         of_sharing = sum(link.node in topology.process_of for link in topology.links)
@@ -65,7 +69,7 @@ class Needs:
         of_java = _MEMORY_A_JAVA_NODE * len(scenario.implementations())
         return cls(
             open_files=_RAY_FILES + _FILES_A_LINK * (links - of_sharing) + _FILES_A_SHARING_LINK * of_sharing,
-            memory=_JVM_MEMORY * judged
+            memory=(_JVM_MEMORY if spark else _PLAIN_MEMORY)
             + _RAY_MEMORY
             + _MEMORY_A_NODE * processes
             + _MEMORY_A_SHARING_CLIENT * sharing
@@ -74,14 +78,14 @@ class Needs:
             temporary_disk=256 * MB,
             ports=min(0.9, max(0.1, min(links / 5_000, links / 10_000 + 0.1))),
             toxiproxy=True,
-            java=judged,
+            java=spark,
         )
 
     @classmethod
-    def of_all(cls, scenarios: Iterable[Scenario]) -> Needs:
+    def of_all(cls, scenarios: Iterable[Scenario], *, spark: bool) -> Needs:
         """Whatever the hungriest of these runs needs."""
-        needs = [cls.of_run(scenario) for scenario in scenarios]
-        return max(needs, key=lambda each: (each.memory, each.open_files), default=cls())
+        needs = [cls.of_run(scenario, spark=spark) for scenario in scenarios]
+        return max(needs, key=lambda each: (each.memory, each.open_files), default=cls.of_judging(spark=spark))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,8 @@ def _open_files(machine: Machine, needs: Needs) -> Finding:
 
 def _memory(machine: Machine, needs: Needs) -> Finding:
     found = f"{machine.memory // MB} MB free"
-    if machine.address_space is not None and machine.address_space < ADDRESS_SPACE_MIN:
+    starts_others = needs.java or needs.toxiproxy
+    if starts_others and machine.address_space is not None and machine.address_space < ADDRESS_SPACE_MIN:
         allowed = f"{machine.address_space // MB} MB of address space"
         mend = f"a process may have {allowed} (ulimit -v), and a JVM reserves more: run `ulimit -v unlimited` before it"
         return Finding("memory", allowed, mend)

@@ -8,7 +8,7 @@
 A test that never asks for the verdict, or fails before it does, is judged all the same, by the checks of its marker.
 The seed, the line that replays it, the run folder and the verdict stand in the report of a failing test, the first
 three also in JUnit's properties. A marker that is wrong ends the session before any test, with a line for each. Loaded
-by its entry point; it imports Ray and Spark when the first cluster is asked for, not before.
+by its entry point; it imports Ray and Spark when the first cluster that needs them is asked for, not before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .experiment.harness import Harness
     from .experiment.session import RunningCluster
     from .scenarios.model import Scenario
+    from .verdict import Verdict
 
 MARKER = "nemesrv"
 FIXTURE = "nemesrv_cluster"
@@ -56,6 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--nemesrv-seed", type=int, metavar="N", help="seed of every random choice; default: a new one")
     group.addoption("--nemesrv-profile", choices=["4.9", "5.x"], help="RocketMQ's line, where a marker names none")
     group.addoption("--nemesrv-clock", choices=CLOCKS, help="where a marker names none; default: real")
+    group.addoption("--nemesrv-engine", choices=["plain", "spark"], help="who judges; default: as `nemesrv run` has it")
     group.addoption("--nemesrv-runs", metavar="DIR", default=RUNS, help="where run folders go; default: runs")
     group.addoption(
         "--nemesrv-ray",
@@ -127,20 +129,26 @@ def _cluster(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Runni
     from .experiment.run_folder import RunFolder
     from .experiment.session import session
     from .experiment.virtual.stage import VirtualStage
-    from .judging import judge, of_run
+    from .judging import Engine, engine_for, judge, of_run
     from .runner import require_parts
 
     scenario, node = scenario_of(request.node, request.config), request.node
     virtual = scenario.clock == "virtual"
     joins = _ray(request.config) is not None
-    require_parts(f"{FIXTURE} on the {scenario.clock} clock", [scenario], virtual=virtual, joins=joins)
-    stage = VirtualStage(harness) if virtual else real_stage(harness)
+    engine = request.config.getoption("--nemesrv-engine")
+    spark = engine_for(engine, virtual=virtual) is Engine.SPARK
+    require_parts(f"{FIXTURE} on the {scenario.clock} clock", [scenario], virtual=virtual, joins=joins, spark=spark)
+    stage = VirtualStage() if virtual else real_stage(harness)
+    if spark:
+        harness.start_spark()
     folder = RunFolder.create(scenario.name, root=Path(request.config.getoption("--nemesrv-runs")))
     node.user_properties += [("nemesrv_seed", scenario.seed), ("nemesrv_run", str(folder.path))]
     node.add_report_section("setup", "nemesrv", _replay(node, folder.path, scenario))
-    with session(
-        scenario, folder, stage, lambda run, as_run: judge(of_run(run, as_run), harness.spark()).verdicts
-    ) as cluster:
+
+    def judged(run: RunFolder, as_run: Scenario) -> Sequence[Verdict]:
+        return judge(of_run(run, as_run), engine_for(engine, virtual=virtual, where=run.path), harness.spark).verdicts
+
+    with session(scenario, folder, stage, judged) as cluster:
         yield cluster
     _summarise(request.config, cluster)
 

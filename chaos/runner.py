@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -25,8 +25,9 @@ from .experiment.virtual.garbage import seldom_collected
 from .experiment.virtual.stage import VirtualStage
 from .faults.link_faults import LinkFault
 from .history.store import HistoryStore, is_hadoops
+from .history.stored import SMALL_BYTES, local_size
 from .installation import require_extras
-from .judging import Judged, exit_status, find, judge, of_run, show
+from .judging import Engine, Judged, engine_for, exit_status, find, judge, of_run, show
 from .preflight import Needs, require, require_programs
 from .scenarios.defect import Defect
 from .scenarios.loading import found_defect, refuse_nowhere
@@ -45,6 +46,8 @@ class Options:
     seed: int | None = None
     time_scale: float | None = None
     out: Path | None = None
+    engine: str | None = None
+    """Who judges: an Engine. None: as `engine_for` says."""
     spark_master: str | None = None
     summary: Path | None = None
     """Where to append the verdicts as Markdown."""
@@ -67,6 +70,11 @@ class Options:
         """On which clock that scenario is run."""
         return scenario.clock == "virtual" if self.virtual is None else self.virtual
 
+    def needs_spark(self, scenarios: Iterable[Scenario]) -> bool:
+        """Whether Spark is going to judge one of them, as far as can be said before they are run, or to copy it."""
+        engines = [engine_for(self.engine, virtual=self.is_virtual(scenario)) for scenario in scenarios]
+        return Engine.SPARK in engines or (self.history is not None and is_hadoops(self.history))
+
 
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     """The exit status of running every scenario: INVALID counts before UNKNOWN before VALID."""
@@ -76,7 +84,8 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     virtual = all(map(options.is_virtual, scenarios))
     if options.history is not None and not is_hadoops(options.history):
         HistoryStore(options.history)
-    require_parts("nemesrv run", scenarios, options.out, virtual=virtual, joins=options.ray is not None)
+    spark = options.needs_spark(scenarios)
+    require_parts("nemesrv run", scenarios, options.out, virtual=virtual, joins=options.ray is not None, spark=spark)
     for scenario in scenarios if options.ray is None else ():  # the hosts of a Ray cluster say what they lack
         require_programs(scenario, options.time_scale or scenario.timers.time_scale)
     judged = []
@@ -102,14 +111,21 @@ def _store(where: str, harness: Harness) -> HistoryStore:
 
 
 def require_parts(
-    what: str, scenarios: Sequence[Scenario], out: Path | None = None, *, virtual: bool = False, joins: bool = False
+    what: str,
+    scenarios: Sequence[Scenario],
+    out: Path | None = None,
+    *,
+    virtual: bool = False,
+    joins: bool = False,
+    spark: bool,
 ) -> None:
     """HarnessError when this machine lacks what the runs of `what` need; nothing is started.
 
-    `joins`: the nodes are on the hosts of a Ray cluster, and each of those says what it lacks.
+    `joins`: the nodes are on the hosts of a Ray cluster, and each of those says what it lacks. `spark`: Spark judges.
     """
-    require_extras(what, *([] if virtual else ["ray"]), "spark")
-    require(Needs() if virtual or joins else Needs.of_all(scenarios), out or Path("runs"))
+    require_extras(what, *([] if virtual else ["ray"]), *(["spark"] if spark else []))
+    needs = Needs.of_judging(spark=spark) if virtual or joins else Needs.of_all(scenarios, spark=spark)
+    require(needs, out or Path("runs"))
 
 
 def processes_of(scenario: Scenario) -> int:
@@ -128,7 +144,10 @@ def run_one(
     rehearsed, and a run in which it never acts is UNKNOWN whatever else was asked of it.
     """
     as_run = as_run_with(scenario, options, defect)
-    stage = VirtualStage(harness) if as_run.clock == "virtual" else real_stage(harness)
+    virtual = as_run.clock == "virtual"
+    stage = VirtualStage() if virtual else real_stage(harness)
+    if engine_for(options.engine, virtual=virtual) is Engine.SPARK:
+        harness.start_spark()
     progress = Progress(f"{as_run.name} (seed {as_run.seed})", expected_s(as_run), quiet=options.quiet)
     folder = RunFolder.create(as_run.name, options.out, latest=options.latest)
     recorded = False
@@ -137,8 +156,8 @@ def run_one(
         as_run = with_file_beside(as_run, found)
         if found is None or defect is not None:
             record(as_run, folder, stage, found, progress.say)
-        elif as_run.clock == "virtual":
-            _record_its_own_rehearsal(as_run, folder, harness, found, progress.say)
+        elif virtual:
+            _record_its_own_rehearsal(as_run, folder, found, progress.say)
         else:
             acts = _acts(found, as_run, progress.say)
             record(as_run, folder, stage, found, progress.say, defect_acts=acts)
@@ -150,7 +169,8 @@ def run_one(
         if options.history is not None:
             copy = _store(options.history, harness).keep(folder.path, f"{as_run.name}/{folder.path.resolve().name}")
             history = replace(history, copy=copy)
-        return judge(history, harness.spark())
+        engine = engine_for(options.engine, virtual=virtual, where=folder.path)
+        return judge(history, engine, harness.spark)
     except ClusterError as exc:
         raise HarnessError(f"{exc}{last_words(folder.data)} (logs: {folder.logs})") from exc
     finally:
@@ -165,19 +185,17 @@ def _acts(defect: Defect, as_run: Scenario, say: Callable[[str], None], run: Run
     return rehearsal.acts(defect, as_run, as_run.seed, run)
 
 
-def _record_its_own_rehearsal(
-    as_run: Scenario, folder: RunFolder, harness: Harness, defect: Defect, say: Callable[[str], None]
-) -> None:
+def _record_its_own_rehearsal(as_run: Scenario, folder: RunFolder, defect: Defect, say: Callable[[str], None]) -> None:
     """On the virtual clock a run is what its rehearsal would be.
 
     Where the defect never acted, it is recorded once more: the history says so from its start.
     """
-    record(as_run, folder, VirtualStage(harness), defect, say)
+    record(as_run, folder, VirtualStage(), defect, say)
     if not _acts(defect, as_run, say, folder):
         for kept in folder.path.iterdir():
             shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
         again = RunFolder.create(as_run.name, folder.path)
-        record(as_run, again, VirtualStage(harness), defect, say, defect_acts=False)
+        record(as_run, again, VirtualStage(), defect, say, defect_acts=False)
 
 
 def record(
@@ -311,25 +329,23 @@ def check_all(
     spark_master: str | None,
     summary_file: Path | None = None,
     *,
+    engine: str | None = None,
     as_json: bool = False,
 ) -> int:
     """The exit status of judging recorded histories again, wherever they lie; what is said of them is written anew.
 
     ScenarioError, before anything is started, for one on this machine that is none.
     """
-    require_extras("nemesrv check", "spark")
-    from .checks.spark.settings import SMALL_BYTES
-    from .checks.spark.storage import local_size
-
     sizes = {where: local_size(where) for where in places}
     large = any(size is None or size > SMALL_BYTES for size in sizes.values())
     harness = Harness(spark_master=spark_master, gentle=False, large=large)
     here = {where: find(where, checks, harness.spark) for where, size in sizes.items() if size is not None}
-    require(Needs(), Path(next(iter(here), ".")))
+    engines = {where: engine_for(engine, where=where) for where in places}
+    require(Needs.of_judging(spark=Engine.SPARK in engines.values()), Path(next(iter(here), ".")))
     found = []
     with harness:
         for where in places:
-            judged = judge(here.get(where) or find(where, checks, harness.spark), harness.spark())
+            judged = judge(here.get(where) or find(where, checks, harness.spark), engines[where], harness.spark)
             show(judged, summary_file, as_json=as_json)
             found.append(judged)
     return exit_status(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
+from ..errors import ScenarioError
 from .values import AppendedFile, RayAddress
 
 
@@ -40,6 +41,21 @@ implementation_option = click.option(
     metavar="ours|apache-VERSION|apache:FOLDER",
     help="Whose programs NameServers and brokers are, e.g. apache-5.3.3, or apache:$ROCKETMQ_HOME (docs/apache.md).",
 )
+
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["plain", "spark"]),
+    help="Who judges, Spark or plain Python (up to 300,000 rows). Default: Spark where it is installed, but plain "
+    "Python what `run` records on the virtual clock.",
+)
+
+
+def engine_asked(engine: str | None, spark_master: str | None) -> str | None:
+    """Who is to judge; Spark where a cluster of it is named. ScenarioError for both that and plain Python."""
+    if spark_master is not None and engine == "plain":
+        raise ScenarioError("--spark-master", "", spark_master, "nothing with --engine plain, which is without Spark")
+    return engine if spark_master is None else "spark"
+
 
 summary_option = click.option(
     "--summary",

@@ -19,11 +19,15 @@ def preflight(scenario: str, out: Path) -> None:
 
     Every run looks first, too. Exit status: 0 all is there, 4 something is missing; the line says how to mend it.
     """
+    from ..installation import has
     from ..machine import measure
     from ..preflight import Needs, findings
     from ..scenarios.loading import find
 
-    found = findings(measure(out), Needs.of_run(find(scenario)))
+    asked = find(scenario)
+    virtual = asked.clock == "virtual"
+    needs = Needs.of_judging(spark=False) if virtual else Needs.of_run(asked, spark=has("spark"))
+    found = findings(measure(out), needs)
     for finding in found:
         click.echo(f"{finding.part:<16}  {'MISSING: ' + finding.mend if finding.mend else finding.found}")
     sys.exit(EXIT_HARNESS if any(finding.mend for finding in found) else 0)

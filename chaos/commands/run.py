@@ -9,7 +9,16 @@ import click
 
 from ..errors import ScenarioError
 from .ending import supervised
-from .options import implementation_option, json_option, ray_option, scenario_names, set_option, summary_option
+from .options import (
+    engine_asked,
+    engine_option,
+    implementation_option,
+    json_option,
+    ray_option,
+    scenario_names,
+    set_option,
+    summary_option,
+)
 from .values import Number, SparkMaster, WholeNumber
 
 
@@ -32,6 +41,7 @@ from .values import Number, SparkMaster, WholeNumber
 @implementation_option
 @set_option
 @ray_option
+@engine_option
 @click.option("--spark-master", type=SparkMaster(), help="Judge on this Spark cluster instead of in this process.")
 @click.option(
     "--history",
@@ -52,6 +62,7 @@ def run(
     implementation: str | None,
     sets: tuple[str, ...],
     ray: str | None,
+    engine: str | None,
     spark_master: str | None,
     history: str | None,
     quiet: bool,
@@ -82,6 +93,7 @@ def run(
         seed=seed,
         time_scale=time_scale,
         out=out,
+        engine=engine_asked(engine, spark_master),
         spark_master=spark_master,
         summary=summary,
         virtual=None if clock is None else clock == "virtual",

@@ -78,7 +78,7 @@ def run_sides(words: Sequence[str], asked: Asked) -> list[list[Path]]:
     """The run folders of each side, judged."""
     sides = scenarios_of(words, asked)
     refuse_used(asked.out)
-    require_parts("nemesrv compare", sides, asked.out)
+    require_parts("nemesrv compare", sides, asked.out, spark=True)
     for scenario in sides:
         require_programs(scenario, scenario.timers.time_scale)
     first = secrets.randbelow(10**6) if asked.seed is None else asked.seed

@@ -39,9 +39,9 @@ class Harness:
 
     `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
     can be made late, and on a loaded machine the lowest priority may never get its turn. `large`: Spark is started for
-    a large history. `judges`: False starts no Spark; `rehearses`: whether it judges a made-up run first, where the
-    machine has time for it. `workers`: how many processes for nodes are started ahead. `ray`: the address of a Ray
-    cluster that is joined in place of one of our own.
+    a large history. `rehearses`: whether it judges a made-up run first, where the machine has time for it.
+    `workers`: how many processes for nodes are started ahead. `ray`: the address of a Ray cluster that is joined in
+    place of one of our own.
     """
 
     def __init__(
@@ -50,12 +50,11 @@ class Harness:
         spark_master: str | None = None,
         gentle: bool = True,
         large: bool = False,
-        judges: bool = True,
         rehearses: bool = True,
         workers: int = 14,
         ray: str | None = None,
     ) -> None:
-        self._gentle, self._large, self._judges = gentle, large, judges
+        self._gentle, self._large = gentle, large
         self._rehearses = gentle and rehearses and not is_busy()  # asked before a cluster of ours makes it busy
         self.ports = PortHolder()
         self.ray: RayHost | JoinedRay = RayHost(workers=workers) if ray is None else JoinedRay(ray)
@@ -67,7 +66,7 @@ class Harness:
 
     def start_spark(self) -> None:
         """Begin to start the session; a second call does nothing. HarnessError at once when there is no Java."""
-        if self._spark_thread is None and self._judges:
+        if self._spark_thread is None:
             from ..machine import require_java
 
             require_java()

@@ -70,7 +70,6 @@ class HostsStage(RealStage):
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
         self._folder = folder
-        self.harness.start_spark()
         say("joining Ray")
         self.harness.ray.start()
         joined = self.joined

@@ -151,7 +151,6 @@ class RealStage:
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
         self._folder = folder
-        self.harness.start_spark()
         say("starting Ray")
         self.harness.ray.start()
         self.clock = RealClock.starting_now(scale)

@@ -118,10 +118,16 @@ def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
 
 def read_rows(run_dir: Path | str) -> list[Row]:
     """The run's history as a list of dicts in order, `value` decoded; for reports and tests of small runs."""
-    files = sorted(parquet_path(run_dir).parent.glob("part-*.parquet"))
-    table = pa.concat_tables([pq.read_table(file) for file in files or [parquet_path(run_dir)]])
-    if len(files) > 1:
-        table = table.sort_by([(name, "ascending") for name in ("time_ms", "node", "incarnation", "seq")])
+    return rows_in(sorted(parquet_path(run_dir).parent.glob("part-*.parquet")) or [parquet_path(run_dir)])
+
+
+def rows_in(files: Iterable[Path]) -> list[Row]:
+    """All rows of these Parquet files in the history's order, each with all columns, `value` decoded."""
+    # A folder named NAME=VALUE makes no column.
+    table = pa.concat_tables([pq.read_table(file, schema=arrow_schema(), partitioning=None) for file in files])
+    times = table["time_ms"].to_numpy()
+    if (times[1:] < times[:-1]).any():
+        table = table.sort_by([(name, "ascending") for name in _ORDER])
     rows: list[Row] = table.to_pylist()
     for row in rows:
         if row["value"] is not None:

@@ -34,7 +34,7 @@ from ..experiment.run_folder import RunFolder, refuse_used
 from ..experiment.session import RunningCluster, session
 from ..experiment.stage import RealStage
 from ..history.parts import discard
-from ..judging import Judged, exit_status, keep, of_run, show
+from ..judging import Engine, Judged, exit_status, keep, of_run, show
 from ..oracle.recorded import NodeInfo
 from ..oracle.world import World
 from ..preflight import Needs, require, require_programs
@@ -127,13 +127,13 @@ class Up:
         """The exit status: the verdict's where it was judged, else 0. HarnessError when a part does not start."""
         scenario = self.scenario
         refuse_used(self.out)
-        here = Needs.of_run(scenario, judged=self.judged) if self.ray is None else Needs(java=self.judged)
+        here = Needs.of_run(scenario, spark=self.judged) if self.ray is None else Needs(java=self.judged)
         require(here, self.out or Path("runs"))
         if self.ray is None:  # the hosts of a Ray cluster say what they lack
             require_programs(scenario, scenario.timers.time_scale)
         folder = RunFolder.create(scenario.name, self.out)
         workers = len(scenario.topology().nodes) + 1
-        with Harness(judges=self.judged, rehearses=False, workers=workers, ray=self.ray) as harness:
+        with Harness(rehearses=False, workers=workers, ray=self.ray) as harness:
             if self.judged:
                 harness.start_spark()  # without Java it fails before anything else is started
             stage = real_stage(harness, unplanned=self._died, rotates=True)
@@ -144,7 +144,7 @@ class Up:
                 verdicts = watch.finish()
                 discard(run.path)
                 if self.judged:
-                    judged.append(keep(of_run(run, as_run), verdicts))
+                    judged.append(keep(of_run(run, as_run), verdicts, Engine.SPARK))
                 return verdicts
 
             try:

@@ -25,7 +25,7 @@ from rich.table import Table
 from ..errors import ScenarioError, nearest
 from ..experiment.harness import Harness
 from ..experiment.progress import Progress
-from ..judging import Judged, keep, of_run
+from ..judging import Engine, Judged, keep, of_run
 from ..reports.console import print_fitting, standard_output
 from ..runner import Options, record_virtual, require_parts, run_one
 from ..scenarios.loading import SHIPPED_DIR, find, load
@@ -151,7 +151,9 @@ def run_selftest(
 
 def _by_spark(asked: Sequence[Asked], options: Options) -> Iterator[Outcome]:
     scenarios = [scenario_of(each.scenario) for each in asked]
-    require_parts("nemesrv selftest", scenarios, virtual=bool(options.virtual), joins=options.ray is not None)
+    options = replace(options, engine=Engine.SPARK if options.virtual else None)
+    joins, spark = options.ray is not None, options.needs_spark(scenarios)
+    require_parts("nemesrv selftest", scenarios, virtual=bool(options.virtual), joins=joins, spark=spark)
     with Harness(gentle=not options.virtual, ray=options.ray) as harness:
         for each, scenario in zip(asked, scenarios, strict=True):
             defect = None if each.defect is None else DEFECTS[each.defect]
@@ -181,7 +183,7 @@ def _one_plainly(asked: Asked) -> Outcome:
     defect = None if asked.defect is None else DEFECTS[asked.defect]
     folder = record_virtual(scenario, asked.seed, None, defect, latest=False)
     history = replace(of_run(folder, folder.scenario()), drawn=False)
-    return Outcome.of(keep(history, verdicts(folder.path)), defect, asked.seed)
+    return Outcome.of(keep(history, verdicts(folder.path), Engine.PLAIN), defect, asked.seed)
 
 
 def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:

@@ -21,7 +21,7 @@ from ...chaos.checks.plain.verdicts import verdicts_of_rows
 from ...chaos.errors import ScenarioError
 from ...chaos.experiment.run_folder import RunFolder, refuse_used
 from ...chaos.history.schema import Row
-from ...chaos.judging import History, Judged, keep, named_checks
+from ...chaos.judging import Engine, History, Judged, keep, named_checks
 from ...chaos.scenarios.model import Scenario
 from ...chaos.topology import NodeKind
 from ...chaos.verdict import Verdict
@@ -156,7 +156,7 @@ def judged(record: Record, one: Explained, checks: Sequence[str], out: Path | No
     folder = None if out is None else written(out, record, one)
     history = History(where="what was watched" if out is None else str(out), checks=named, scenario=scenario,
                       folder=folder)  # fmt: skip
-    return replace(keep(history, found), left_out=left_out)
+    return replace(keep(history, found, Engine.PLAIN), left_out=left_out)
 
 
 def watched_checks(text: str | None) -> tuple[str, ...] | None:

@@ -21,7 +21,7 @@ from ...chaos.experiment.run_folder import RunFolder, refuse_used
 from ...chaos.history.rows import write_parquet
 from ...chaos.history.schema import Row
 from ...chaos.installation import require_extras
-from ...chaos.judging import exit_status, find, judge, reasons, show
+from ...chaos.judging import Engine, exit_status, find, judge, reasons, show
 from ...chaos.logs.files import LogError, planned
 from ...chaos.preflight import Needs, require
 from ...chaos.reports.summary import INCIDENT
@@ -65,7 +65,7 @@ def import_and_judge(
         if not as_json:
             for line in lines_of(one.document):
                 click.echo(line)
-        judged = judge(find(str(one.folder.path), None, harness.spark), spark)
+        judged = judge(find(str(one.folder.path), None, harness.spark), Engine.SPARK, harness.spark)
     left_out = reasons(judged.left_out)
     if as_json:
         document = {

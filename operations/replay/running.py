@@ -130,7 +130,7 @@ def ran(scenario: Scenario, out: Path | None, wanted: Wanted) -> RunFolder:
         folder = RunFolder.create(as_run.name, out)
         record(with_file_beside(as_run, defect), folder, VirtualStage(), defect, wanted.say)
         return folder
-    require_parts("nemesrv replay --clock real", [as_run], out)
+    require_parts("nemesrv replay --clock real", [as_run], out, spark=False)
     with Harness(spark_master=None, gentle=True, workers=processes_of(as_run), ray=None) as harness, nullcontext():
         folder = RunFolder.create(as_run.name, out)
         record(with_file_beside(as_run, defect), folder, real_stage(harness), defect, wanted.say)

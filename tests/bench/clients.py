@@ -113,7 +113,7 @@ def measured(scenario: Scenario, *, say: Callable[[str], None] = lambda _: None)
         require(Needs.of_run(scenario, judged=False), Path(name))
         workers = len(topology.nodes) - len(topology.process_of) + len(topology.processes)
         folder = RunFolder.create("clients", Path(name) / "run")
-        with Harness(judges=False, workers=workers) as harness:
+        with Harness(workers=workers) as harness:
             experiment = Experiment(scenario=scenario, seed=1, folder=folder, stage=RealStage(harness), say=say)
             with experiment.running():
                 experiment.wait(CALM_S)

@@ -21,7 +21,7 @@ def main(scenario: str, out: str, head: str | None = None) -> int:
     as_run = as_run_with(find(scenario), Options(seed=1, ray=head))
     folder = RunFolder.create(as_run.name, Path(out))
     try:
-        with Harness(judges=False, workers=processes_of(as_run), ray=head) as harness:
+        with Harness(workers=processes_of(as_run), ray=head) as harness:
             record(as_run, folder, real_stage(harness), None, lambda text: print(text, file=sys.stderr, flush=True))
     except HarnessError as exc:
         print(f"nemesrv: {exc}", file=sys.stderr)

@@ -33,7 +33,7 @@ SCENARIO = {
 def main() -> None:
     folder, ray = Path(sys.argv[1]), sys.argv[2]
     scenario = as_run_with(parse(SCENARIO, file="loss.yaml"), Options(seed=1, ray=ray))
-    with Harness(judges=False, workers=12, ray=ray) as harness:
+    with Harness(workers=12, ray=ray) as harness:
         run = RunFolder.create(scenario.name, folder)
         Experiment(scenario=scenario, seed=1, folder=run, stage=real_stage(harness)).run()
 

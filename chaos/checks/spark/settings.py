@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-SMALL_BYTES = 8 * 1024 * 1024
-"""A history up to this size (about 400,000 events) is small: judged in one partition, where no step needs a shuffle."""
+from ...history.stored import SMALL_BYTES as SMALL_BYTES
 
 SMALL_DRIVER_MEMORY, LARGE_DRIVER_MEMORY = "1g", "2g"
 SMALL_RESULTS, LARGE_RESULTS = "256m", "1g"

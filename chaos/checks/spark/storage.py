@@ -13,16 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from ...errors import HarnessError
-from ...history.files import part_files
-from ...history.merge import to_parquet
-from ...history.schema import SCHEMA, arrow_schema, parquet_path, raw_dir
+from ...history.schema import SCHEMA, arrow_schema
+from ...history.stored import local_path, merged_files
 from .settings import SMALL_PLANS, is_local, plans_for, use
 
 _TYPES: dict[str, DataType] = {
@@ -45,44 +43,15 @@ class Stored:
     path: Path | None = None
 
 
-def local_path(where: Path | str) -> Path | None:
-    """The path of something on this machine; None for a URI of elsewhere."""
-    if isinstance(where, Path):
-        return where
-    parts = urlsplit(where)
-    if parts.scheme in ("", "file") or len(parts.scheme) == 1:
-        return Path(unquote(parts.path)) if parts.scheme == "file" else Path(where)
-    return None
-
-
-def local_size(where: Path | str) -> int | None:
-    """Bytes of a history on this machine, merged or not; None when it is elsewhere."""
-    path = local_path(where)
-    if path is None:
-        return None
-    found = _parquet_files(path)
-    return sum(file.stat().st_size for file in found or (*part_files(path), *raw_dir(path).glob("*.jsonl")))
-
-
 def stored(where: Path | str, spark: SparkSession) -> Stored:
     """The history there; merged first when the run ended before it could do so. HarnessError when there is none."""
     path = local_path(where)
     if path is None:
         return _elsewhere(str(where), spark)
-    files = _parquet_files(path)
-    if not files:
-        to_parquet(path)
-        files = _parquet_files(path)
+    files = merged_files(path)
     root = path if path.is_file() else files[0].parent
     # Spark takes a path as it is, and would look for a name with %20 in it.
     return Stored(f"file://{root.resolve()}", sum(file.stat().st_size for file in files), len(files), root)
-
-
-def _parquet_files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    history = parquet_path(path).parent
-    return sorted((history if history.is_dir() else path).glob("[!._]*.parquet"))
 
 
 def spark_uri(uri: str, spark: SparkSession) -> str:

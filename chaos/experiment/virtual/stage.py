@@ -17,7 +17,6 @@ from ...faults.processes import not_done
 from ...oracle.client_profiles import ClientProfile
 from ...scenarios.model import Scenario
 from ...topology import Link
-from ..harness import Harness
 from ..outside_clients import ClientUnderTest
 from ..run_folder import RunFolder
 from ..stage import Starts
@@ -34,9 +33,6 @@ SLICE_S = 5.0
 
 @dataclass(slots=True)
 class VirtualStage:
-    """`harness`, where there is one, starts Spark meanwhile."""
-
-    harness: Harness | None = None
     scheduler: Scheduler = field(default_factory=Scheduler)
     clock: VirtualClock = field(init=False)
     _folder: RunFolder = field(init=False)
@@ -44,8 +40,6 @@ class VirtualStage:
     _links: MemoryLinkFaults = field(init=False)
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
-        if self.harness is not None:
-            self.harness.start_spark()
         self._folder, self._seed = folder, seed
         self.clock = VirtualClock(self.scheduler, scale)
 

@@ -58,7 +58,7 @@ def test_on_the_virtual_clock_a_run_is_its_own_rehearsal_and_once_more_recorded_
     monkeypatch.setattr(Harness, "spark", lambda _: None)
     monkeypatch.setattr(runner, "judge", lambda history, _spark: history)
     options = runner.Options(seed=1, virtual=True, out=tmp_path / "run", quiet=True, defect="name-server-never-expires")
-    runner.run_one(scenario(timeline=timeline), options, Harness(judges=False))
+    runner.run_one(scenario(timeline=timeline), options, Harness())
     assert said == [True, False][:recorded]
     rows = read_rows(tmp_path / "run")
     assert [row["event"] for row in rows].count("run_begin") == 1

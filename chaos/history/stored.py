@@ -1,0 +1,92 @@
+"""A history on this machine: where it lies, how large it is, and its rows.
+
+    /runs/x, file:///runs/x      a run folder, its history/, any folder of Parquet files, or one such file
+
+What a run recorded is merged first where the run ended before it could do so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from ..errors import ScenarioError
+from .files import part_files
+from .schema import SCHEMA, Row, parquet_path, raw_dir
+
+SMALL_BYTES = 8 * 1024 * 1024
+"""A history up to this size (about 400,000 events) is small: Spark judges it in one partition, where no step needs a
+shuffle, and a report is drawn of it."""
+
+_PHYSICAL = {"string": "BYTE_ARRAY", "long": "INT64", "int": "INT32", "double": "DOUBLE"}
+"""Parquet's own words for the types of a history's columns."""
+
+
+def local_path(where: Path | str) -> Path | None:
+    """The path of something on this machine; None for a URI of elsewhere."""
+    if isinstance(where, Path):
+        return where
+    parts = urlsplit(where)
+    if parts.scheme in ("", "file") or len(parts.scheme) == 1:
+        return Path(unquote(parts.path)) if parts.scheme == "file" else Path(where)
+    return None
+
+
+def local_size(where: Path | str) -> int | None:
+    """Bytes of a history on this machine, merged or not; None when it is elsewhere."""
+    path = local_path(where)
+    if path is None:
+        return None
+    found = parquet_files(path)
+    return sum(file.stat().st_size for file in found or (*part_files(path), *raw_dir(path).glob("*.jsonl")))
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The history's files; none where it was never merged, or is none."""
+    if path.is_file():
+        return [path]
+    history = parquet_path(path).parent
+    return sorted((history if history.is_dir() else path).glob("[!._]*.parquet"))
+
+
+def merged_files(path: Path) -> list[Path]:
+    """The history's files, merged now if need be. HarnessError when nothing was recorded."""
+    from .merge import to_parquet
+
+    if not parquet_files(path):
+        to_parquet(path)
+    return parquet_files(path)
+
+
+def refuse_unreadable(files: Sequence[Path]) -> None:
+    """ScenarioError for a file that is no whole Parquet file, or whose columns are not those of a history."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for file in files:
+        try:
+            with pq.ParquetFile(file) as opened:
+                physical = {each.name: each.physical_type for each in opened.schema}
+                logical = {field.name: field.type for field in opened.schema_arrow}
+        except (pa.ArrowInvalid, OSError) as exc:
+            raise ScenarioError(str(file), "", "", "a whole Parquet file; this one is cut off, or is none") from exc
+        for column in SCHEMA:
+            if column.name not in physical and not column.nullable:
+                raise ScenarioError(str(file), column.name, "", "a column that each row has; here is none")
+            if physical.get(column.name, _PHYSICAL[column.type]) != _PHYSICAL[column.type]:
+                raise ScenarioError(str(file), column.name, str(logical[column.name]), f"{column.type} in each row")
+
+
+def row_count(path: Path) -> int:
+    """How many rows the history has, by what its files say of themselves."""
+    import pyarrow.parquet as pq
+
+    return sum(pq.read_metadata(file).num_rows for file in merged_files(path))
+
+
+def rows_of(path: Path) -> list[Row]:
+    """The history's rows in its order, each with all columns, `value` decoded."""
+    from .rows import rows_in
+
+    return rows_in(merged_files(path))
