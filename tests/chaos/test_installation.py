@@ -95,7 +95,7 @@ def test_a_verdict_without_what_draws_the_report_is_kept_all_the_same(
 
     monkeypatch.setattr(judging, "has", lambda _extra: False)
     folder = RunFolder.create("smoke", tmp_path / "run")
-    judged = judging.keep(judging.of_run(folder, find("smoke")), [])
+    judged = judging.keep(judging.of_run(folder, find("smoke")), [], judging.Engine.PLAIN)
     judging.show(judged)
     assert folder.verdicts_file.is_file()
     assert folder.junit_file.is_file()

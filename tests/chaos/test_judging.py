@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 import pytest
 
+from nemesrv.chaos import judging
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.checks.spark import settings
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.run_folder import RunFolder
-from nemesrv.chaos.judging import History, Judged, exit_status, find, judge, keep, named_checks, of_run, show
+from nemesrv.chaos.judging import Engine, History, Judged, exit_status, find, judge, keep, named_checks, of_run, show
 from nemesrv.chaos.runner import check_all
 from nemesrv.chaos.scenarios.loading import shipped
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -26,7 +26,7 @@ def no_spark() -> NoReturn:
 
 def judged(*said: Validity) -> Judged:
     verdicts = [Verdict(name="routes_converge", verdict=each, examined=1, why="so it is") for each in said]
-    return Judged(History(where="a", checks=("routes_converge",)), verdicts)
+    return Judged(History(where="a", checks=("routes_converge",)), verdicts, Engine.PLAIN)
 
 
 def test_the_worst_verdict_is_the_exit_status() -> None:
@@ -61,7 +61,7 @@ def test_a_run_folder_is_judged_by_its_scenario_and_gets_a_report_while_it_is_sm
         assert (found.checks, found.scenario, found.folder) == (scenario.checks, scenario, RunFolder(tmp_path))
         assert found.drawn
     assert find(str(tmp_path), ("order_kept",), no_spark).checks == ("order_kept",)
-    monkeypatch.setattr(settings, "SMALL_BYTES", 1_000)
+    monkeypatch.setattr(judging, "SMALL_BYTES", 1_000)
     assert not find(str(tmp_path), None, no_spark).drawn
 
 
@@ -70,7 +70,7 @@ def test_a_history_without_a_scenario_is_judged_by_named_checks_only_and_nothing
     (tmp_path / "scenario.yaml").unlink()
     found = find(str(tmp_path), ("order_kept",), no_spark)
     assert (found.checks, found.folder) == (("order_kept",), None)
-    keep(found, [])
+    keep(found, [], Engine.PLAIN)
     assert list(tmp_path.iterdir()) == [tmp_path / "history"]
     with pytest.raises(ScenarioError, match="a scenario beside the history, or --checks"):
         find(str(tmp_path), None, no_spark)
@@ -94,9 +94,9 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
     folder = RunFolder(tmp_path)
     scenario = folder.scenario()
     wrong = Verdict(name="order_kept", verdict=Validity.INVALID, examined=2, violations=1, why="out of order")
-    kept = keep(of_run(folder, scenario), [wrong])
+    kept = keep(of_run(folder, scenario), [wrong], Engine.PLAIN)
     document: dict[str, Any] = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
-    assert (document["scenario"], document["verdict"]) == (scenario.name, "INVALID")
+    assert (document["scenario"], document["verdict"], document["engine"]) == (scenario.name, "INVALID", "plain")
     assert document["checks"] == [wrong.to_json()]
     assert b"order_kept" in folder.junit_file.read_bytes()
     assert "order_kept" in folder.report_file.read_text(encoding="utf-8")
@@ -119,7 +119,7 @@ def test_all_checks_judge_what_applies_and_what_has_nothing_to_look_at_is_left_o
     generate.write(tmp_path, events=2_000, seed=1)
     folder = RunFolder(tmp_path)
     scenario = folder.scenario().model_copy(update={"checks": tuple(CHECKS)})
-    judged = keep(of_run(folder, scenario), said_of_all(routes_converge=VALID))
+    judged = keep(of_run(folder, scenario), said_of_all(routes_converge=VALID), Engine.PLAIN)
     assert (exit_status([judged]), len(judged.left_out)) == (0, len(CHECKS) - 1)
     show(judged, tmp_path / "summary.md")
     left_out = "left out, for there was nothing to look at: "
@@ -137,18 +137,21 @@ def test_what_failed_what_was_too_short_and_a_run_that_shows_nothing_at_all_stay
     failed = Verdict.of_failed_check("order_kept", ValueError("x"))
     short = Verdict.nothing_examined("availability", "x", undecided={"after the last fault": "settle_s: 97"})
     for each in (failed, short):
-        kept = keep(history, said_of_all(routes_converge=VALID, **{each.name: each}))
+        kept = keep(history, said_of_all(routes_converge=VALID, **{each.name: each}), Engine.PLAIN)
         assert ([v.name for v in kept.verdicts if v is each], exit_status([kept])) == ([each.name], 3)
-    assert exit_status([keep(history, said_of_all())]) == 3
+    assert exit_status([keep(history, said_of_all(), Engine.PLAIN)]) == 3
     named = History(where="a", checks=("dead_brokers_avoided", "routes_converge"))
-    assert exit_status([keep(named, [VALID, Verdict.nothing_examined("dead_brokers_avoided", "x")])]) == 3
+    assert exit_status([keep(named, [VALID, Verdict.nothing_examined("dead_brokers_avoided", "x")], Engine.PLAIN)]) == 3
 
 
 @pytest.mark.spark
-def test_the_same_history_gets_the_same_verdict_with_its_scenario_and_as_mere_files(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", Engine)
+def test_the_same_history_gets_the_same_verdict_with_its_scenario_and_as_mere_files(
+    engine: Engine, spark: Any, tmp_path: Path
+) -> None:
     generate.write(tmp_path, events=3_000, seed=1)
     names = ("routes_converge", "no_acknowledged_loss")
-    whole = judge(find(str(tmp_path), names, no_spark), spark)
-    files = judge(find((tmp_path / "history").as_uri(), names, no_spark), spark)
+    whole = judge(find(str(tmp_path), names, no_spark), engine, lambda: spark)
+    files = judge(find((tmp_path / "history").as_uri(), names, no_spark), engine, lambda: spark)
     assert [v.to_json() for v in whole.verdicts] == [v.to_json() for v in files.verdicts]
     assert json.loads((tmp_path / "verdicts.json").read_text(encoding="utf-8"))["verdict"] == str(files.verdict)

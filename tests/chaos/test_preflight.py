@@ -32,7 +32,7 @@ GOOD = Machine(
     ports=1.0,
     toxiproxy=Toxiproxy(path=Path("/usr/bin/toxiproxy-server")),
 )
-RUN = Needs.of_run(find("broker-partition"))
+RUN = Needs.of_run(find("broker-partition"), spark=True)
 
 
 def wrong(**changes: Any) -> list[tuple[str, str]]:
@@ -102,8 +102,14 @@ def test_to_judge_needs_neither_ports_nor_toxiproxy_nor_rays_memory() -> None:
     assert [finding.mend for finding in findings(machine, Needs()) if finding.mend] == []
 
 
-def test_a_cluster_that_nobody_judges_needs_no_java() -> None:
-    needs = Needs.of_run(find("broker-partition"), judged=False)
+def test_to_judge_without_spark_needs_neither_java_nor_its_memory_nor_address_space() -> None:
+    none = Java(path=None, home=None, version=None)
+    machine = dataclasses.replace(GOOD, java=none, memory=300 * MB, address_space=4_000 * MB, open_files=256)
+    assert [finding.mend for finding in findings(machine, Needs.of_judging(spark=False)) if finding.mend] == []
+
+
+def test_a_cluster_that_spark_does_not_judge_needs_no_java() -> None:
+    needs = Needs.of_run(find("broker-partition"), spark=False)
     machine = dataclasses.replace(GOOD, java=Java(path=None, home=None, version=None), memory=needs.memory)
     assert [finding.mend for finding in findings(machine, needs) if finding.mend] == []
     assert needs.memory < RUN.memory
@@ -116,10 +122,10 @@ def test_a_larger_cluster_needs_more_files_and_memory() -> None:
         workload=WorkloadModel(producers=20, consumers=20),
         checks=("routes_converge",),
     )
-    needs = Needs.of_run(large)
+    needs = Needs.of_run(large, spark=True)
     assert needs.open_files > 4 * RUN.open_files
     assert needs.memory > RUN.memory
-    assert Needs.of_all([find("smoke"), large]) == needs
+    assert Needs.of_all([find("smoke"), large], spark=True) == needs
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.judging import Judged, of_run
+from nemesrv.chaos.judging import Engine, Judged, of_run
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.proof.selftest import Outcome, plan_of, run_selftest, scenario_of
 from nemesrv.chaos.runner import Options, record_virtual
@@ -55,7 +55,7 @@ def test_spark_judges_a_defect_and_its_twin_as_plain_python_does_and_contradicts
     planted, made = DEFECTS.get(defect or ""), scenario_of(scenario)
     folder = record_virtual(made, 1, tmp_path / "run", planted)
     by_spark = check_run(folder.path, made.checks, spark)
-    outcome = Outcome.of(Judged(of_run(folder, made), by_spark), planted)
+    outcome = Outcome.of(Judged(of_run(folder, made), by_spark, Engine.SPARK), planted)
     assert (outcome.result, outcome.found & outcome.meant) == ("killed" if planted else "clean", outcome.meant)
     assert [text for verdict in by_spark for text in contradictions(verdict)] == []
     assert [str(v.verdict) for v in by_spark if v.verdict is Validity.INVALID] or defect is None
