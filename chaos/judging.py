@@ -200,8 +200,7 @@ def judge(history: History, engine: Engine, spark: Callable[[], SparkSession]) -
 
 
 def _plain_verdicts(history: History) -> list[Verdict]:
-    from .checks.plain.verdicts import verdicts_of_rows
-    from .history.stored import rows_of
+    from .checks.plain.verdicts import verdicts
 
     path = local_path(history.where)
     assert path is not None, "what is elsewhere, Spark reads"
@@ -209,7 +208,7 @@ def _plain_verdicts(history: History) -> list[Verdict]:
         mend = "leave --engine plain out" if has("spark") else f"{how_to_get(['spark'])} (it needs a JDK 17 or newer)"
         more = f"{history.where} has {count:,} rows, and {PLAIN_ROWS_MAX:,} are judged without Spark"
         raise HarnessError(f"{more}: {mend}, and judge it with `nemesrv check {history.where}`")
-    return verdicts_of_rows(rows_of(path), history.checks)
+    return verdicts(path, history.checks)
 
 
 def apart(checks: Iterable[str], verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Verdict]]:

@@ -7,14 +7,16 @@ Whose clients a run had: how many of each kind, who made them, and by which clie
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
 from ..oracle.world import World
 from ..verdict import Clients, Verdict
+from . import CHECKS
 from .blind import with_blind
 from .check import Check
+from .record.control import Control
 from .settling import with_settling
 from .under_test import with_clients_under_test
 
@@ -49,3 +51,11 @@ def _profile(world: World, node: str) -> str:
         return world.client_profile_of(node).name
     except KeyError as exc:  # a profile that this version does not know
         return str(exc.args[0])
+
+
+def with_joining(checks: Iterable[str], control: Control) -> list[str]:
+    """The checks, and those that join for rows of this history, such as what a node did not do for the harness: that
+    run is never VALID, whatever it is judged by."""
+    named = list(checks)
+    others = [check for name, check in CHECKS.items() if name not in named and check.joins_for]
+    return [*named, *(check.name for check in others if control.rows(*check.joins_for))]

@@ -23,8 +23,7 @@ from .. import CHECKS
 from ..check import Reads
 from ..dataframes.gathering import Gathering, gather
 from ..dataframes.shared import TRAFFIC, shared_scan
-from ..finishing import finished, seen_by
-from ..record.control import Control
+from ..finishing import finished, seen_by, with_joining
 from .session import jvm_death
 from .settings import SMALL_PLANS, use
 from .storage import load_planned
@@ -62,14 +61,6 @@ def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str,
         named = with_joining(checks, gathering.control)
         facts = _all_facts(named, gathering, world, plans)
         return [verdict_of(name, facts[name], world) for name in named]
-
-
-def with_joining(checks: Iterable[str], control: Control) -> list[str]:
-    """The checks, and those that join for rows of this history, such as what a node did not do for the harness: that
-    run is never VALID, whatever it is judged by."""
-    named = list(checks)
-    others = [check for name, check in CHECKS.items() if name not in named and check.joins_for]
-    return [*named, *(check.name for check in others if control.rows(*check.joins_for))]
 
 
 @contextmanager

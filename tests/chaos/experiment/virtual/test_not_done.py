@@ -11,9 +11,9 @@ import pytest
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.server import NameServer
+from nemesrv.chaos.checks.finishing import with_joining
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.exercised import NAME as EXERCISED
-from nemesrv.chaos.checks.spark.judge import with_joining
 from nemesrv.chaos.experiment.experiment import Experiment
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.virtual import loop, watchdog
