@@ -17,8 +17,7 @@ from typing import Any
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.check import Check
 from nemesrv.chaos.checks.spark.session import jvm_pid, session, stop
-from nemesrv.chaos.checks.spark.settings import SMALL_BYTES
-from nemesrv.chaos.checks.spark.storage import local_size
+from nemesrv.chaos.history.stored import SMALL_BYTES, local_size
 
 
 def judge(where: str, master: str | None) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.spark.storage import _elsewhere, load, local_path, local_size
+from nemesrv.chaos.checks.spark.storage import _elsewhere, load
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.history.recorder import RecorderSpec
+from nemesrv.chaos.history.stored import local_path, local_size
 from nemesrv.remoting.node.clock import RealClock
 from tests import generate
 from tests.generate import writing
