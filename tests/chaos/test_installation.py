@@ -65,7 +65,7 @@ def test_a_report_is_not_drawn_where_nothing_draws_it(wheel: pytest.MonkeyPatch,
         "import nemesrv.actors.namesrv.standalone, nemesrv.actors.broker.standalone",
         "from nemesrv.chaos.__main__ import cli; cli(['scenarios'], standalone_mode=False)",
         "from pathlib import Path; from nemesrv.chaos.runner import record_virtual; "
-        "from nemesrv.chaos.scenarios.model import find; record_virtual(find('smoke'), 1, Path(sys.argv[1]))",
+        "from nemesrv.chaos.scenarios.loading import find; record_virtual(find('smoke'), 1, Path(sys.argv[1]))",
     ],
 )
 def test_nobody_pays_for_a_part_that_they_do_not_use(does: str, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ RECORDED = """
 import sys
 from pathlib import Path
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.scenarios.loading import find
 print(len(list(record_virtual(find("smoke"), 1, Path(sys.argv[1])).path.glob("history/*.parquet"))))
 """
 
