@@ -21,8 +21,7 @@ from .experiment.hosts_stage import real_stage
 from .experiment.progress import Progress, expected_s
 from .experiment.run_folder import RunFolder, refuse_used
 from .experiment.stage import Stage
-from .experiment.virtual.garbage import seldom_collected
-from .experiment.virtual.stage import VirtualStage
+from .experiment.virtual.stage import VirtualStage, seldom_collected
 from .faults.link_faults import LinkFault
 from .history.store import HistoryStore, is_hadoops
 from .history.stored import SMALL_BYTES, local_size

@@ -16,9 +16,8 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
-from ..chaos.experiment.client_rules import rules_of
 from ..chaos.experiment.nodes import about
-from ..chaos.experiment.outside_clients import about_client
+from ..chaos.experiment.outside_clients import about_client, rules_of
 from ..chaos.faults.kinds import FAULTS
 from ..chaos.faults.process_faults import ProcessFault
 from ..chaos.fronts.behaviour import Behaviour, Connected, Dials

@@ -9,16 +9,19 @@ recorded has been merged into the run folder's Parquet file.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
 
 from ...actors.actor import ClosableRecorder, NodeSpec
 from ...actors.processes import signals_deferred
 from ...actors.supervisor import AtASignal, at_a_signal
-from ...actors.watch import NodeFailed
+from ...actors.watch import ClusterError, NodeFailed
 from ...remoting.errors import RocketMQError
 from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
@@ -26,33 +29,22 @@ from ...remoting.node.recording import Recorder
 from ..apache.bypass import refuse_bypass
 from ..apache.server import PATIENCE_S
 from ..errors import ScenarioError
-from ..faults.by_hand import ByHand
-from ..faults.clocks import ClockAction
-from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
-from ..faults.kinds import NameServerList
-from ..faults.link_faults import Heal, LinkFault
-from ..faults.process_faults import Absent, ProcessFault, Restart, Resume
+from ..faults.process_faults import Absent, Restart
 from ..faults.processes import ProcessFaults, not_done
+from ..fronts.behaviour import Unreachable
 from ..history.merge import to_parquet
 from ..oracle.client_profiles import profile_of
 from ..scenarios.action import ActionModel
 from ..scenarios.defect import Defect
 from ..scenarios.loading import parse
 from ..scenarios.model import Scenario
-from ..shapes import Stream
-from ..topology import ADDRESS_SERVER, Link, NodeKind, broker_name
-from .chosen_links import chosen_links
-from .fault_news import FaultNews, Heard
-from .hand_acts import HandActs
-from .last_faults import LastFaults
-from .nodes import NodePlan, about, cold, listing, timers_of
-from .outside_clients import ClientUnderTest
+from ..topology import Link, NodeKind, broker_name
+from .actions import Actions, steps_of
+from .nodes import NodePlan, about, about_node, cold, listing, timers_of
+from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
-from .steps import steps_of
-from .wall_clocks import WallClocks
-from .whereabouts import Whereabouts
 
 log = logging.getLogger("nemesrv.experiment")
 
@@ -89,11 +81,8 @@ class Experiment:
     _at: Whereabouts = field(init=False)
     _probing: Result | None = field(init=False, default=None)
     _timeline_s: float = field(init=False, default=0.0)
-    _lists_served: int = field(init=False, default=0)
     _starts: Starts = field(init=False)
-    _clocks: WallClocks = field(init=False)
-    _by_hand: HandActs = field(init=False)
-    _last_faults: LastFaults = field(init=False, default_factory=LastFaults)
+    _actions: Actions = field(init=False)
     _news: FaultNews | None = field(init=False, default=None)
     """Told to nodes whose dials go through fronts of their own."""
 
@@ -163,10 +152,6 @@ class Experiment:
             not_done(self._record, HARNESS, "defect", _IDLE_DEFECT.format(self.defect.name))
         self._at = Whereabouts(scenario, stage)
         self._cluster, self._links = stage.set_up(stack, self._record, self._at.upstreams(), self.say)
-        self._clocks = WallClocks(
-            nodes=self._cluster, record=self._record, now_s=self._now_s, or_not_done=self._or_not_done
-        )
-        self._by_hand = HandActs(nodes=self._cluster, or_not_done=self._or_not_done)
         self._at.told(stage.advertised(self._at.listen))
         for name in topology.kinds:
             self._note_node(name)
@@ -175,6 +160,17 @@ class Experiment:
         self._news = FaultNews(diallers, self._cluster.submit) if diallers else None
         stack.callback(self._links.heal_all)
         self._processes = ProcessFaults(self._cluster, self._record, self._works_again, self._moves, stage.clock)
+        self._actions = Actions(
+            scenario=scenario,
+            nodes=self._cluster,
+            links=self._links,
+            processes=self._processes,
+            record=self._record,
+            advertised=self._at.advertised,
+            now_s=self._now_s,
+            phase=self._phase,
+            or_not_done=self._or_not_done,
+        )
         self.say(f"starting {len(topology.nodes)} nodes")
         listen, advertised, later = self._at.listen, dict(self._at.advertised), self._at.of_processes()
         plan = NodePlan(scenario=scenario, listen=listen, advertised=advertised, later=later, defect=self.defect)
@@ -333,7 +329,7 @@ class Experiment:
         if name not in self.scenario.cluster.clients:
             document = self.scenario.model_dump(mode="json")
             document["cluster"]["clients"] = {**self.scenario.cluster.clients, name: profile}
-            self.scenario = parse(document, file="client")
+            self.scenario = self._actions.scenario = parse(document, file="client")
             links = [link for link in self.scenario.topology().links if link.node == name]
             self.stage.join(name, {link: self._at.listen[link.peer] for link in links})
             self._note_node(name)
@@ -354,52 +350,7 @@ class Experiment:
 
     def act(self, action: ActionModel) -> tuple[str, ...]:
         """Do one action of a timeline now, whatever its `at_s`; the ids of the faults that begin with it."""
-        begun = self._act(action)
-        if self.scenario.prove_faults:
-            self._links.probe()
-        self._last_faults.began(begun, self._now_s())
-        return begun
-
-    def _act(self, action: ActionModel) -> tuple[str, ...]:
-        what = action.what
-        self._phase(
-            "fault" if isinstance(what, Fault) else "act" if isinstance(what, ByHand | ClockAction) else "heal", what.do
-        )
-        if isinstance(what, LinkFault):
-            return (self._links.begin(what, self._chosen_links(action), fault_id=action.name),)
-        if isinstance(what, ByHand):
-            return (self._by_hand.begin(what, action.nodes, self.scenario),)
-        if isinstance(what, ProcessFault):
-            return tuple([self._processes.begin(what, node) for node in action.nodes])
-        if isinstance(what, Heal):
-            self._heal(what, action)
-        elif isinstance(what, ClockAction):
-            self._clocks.change(what, action.nodes)
-        elif isinstance(what, NameServerList):
-            self._serve(what)
-        elif isinstance(what, Resume | Restart):
-            for node in action.nodes:
-                self._processes.end(what, node)
-                if isinstance(what, Restart):
-                    self._clocks.restarted(node)
-        return ()
-
-    def _heal(self, heal: Heal, action: ActionModel) -> None:
-        if action.links:
-            self._links.heal(self._chosen_links(action))
-        elif heal.faults:
-            for fault_id in heal.faults:
-                self._links.end(fault_id)
-        else:
-            self._links.heal_all()
-
-    def _serve(self, what: NameServerList) -> None:
-        """The address server answers with another list from now on."""
-        self._lists_served += 1
-        addresses = [self._at.advertised.get(entry) or Address.parse(entry) for entry in what.name_servers]
-        with self._or_not_done(ADDRESS_SERVER, "serve"):
-            self._cluster.call(ADDRESS_SERVER, "serve", addresses)
-            self._record("served_list", fault_id=f"{what.do}-{self._lists_served}", value=list(what.name_servers))
+        return self._actions.do(action)
 
     def end_link_fault(self, fault_id: str) -> None:
         """End this fault of links; others stay. Nothing happens when it has ended."""
@@ -429,11 +380,7 @@ class Experiment:
     def finish(self) -> None:
         """Heal, settle, let the workload end, and read every queue."""
         scenario, cluster = self.scenario, self._cluster
-        self._last_faults.tell(self._record, self._now_s(), self._processes, self._links, scenario)
-        self._links.heal_all()
-        self._processes.heal_all(but=scenario.switched_masters())  # another has its name
-        self._clocks.end()
-        self._by_hand.leave()
+        self._actions.end_all()
         self._phase("settle", f"settling {scenario.settle_s:g} s")
         if scenario.prove_faults:
             self._links.probe()
@@ -441,7 +388,7 @@ class Experiment:
         if self._probing is not None:
             with self._or_not_done(PROBER, "probe"):
                 self._probing.result(timeout=60)
-        self._by_hand.finish()
+        self._actions.finish_acts_by_hand()
         self._finish_producers()
         if scenario.workload.prober:
             self._phase("final_reads", "final reads")
@@ -488,12 +435,89 @@ class Experiment:
     def _now_s(self) -> float:
         return self.stage.clock.monotonic_s()
 
-    def _chosen_links(self, action: ActionModel) -> dict[Link, Stream]:
-        return chosen_links(
-            action,
-            self.scenario.topology(),
-            self._cluster,
-            self._at.advertised,
-            but=self._processes.active,
-            or_not_done=self._or_not_done,
-        )
+
+class FaultNews:
+    """Nodes whose dials go through fronts of their own are told which servers they cannot reach.
+
+    A row `fault` of the harness ─► what each of those nodes' dials now meet, whole ─► its method `faulted`
+
+    Nobody waits for it: `submit` calls a node's method as Cluster's does. Who cannot be asked, because it is paused or
+    gone, is told when its own fault ends.
+    """
+
+    def __init__(self, nodes: Iterable[str], submit: Callable[[str, str, Mapping[str, str]], object]) -> None:
+        self._of = {node: Unreachable(node) for node in nodes}
+        self._submit = submit
+
+    def heard(self, event: str, fields: Mapping[str, Any]) -> None:
+        """The harness has recorded this."""
+        if event != "fault":
+            return
+        ended = str(fields.get("source")) if fields.get("phase") == "end" and fields.get("target") is None else ""
+        for node, unreachable in self._of.items():
+            if unreachable.faulted(fields) is not None or node == ended:
+                with contextlib.suppress(ClusterError):
+                    self._submit(node, "faulted", dict(unreachable.meets))
+
+
+class Heard:
+    """A recorder of which somebody hears what it is told."""
+
+    def __init__(self, record: ClosableRecorder, heard: Callable[[str, Mapping[str, object]], None]) -> None:
+        self._record, self._heard = record, heard
+        self.close = record.close
+
+    def __call__(self, event: str, /, **fields: object) -> None:
+        self._record(event, **fields)
+        self._heard(event, fields)
+
+
+class Whereabouts:
+    """Where an experiment's servers listen, and what everybody is told of that: now, and after a restart elsewhere.
+
+    `advertised` changes when a server moves; `listen` has every address that any of its processes has.
+    """
+
+    def __init__(self, scenario: Scenario, stage: Stage) -> None:
+        topology = scenario.topology()
+        self._turns = scenario.addresses()
+        self._later = {node: [*dict.fromkeys(at)][1:] for node, at in self._turns.items()}
+        self.listen = stage.addresses([*topology.servers, *chain.from_iterable(self._later.values())])
+        self.advertised: dict[str, Address] = {}
+        self._told: Mapping[str, Address] = {}
+        self._servers, self._links = topology.servers, topology.links
+
+    def upstreams(self) -> dict[Link, Address]:
+        """Each link to where its peer listens, and one to each later address of a peer (`later_address`)."""
+        found = {link: self.listen[link.peer] for link in self._links}
+        return found | {
+            Link(link.node, at): self.listen[at] for link in self._links for at in self._later.get(link.peer, ())
+        }
+
+    def told(self, advertised: Mapping[str, Address]) -> None:
+        """What is told of each address from now on."""
+        self._told = advertised
+        self.advertised = {name: advertised[name] for name in self._servers}
+
+    def of_processes(self) -> dict[str, list[tuple[Address, Address]]]:
+        """Where each process of a server that moves listens, in order, and what is told of it."""
+        return {node: [(self.listen[at], self._told[at]) for at in turns] for node, turns in self._turns.items()}
+
+    def move(self, node: str) -> None:
+        """The node is at its next address from now on."""
+        self.advertised[node] = self._told[self._later[node].pop(0)]
+
+    def row(self, scenario: Scenario, name: str, host: str | None) -> dict[str, object]:
+        """What a `node` row says of the node, with the address that it has now."""
+        address, clients = self.advertised.get(name), scenario.cluster.clients
+        if name in clients:
+            value = about_client(name, profile_of(clients[name], scenario.profile), NodeKind.EXTERNAL)
+        else:
+            value = about_node(scenario, name, scenario.topology().kinds[name])
+        if host is not None:
+            value["host"] = host
+        return {"source": name, "address": address and str(address), "value": value}
+
+    def of(self, names: Iterable[str]) -> dict[str, Address]:
+        """What is told of these now."""
+        return {name: self.advertised[name] for name in names}

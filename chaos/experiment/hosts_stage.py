@@ -3,7 +3,7 @@
     driver                                  host of a Ray node, each
       Cluster, LinkFaults (facades) ─────►    agent ─► nodes' processes, Toxiproxy, ports, lag probe, link probes
       harness.0.jsonl                         history/_raw/NODE.0.jsonl, logs ── collected all the time ──► run folder
-      clocks.0.jsonl  ◄── what each host's clock shows, asked all the time (experiment/hosts/clocks.py)
+      clocks.0.jsonl  ◄── what each host's clock shows, asked all the time (experiment/hosts/clock_probe.py)
 
 A node's clock is the driver's, with its origin moved by the offset between the two hosts' own when the run began; what
 that was wrong by, and how they drift, the merge corrects (history/one_axis.py).
@@ -34,14 +34,25 @@ from ..preflight import bring, programs_of
 from ..scenarios.model import Scenario
 from ..scenarios.placement import Offer, placed
 from ..topology import Link
-from .disk import DiskWatch
 from .harness import Harness
-from .hosts.clocks import EVERY_S, HostClocks, clock_identity
+from .hosts.clock_probe import EVERY_S, HostClocks, clock_identity
 from .hosts.collect import FOLLOW_S, Collector, RayHost, record_missing
-from .hosts.facades import HostsPackets, HostsPorts, HostsToxiproxy, MeasuredThere, RemoteFront
-from .hosts.parts import LAG, PORTS, TOXIPROXY, HostLag, HostPorts, HostToxiproxy
+from .hosts.parts import (
+    LAG,
+    PORTS,
+    TOXIPROXY,
+    HostLag,
+    HostPorts,
+    HostsOutsideFaults,
+    HostsPackets,
+    HostsPorts,
+    HostsToxiproxy,
+    HostToxiproxy,
+    MeasuredThere,
+    RemoteFront,
+)
 from .run_folder import RunFolder
-from .stage import HARNESS_ROLE, RealStage, Starts
+from .stage import HARNESS_ROLE, DiskWatch, RealStage, Starts
 
 if TYPE_CHECKING:
     from ..faults.outside import OutsideFaults
@@ -223,8 +234,6 @@ class HostsStage(RealStage):
     def outside_faults(
         self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
     ) -> OutsideFaults:
-        from .hosts.outside import HostsOutsideFaults
-
         hosts, scale = self._hosts.values(), self.clock.scale
         return HostsOutsideFaults(hosts, self.host_of, record, scale, pids, self._links, processes)
 

@@ -30,7 +30,7 @@ from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
 from ..topology import ADDRESS_SERVER, NodeKind, broker_id, broker_name
 from . import programs
-from .client_rules import rules_of
+from .outside_clients import rules_of
 from .programs import Factory
 from .workloads.address_server import AddressServerNode
 from .workloads.admin import AdminNode

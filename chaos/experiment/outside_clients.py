@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -27,12 +28,11 @@ from ..fronts.behaviour import PASSES, Unreachable
 from ..fronts.front import Front
 from ..fronts.instances import Instance, Instances
 from ..fronts.observed import Answered, Observation
+from ..fronts.rows import ClientRows, Row, Rules
 from ..fronts.sockets import process_of
-from ..history.recorder import LagProbe, RecorderSpec
-from ..oracle.client_profiles import ClientProfile
+from ..history.recorder import HistoryWriter, LagProbe, RecorderSpec
+from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order
 from ..topology import NodeKind
-from .client_rows import ClientNode
-from .client_rules import rules_of
 
 log = logging.getLogger("nemesrv.clients")
 
@@ -251,3 +251,85 @@ class OutsideClients:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         self.close()
+
+
+def rules_of(profile: ClientProfile, name_servers: int) -> Rules:
+    """What the calls of a client of this profile are told apart by (fronts/look_ups.py)."""
+    return Rules(
+        shuffled=profile.order is Order.SHUFFLED,
+        start=profile.start.place(name_servers) or 0,
+        every_request=profile.advance is Advance.EVERY_REQUEST,
+        tries_max=1 if profile.attempts is Attempts.ONE else None,
+        retries=frozenset(map(str, profile.retries)),
+    )
+
+
+WAITS_MS = 5_000.0
+
+
+class ClientNode:
+    """Rows of one client under test, written into the run's history as those of a node of its own.
+
+    What it is, a producer or a consumer, shows only when it is at work: until then its rows wait, WAITS_MS at most.
+    `note` records the `node` row of a client of that kind; `spec` opens its file in that role.
+    """
+
+    def __init__(
+        self,
+        *,
+        rules: Rules,
+        name_servers: Mapping[str, str],
+        brokers: Mapping[str, str],
+        seen: bool,
+        since_ms: float,
+        note: Callable[[NodeKind], None],
+        spec: Callable[[NodeKind], RecorderSpec],
+    ) -> None:
+        self._rows = ClientRows(self._put, rules, name_servers, brokers, seen=seen)
+        self._note, self._spec = note, spec
+        self._since_ms = since_ms
+        self._held: list[Row] = [Row(since_ms, "started", {})]
+        self._record: HistoryWriter | None = None
+        self.kind: NodeKind | None = None
+
+    def saw(self, one: Observation) -> None:
+        self._rows.saw(one)
+        self._decide(one.at_ms)
+
+    def passed(self, now_ms: float) -> None:
+        self._rows.passed(now_ms)
+        self._decide(now_ms)
+
+    def end(self, now_ms: float, *, stopped: bool) -> None:
+        """Nothing more is seen of it. `stopped`: because it has ended."""
+        self._rows.end(now_ms)
+        if stopped:
+            self._put(Row(now_ms, "stopped", {}))
+        self._decide(math.inf)
+        if self._record is not None:
+            self._record.close()
+
+    def lag(self, event: str, /, **fields: Any) -> None:
+        """What a LagProbe records."""
+        if self._record is not None:
+            self._record(event, **fields)
+
+    def _decide(self, now_ms: float) -> None:
+        """What it is, once that shows; who sends and reads is a consumer, whose windows are the wider ones."""
+        rows = self._rows
+        consumes = rows.is_consumer and self.kind is not NodeKind.CONSUMER
+        if not consumes and (self.kind is not None or not (rows.is_producer or now_ms - self._since_ms >= WAITS_MS)):
+            return
+        self.kind = NodeKind.CONSUMER if rows.is_consumer else NodeKind.PRODUCER
+        self._note(self.kind)
+        if self._record is None:
+            self._record = self._spec(self.kind).open()
+            held, self._held = self._held, []
+            for row in held:
+                self._put(row)
+
+    def _put(self, row: Row) -> None:
+        if self._record is None:
+            self._held.append(row)
+            return
+        self._record.at(row.at_ms, row.event, **row.fields)

@@ -18,8 +18,7 @@ from ..scenarios.defect import Defect
 from ..scenarios.model import Scenario
 from .experiment import HARNESS, Experiment
 from .run_folder import RunFolder
-from .virtual.garbage import seldom_collected
-from .virtual.stage import VirtualStage
+from .virtual.stage import VirtualStage, seldom_collected
 
 
 def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = None) -> bool:

@@ -6,9 +6,13 @@ in memory and a virtual clock. The experiment itself (experiment.py) knows neith
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...actors.actor import NodeSpec, OpensRecorder, Probe
@@ -17,6 +21,7 @@ from ...actors.watch import Alarm, Death, ProcessWatch
 from ...remoting.node.clock import Clock, RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
+from ..errors import HarnessError
 from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes, ProcessFaults, UnplannedDeaths
 from ..history.files import ROTATE_BYTES
@@ -25,7 +30,6 @@ from ..history.shared_lag import SharedLagProbe
 from ..oracle.client_profiles import ClientProfile
 from ..scenarios.model import Scenario
 from ..topology import Link, NodeKind
-from .disk import DiskWatch
 from .harness import Harness
 from .outside_clients import ClientUnderTest, OutsideClients, Servers
 from .run_folder import RunFolder
@@ -301,3 +305,56 @@ class RealStage:
 
     def last_writes(self) -> None:
         self._alarm.sleep(LAST_WRITE_S)
+
+
+LOW_BYTES = 24 * 1024 * 1024
+"""Room for the merged history of a run of minutes, and for what all nodes record until they have ended."""
+
+LOOK_EVERY_S = 1.0
+
+
+def free_bytes(folder: Path) -> int:
+    """What we may still write there."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+def disk_full(folder: Path, free: int) -> HarnessError:
+    """What is to be said of it."""
+    return HarnessError(
+        f"the disk of {folder} has {free / 1024**2:.0f} MB left, too little to record on: free some of it, or name a "
+        "folder on another disk with --out; what was recorded is kept, and nothing is judged"
+    )
+
+
+class DiskWatch:
+    """Context manager: the alarm rings when fewer than LOW_BYTES are left to record on.
+
+    So the experiment ends while there is still room to keep what it recorded.
+    """
+
+    def __init__(self, folder: Path, alarm: Alarm) -> None:
+        self._folder, self._alarm = folder, alarm
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="disk-watch", daemon=True)
+
+    def look(self) -> None:
+        """Once."""
+        free = free_bytes(self._folder)
+        if free < LOW_BYTES:
+            self._alarm.ring(disk_full(self._folder, free))
+
+    def _run(self) -> None:
+        while not self._ended.wait(LOOK_EVERY_S):
+            self.look()
+
+    def __enter__(self) -> DiskWatch:
+        self.look()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()

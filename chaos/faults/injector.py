@@ -1,6 +1,6 @@
 """The faults that are on the links of an experiment, and their rows in the history; who injects them is a subclass.
 
-`LinkFaults` (toxiproxy_links.py) injects through Toxiproxy, `MemoryLinkFaults` (experiment/virtual/links.py) in the
+`LinkFaults` (toxiproxy_links.py) injects through Toxiproxy, `MemoryLinkFaults` (experiment/virtual/network.py) in the
 network in memory.
 """
 

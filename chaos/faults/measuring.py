@@ -2,7 +2,7 @@
 
 bandwidth_proof, link_probes ─► Measuring: its clock, the way to a link's peer, who runs it, who records
                                    ├─ MeasuringThread: the machine's time, a thread of its own
-                                   └─ a process of the virtual clock's (experiment/virtual/links.py)
+                                   └─ a process of the virtual clock's (experiment/virtual/network.py)
 """
 
 from __future__ import annotations

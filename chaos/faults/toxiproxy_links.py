@@ -40,7 +40,7 @@ _NEXT = "~"
 
 
 class ProxyApi(Protocol):
-    """Of one Toxiproxy (toxiproxy.py), or of one on each host (experiment/hosts/facades.py)."""
+    """Of one Toxiproxy (toxiproxy.py), or of one on each host (experiment/hosts/parts.py)."""
 
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None: ...
     def set_enabled(self, proxy: str, enabled: bool) -> None: ...

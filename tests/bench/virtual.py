@@ -26,10 +26,9 @@ from rich.table import Table
 
 from nemesrv.chaos.experiment.experiment import Experiment
 from nemesrv.chaos.experiment.run_folder import RunFolder
-from nemesrv.chaos.experiment.virtual.garbage import seldom_collected
 from nemesrv.chaos.experiment.virtual.loop import Scheduler
 from nemesrv.chaos.experiment.virtual.network import MemoryNetwork
-from nemesrv.chaos.experiment.virtual.stage import VirtualStage
+from nemesrv.chaos.experiment.virtual.stage import VirtualStage, seldom_collected
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.reports.console import print_fitting, standard_output
 from nemesrv.chaos.scenarios.loading import find, parse
@@ -55,7 +54,7 @@ LARGE = parse(
 
 PARTS = (
     ("event loop and tasks", ("virtual/loop.py", "asyncio/", "contextlib.py", "virtual/stage.py")),
-    ("network in memory", ("virtual/network.py", "virtual/links.py")),
+    ("network in memory", ("virtual/network.py",)),
     ("headers and bodies", ("remoting/headers/", "remoting/bodies/", "remoting/fastjson.py")),
     ("messages and properties", ("remoting/message", "remoting/properties.py", "remoting/compression.py")),
     ("frames, commands and channels", ("remoting/",)),
@@ -63,7 +62,7 @@ PARTS = (
     ("NameServers", ("actors/namesrv/",)),
     ("clients", ("clients/",)),
     ("workload and prober", ("chaos/experiment/workloads/",)),
-    ("recording", ("virtual/record.py", "recorder.py:line", "recorder.py:_head", "recorder.py:check_fields")),
+    ("recording", ("virtual/recording.py", "recorder.py:line", "recorder.py:_head", "recorder.py:check_fields")),
     ("merge to Parquet", ("history/", "pyarrow/")),
 )
 """The first that fits a function counts; `:` comes before a function's name."""

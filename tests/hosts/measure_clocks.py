@@ -14,7 +14,7 @@ from typing import Any
 
 from nemesrv.actors.hosts import RemoteHost
 from nemesrv.actors.joined_ray import JoinedRay
-from nemesrv.chaos.experiment.hosts.clocks import HostClocks
+from nemesrv.chaos.experiment.hosts.clock_probe import HostClocks
 from nemesrv.chaos.history.host_clocks import HostClock, reading_of
 
 

@@ -16,9 +16,9 @@ from ....actors.actor import Listening, NodeActor, NodeSpec, Surroundings
 from ....actors.broker.server import Broker
 from ....actors.cluster import LISTEN_LIMIT_S, START_LIMIT_S, STOP_LIMIT_S, ClusterError, NodeFailed, NodeState
 from ....remoting.node.network import Address
-from .logs import node_logger
 from .loop import ProcessLoop, Scheduler, VirtualClock
 from .network import MemoryNetwork, NodeNetwork
+from .recording import node_logger
 
 PATIENCE = 10
 """Limits of a real cluster are seconds of the machine, here they are so many virtual ones."""

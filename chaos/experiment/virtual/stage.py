@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+import gc
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from ....actors.actor import NodeSpec, Probe
+from ....actors.namesrv.server import FIRST_SCAN_S
 from ....actors.processes import signals_deferred
 from ....remoting.node.network import Address
+from ....remoting.node.profile import Profile
 from ....remoting.node.recording import Recorder
+from ....remoting.top_addressing import FIRST_S, TIMEOUT_S
 from ...errors import HarnessError
 from ...faults.processes import not_done
 from ...oracle.client_profiles import ClientProfile
 from ...scenarios.model import Scenario
-from ...topology import Link
+from ...topology import Link, NodeKind
+from ..nodes import timers_and_differing, timers_of
 from ..outside_clients import ClientUnderTest
 from ..run_folder import RunFolder
 from ..stage import Starts
 from .cluster import VirtualCluster
-from .links import MemoryLinkFaults
-from .loop import Scheduler, VirtualClock
-from .phases import starts
-from .record import MemoryRecorderSpec, VirtualLagProbe
-from .watchdog import watched
+from .loop import Scheduler, VirtualClock, watched
+from .network import MemoryLinkFaults
+from .recording import MemoryRecorderSpec, VirtualLagProbe
 
 SLICE_S = 5.0
 """Virtual seconds that pass between two looks at whether the person wants it to end."""
@@ -44,7 +49,7 @@ class VirtualStage:
         self.clock = VirtualClock(self.scheduler, scale)
 
     def starts(self, scenario: Scenario, seed: int) -> Starts:
-        return starts(scenario, seed)
+        return drawn_starts(scenario, seed)
 
     def recorder_spec(self, node: str, role: str) -> MemoryRecorderSpec:
         return MemoryRecorderSpec(self._folder.path, node, role, 0, self.clock)
@@ -112,3 +117,84 @@ class VirtualStage:
                 raise TimeoutError(f"not within {limit_s:g} s of virtual time")
             with signals_deferred(), suppress(TimeoutError):
                 self.scheduler.run_until_done(future, min(end_s - self.scheduler.now_s, SLICE_S))
+
+
+# When each node starts to work: so that its timer meets the timeline at a phase of its own.
+#
+#     NameServers ├ S ┤ brokers ├── R ──┤ topic ├ clients ├── P ──┤ timeline
+#                                                                  ├ phase ┤ tick ── period ── tick …
+#
+# A phase is how long after the timeline's start the node's timer fires next: a broker registers, a client polls, a
+# NameServer looks for silent brokers. The scenario sets it (`phases`), or the seed draws it: nodes that all began in
+# one moment would tick at the same seconds of every run, and no fault would ever meet another edge.
+
+_FIRST_TICK_S = {
+    NodeKind.NAME_SERVER: None,
+    NodeKind.BROKER: 10.0,
+    NodeKind.SLAVE: 10.0,
+    NodeKind.PRODUCER: 0.010,
+    NodeKind.CONSUMER: 0.010,
+}
+"""How long after its start the timer of a node fires first (`BrokerController.start`, `MQClientInstance`); None: by
+profile."""
+
+_BROKERS = (NodeKind.BROKER, NodeKind.SLAVE)
+
+TOPIC_S = 5.0
+"""For making the topic and for its routes, which take no time where nothing is wrong."""
+
+LAST_STARTS_S = 1.0
+"""For the clients that start last: one that starts fetches its route and sends heartbeats."""
+
+
+def drawn_starts(scenario: Scenario, seed: int) -> Starts:
+    """Node to its start, within its group's time; the prober's is none of them, for it starts with the brokers."""
+    kinds = scenario.topology().kinds
+    periods = {name: _period(scenario, name, kind) for name, kind in kinds.items() if kind in _FIRST_TICK_S}
+
+    def longest_s(*of: NodeKind) -> float:
+        return max((period_s for name, period_s in periods.items() if kinds[name] in of), default=0.0)
+
+    brokers_s = longest_s(NodeKind.NAME_SERVER)
+    lists_s = 0.0 if scenario.cluster.name_server_list is None else FIRST_S + TIMEOUT_S  # brokers ask for it first
+    clients_s = brokers_s + longest_s(*_BROKERS) + TOPIC_S + lists_s + (timers_of(scenario).W_ms or 0.0) / 1000
+    begin_s = {NodeKind.NAME_SERVER: 0.0, **dict.fromkeys(_BROKERS, brokers_s)}
+    timeline_s = math.ceil(clients_s + longest_s(NodeKind.CONSUMER, NodeKind.PRODUCER) + LAST_STARTS_S)
+    of: dict[str, float] = {}
+    for name, period_s in periods.items():
+        drawn_s = random.Random(f"{seed}/phase/{name}").random() * period_s
+        after_s = begin_s.get(kinds[name], clients_s)
+        first_s = _FIRST_TICK_S[kinds[name]] or FIRST_SCAN_S[Profile(scenario.cluster.profile)]
+        phase_s = scenario.phases.get(name, drawn_s)
+        of[name] = after_s + (timeline_s + phase_s - first_s - after_s) % period_s
+    return Starts(of=of, timeline_s=timeline_s)
+
+
+def _period(scenario: Scenario, name: str, kind: NodeKind) -> float:
+    timers, differing = timers_and_differing(scenario)
+    own = timers.with_(**differing.get(name, {}))
+    period_ms = {NodeKind.NAME_SERVER: own.S_ms, **dict.fromkeys(_BROKERS, own.R_ms)}.get(kind, own.P_ms)
+    return period_ms / 1000
+
+
+THRESHOLDS = (50_000, 20, 100)
+"""Ours for Python's 700, 10, 10: new objects before a collection, and collections before a longer one."""
+
+
+@contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Within the block Python's garbage collector comes at THRESHOLDS; after it as before.
+
+    Everything a run records stays in memory until its end, so each full collection looks at all of it again and finds
+    nothing. What there was before the run is not looked at (`gc.freeze`). Cycles are still collected, only later.
+    """
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    if not frozen:  # unfreezing would give back what somebody else has frozen
+        gc.freeze()
+    gc.set_threshold(*THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        if not frozen:
+            gc.unfreeze()

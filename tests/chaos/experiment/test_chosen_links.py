@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
-from nemesrv.chaos.experiment.chosen_links import chosen_links
+from nemesrv.chaos.experiment.actions import chosen_links
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.network import Address

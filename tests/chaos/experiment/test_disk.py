@@ -10,7 +10,7 @@ import pytest
 
 from nemesrv.actors.watch import Alarm
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.experiment.disk import LOW_BYTES, DiskWatch, free_bytes
+from nemesrv.chaos.experiment.stage import LOW_BYTES, DiskWatch, free_bytes
 
 
 def disk(free: int) -> SimpleNamespace:

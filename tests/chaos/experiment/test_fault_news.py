@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nemesrv.actors.watch import ClusterError
-from nemesrv.chaos.experiment.fault_news import FaultNews
+from nemesrv.chaos.experiment.experiment import FaultNews
 
 
 class Nodes:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.experiment.client_rows import ClientNode
-from nemesrv.chaos.experiment.outside_clients import ClientUnderTest, OutsideClients, Servers
+from nemesrv.chaos.experiment.outside_clients import ClientNode, ClientUnderTest, OutsideClients, Servers
 from nemesrv.chaos.fronts.look_ups import Rules
 from nemesrv.chaos.history.recorder import RecorderSpec
 from nemesrv.chaos.history.rows import read_raw

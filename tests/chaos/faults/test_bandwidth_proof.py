@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.checks.spark.judge import check_run
-from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
+from nemesrv.chaos.experiment.virtual.network import MemoryLinkFaults
 from nemesrv.chaos.faults.bandwidth_proof import BandwidthProofs
 from nemesrv.chaos.faults.link_faults import Bandwidth, Latency, LinkState, Stream, combine
 from nemesrv.chaos.faults.measuring import MeasuringThread

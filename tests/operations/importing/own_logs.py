@@ -14,7 +14,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from nemesrv.actors.actor import NodeSpec
-from nemesrv.chaos.experiment.virtual import logs
+from nemesrv.chaos.experiment.virtual import recording
 from nemesrv.remoting.node.clock import Clock
 
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) ([A-Z]+) \S+: (.*)")
@@ -48,7 +48,7 @@ def loud() -> mock._patch[Callable[..., object]]:
     """While it lasts, nodes on the virtual clock log at DEBUG."""
 
     def at_debug(spec: NodeSpec, clock: Clock) -> tuple[logging.Logger, Callable[[], None]]:
-        log, close = logs.node_logger(spec, clock)
+        log, close = recording.node_logger(spec, clock)
         log.setLevel(logging.DEBUG)
         return log, close
 

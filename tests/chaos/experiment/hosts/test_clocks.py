@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.experiment.hosts.clocks import HostClocks, clock_identity, soonest
+from nemesrv.chaos.experiment.hosts.clock_probe import HostClocks, clock_identity, soonest
 from nemesrv.chaos.oracle.hosts import hosts_in
 from nemesrv.chaos.oracle.recorded import NodeInfo
 

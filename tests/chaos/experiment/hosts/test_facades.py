@@ -11,8 +11,15 @@ import pytest
 
 from nemesrv.actors.host_agent import HostAgent
 from nemesrv.actors.hosts import RemoteHost
-from nemesrv.chaos.experiment.hosts.facades import HostsPorts, HostsToxiproxy, RemoteFront
-from nemesrv.chaos.experiment.hosts.parts import PORTS, TOXIPROXY, HostPorts, HostToxiproxy
+from nemesrv.chaos.experiment.hosts.parts import (
+    PORTS,
+    TOXIPROXY,
+    HostPorts,
+    HostsPorts,
+    HostsToxiproxy,
+    HostToxiproxy,
+    RemoteFront,
+)
 from nemesrv.chaos.faults.link_faults import BlackHole, Cut, HalfOpen, SynDrop
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import Link

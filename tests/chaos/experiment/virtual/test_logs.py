@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.experiment.virtual.logs import node_logger
+from nemesrv.chaos.experiment.virtual.recording import node_logger
 
 CLOCK: Any = SimpleNamespace(now_ms=lambda: 1_000)
 

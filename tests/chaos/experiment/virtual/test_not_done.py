@@ -16,7 +16,7 @@ from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.exercised import NAME as EXERCISED
 from nemesrv.chaos.experiment.experiment import Experiment
 from nemesrv.chaos.experiment.run_folder import RunFolder
-from nemesrv.chaos.experiment.virtual import loop, watchdog
+from nemesrv.chaos.experiment.virtual import loop
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
@@ -143,7 +143,7 @@ def never_returns(broker: Broker) -> None:
 def test_a_callback_that_never_returns_stops_its_node_with_a_sentence_and_time_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "HANGS_CPU_S", 0.3)
+    monkeypatch.setattr(loop, "HANGS_CPU_S", 0.3)
     rows = rows_of(tmp_path, NodeKind.BROKER, never_returns, steady_s=60)
     (hung,) = [row["value"] for row in rows if row["event"] == "not_done" and row["value"]["f"] == "yield"]
     assert hung["why"].startswith("broker-a never yields: one callback does not return at ")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.experiment.virtual.phases import starts
+from nemesrv.chaos.experiment.virtual.stage import drawn_starts
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import Options, record_virtual, run_all
 from nemesrv.chaos.scenarios.loading import parse
@@ -62,13 +62,15 @@ def test_a_name_server_looks_for_silent_brokers_when_the_scenario_says(tmp_path:
 
 def test_the_seed_draws_the_phases_that_the_scenario_leaves_open() -> None:
     open_, set_ = scenario({}), scenario({"broker-a": 3})
-    assert starts(open_, 1) == starts(open_, 1)
-    assert starts(open_, 1).of.keys() == {f"{kind}-{n}" for kind in ("ns", "producer", "consumer") for n in (0, 1)} | {
+    assert drawn_starts(open_, 1) == drawn_starts(open_, 1)
+    assert drawn_starts(open_, 1).of.keys() == {
+        f"{kind}-{n}" for kind in ("ns", "producer", "consumer") for n in (0, 1)
+    } | {
         "broker-a",
         "broker-b",
     }
-    assert all(starts(open_, 1).of[node] != starts(open_, 2).of[node] for node in starts(open_, 1).of)
-    different = {node for node, at_s in starts(set_, 1).of.items() if starts(open_, 1).of[node] != at_s}
+    assert all(drawn_starts(open_, 1).of[node] != drawn_starts(open_, 2).of[node] for node in drawn_starts(open_, 1).of)
+    different = {node for node, at_s in drawn_starts(set_, 1).of.items() if drawn_starts(open_, 1).of[node] != at_s}
     assert different == {"broker-a"}
 
 

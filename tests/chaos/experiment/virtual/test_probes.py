@@ -10,7 +10,7 @@ import pytest
 
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.exercised import Evidence, judge
-from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
+from nemesrv.chaos.experiment.virtual.network import MemoryLinkFaults
 from nemesrv.chaos.faults.link_faults import LinkState
 from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.history.rows import read_rows

@@ -6,9 +6,8 @@ import asyncio
 import random
 from typing import Any
 
-from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
 from nemesrv.chaos.experiment.virtual.loop import ProcessLoop, Scheduler, VirtualClock
-from nemesrv.chaos.experiment.virtual.network import MemoryNetwork, NodeNetwork
+from nemesrv.chaos.experiment.virtual.network import MemoryLinkFaults, MemoryNetwork, NodeNetwork
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.network import Address
 

@@ -1,4 +1,5 @@
-"""Recording on virtual time: each node's events in memory, in its own file of the run folder when it ends.
+"""Recording on virtual time: each node's events in memory, in its own file when it ends; its log, which repeats by the
+byte because its times are virtual.
 
 The same files and lines as from a real process (chaos/history/recorder.py), so the merge is the same too. The writer
 there flushes by the machine's time, which may not decide anything here.
@@ -6,9 +7,16 @@ there flushes by the machine's time, which may not decide anything here.
 
 from __future__ import annotations
 
+import logging
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 
+from ....actors.actor import LOG_FORMAT, NodeSpec
 from ....remoting.node.clock import Clock
 from ....remoting.node.recording import Recorder
 from ...history.files import raw_name
@@ -71,3 +79,48 @@ class VirtualLagProbe(LagProbe):
             late_s = round(now_s - asked_s - LAG_STEP_S, 6)
             record("timer_lag", lag_ms=late_s * 1000, duration_ms=(now_s - asked_s) * 1000)
             asked_s = now_s
+
+
+class _VirtualTime(logging.Formatter):
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(LOG_FORMAT)
+        self._clock = clock
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        seconds, ms = divmod(self._clock.now_ms(), 1000)
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S},{ms:03d}"
+
+
+class _File(logging.StreamHandler[TextIO]):
+    """A full disk costs lines of the log and nothing else: the run itself says so once, and not each line."""
+
+    def flush(self) -> None:
+        """Not for each line: that would cost more than the run."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not isinstance(sys.exc_info()[1], OSError | ValueError):  # ValueError: written after the file was closed
+            super().handleError(record)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.stream.close()
+        super().close()
+
+
+def node_logger(spec: NodeSpec, clock: Clock) -> tuple[logging.Logger, Callable[[], None]]:
+    """The node's logger with virtual times, known to nobody else, and what closes its file."""
+    log = logging.Logger(f"nemesrv.{spec.name}", logging.INFO)
+    if spec.log_file is None:
+        log.addHandler(logging.NullHandler())
+        return log, lambda: None
+    spec.log_file.parent.mkdir(parents=True, exist_ok=True)
+    handler = _File(spec.log_file.open("a", encoding="utf-8"))
+    handler.setFormatter(_VirtualTime(clock))
+    log.addHandler(handler)
+
+    def close() -> None:
+        log.addHandler(logging.NullHandler())  # a logger without any writes to stderr
+        log.removeHandler(handler)
+        handler.close()
+
+    return log, close

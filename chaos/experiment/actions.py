@@ -1,0 +1,286 @@
+"""What the entries of a timeline do to a running experiment, each when its time has come, and how all of it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from ...actors.actor import ADJUST_CLOCK
+from ...remoting.node.network import Address
+from ...remoting.node.recording import Recorder
+from ..faults.by_hand import ByHand
+from ..faults.clocks import ClockAction, ClockSync, changed
+from ..faults.fault import Fault
+from ..faults.injector import LinkFaultInjector
+from ..faults.kinds import NameServerList
+from ..faults.link_faults import Heal, LinkFault
+from ..faults.process_faults import ProcessFault, Restart, Resume
+from ..faults.processes import ProcessFaults, not_done
+from ..scenarios.action import ActionModel, is_chosen
+from ..scenarios.model import Scenario
+from ..shapes import Stream
+from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind, Topology
+from .stage import Nodes, Result
+
+
+class Step(NamedTuple):
+    """What happens at a time of the timeline; within a series not sooner than `after_s` behind the one before."""
+
+    at_s: float
+    do: Callable[[], object]
+    series: int = -1
+    after_s: float = -math.inf
+
+
+def steps_of(
+    scenario: Scenario, seed: int, *, join: Callable[[str], object], act: Callable[[ActionModel], object]
+) -> list[Step]:
+    """In order; of those at the same time nodes join first."""
+    joins = sorted((of.joins_at_s, name) for name, of in scenario.nodes.items() if of.joins_at_s is not None)
+    steps = [Step(at_s, partial(join, name)) for at_s, name in joins]
+    steps += [Step(one.at_s, partial(act, one.action), one.series, one.after_s) for one in scenario.plan(seed).actions]
+    return sorted(steps, key=lambda step: step.at_s)
+
+
+class _Shown(NamedTuple):
+    at_ms: float
+    ahead_ms: float
+    """How far ahead it was then."""
+    rate: float
+    """How many times as fast it goes since."""
+
+    def ahead_at(self, now_ms: float) -> float:
+        return self.ahead_ms + (now_ms - self.at_ms) * (self.rate - 1)
+
+
+@dataclass(slots=True, kw_only=True)
+class WallClocks:
+    """The wall clocks of nodes that a timeline changes: what each shows is remembered, so that a new process has it
+    too."""
+
+    nodes: Nodes
+    record: Recorder
+    now_s: Callable[[], float]
+    or_not_done: Callable[[str, str], AbstractContextManager[None]]
+    _shown: dict[str, _Shown] = field(init=False, default_factory=dict)
+    _changes: int = field(init=False, default=0)
+
+    def change(self, what: ClockAction, nodes: tuple[str, ...]) -> None:
+        """These nodes' clocks, from now on."""
+        self._changes += 1
+        for node in nodes:
+            self._change(what, node, f"{what.do}-{self._changes}")
+
+    def restarted(self, node: str) -> None:
+        """Its process is another, and its machine's clock as wrong as before."""
+        if node in self._shown:
+            shown = self._shown[node]
+            with self.or_not_done(node, ADJUST_CLOCK):
+                self.nodes.call(node, ADJUST_CLOCK, shown.ahead_at(1000 * self.now_s()), shown.rate)
+
+    def end(self) -> None:
+        """All are right again."""
+        for node, shown in tuple(self._shown.items()):
+            if (shown.ahead_ms, shown.rate) != (0.0, 1.0):
+                self._change(ClockSync(), node, "clock_sync-end")
+
+    def _change(self, what: ClockAction, node: str, change_id: str) -> None:
+        at_ms = 1000 * self.now_s()
+        shown = self._shown.get(node, _Shown(at_ms, 0.0, 1.0))
+        step_ms, rate = changed(what, shown.rate)
+        with self.or_not_done(node, ADJUST_CLOCK):
+            self.nodes.call(node, ADJUST_CLOCK, step_ms, rate)
+            ahead_ms = 0.0 if step_ms is None else shown.ahead_at(at_ms) + step_ms
+            self._shown[node] = _Shown(at_ms, ahead_ms, rate)
+            value = {"step_ms": step_ms, "rate": rate}
+            self.record("clock", source=node, f=what.do, fault_id=change_id, value=value)
+
+
+_AT_ONCE_S = 0.05
+"""Of the machine's time."""
+
+
+@dataclass(slots=True)
+class LastFaults:
+    """The faults that began with the last action, and with what came with no time before it.
+
+    Where nothing ends them everything is healed behind the last entry, so that they last no time, and whoever asked
+    for them would see a cluster without them called VALID.
+    """
+
+    _ids: tuple[str, ...] = ()
+    _at_s: float = float("-inf")
+
+    def began(self, fault_ids: Iterable[str], now_s: float) -> None:
+        """These began; or other things were done."""
+        self._ids = (*(self._ids if now_s - self._at_s <= _AT_ONCE_S else ()), *fault_ids)
+        self._at_s = now_s
+
+    def tell(
+        self, record: Recorder, now_s: float, processes: ProcessFaults, links: LinkFaultInjector, scenario: Scenario
+    ) -> None:
+        """Record of each that is still in force that nothing of it was done, where no time has passed since.
+
+        Of servers and links: a client that has just left is back with the heal, and nobody else has missed it.
+        """
+        if now_s - self._at_s > _AT_ONCE_S * scenario.timers.time_scale:
+            return
+        clients = scenario.topology().of(NodeKind.PRODUCER, NodeKind.CONSUMER)
+        for who, fault_id, ended_by in _in_force(processes, links, but=clients):
+            if fault_id in self._ids:
+                why = (
+                    f"{fault_id} lasted 0 s, for everything is healed behind the timeline's last entry: "
+                    f"an entry that ends it ({ended_by}) says how long it lasts"
+                )
+                not_done(record, who, "last", why)
+
+
+def _in_force(
+    processes: ProcessFaults, links: LinkFaultInjector, *, but: Collection[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Whom each fault hits, its id, and what ends it; without those that nothing ends, and `but` of these processes."""
+    ids = processes.ids
+    for node, fault in processes.active.items():
+        if fault.ended_by and node not in but:
+            yield node, ids[node], fault.ended_by
+    for fault_id, (_, hit) in links.active.items():
+        if hit:  # who records faults by hand may begin one of no links
+            yield str(hit[0].node), fault_id, "heal"
+
+
+def chosen_links(
+    action: ActionModel,
+    topology: Topology,
+    nodes: Nodes,
+    advertised: Mapping[str, Address],
+    *,
+    but: Collection[str],
+    or_not_done: Callable[[str, str], AbstractContextManager[None]],
+) -> dict[Link, Stream]:
+    """The links that an action is about, each with its directions: those that it names, and those to the NameServers
+    that clients sit on now. `but`: nodes that cannot be asked, as a fault has stopped them."""
+    known = [expression for expression in action.links if not is_chosen(expression)]
+    links = topology.parse_streams(*known)
+    if len(known) == len(action.links):
+        return links
+    names = {address: name for name, address in advertised.items()}
+    for client in topology.of(NodeKind.PRODUCER, NodeKind.CONSUMER):
+        chosen = None
+        if client in but:
+            continue
+        with or_not_done(client, "chosen_name_server"):
+            chosen = nodes.call(client, "chosen_name_server")
+        if chosen in names:  # an entry that is no NameServer of the run has no link
+            links[Link(client, names[chosen])] = "both"
+    return links
+
+
+@dataclass(slots=True, kw_only=True)
+class Actions:
+    """`phase` is told what begins; `or_not_done(node, what)`: what a node does not do is a finding of the run, and the
+    run goes on."""
+
+    scenario: Scenario
+    nodes: Nodes
+    links: LinkFaultInjector
+    processes: ProcessFaults
+    record: Recorder
+    advertised: Mapping[str, Address]
+    """What everybody is told of each server now."""
+    now_s: Callable[[], float]
+    phase: Callable[[str, str], None]
+    or_not_done: Callable[[str, str], AbstractContextManager[None]]
+    _clocks: WallClocks = field(init=False)
+    _last: LastFaults = field(init=False, default_factory=LastFaults)
+    _asked_by_hand: list[Result] = field(init=False, default_factory=list)
+    _lists_served: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._clocks = WallClocks(nodes=self.nodes, record=self.record, now_s=self.now_s, or_not_done=self.or_not_done)
+
+    def do(self, action: ActionModel) -> tuple[str, ...]:
+        """Do it now, whatever its `at_s`; the ids of the faults that begin with it."""
+        begun = self._do(action)
+        if self.scenario.prove_faults:
+            self.links.probe()
+        self._last.began(begun, self.now_s())
+        return begun
+
+    def _do(self, action: ActionModel) -> tuple[str, ...]:
+        what = action.what
+        self.phase(
+            "fault" if isinstance(what, Fault) else "act" if isinstance(what, ByHand | ClockAction) else "heal", what.do
+        )
+        if isinstance(what, LinkFault):
+            return (self.links.begin(what, self._chosen_links(action), fault_id=action.name),)
+        if isinstance(what, ByHand):
+            return (self._ask_by_hand(what, action.nodes),)
+        if isinstance(what, ProcessFault):
+            return tuple([self.processes.begin(what, node) for node in action.nodes])
+        if isinstance(what, Heal):
+            self._heal(what, action)
+        elif isinstance(what, ClockAction):
+            self._clocks.change(what, action.nodes)
+        elif isinstance(what, NameServerList):
+            self._serve(what)
+        elif isinstance(what, Resume | Restart):
+            for node in action.nodes:
+                self.processes.end(what, node)
+                if isinstance(what, Restart):
+                    self._clocks.restarted(node)
+        return ()
+
+    def _heal(self, heal: Heal, action: ActionModel) -> None:
+        if action.links:
+            self.links.heal(self._chosen_links(action))
+        elif heal.faults:
+            for fault_id in heal.faults:
+                self.links.end(fault_id)
+        else:
+            self.links.heal_all()
+
+    def _serve(self, what: NameServerList) -> None:
+        """The address server answers with another list from now on."""
+        self._lists_served += 1
+        addresses = [self.advertised.get(entry) or Address.parse(entry) for entry in what.name_servers]
+        with self.or_not_done(ADDRESS_SERVER, "serve"):
+            self.nodes.call(ADDRESS_SERVER, "serve", addresses)
+            self.record("served_list", fault_id=f"{what.do}-{self._lists_served}", value=list(what.name_servers))
+
+    def _ask_by_hand(self, what: ByHand, nodes: tuple[str, ...]) -> str:
+        """The id of the act. The operator's client is asked and not waited for: who hangs is asked, and the timeline
+        goes on."""
+        act_id = f"{what.do}-{len(self._asked_by_hand) + 1}"
+        act = self.scenario.request_in_full(what)
+        self._asked_by_hand.append(self.nodes.submit(ADMIN, "act", act, list(nodes), act_id))
+        return act_id
+
+    def _chosen_links(self, action: ActionModel) -> dict[Link, Stream]:
+        return chosen_links(
+            action,
+            self.scenario.topology(),
+            self.nodes,
+            self.advertised,
+            but=self.processes.active,
+            or_not_done=self.or_not_done,
+        )
+
+    def end_all(self) -> None:
+        """Every fault ends, every clock is right, and the operator closes what an act may hold open."""
+        self._last.tell(self.record, self.now_s(), self.processes, self.links, self.scenario)
+        self.links.heal_all()
+        self.processes.heal_all(but=self.scenario.switched_masters())  # another has its name
+        self._clocks.end()
+        if self._asked_by_hand:
+            with self.or_not_done(ADMIN, "leave"):
+                self.nodes.call(ADMIN, "leave")
+
+    def finish_acts_by_hand(self) -> None:
+        """Each has ended, or is recorded as not done."""
+        for act in self._asked_by_hand:
+            with self.or_not_done(ADMIN, "act"):
+                act.result(timeout=60)
