@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, TextIO
 
 from ..remoting.properties import parse_properties
-from .config_error import ConfigError
+from .errors import ConfigError
 
 CONFIG_MAX = 1024 * 1024
 

@@ -13,7 +13,7 @@ from ..remoting import fastjson
 from ..remoting.bodies.client import ConsumeStats, GetConsumerListByGroupResponseBody, TopicStatsTable
 from ..remoting.bodies.route import ClusterInfo, KVTable, TopicList, TopicRouteData
 from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, LanguageCode, RequestCode
-from ..remoting.command import Header, RemotingCommand
+from ..remoting.command import Header, RemotingCommand, success
 from ..remoting.errors import ClientError, RemoteProtocolError
 from ..remoting.headers.broker import (
     CreateTopicRequestHeader,
@@ -284,7 +284,7 @@ class AdminClient:
         if name_server is not None:
             return await self._call(name_server, code, header, body)
         request = RemotingCommand.request(code, header, body)
-        return broker_calls.success(await self.name_server.invoke(request, self._timeout_s))
+        return success(await self.name_server.invoke(request, self._timeout_s))
 
     async def _call(
         self, address: Address, code: RequestCode, header: Header | None = None, body: bytes = b""

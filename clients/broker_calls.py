@@ -6,8 +6,8 @@ Upstream: `MQAdminImpl`, `MQClientAPIImpl`, `RemoteBrokerOffsetStore`.
 from __future__ import annotations
 
 from ..remoting.codes import MASTER_ID, RequestCode, ResponseCode
-from ..remoting.command import Header, RemotingCommand
-from ..remoting.errors import ClientError, ResponseError
+from ..remoting.command import Header, RemotingCommand, success
+from ..remoting.errors import ClientError
 from ..remoting.headers.broker import (
     GetMaxOffsetRequestHeader,
     GetMaxOffsetResponseHeader,
@@ -39,13 +39,6 @@ async def call(
     """The successful answer. Raises TransportError, or ResponseError for any code but SUCCESS."""
     response = await remoting.invoke(address, RemotingCommand.request(code, header, body), timeout_s=timeout_s)
     return success(response)
-
-
-def success(response: RemotingCommand) -> RemotingCommand:
-    """`response` itself; ResponseError when its code is not SUCCESS."""
-    if response.code != ResponseCode.SUCCESS:
-        raise ResponseError.for_code(response.code, response.remark)
-    return response
 
 
 async def find_broker(

@@ -30,7 +30,7 @@ from ..remoting.bodies.client import (
 )
 from ..remoting.bodies.route import TopicRouteData
 from ..remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
-from ..remoting.command import Header, RemotingCommand
+from ..remoting.command import Header, RemotingCommand, success
 from ..remoting.errors import ClientError, ResponseError, RocketMQError
 from ..remoting.headers.broker import (
     GetConsumerListByGroupRequestHeader,
@@ -382,9 +382,7 @@ class MQClientInstance:
 
     async def _send_heartbeat(self, broker_name: str, address: Address, body: bytes) -> None:
         try:
-            response = await self._call_broker(address, RequestCode.HEART_BEAT, None, body)
-            if response.code != ResponseCode.SUCCESS:
-                raise ResponseError.for_code(response.code, response.remark)
+            response = success(await self._call_broker(address, RequestCode.HEART_BEAT, None, body))
         except RocketMQError as exc:
             self._context.log.warning("heartbeat to broker %s %s failed: %s", broker_name, address, exc)
         else:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from .codes import FLAG_ONEWAY, FLAG_RESPONSE, V5_3_2, LanguageCode, SerializeType
+from .codes import FLAG_ONEWAY, FLAG_RESPONSE, V5_3_2, LanguageCode, ResponseCode, SerializeType
+from .errors import ResponseError
 
 DEFAULT_LANGUAGE = LanguageCode.PYTHON
 DEFAULT_VERSION = V5_3_2
@@ -82,3 +83,10 @@ def _ext_fields(header: Header | Mapping[str, str] | None) -> dict[str, str] | N
 
 def _written(header: Header | Mapping[str, str]) -> dict[str, str]:
     return header.to_ext_fields() if hasattr(header, "to_ext_fields") else dict(header)
+
+
+def success(response: RemotingCommand) -> RemotingCommand:
+    """`response` itself; ResponseError when its code is not SUCCESS."""
+    if response.code != ResponseCode.SUCCESS:
+        raise ResponseError.for_code(response.code, response.remark)
+    return response

@@ -16,7 +16,7 @@ from ...remoting.bodies.client import (
     LockBatchRequestBody,
     LockBatchResponseBody,
 )
-from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError
 from ...remoting.headers.broker import (
@@ -154,13 +154,7 @@ class ClientProcessor:
         for group in groups:
             for channel in self._services.clients.channels_of(group):
                 header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group)
-                command = RemotingCommand.request(
-                    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
-                    header,
-                    oneway=True,
-                    language=LanguageCode.JAVA,
-                    version=self._services.config.profile.version,
-                )
+                command = RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header, oneway=True)
                 try:
                     cast(Connection, channel).send(command)
                 except RocketMQError as exc:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from ...remoting.codes import PERM_READ, PERM_WRITE
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
-from ..config_error import ConfigError
+from ..errors import ConfigError
 
 _DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 _ROLES = ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")
@@ -149,13 +149,17 @@ class BrokerConfig:
         parse_delay_levels(self.message_delay_level)
 
     @property
+    def is_5x(self) -> bool:
+        return self.profile is Profile.V5_X
+
+    @property
     def is_slave(self) -> bool:
         return self.broker_role == "SLAVE"
 
     @property
     def acts_as_master(self) -> bool:
         """Whether enableSlaveActingMaster holds, which 4.9 does not know."""
-        return self.enable_slave_acting_master and self.profile is Profile.V5_X
+        return self.enable_slave_acting_master and self.is_5x
 
     @property
     def not_active_ms(self) -> int:
@@ -165,7 +169,7 @@ class BrokerConfig:
     @property
     def register_timeout_s(self) -> float:
         """How long one round of registration is waited for."""
-        default = 6000 if self.profile is Profile.V4_9 else 24_000
+        default = 24_000 if self.is_5x else 6000
         return (self.register_broker_timeout_mills or default) / 1000
 
     @property
@@ -176,7 +180,7 @@ class BrokerConfig:
     @property
     def transaction_check_period_s(self) -> float:
         """How long after one check of half messages the next begins."""
-        default = 60_000 if self.profile is Profile.V4_9 else 30_000
+        default = 30_000 if self.is_5x else 60_000
         return (self.transaction_check_interval or default) / 1000
 
     @property

@@ -23,7 +23,6 @@ from ...remoting.headers.broker import (
 )
 from ...remoting.message import MessageQueue
 from ...remoting.message_id import parse_offset_msg_id
-from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .client_manager import Client
 from .services import Services, refuse
@@ -59,7 +58,7 @@ class ConsumerCalls:
         client = self._services.clients.consumer(group, client_id)
         if client is None:
             return refuse(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
-        return self._call(client, group, self._command(request.code, fields, body))
+        return self._call(client, group, RemotingCommand.request(request.code, fields, body))
 
     async def _call(self, client: Client, group: str, command: RemotingCommand) -> RemotingCommand:
         """The client's answer as ours."""
@@ -86,7 +85,7 @@ class ConsumerCalls:
             header.timestamp,
             str(header.is_force).lower(),
         )
-        if services.config.profile is Profile.V5_X:
+        if services.config.is_5x:
             return self._reset_here(connection, header)
         return self._reset_by_consumers(request, header)
 
@@ -118,7 +117,7 @@ class ConsumerCalls:
         for queue_id, offset in offsets.items():
             services.commit(connection, "reset", group, topic, queue_id, offset)
             services.offsets.reset(group, topic, queue_id, offset)
-        table = {self._queue(topic, queue_id): offset for queue_id, offset in offsets.items()}
+        table = {services.queue(topic, queue_id): offset for queue_id, offset in offsets.items()}
         return RemotingCommand.response(body=ResetOffsetBody(offset_table=table).encode())
 
     def _reset_by_consumers(self, request: RemotingCommand, header: ResetOffsetRequestHeader) -> RemotingCommand:
@@ -135,7 +134,7 @@ class ConsumerCalls:
                 return refuse(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{group}> not exist")
             offset = self._offset_at(topic, queue_id, header.timestamp)
             later = offset >= committed and not header.is_force
-            table[self._queue(topic, queue_id)] = committed if later else offset
+            table[services.queue(topic, queue_id)] = committed if later else offset
         consumers = services.clients.consumers.get(group)
         if consumers is None:
             remark = (
@@ -151,7 +150,7 @@ class ConsumerCalls:
         fields = {"topic": topic, "group": group, "timestamp": str(header.timestamp), "isForce": "false"}
         self._record_reset("by_consumers", topic, group, {queue.queue_id: offset for queue, offset in table.items()})
         for client in consumers.clients.values():
-            command = self._command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, told, oneway=True)
+            command = RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, told, oneway=True)
             try:
                 cast(Connection, client.channel).send(command)
             except RocketMQError as exc:
@@ -180,7 +179,7 @@ class ConsumerCalls:
         table: dict[str, Mapping[MessageQueue, int]] = {}
         fields = {"topic": header.topic, "group": header.group}
         for client in clients:
-            command = self._command(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields, b"")
+            command = RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields)
             try:
                 answer = await cast(Connection, client.channel).invoke(command, timeout_s=STATUS_TIMEOUT_S)
                 if answer.code == ResponseCode.SUCCESS and answer.body:
@@ -201,12 +200,3 @@ class ConsumerCalls:
         if timestamp < 0:
             return store.max_offset(topic, queue_id)
         return store.offset_by_time(topic, queue_id, timestamp)
-
-    def _queue(self, topic: str, queue_id: int) -> MessageQueue:
-        return MessageQueue(topic, self._services.config.broker_name, queue_id)
-
-    def _command(self, code: int, fields: Mapping[str, str], body: bytes, *, oneway: bool = False) -> RemotingCommand:
-        version = self._services.config.profile.version
-        return RemotingCommand.request(
-            code, dict(fields), body, oneway=oneway, language=LanguageCode.JAVA, version=version
-        )

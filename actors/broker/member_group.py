@@ -16,10 +16,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 
 from ...remoting.bodies.route import GetBrokerMemberGroupResponseBody
-from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
-from ...remoting.command import RemotingCommand
+from ...remoting.codes import MASTER_ID, RequestCode
+from ...remoting.command import RemotingCommand, success
 from ...remoting.connection import Connection
-from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.errors import RocketMQError
 from ...remoting.headers.namesrv import (
     BrokerHeartbeatRequestHeader,
     GetBrokerMemberGroupRequestHeader,
@@ -89,7 +89,7 @@ class MemberGroup:
             broker_name=config.broker_name,
         )
         try:
-            request = self._request(RequestCode.BROKER_HEARTBEAT, header.to_ext_fields())
+            request = RemotingCommand.request(RequestCode.BROKER_HEARTBEAT, header)
             await self._client.oneway(target, request, timeout_s=HEARTBEAT_TIMEOUT_S)
         except RocketMQError as exc:
             self._services.context.log.error("sendHeartbeat Exception %s: %s", target, exc)
@@ -98,11 +98,9 @@ class MemberGroup:
         config = self._services.config
         header = GetBrokerMemberGroupRequestHeader(cluster_name=config.cluster_name, broker_name=config.broker_name)
         for target in self._targets():
-            request = self._request(RequestCode.GET_BROKER_MEMBER_GROUP, header.to_ext_fields())
+            request = RemotingCommand.request(RequestCode.GET_BROKER_MEMBER_GROUP, header)
             try:
-                response = await self._client.invoke(target, request, timeout_s=CALL_TIMEOUT_S)
-                if response.code != ResponseCode.SUCCESS:
-                    raise ResponseError.for_code(response.code, response.remark)
+                response = success(await self._client.invoke(target, request, timeout_s=CALL_TIMEOUT_S))
                 members = GetBrokerMemberGroupResponseBody.decode(response.body).broker_member_group.broker_addrs
             except RocketMQError as exc:
                 self._services.context.log.error("syncBrokerMemberGroup from namesrv failed, %s", exc)
@@ -126,7 +124,3 @@ class MemberGroup:
         self._services.context.log.info("Min broker changed, old: %d, new %d-%s", self._min_id, min_id, address)
         self._min_id = min_id
         self._changed(Address.parse(address) if min_id == MASTER_ID else None)
-
-    def _request(self, code: RequestCode, fields: dict[str, str]) -> RemotingCommand:
-        version = self._services.config.profile.version
-        return RemotingCommand.request(code, fields, language=LanguageCode.JAVA, version=version)

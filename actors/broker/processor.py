@@ -8,20 +8,21 @@ from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError
 from ...remoting.headers.fields import HeaderError
-from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
+from .config import BrokerConfig
 from .consumer_calls import ConsumerCalls
-from .inspection import InspectionProcessor
 from .member_group import MemberGroup
 from .pull_processor import PullProcessor
 from .query_processor import QueryProcessor
 from .replication import FETCH_COMMIT_LOG, LogServing
 from .reply_processor import ReplyProcessor
+from .schedule import ScheduleService
 from .send_processor import SendProcessor
 from .services import Services, refuse
 from .transaction_processor import TransactionProcessor
+from .transactions import Transactions
 
 Answer = RemotingCommand | Awaitable[RemotingCommand | None] | None
 Method = Callable[[Connection, RemotingCommand], Answer]
@@ -33,20 +34,28 @@ class BrokerProcessor:
     def __init__(
         self,
         services: Services,
-        *,
-        send: SendProcessor,
-        pull: PullProcessor,
-        client: ClientProcessor,
-        query: QueryProcessor,
-        admin: AdminProcessor,
+        schedule: ScheduleService,
         log: LogServing,
-        transaction: TransactionProcessor,
-        reply: ReplyProcessor,
-        calls: ConsumerCalls,
-        inspection: InspectionProcessor,
         members: MemberGroup,
+        *,
+        reconfigured: Callable[[BrokerConfig], None],
+        started_ms: int,
     ) -> None:
         self._services = services
+        self.half_messages = Transactions(services)
+        self.half_messages.open()
+        self.pull, self.clients = PullProcessor(services), ClientProcessor(services)
+        self.transactions = TransactionProcessor(services, self.half_messages)
+        send = SendProcessor(services, self.half_messages)
+        admin = AdminProcessor(
+            services,
+            reconfigured=reconfigured,
+            started_ms=started_ms,
+            delay_offsets=schedule.encode,
+            transactions=self.half_messages,
+        )
+        query, calls, reply = QueryProcessor(services), ConsumerCalls(services), ReplyProcessor(services, send)
+        pull, client, transaction = self.pull, self.clients, self.transactions
         code = RequestCode
         self._methods: dict[int, Method] = {
             code.SEND_MESSAGE: send.send,
@@ -93,17 +102,17 @@ class BrokerProcessor:
             code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: calls.consumer_status,
             code.GET_CONSUMER_RUNNING_INFO: calls.running_info,
             code.CONSUME_MESSAGE_DIRECTLY: calls.consume_directly,
-            code.QUERY_CONSUME_TIME_SPAN: inspection.time_span,
-            code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: inspection.system_topics,
-            code.CLEAN_EXPIRED_CONSUMEQUEUE: inspection.nothing_to_clean,
-            code.CLEAN_UNUSED_TOPIC: inspection.clean_unused_topics,
-            code.GET_BROKER_CONSUME_STATS: inspection.all_consume_stats,
-            code.QUERY_CONSUME_QUEUE: inspection.consume_queue,
-            code.RESUME_CHECK_HALF_MESSAGE: inspection.resume_check,
-            code.GET_ALL_PRODUCER_INFO: inspection.all_producers,
-            code.DELETE_EXPIRED_COMMITLOG: inspection.nothing_to_clean,
+            code.QUERY_CONSUME_TIME_SPAN: admin.time_span,
+            code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: admin.system_topics,
+            code.CLEAN_EXPIRED_CONSUMEQUEUE: admin.nothing_to_clean,
+            code.CLEAN_UNUSED_TOPIC: admin.clean_unused_topics,
+            code.GET_BROKER_CONSUME_STATS: admin.all_consume_stats,
+            code.QUERY_CONSUME_QUEUE: admin.consume_queue,
+            code.RESUME_CHECK_HALF_MESSAGE: admin.resume_check,
+            code.GET_ALL_PRODUCER_INFO: admin.all_producers,
+            code.DELETE_EXPIRED_COMMITLOG: admin.nothing_to_clean,
         }
-        if services.config.profile is Profile.V5_X:
+        if services.config.is_5x:
             self._methods[code.NOTIFY_MIN_BROKER_ID_CHANGE] = members.notified
             self._methods[code.LITE_PULL_MESSAGE] = pull.pull  # 4.9 knows no such request
 

@@ -9,7 +9,7 @@ Upstream: `PullMessageProcessor`, `DefaultPullMessageResultHandler`, `PullReques
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -18,15 +18,62 @@ from ...remoting.bodies.route import TopicConfig
 from ...remoting.codes import MASTER_ID, PERM_READ, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.headers.broker import PullMessageRequestHeader, PullMessageResponseHeader
-from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .client_processor import IN_MEMORY_BYTES
-from .hold_times import HoldTimes
 from .long_poll import HeldPull
 from .services import HeldRequest, Services, refuse
 from .sql_filter import SqlError
-from .stored import Found, GetStatus
+from .stored import STORE_TIME, SYS_FLAG_AT, Found, GetStatus, store_time_at
 from .subscriptions import TAG, FilterUnsupported, Wanted, wanted_by
+
+
+@dataclass(slots=True)
+class HoldTimes:
+    """How long held pulls waited, from one check of them to the next, in milliseconds: what a broker's history says of
+    its long polling.
+
+    A pull is held until a message comes, or for as long as it asked (`suspendTimeoutMillis`) and then until the next
+    check. Both are measured where the answer is made, by the record's own store time, so that a message of which nobody
+    told the held pulls counts, too.
+    """
+
+    notified: int = 0
+    slowest_ms: float = 0.0
+    """From when a message that was wanted was stored until its pull was answered, at most."""
+    timed_out: int = 0
+    shortest_ms: float = 0.0
+    """How long after its own time a pull was answered that found nothing: at least, and at most."""
+    longest_ms: float = 0.0
+
+    def answered(self, response: RemotingCommand, *, held_ms: int, wait_ms: int, now_ms: int) -> None:
+        """One that was held since `held_ms` and wanted to wait for `wait_ms` is answered now."""
+        if response.code == ResponseCode.SUCCESS:
+            self.notified += 1
+            self.slowest_ms = max(self.slowest_ms, now_ms - max(held_ms, _first_stored_ms(response.body, now_ms)))
+        elif response.code == ResponseCode.PULL_NOT_FOUND:
+            past_ms = now_ms - held_ms - wait_ms
+            self.shortest_ms = min(self.shortest_ms, past_ms) if self.timed_out else past_ms
+            self.longest_ms = max(self.longest_ms, past_ms) if self.timed_out else past_ms
+            self.timed_out += 1
+
+    def taken(self) -> dict[str, float]:
+        """What there is to say, and nothing from here on."""
+        said: dict[str, float] = {}
+        if self.notified:
+            said |= {"notified": self.notified, "slowest_ms": self.slowest_ms}
+        if self.timed_out:
+            said |= {"timed_out": self.timed_out, "shortest_ms": self.shortest_ms, "longest_ms": self.longest_ms}
+        self.notified = self.timed_out = 0
+        self.slowest_ms = self.shortest_ms = self.longest_ms = 0.0
+        return said
+
+
+def _first_stored_ms(records: bytes, now_ms: int) -> int:
+    """When the first of these records was stored; now, where it cannot be read."""
+    if len(records) < store_time_at(0x10) + STORE_TIME.size:
+        return now_ms
+    return int(STORE_TIME.unpack_from(records, store_time_at(records[SYS_FLAG_AT]))[0])
+
 
 COMMIT_OFFSET, SUSPEND, SUBSCRIPTION, CLASS_FILTER = 1, 2, 4, 8
 CHECK_PERIOD_S = 5.0
@@ -204,7 +251,7 @@ class PullProcessor:
                 header.consumer_group,
                 connection.remote_address,
             )
-        v5 = self._services.config.profile is Profile.V5_X
+        v5 = self._services.config.is_5x
         fields = PullMessageResponseHeader(
             suggest_which_broker_id=self._suggested(header, found, group),
             next_begin_offset=found.next_offset,
@@ -291,6 +338,6 @@ class PullProcessor:
         return subscription
 
     def _forbidden(self, kind: int, remark: str) -> RemotingCommand:
-        v5 = self._services.config.profile is Profile.V5_X
+        v5 = self._services.config.is_5x
         fields = {"forbiddenType": str(kind)} if v5 else None
         return RemotingCommand.response(ResponseCode.NO_PERMISSION, remark, header=fields)

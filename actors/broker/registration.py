@@ -22,9 +22,9 @@ from dataclasses import replace
 
 from ...remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from ...remoting.bodies.route import DataVersion, KVTable, TopicConfig
-from ...remoting.codes import PERM_READ, PERM_WRITE, LanguageCode, RequestCode, ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.codes import PERM_READ, PERM_WRITE, RequestCode
+from ...remoting.command import RemotingCommand, success
+from ...remoting.errors import RocketMQError
 from ...remoting.headers.namesrv import (
     QueryDataVersionRequestHeader,
     QueryDataVersionResponseHeader,
@@ -33,7 +33,6 @@ from ...remoting.headers.namesrv import (
     UnRegisterBrokerRequestHeader,
 )
 from ...remoting.node.network import Address
-from ...remoting.node.profile import Profile
 from ...remoting.top_addressing import TASK, broker_period_s
 from ...remoting.transport import RemotingClient
 from .services import Services
@@ -149,14 +148,17 @@ class Registration:
                 target, self._command(changed, version), timeout_s=services.config.register_timeout_s
             )
             code = response.code
-            if code != ResponseCode.SUCCESS:
-                raise ResponseError.for_code(code, response.remark)
+            success(response)
             self._behind.discard(target)
-            log.info(self._text_ok, *((services.config.broker_id,) if self._is_4_9 else ()), target)
+            if services.config.is_5x:
+                log.info("Registering current broker to name server completed. TargetHost=%s", target)
+            else:
+                log.info("register broker[%d]to name server %s OK", services.config.broker_id, target)
         except RocketMQError as exc:
             self._behind.add(target)
             outcome, response = ("fail" if exc.definite else "info"), None
-            log.warning(self._text_failed, target, exc)
+            text_5x = "Failed to register current broker to name server. TargetHost=%s: %s"
+            log.warning(text_5x if services.config.is_5x else "registerBroker Exception, %s: %s", target, exc)
         services.context.record(
             "register",
             type=outcome,
@@ -173,7 +175,7 @@ class Registration:
         body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=()).encode(
             compressed=config.compressed_register, version=config.profile.version
         )
-        v5 = config.profile is Profile.V5_X
+        v5 = config.is_5x
         header = RegisterBrokerRequestHeader(
             broker_name=config.broker_name,
             broker_addr=str(services.address),
@@ -192,7 +194,7 @@ class Registration:
         permission = self._services.config.broker_permission
         if permission & RW == RW:
             return topic
-        return replace(topic, perm=permission if self._is_4_9 else topic.perm & permission)
+        return replace(topic, perm=topic.perm & permission if self._services.config.is_5x else permission)
 
     def _take_order_conf(self, body: bytes) -> None:
         """The NameServers' ORDER_TOPIC_CONFIG says which topics are ordered."""
@@ -220,9 +222,7 @@ class Registration:
         version = services.topics.data_version
         command = self._request(RequestCode.QUERY_DATA_VERSION, header.to_ext_fields(), version.encode())
         try:
-            response = await self._client.invoke(target, command, timeout_s=config.register_timeout_s)
-            if response.code != ResponseCode.SUCCESS:
-                raise ResponseError.for_code(response.code, response.remark)
+            response = success(await self._client.invoke(target, command, timeout_s=config.register_timeout_s))
             changed = QueryDataVersionResponseHeader.from_ext_fields(response.ext_fields).changed
             remote = DataVersion.decode(response.body) if response.body else None
         except RocketMQError as exc:
@@ -248,34 +248,15 @@ class Registration:
         )
         command = self._request(RequestCode.UNREGISTER_BROKER, header.to_ext_fields(), b"")
         try:
-            response = await self._client.invoke(target, command, timeout_s=CALL_TIMEOUT_S)
-            if response.code != ResponseCode.SUCCESS:
-                raise ResponseError.for_code(response.code, response.remark)
+            success(await self._client.invoke(target, command, timeout_s=CALL_TIMEOUT_S))
             services.context.log.info("unregisterBroker OK, NamesrvAddr: %s", target)
         except RocketMQError as exc:
             services.context.log.warning("unregisterBroker Exception, %s: %s", target, exc)
 
     # Small things
 
-    @property
-    def _is_4_9(self) -> bool:
-        return self._services.config.profile is Profile.V4_9
-
-    @property
-    def _text_ok(self) -> str:
-        if self._is_4_9:
-            return "register broker[%d]to name server %s OK"
-        return "Registering current broker to name server completed. TargetHost=%s"
-
-    @property
-    def _text_failed(self) -> str:
-        if self._is_4_9:
-            return "registerBroker Exception, %s: %s"
-        return "Failed to register current broker to name server. TargetHost=%s: %s"
-
     def _request(self, code: RequestCode, fields: dict[str, str], body: bytes) -> RemotingCommand:
-        version = self._services.config.profile.version
-        return RemotingCommand.request(code, fields, body, language=LanguageCode.JAVA, version=version)
+        return RemotingCommand.request(code, fields, body)
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

@@ -15,9 +15,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...remoting.codes import LanguageCode, ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.codes import ResponseCode
+from ...remoting.command import RemotingCommand, success
+from ...remoting.errors import RocketMQError
 from ...remoting.headers.fields import HeaderFields
 from ...remoting.node.network import Address
 from ...remoting.transport import Connection, RemotingClient
@@ -183,11 +183,8 @@ class LogCopying:
         header = FetchCommitLogRequestHeader(
             broker_name=services.config.broker_name, broker_id=services.config.broker_id, offset=at
         )
-        version = services.config.profile.version
-        request = RemotingCommand.request(FETCH_COMMIT_LOG, header, language=LanguageCode.JAVA, version=version)
-        response = await self._client.invoke(master, request, timeout_s=HOUSEKEEPING_S)
-        if response.code != ResponseCode.SUCCESS:
-            raise ResponseError.for_code(response.code, response.remark)
+        request = RemotingCommand.request(FETCH_COMMIT_LOG, header)
+        response = success(await self._client.invoke(master, request, timeout_s=HOUSEKEEPING_S))
         end = FetchCommitLogResponseHeader.from_ext_fields(response.ext_fields).max_offset
         if end < at:
             services.context.log.error("master pushed offset not equal the max phy offset in slave: %d, %d", end, at)

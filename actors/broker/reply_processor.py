@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from typing import cast
 
 from ...remoting.bodies.route import TopicConfig
-from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError
 from ...remoting.headers.broker import ReplyMessageRequestHeader, SendMessageRequestHeader
@@ -90,13 +90,7 @@ class ReplyProcessor:
             store_host=str(services.store.store_host),
             store_timestamp=services.now_ms,
         )
-        command = RemotingCommand.request(
-            RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT,
-            pushed,
-            request.body,
-            language=LanguageCode.JAVA,
-            version=services.config.profile.version,
-        )
+        command = RemotingCommand.request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, pushed, request.body)
         try:
             answer = await cast(Connection, channel).invoke(command, timeout_s=PUSH_TIMEOUT_S)
         except RocketMQError as exc:

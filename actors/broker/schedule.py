@@ -14,13 +14,11 @@ from pathlib import Path
 import orjson
 
 from ...remoting import fastjson
-from ...remoting.message import StoredMessage
-from ...remoting.message_properties import REAL_QUEUE_ID, REAL_TOPIC, TAGS, format_properties, tags_code
 from ...remoting.node.clock import Timer
 from ...remoting.topics import SCHEDULE_TOPIC
 from .files import read_whole, write_whole
 from .services import Services
-from .stored import MessageIllegal, PutMessage, StoreFull
+from .stored import MessageIllegal, PutMessage, StoreFull, set_aside, taken_up
 
 BATCH = 500
 RETRY_S = 10.0
@@ -31,35 +29,8 @@ def parked(
 ) -> PutMessage:
     """`message` as it waits for its delay: level 1 is `levels_ms[0]`, a level too high the highest."""
     level = min(level, len(levels_ms))
-    kept = {**properties, REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
-    return replace(
-        message,
-        topic=SCHEDULE_TOPIC,
-        queue_id=level - 1,
-        properties=format_properties(kept).encode(),
-        tags_code=now_ms + levels_ms[level - 1],
-    )
-
-
-def unparked(stored: StoredMessage) -> PutMessage | None:
-    """The message as it was meant; None when the record does not say where to."""
-    properties = stored.properties
-    topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
-    if topic is None or not queue_id.isdigit():
-        return None
-    # its DELAY stays among the properties, as consumers of Apache's brokers see it
-    return PutMessage(
-        topic=topic,
-        queue_id=int(queue_id),
-        body=stored.body,
-        properties=format_properties(properties).encode(),
-        tags_code=tags_code(properties.get(TAGS)),
-        born_timestamp=stored.born_timestamp,
-        born_host=stored.born_host,
-        flag=stored.flag,
-        sys_flag=stored.sys_flag,
-        reconsume_times=stored.reconsume_times,
-    )
+    waiting = set_aside(message, SCHEDULE_TOPIC, level - 1, properties)
+    return replace(waiting, tags_code=now_ms + levels_ms[level - 1])
 
 
 class ScheduleService:
@@ -142,7 +113,7 @@ class ScheduleService:
         """Deliver one message, or drop one that cannot be; False when the store takes none at the moment."""
         log = self._services.context.log
         stored = self._services.store.look(physical_offset)
-        message = None if stored is None else unparked(stored)
+        message = None if stored is None else taken_up(stored)
         if message is None or message.topic not in self._services.topics:
             log.warning("delayed message at %d has nowhere to go and is dropped", physical_offset)
             return True

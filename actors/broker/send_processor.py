@@ -9,6 +9,7 @@ Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from dataclasses import replace
 
 from ...remoting.bodies.client import SubscriptionGroupConfig
 from ...remoting.bodies.route import MULTI_TAG, TopicConfig
@@ -36,12 +37,11 @@ from ...remoting.message_properties import (
     parse_properties,
     tags_code,
 )
-from ...remoting.node.profile import Profile
 from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX
 from ...remoting.transport import Connection
 from .schedule import parked
 from .services import Services, not_stored, refuse
-from .stored import Append, MessageIllegal, PutMessage, StoreFull
+from .stored import Append, MessageIllegal, PutMessage, StoreFull, copied
 from .topics import topic_name_error
 from .transactions import Transactions
 
@@ -60,7 +60,7 @@ class SendProcessor:
         self._uniq_ids = UniqIdGenerator(services.store.store_host.host, services.context.rng)
         self._common = {MSG_REGION: services.config.region_id, TRACE_ON: str(services.config.trace_on).lower()}
         self._marks = {CLUSTER: services.config.cluster_name}
-        if services.config.profile is Profile.V5_X:
+        if services.config.is_5x:
             self._marks |= self._common
 
     def send(
@@ -219,7 +219,7 @@ class SendProcessor:
                 name, queue_id, delay = dead.topic_name, 0, 0
                 properties[DELAY] = "-1"
                 text = format_properties(properties)
-        if services.config.profile is Profile.V5_X:
+        if services.config.is_5x:
             if not _TIMER_PROPERTIES.isdisjoint(properties):
                 raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "timer messages are not supported by this broker")
             if UNIQ_KEY not in properties:
@@ -266,7 +266,7 @@ class SendProcessor:
         if request.version >= V3_4_9 and header.max_reconsume_times is not None:
             limit = header.max_reconsume_times
         times = header.reconsume_times or 0
-        if times < limit or (times == limit and services.config.profile is Profile.V5_X):
+        if times < limit or (times == limit and services.config.is_5x):
             return None
         dead = self._group_topic(group, settings, dead=True, unit_mode=False)
         if isinstance(dead, RemotingCommand):
@@ -339,18 +339,9 @@ class SendProcessor:
         properties.pop(DELAY, None)
         if level:
             properties[DELAY] = str(level)
-        message = PutMessage(
-            topic=target.topic_name,
-            queue_id=services.context.rng.randrange(max(1, target.write_queue_nums)),
-            body=stored.body,
-            properties=format_properties(properties).encode(),
-            tags_code=tags_code(properties.get(TAGS)),
-            born_timestamp=stored.born_timestamp,
-            born_host=stored.born_host,
-            flag=stored.flag,
-            sys_flag=stored.sys_flag,
-            reconsume_times=stored.reconsume_times + 1,
-        )
+        queue_id = services.context.rng.randrange(max(1, target.write_queue_nums))
+        message = copied(stored, target.topic_name, queue_id, properties)
+        message = replace(message, reconsume_times=stored.reconsume_times + 1)
         if level:
             message = parked(message, properties, level, services.config.delay_levels_ms, now_ms=services.now_ms)
         services.put([message])
@@ -365,7 +356,7 @@ class SendProcessor:
             "queueOffset": "0" if stored is None else str(stored.queue_offset),
             **self._common,
         }
-        if uniq_key is not None and self._services.config.profile is Profile.V5_X:
+        if uniq_key is not None and self._services.config.is_5x:
             fields["transactionId"] = uniq_key
         return RemotingCommand.response(header=fields)
 

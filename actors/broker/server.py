@@ -22,36 +22,25 @@ from ...remoting.command import RemotingCommand
 from ...remoting.headers.namesrv import RegisterBrokerResponseHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
-from ...remoting.node.profile import Profile
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.time_outs import record_timed_out
 from ...remoting.top_addressing import TASK, TopAddressing
 from ...remoting.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
-from .admin_processor import AdminProcessor
-from .client_processor import ClientProcessor
 from .config import BrokerConfig
-from .consumer_calls import ConsumerCalls
 from .files import read_whole, write_whole
 from .groups import SubscriptionGroups
-from .inspection import InspectionProcessor
 from .long_poll import PullHolds
 from .member_group import MemberGroup
 from .offsets import ConsumerOffsets
 from .processor import Answer, BrokerProcessor
-from .pull_processor import PullProcessor
-from .query_processor import QueryProcessor
 from .registration import Registration
 from .replication import LogCopying, LogServing
-from .reply_processor import ReplyProcessor
 from .schedule import ScheduleService
-from .send_processor import SendProcessor
 from .services import Services
 from .slave_synchronize import SlaveSynchronize
 from .store import MessageStore, scheduled_tags_code
 from .topics import TopicTable
-from .transaction_processor import TransactionProcessor
-from .transactions import Transactions
 
 CLIENT_SCAN_S = 10.0
 T = TypeVar("T")
@@ -157,7 +146,7 @@ class Broker:
         if self.services.config.is_slave:
             work = [self._copying.run(), self._synchronize.run()]
         else:
-            self._half_messages.open()
+            self._processor.half_messages.open()
             self._schedule.start()
             work = [self._check_transactions()]
         self._role_tasks = tuple(map(self._spawn, work))
@@ -254,31 +243,15 @@ class Broker:
         self._members = MemberGroup(
             self.services, self._client, lambda: self._registration_targets(), self._members_changed
         )
-        self._pull = PullProcessor(self.services)
-        self._clients = ClientProcessor(self.services)
-        self._half_messages = transactions = Transactions(self.services)
-        transactions.open()
-        self._transactions = TransactionProcessor(self.services, transactions)
-        send = SendProcessor(self.services, transactions)
         self._processor = BrokerProcessor(
             self.services,
-            send=send,
-            pull=self._pull,
-            client=self._clients,
-            query=QueryProcessor(self.services),
-            admin=AdminProcessor(
-                self.services,
-                reconfigured=self._reconfigured,
-                started_ms=lambda: self._started_ms,
-                delay_offsets=self._schedule.encode,
-            ),
-            log=self._serving,
-            transaction=self._transactions,
-            reply=ReplyProcessor(self.services, send),
-            calls=ConsumerCalls(self.services),
-            inspection=InspectionProcessor(self.services, transactions),
-            members=self._members,
+            self._schedule,
+            self._serving,
+            self._members,
+            reconfigured=self._reconfigured,
+            started_ms=self._started_ms,
         )
+        self._pull, self._clients = self._processor.pull, self._processor.clients
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> Answer:
         return self._processor(connection, request)
@@ -297,7 +270,7 @@ class Broker:
     def _copied(self, topic: str, queue_id: int) -> None:
         """A slave of 4.9 wakes nobody for what it copied: who waits has it at the next 5 s check
         (`DefaultMessageStore.ReputMessageService`)."""
-        if self._config.profile is Profile.V5_X:
+        if self._config.is_5x:
             self._pull.arrived(topic, queue_id)
 
     def _registered(self, answer: RegisterBrokerResponseHeader) -> None:
@@ -318,7 +291,7 @@ class Broker:
         self._record_topic(name, topic)
         if topic is None:
             return
-        if name == HALF_TOPIC and self.services.config.profile is Profile.V4_9:
+        if name == HALF_TOPIC and not self.services.config.is_5x:
             self._registration.changed()  # what its check of half messages makes 4.9 tells with all else
         else:
             self._registration.topic_changed(topic, self.services.topics.data_version)
@@ -382,7 +355,7 @@ class Broker:
         while True:
             await self._context.clock.sleep(self.services.config.transaction_check_period_s)
             try:
-                await self._transactions.check()
+                await self._processor.transactions.check()
             except Exception:  # as _turn
                 self._context.log.exception("the check of half messages failed")
 

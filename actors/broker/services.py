@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 
 from ...remoting.codes import ResponseCode
 from ...remoting.command import RemotingCommand
+from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
-from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
-from .client_manager import ClientManager
+from .client_manager import ClientManager, QueueLocks
 from .config import BrokerConfig
 from .groups import SubscriptionGroups
 from .long_poll import PullHolds
 from .offsets import ConsumerOffsets
-from .queue_locks import QueueLocks
 from .store import MessageStore
 from .stored import Append, MessageIllegal, PutMessage, StoreFull
 from .topics import TopicTable
@@ -101,8 +100,12 @@ class Services:
 
     def invalid(self, remark: str) -> RemotingCommand:
         """The answer to a parameter that cannot be: 4.9 has no code of its own for it."""
-        v4 = self.config.profile is Profile.V4_9
-        return RemotingCommand.response(ResponseCode.SYSTEM_ERROR if v4 else ResponseCode.INVALID_PARAMETER, remark)
+        code = ResponseCode.INVALID_PARAMETER if self.config.is_5x else ResponseCode.SYSTEM_ERROR
+        return RemotingCommand.response(code, remark)
+
+    def queue(self, topic: str, queue_id: int) -> MessageQueue:
+        """One of this broker's, as clients name it."""
+        return MessageQueue(topic, self.config.broker_name, queue_id)
 
     @property
     def host(self) -> str:

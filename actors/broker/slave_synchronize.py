@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from ...remoting.bodies.client import SubscriptionGroupWrapper
 from ...remoting.bodies.register import TopicConfigSerializeWrapper
-from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.codes import RequestCode
+from ...remoting.command import RemotingCommand, success
+from ...remoting.errors import RocketMQError
 from ...remoting.node.network import Address
 from ...remoting.transport import RemotingClient
 from .schedule import ScheduleService
@@ -55,13 +55,9 @@ class SlaveSynchronize:
         master, services = self.master, self._services
         if master is None or master == services.address:
             return
-        version = services.config.profile.version
-        request = RemotingCommand.request(code, None, language=LanguageCode.JAVA, version=version)
         try:
-            response = await self._client.invoke(master, request, timeout_s=CALL_TIMEOUT_S)
-            if response.code != ResponseCode.SUCCESS:
-                raise ResponseError.for_code(response.code, response.remark)
-            take(response.body)
+            answer = await self._client.invoke(master, RemotingCommand.request(code), timeout_s=CALL_TIMEOUT_S)
+            take(success(answer).body)
         except (RocketMQError, OSError, ValueError) as exc:
             services.context.log.error("%s Exception, %s: %s", code.name, master, exc)
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
-from ..config_error import ConfigError
+from ..errors import ConfigError
 from ..standalone import (
     BAD_CONFIG,
     CANNOT_RUN,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import logging
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import orjson
@@ -22,13 +22,56 @@ from ...remoting.message import BLANK_MAGIC, StoredMessage, encode_record
 from ...remoting.message_properties import DELAY, TAGS, tags_code
 from ...remoting.node.network import Address
 from .commit_log import CommitLog, StoreError
-from .consume_queue import ConsumeQueue
 from .files import write_whole
 from .recovery import FILLER, read_deleted, recover
-from .stored import Append, Found, GetStatus, MessageIllegal, PutMessage, Recovery, StoreFull
+from .stored import (
+    STORE_TIME,
+    SYS_FLAG_AT,
+    Append,
+    Found,
+    GetStatus,
+    MessageIllegal,
+    PutMessage,
+    Recovery,
+    StoreFull,
+    store_time_at,
+)
+
+ENTRY = struct.Struct(">qiq")
+
+
+class ConsumeQueue:
+    """Entries of consecutive queue offsets, `first` to `end` (not included)."""
+
+    __slots__ = ("_entries", "first")
+
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
+        self._entries = bytearray()
+
+    @property
+    def end(self) -> int:
+        """The next queue offset to be given out."""
+        return self.first + len(self._entries) // ENTRY.size
+
+    def add(self, physical_offset: int, size: int, tags_code: int) -> None:
+        self._entries += ENTRY.pack(physical_offset, size, tags_code)
+
+    def entry(self, offset: int) -> tuple[int, int, int]:
+        """(physical offset, record size, tags code) of one queue offset. Raises IndexError outside first..end."""
+        if not self.first <= offset < self.end:
+            raise IndexError(f"queue offset {offset} is not in {self.first}..{self.end - 1}")
+        found: tuple[int, int, int] = ENTRY.unpack_from(self._entries, (offset - self.first) * ENTRY.size)
+        return found
+
+    def entries(self, offset: int, count: int) -> Iterator[tuple[int, int, int]]:
+        """Up to `count` entries from `offset` (not below `first`) on."""
+        position = (max(offset, self.first) - self.first) * ENTRY.size
+        chunk = bytes(self._entries[position : position + count * ENTRY.size])
+        return ENTRY.iter_unpack(chunk)
+
 
 _LOCALHOST = Address("127.0.0.1", 10911)
-_STORE_TIME = struct.Struct(">q")
 SCAN_LIMIT = 800
 """Entries looked at in one pull (`maxFilterMessageSize` 16000 B)."""
 
@@ -351,10 +394,9 @@ class MessageStore:
         entry = self.entry(topic, queue_id, offset)
         if entry is None:
             return -1
-        born_host_v6 = self._commit_log.read(entry[0] + 39, 1)[:1]  # sysFlag's low byte
-        shift = 12 if born_host_v6 and born_host_v6[0] & 0x10 else 0
-        data = self._commit_log.read(entry[0] + 56 + shift, _STORE_TIME.size)
-        return int(_STORE_TIME.unpack(data)[0]) if len(data) == _STORE_TIME.size else -1
+        sys_flag = self._commit_log.read(entry[0] + SYS_FLAG_AT, 1)
+        data = self._commit_log.read(entry[0] + store_time_at(sys_flag[0] if sys_flag else 0), STORE_TIME.size)
+        return int(STORE_TIME.unpack(data)[0]) if len(data) == STORE_TIME.size else -1
 
     def earliest_store_time(self) -> int:
         """When the oldest message still kept was stored (wall-clock ms); -1 when there is none."""

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from ...remoting.message import StoredMessage
+from ...remoting.message_properties import REAL_QUEUE_ID, REAL_TOPIC, TAGS, format_properties, tags_code
 from ...remoting.node.network import Address
 from .commit_log import StoreError
 
@@ -36,12 +40,53 @@ class PutMessage:
     """Of a committed transaction: where its half message lies."""
 
 
+def copied(stored: StoredMessage, topic: str, queue_id: int, properties: Mapping[str, str]) -> PutMessage:
+    """`stored` to be stored once more, there and with these properties."""
+    return PutMessage(
+        topic=topic,
+        queue_id=queue_id,
+        body=stored.body,
+        properties=format_properties(properties).encode(),
+        tags_code=tags_code(properties.get(TAGS)),
+        born_timestamp=stored.born_timestamp,
+        born_host=stored.born_host,
+        flag=stored.flag,
+        sys_flag=stored.sys_flag,
+        reconsume_times=stored.reconsume_times,
+    )
+
+
+def set_aside(message: PutMessage, topic: str, queue_id: int, properties: Mapping[str, str]) -> PutMessage:
+    """`message`, with these properties of its own, as it waits in a topic of RocketMQ's for its time to come."""
+    kept = {**properties, REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
+    return replace(message, topic=topic, queue_id=queue_id, properties=format_properties(kept).encode())
+
+
+def taken_up(stored: StoredMessage) -> PutMessage | None:
+    """A message that was set aside as it was meant; None when its record does not say where to.
+
+    REAL_TOPIC, REAL_QID and what it waited for stay among its properties, as consumers of Apache's brokers see them.
+    """
+    properties = stored.properties
+    topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
+    return copied(stored, topic, int(queue_id), properties) if topic is not None and queue_id.isdigit() else None
+
+
 @dataclass(frozen=True, slots=True)
 class Append:
     """Where messages went: consecutive queue offsets from `queue_offset`, and each one's commit-log offset."""
 
     queue_offset: int
     physical_offsets: tuple[int, ...]
+
+
+SYS_FLAG_AT, STORE_TIME = 39, struct.Struct(">q")
+"""In a record: the low byte of its sysFlag."""
+
+
+def store_time_at(sys_flag: int) -> int:
+    """Where in a record with that sysFlag its store time is: 12 B further on where the born host is of IPv6."""
+    return 68 if sys_flag & 0x10 else 56
 
 
 class GetStatus(Enum):

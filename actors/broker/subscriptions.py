@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...remoting.bodies.client import SUB_ALL, SubscriptionData
-from ...remoting.node.profile import Profile
 from .config import BrokerConfig
 from .sql_filter import Filter, compile_filter
 
@@ -41,4 +40,4 @@ def wanted_by(subscription: SubscriptionData, config: BrokerConfig) -> Wanted:
         return EVERYTHING if everything else Wanted(subscription.code_set)
     if not config.enable_property_filter or kind != SQL92:
         raise FilterUnsupported(f"The broker does not support consumer to filter message by {kind}")
-    return Wanted(sql=compile_filter(subscription.sub_string, with_contains=config.profile is Profile.V5_X))
+    return Wanted(sql=compile_filter(subscription.sub_string, with_contains=config.is_5x))

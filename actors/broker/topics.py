@@ -19,7 +19,6 @@ from ...remoting.bodies.register import TopicConfigSerializeWrapper
 from ...remoting.bodies.route import DataVersion, TopicConfig
 from ...remoting.codes import PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.errors import RocketMQError
-from ...remoting.node.profile import Profile
 from ...remoting.topics import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC, SYSTEM_TOPICS, TBW102, is_system_topic
 from .config import BrokerConfig
 from .files import read_whole, write_whole
@@ -213,7 +212,7 @@ def _initial_topics(config: BrokerConfig) -> list[TopicConfig]:
         topics.append(topic(TBW102, config.default_topic_queue_nums, rw | PERM_INHERIT))
     if config.trace_topic_enable:
         topics.append(topic(config.msg_trace_topic_name, 1))
-    if config.profile is Profile.V5_X:
+    if config.is_5x:
         topics += [
             topic(f"rmq_sys_REVIVE_LOG_{config.cluster_name}", 8),
             topic(f"rmq_sys_SYNC_BROKER_MEMBER_{config.broker_name}", 1, PERM_INHERIT),

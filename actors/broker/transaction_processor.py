@@ -9,17 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError
 from ...remoting.headers.broker import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
 from ...remoting.message import StoredMessage
 from ...remoting.message_properties import CHECK_IMMUNITY, PRODUCER_GROUP, REAL_QUEUE_ID, REAL_TOPIC
-from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .services import Services, not_stored, refuse
 from .stored import MessageIllegal, StoreFull
-from .transactions import CHUNK, COMMIT, NOT_ENDED, ROLLBACK, Question, Transactions, committed, immunity_ms
+from .transactions import CHUNK, COMMIT, NOT_ENDED, ROLLBACK, Transactions, committed, immunity_ms
 
 _SAID = {NOT_ENDED: "unknown", COMMIT: "commit", ROLLBACK: "rollback"}
 
@@ -67,7 +66,7 @@ class TransactionProcessor:
             return refuse(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
         config, properties = self._services.config, stored.properties
         seconds = properties.get(CHECK_IMMUNITY)
-        if config.profile is Profile.V5_X and seconds is not None and not header.from_transaction_check:
+        if config.is_5x and seconds is not None and not header.from_transaction_check:
             age_ms = self._services.now_ms - stored.born_timestamp
             if age_ms > immunity_ms(seconds, config.transaction_time_out):
                 return RemotingCommand.response(ResponseCode.ILLEGAL_OPERATION)
@@ -82,23 +81,22 @@ class TransactionProcessor:
         turn = self._transactions.begin()
         looked = 0
         while not turn.over:
-            question = self._transactions.step(turn)
-            if question is not None:
-                self._ask(question)
+            stored = self._transactions.step(turn)
+            if stored is not None:
+                self._ask(stored)
             looked += 1
             if looked % CHUNK == 0:
                 await self._services.context.clock.sleep(0)
         self._transactions.finish(turn)
 
-    def _ask(self, question: Question) -> None:
-        services, stored = self._services, question.message
-        properties = stored.properties
+    def _ask(self, stored: StoredMessage) -> None:
+        services, properties = self._services, stored.properties
         group = properties.get(PRODUCER_GROUP, "")
         channel = self._channel(group)
         if channel is None:
             services.context.log.warning("Check transaction failed, channel is null. groupId=%s", group)
             return
-        v5 = services.config.profile is Profile.V5_X
+        v5 = services.config.is_5x
         header = CheckTransactionStateRequestHeader(
             topic=stored.topic if v5 else None,
             tran_state_table_offset=stored.queue_offset,
@@ -109,14 +107,7 @@ class TransactionProcessor:
             broker_name=services.config.broker_name if v5 else None,
         )
         meant = replace(stored, topic=properties[REAL_TOPIC], queue_id=int(properties[REAL_QUEUE_ID]))
-        command = RemotingCommand.request(
-            RequestCode.CHECK_TRANSACTION_STATE,
-            header,
-            meant.encode(),
-            oneway=True,
-            language=LanguageCode.JAVA,
-            version=services.config.profile.version,
-        )
+        command = RemotingCommand.request(RequestCode.CHECK_TRANSACTION_STATE, header, meant.encode(), oneway=True)
         try:
             channel.send(command)
         except RocketMQError as exc:

@@ -20,8 +20,6 @@ from ...remoting.message_id import UniqIdGenerator
 from ...remoting.message_properties import (
     CHECK_IMMUNITY,
     PREPARED_QUEUE_OFFSET,
-    REAL_QUEUE_ID,
-    REAL_TOPIC,
     TAGS,
     TRANSACTION_CHECK_TIMES,
     UNIQ_KEY,
@@ -30,7 +28,7 @@ from ...remoting.message_properties import (
 )
 from ...remoting.topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
 from .services import Services
-from .stored import Append, MessageIllegal, PutMessage, StoreFull
+from .stored import Append, MessageIllegal, PutMessage, StoreFull, copied, set_aside, taken_up
 
 GROUP = "CID_RMQ_SYS_TRANS"
 NOT_ENDED, COMMIT, ROLLBACK = 0, 8, 12
@@ -44,43 +42,18 @@ CHUNK = 200
 
 def half(message: PutMessage, properties: Mapping[str, str]) -> PutMessage:
     """`message` as it waits for its producer's word; `properties` are its own."""
-    kept = {**properties, REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
-    sys_flag = message.sys_flag & ~ROLLBACK
-    return replace(
-        message, topic=HALF_TOPIC, queue_id=0, sys_flag=sys_flag, properties=format_properties(kept).encode()
-    )
+    return replace(set_aside(message, HALF_TOPIC, 0, properties), sys_flag=message.sys_flag & ~ROLLBACK)
 
 
 def committed(stored: StoredMessage) -> PutMessage | None:
-    """A half message as consumers get it; None when its record does not say where to.
-
-    TRAN_MSG, REAL_TOPIC and REAL_QID stay among its properties, as consumers of Apache's brokers see them.
-    """
-    properties = stored.properties
-    topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
-    if topic is None or not queue_id.isdigit():
-        return None
-    return PutMessage(
-        topic=topic,
-        queue_id=int(queue_id),
-        body=stored.body,
+    """A half message as consumers get it; None when its record does not say where to."""
+    meant = taken_up(stored)
+    return meant and replace(
+        meant,
         properties=stored.raw_properties,
-        tags_code=tags_code(properties.get(TAGS)),
-        born_timestamp=stored.born_timestamp,
-        born_host=stored.born_host,
-        flag=stored.flag,
         sys_flag=stored.sys_flag & ~ROLLBACK | COMMIT,
-        reconsume_times=stored.reconsume_times,
         prepared_transaction_offset=stored.physical_offset,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A half message whose producer is to be asked, as it stands in the half queue now."""
-
-    message: StoredMessage
-    check_times: int
 
 
 class Transactions:
@@ -115,7 +88,7 @@ class Transactions:
     def resume(self, stored: StoredMessage) -> None:
         """Put a message that was set aside back among the half messages. Raises MessageIllegal, StoreFull."""
         properties = {**stored.properties, TRANSACTION_CHECK_TIMES: "0"}
-        self._services.put([_copy(stored, properties, HALF_TOPIC)])
+        self._services.put([copied(stored, HALF_TOPIC, 0, properties)])
 
     def end(self, stored: StoredMessage) -> None:
         """Note that a half message needs no asking any more. Raises MessageIllegal, StoreFull."""
@@ -144,8 +117,8 @@ class Transactions:
         first = min(self._offset(HALF_TOPIC), store.max_offset(HALF_TOPIC, 0))
         return Turn(first, store.max_offset(HALF_TOPIC, 0))
 
-    def step(self, turn: Turn) -> Question | None:
-        """Look at the next half message of the turn; what must be asked about it, if anything.
+    def step(self, turn: Turn) -> StoredMessage | None:
+        """Look at the next half message of the turn: it, as the half queue has it now, if its producer is to be asked.
 
         The last one, or one that is too young, ends the turn (`turn.over`): what follows is younger still.
         """
@@ -166,8 +139,7 @@ class Transactions:
                 turn.next_offset += 1
                 return None
             seconds = properties.get(CHECK_IMMUNITY)
-            times = 1 if checked is None else checked + 1
-            properties[TRANSACTION_CHECK_TIMES] = str(times)
+            properties[TRANSACTION_CHECK_TIMES] = str(1 if checked is None else checked + 1)
             if seconds is None:
                 if 0 <= age_ms < config.transaction_time_out:
                     turn.over = True
@@ -178,13 +150,13 @@ class Transactions:
                 self._put_back(stored, properties)
                 turn.next_offset += 1
                 return None
-            question = Question(self._put_back(stored, properties), times)
+            asked = self._put_back(stored, properties)
         except (StoreFull, MessageIllegal) as exc:
             services.context.log.error("half message at %d cannot be put back: %s", stored.physical_offset, exc)
             turn.over = True
             return None
         turn.next_offset += 1
-        return question
+        return asked
 
     def finish(self, turn: Turn) -> None:
         """Keep how far the half queue has been read, and the op queue with it."""
@@ -200,7 +172,7 @@ class Transactions:
     # Records
 
     def _put_back(self, stored: StoredMessage, properties: Mapping[str, str]) -> StoredMessage:
-        physical_offset = self._services.put([_copy(stored, properties, HALF_TOPIC)]).physical_offsets[0]
+        physical_offset = self._services.put([copied(stored, HALF_TOPIC, 0, properties)]).physical_offsets[0]
         found = self._services.store.look(physical_offset)
         if found is None:
             raise StoreFull("the record cannot be read back")
@@ -214,7 +186,7 @@ class Transactions:
             TRANSACTION_DISCARD_TOPIC,
         )
         services.topics.create_for_group(TRANSACTION_DISCARD_TOPIC, 1, now_ms=services.now_ms)
-        services.put([_copy(stored, stored.properties, TRANSACTION_DISCARD_TOPIC)])
+        services.put([copied(stored, TRANSACTION_DISCARD_TOPIC, 0, stored.properties)])
 
     def _look(self, topic: str, offset: int) -> StoredMessage | None:
         entry = self._services.store.entry(topic, 0, offset)
@@ -242,21 +214,6 @@ def immunity_ms(seconds: str, otherwise_ms: int) -> int:
     """For how long nobody is asked about a message that says so itself; -1, or no number: as any other."""
     number = _number(seconds)
     return otherwise_ms if number is None or number == -1 else number * 1000
-
-
-def _copy(stored: StoredMessage, properties: Mapping[str, str], topic: str) -> PutMessage:
-    return PutMessage(
-        topic=topic,
-        queue_id=0,
-        body=stored.body,
-        properties=format_properties(properties).encode(),
-        tags_code=tags_code(properties.get(TAGS)),
-        born_timestamp=stored.born_timestamp,
-        born_host=stored.born_host,
-        flag=stored.flag,
-        sys_flag=stored.sys_flag,
-        reconsume_times=stored.reconsume_times,
-    )
 
 
 def _number(text: str | None) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...remoting.frame import FRAME_MAX
 from ...remoting.node.profile import Profile
-from ..config_error import ConfigError
+from ..errors import ConfigError
 from .tables import BROKER_CHANNEL_EXPIRED_MS, RouteOptions
 
 PROFILE_KEY = "profile"

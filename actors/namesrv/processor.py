@@ -58,7 +58,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
 from ...remoting.node.recording import Recorder
 from ...remoting.properties import format_properties, parse_properties
-from ..config_error import ConfigError
+from ..errors import ConfigError
 from .config import NamesrvConfig
 from .kv_config import ORDER_TOPIC_CONFIG, KVConfig
 from .route_cache import RouteCache

@@ -273,10 +273,7 @@ class NameServer:
             offline_broker_addr=notification.offline_broker_addr,
             ha_broker_addr=notification.ha_broker_addr,
         )
-        version = self.config.profile.version
-        request = RemotingCommand.request(
-            RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, header, oneway=True, version=version, language=LanguageCode.JAVA
-        )
+        request = RemotingCommand.request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, header, oneway=True)
         try:
             await self._dialling_end().oneway(Address.parse(address), request, timeout_s=NOTIFY_TIMEOUT_S)
         except (RocketMQError, ValueError) as exc:  # it is oneway: nobody waits for it, and brokers ask by themselves

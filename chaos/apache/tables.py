@@ -83,7 +83,7 @@ class TablePoller:
         log: logging.Logger = _LOG,
     ) -> None:
         """`topics`: what to ask for, asked before each poll. Without `network`: real sockets, and no link's proxy."""
-        self._address, self._clock, self._topics, self._profile = address, clock, topics, profile
+        self._address, self._clock, self._topics = address, clock, topics
         self._log = log
         self._timeout_s = TIMEOUT_S * float(getattr(clock, "scale", 1.0))
         self._client = RemotingClient(
@@ -126,9 +126,9 @@ class TablePoller:
         return await self._asked(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
 
     async def _asked(self, code: RequestCode, header: Any = None) -> RemotingCommand:
-        version = self._profile.version
-        request = RemotingCommand.request(code, header, b"", version=version, language=LanguageCode.JAVA)
-        return await self._client.invoke(self._address, request, timeout_s=self._timeout_s)
+        return await self._client.invoke(
+            self._address, RemotingCommand.request(code, header), timeout_s=self._timeout_s
+        )
 
 
 def _brokers(answer: RemotingCommand) -> Mapping[str, Mapping[int, str]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ...actors.broker.config import BrokerConfig
-from ...actors.config_error import ConfigError
+from ...actors.errors import ConfigError
 from ...actors.namesrv.config import Constants
 from ...remoting.node.profile import Profile
 from ..errors import NotAllowed, nearest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...actors.broker.config import parse_delay_levels
-from ...actors.config_error import ConfigError
+from ...actors.errors import ConfigError
 
 Value = bool | int | str | tuple[int, ...]
 

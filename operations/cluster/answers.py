@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...clients.admin import AdminClient
-from ...clients.broker_calls import success
 from ...remoting import fastjson
 from ...remoting.bodies.client import ConsumerConnection
 from ...remoting.bodies.register import TopicConfigSerializeWrapper
 from ...remoting.bodies.route import BrokerData, ClusterInfo, TopicConfig, TopicList, TopicRouteData
 from ...remoting.codes import MASTER_ID, V3_0_11, LanguageCode, RequestCode, ResponseCode
-from ...remoting.command import Header, RemotingCommand
+from ...remoting.command import Header, RemotingCommand, success
 from ...remoting.errors import ProtocolError, RocketMQError
 from ...remoting.headers.broker import (
     GetConsumerConnectionListRequestHeader,

@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ...actors.namesrv.route_table import canonical
-from ...clients.broker_calls import success
 from ...remoting.bodies.client import ConsumerConnection, SubscriptionGroupWrapper
 from ...remoting.bodies.route import ClusterInfo, DataVersion, KVTable, TopicList, TopicRouteData
 from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
-from ...remoting.command import Header, RemotingCommand
+from ...remoting.command import Header, RemotingCommand, success
 from ...remoting.errors import RemoteProtocolError, RocketMQError
 from ...remoting.headers.broker import GetConsumerConnectionListRequestHeader
 from ...remoting.headers.namesrv import GetRouteInfoRequestHeader

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....clients.admin import AdminClient
-from ....clients.broker_calls import success
 from ....remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.codes import LanguageCode, RequestCode
-from ....remoting.command import RemotingCommand
+from ....remoting.command import RemotingCommand, success
 from ....remoting.errors import ResponseError, RocketMQError
 from ....remoting.headers.namesrv import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
 from ....remoting.node.network import Address

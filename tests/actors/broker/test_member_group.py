@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemesrv.actors.broker.config import BrokerConfig
-from nemesrv.actors.config_error import ConfigError
+from nemesrv.actors.errors import ConfigError
 from nemesrv.remoting.node.profile import Profile
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from nemesrv.actors.broker.client_manager import LEASE_MS, QueueLocks
 from nemesrv.actors.broker.long_poll import HeldPull, PullHolds
 from nemesrv.actors.broker.offsets import ConsumerOffsets
-from nemesrv.actors.broker.queue_locks import LEASE_MS, QueueLocks
 from nemesrv.remoting.message import MessageQueue
 
 

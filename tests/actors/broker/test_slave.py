@@ -11,7 +11,7 @@ from nemesrv.actors.broker.commit_log import StoreError
 from nemesrv.actors.broker.config import BrokerConfig
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.broker.store import MessageStore
-from nemesrv.actors.config_error import ConfigError
+from nemesrv.actors.errors import ConfigError
 from nemesrv.remoting.bodies.register import TopicConfigSerializeWrapper
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand

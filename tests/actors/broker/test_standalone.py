@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.actors.broker.config import BrokerConfig
-from nemesrv.actors.config_error import ConfigError
+from nemesrv.actors.errors import ConfigError
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import StoredMessage

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.actors.config_error import ConfigError
+from nemesrv.actors.errors import ConfigError
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.kv_config import KVConfig
 from nemesrv.remoting.node.profile import Profile
