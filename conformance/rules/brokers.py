@@ -6,7 +6,8 @@ else those seen on the wire, where one without an answer that is not sent again 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,7 +16,7 @@ from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
 from ..situations import KILL, RESTART, SENDS, Watched
 from .lookups import at_ms
-from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
+from .rule import Found, LeftOut, Measured, Rule, Samples, seconds_rule
 
 STILL_USED = "still used"
 PULLS = (11, 361)
@@ -50,34 +51,33 @@ def _lost_broker(watched: Watched) -> tuple[float, str, Behaviour] | None:
     return None
 
 
-def _last_use(watched: Sequence[Watched]) -> Measured | LeftOut:
-    found: list[float | str] = []
-    examples = []
-    why = "no broker failed while it was at work"
+def _last_use(watched: Sequence[Watched]) -> Found:
     if not any(True for one in watched for _ in _uses(one)):
         return NO_BROKER
+    found = Samples("no broker failed while it was at work")
     for one in watched:
         lost = _lost_broker(one)
         if lost is None:
             continue
         since_ms, front, behaviour = lost
         if behaviour.dials is Dials.REFUSED and one.dials_unseen:
-            why = one.dials_unseen
+            found.why = one.dials_unseen
             continue
         dials = [d.at_ms for d in one.of(Dialled) if d.front == front and since_ms <= d.at_ms <= one.stopping_ms]
         uses = [each.at_ms for each in _uses(one, front) if each.at_ms >= since_ms]
         last_ms = max([*dials, *uses], default=since_ms)
         is_still = one.stopping_ms - last_ms <= LAST_S * 1000
-        found.append(STILL_USED if is_still else round((last_ms - since_ms) / 1000, 1))
-        what = {"situation": one.situation, "process": one.number, "front": front, "at_ms": at_ms(one, since_ms)}
-        examples.append(
-            {**what, "dials": len(dials), "requests": len(uses), "last_after_ms": round(last_ms - since_ms)}
+        found.add(
+            None if is_still else round((last_ms - since_ms) / 1000, 1),
+            situation=one.situation,
+            process=one.number,
+            front=front,
+            at_ms=at_ms(one, since_ms),
+            dials=len(dials),
+            requests=len(uses),
+            last_after_ms=round(last_ms - since_ms),
         )
-    if not found:
-        return Measured.undecided(why)
-    numbers = [value for value in found if not isinstance(value, str)]
-    value = STILL_USED if len(numbers) < len(found) else max(numbers)
-    return Measured(value=value, count=len(found), examples=tuple(examples[:EXAMPLES_MAX]))
+    return found.longest(STILL_USED)
 
 
 # -- sends
@@ -156,7 +156,7 @@ def _meanwhile(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, lis
             yield one, lost[0], done, by
 
 
-def _sends_lost(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _sends_lost(watched: Sequence[Watched]) -> Found:
     total = count = 0
     examples: list[Mapping[str, Any]] = []
     why = ""
@@ -169,16 +169,16 @@ def _sends_lost(watched: Sequence[Watched]) -> Measured | LeftOut:
         return _no_sends(watched)
     share = round(total / count, 4)
     said = f"{total} of {count}, {why}"
-    return Measured(value=share, count=count, why=said, examples=tuple(examples[:EXAMPLES_MAX]))
+    return Measured(value=share, count=count, why=said, examples=examples)
 
 
-def _no_sends(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _no_sends(watched: Sequence[Watched]) -> Found:
     if not any(one.code in SENDS for each in watched for one in _uses(each)):
         return LeftOut(why="it sends nothing")
     return Measured.undecided("no broker failed while it sent")
 
 
-def _stall(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _stall(watched: Sequence[Watched]) -> Found:
     longest, count = 0.0, 0
     examples = []
     for one, since_ms, sends, by in _meanwhile(watched):
@@ -191,74 +191,56 @@ def _stall(watched: Sequence[Watched]) -> Measured | LeftOut:
         examples.append({"situation": one.situation, "stall_s": round(stall_s, 2), "by": by})
     if not examples:
         return _no_sends(watched)
-    return Measured(value=round(longest, 2), count=count, examples=tuple(examples[:EXAMPLES_MAX]))
+    return Measured(value=round(longest, 2), count=count, examples=examples)
 
 
-def _retries(watched: Sequence[Watched]) -> Measured | LeftOut:
-    counts = {ELSEWHERE: 0, SAME: 0, NONE: 0}
+def _retries(watched: Sequence[Watched]) -> Found:
+    found = Samples("")
     most = 1
-    examples = []
-    refused = 0
     for one in watched:
         lost = _lost_broker(one)
-        if lost is None:
-            continue
-        for send in sends_on_the_wire(one):
+        for send in sends_on_the_wire(one) if lost is not None else ():
             made = send.tries or []
-            if made[0][0] != lost[1] or made[0][1] in (None, *STORED):
+            if lost is None or made[0][0] != lost[1] or made[0][1] in (None, *STORED):
                 continue
-            refused += 1
             most = max(most, len(made))
             how = NONE if len(made) == 1 else SAME if made[1][0] == lost[1] else ELSEWHERE
-            counts[how] += 1
-            examples.append({"at_ms": at_ms(one, send.began_ms), "tries": [front for front, _ in made]})
-    if not refused:
+            found.add(how, at_ms=at_ms(one, send.began_ms), tries=[front for front, _ in made])
+    if not found.values:
         return _no_sends(watched)
-    value = max(counts, key=lambda how: counts[how])
-    why = f"{most} tries at most; " + ", ".join(f"{how} {number}" for how, number in counts.items() if number)
-    return Measured(value=value, count=refused, why=why, examples=tuple(examples[:EXAMPLES_MAX]))
+    counts = Counter(found.values)
+    said = ", ".join(f"{how} {counts[how]}" for how in (ELSEWHERE, SAME, NONE) if counts[how])
+    return found.commonest(f"{most} tries at most; {said}")
 
 
 ELSEWHERE, SAME, NONE = "another broker", "the same broker", "none"
 
 
-def _return(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _return(watched: Sequence[Watched]) -> Found:
     if not any(True for one in watched for _ in _uses(one)):
         return NO_BROKER
-    took: list[float] = []
-    examples = []
+    found = Samples("no broker returned while it was at work")
     for one in watched:
         back = next((each for each in one.of(Happened) if each.what == RESTART), None)
-        if back is None:
-            continue
-        used = next((each.at_ms for each in _uses(one, back.whom) if each.at_ms >= back.at_ms), None)
-        if used is not None:
-            took.append((used - back.at_ms) / 1000)
-        examples.append({"front": back.whom, "after_s": None if used is None else round(took[-1], 3)})
-    if not examples:
-        return Measured.undecided("no broker returned while it was at work")
-    value = round(max(took), 1) if len(took) == len(examples) else NOT_USED
-    return Measured(value=value, count=len(examples), examples=tuple(examples[:EXAMPLES_MAX]))
+        if back is not None:
+            used = (each.at_ms for each in _uses(one, back.whom) if each.at_ms >= back.at_ms)
+            after_s = next(((used_ms - back.at_ms) / 1000 for used_ms in used), None)
+            found.add(_round(after_s, 1), front=back.whom, after_s=_round(after_s, 3))
+    return found.longest(NOT_USED)
+
+
+def _round(value_s: float | None, digits: int) -> float | None:
+    return None if value_s is None else round(value_s, digits)
 
 
 NOT_USED = "not used again"
 
 
 def _last_use_rule(name: str, what: str, situation: str) -> Rule:
-    return Rule(
-        name=name,
-        says=f"the last use of a broker that {what}",
-        unit="s",
-        situations=(situation,),
-        words=(STILL_USED,),
-        tolerance=1.0,
-        is_bound=True,
-        measure=_last_use,
-    )
+    return seconds_rule(name, f"the last use of a broker that {what}", (situation,), _last_use, STILL_USED)
 
 
 _FAILS = ("broker_killed", "broker_silent", "broker_refuses", "broker_unreachable")
-_Measure = Callable[[Sequence[Watched]], Measured | LeftOut]
 
 RULES = (
     _last_use_rule("killed_broker_s", "died; NameServers dropped it", "broker_killed"),
@@ -275,14 +257,11 @@ RULES = (
         is_bound=True,
         measure=_sends_lost,
     ),
-    Rule(
-        name="send_stall_s",
-        says="the longest time without a send that succeeded, after a broker died, hung, refused or was cut off",
-        unit="s",
-        situations=_FAILS,
-        tolerance=1.0,
-        is_bound=True,
-        measure=_stall,
+    seconds_rule(
+        "send_stall_s",
+        "the longest time without a send that succeeded, after a broker died, hung, refused or was cut off",
+        _FAILS,
+        _stall,
     ),
     Rule(
         name="send_retries",
@@ -291,14 +270,11 @@ RULES = (
         words=(ELSEWHERE, SAME, NONE),
         measure=_retries,
     ),
-    Rule(
-        name="returned_broker_s",
-        says="from when a broker that died is back until it is used",
-        unit="s",
-        situations=("broker_returns",),
-        words=(NOT_USED,),
-        tolerance=1.0,
-        is_bound=True,
-        measure=_return,
+    seconds_rule(
+        "returned_broker_s",
+        "from when a broker that died is back until it is used",
+        ("broker_returns",),
+        _return,
+        NOT_USED,
     ),
 )

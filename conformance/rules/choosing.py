@@ -15,7 +15,7 @@ from typing import Any
 from ...chaos.oracle.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..situations import Watched
 from .lookups import ENDED_WITH_ANSWER, Outcome, at_ms, broken, lookups, rotates, tries
-from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
+from .rule import Found, LeftOut, Measured, Rule
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
 CALM = ("starts", "quiet")
@@ -103,7 +103,7 @@ def _example(watched: Watched, **what: Any) -> Mapping[str, Any]:
     return {"situation": watched.situation, "process": watched.number, **what}
 
 
-def _order(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _order(watched: Sequence[Watched]) -> Found:
     if all(len(one.name_servers) < 2 for one in watched):
         return ONE_NAME_SERVER
     made_two = list(_in_order(watched))
@@ -116,7 +116,7 @@ def _order(watched: Sequence[Watched]) -> Measured | LeftOut:
         places.update(_places(one, pairs))
         chance *= _chance_of_cycle(len(pairs), len(one.name_servers))
     count = len(seen)
-    examples = tuple(_example(one, chosen=made[:8]) for one, made in seen[:EXAMPLES_MAX])
+    examples = [_example(one, chosen=made[:8]) for one, made in seen]
     if len(places) > 1 and has_turns:
         return Measured(value="shuffled", count=count, p=chance, examples=examples)
     same, firsts = _chance_of_firsts(watched)
@@ -135,7 +135,7 @@ def _order(watched: Sequence[Watched]) -> Measured | LeftOut:
     return Measured.undecided(why, count, p=p, examples=examples)
 
 
-def _start(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _start(watched: Sequence[Watched]) -> Found:
     of = [(one, first_choice(one)) for one in watched]
     began = [(one, front) for one, front in of if front is not None]
     n = max((len(one.name_servers) for one, _ in began), default=0)
@@ -174,7 +174,7 @@ def _dials_all_first(watched: Watched) -> bool:
     return len(watched.name_servers) > 1 and dialled == set(watched.name_servers)
 
 
-def _sticky(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _sticky(watched: Sequence[Watched]) -> Found:
     if all(len(one.name_servers) < 2 for one in watched):
         return ONE_NAME_SERVER
     again = moved = 0
@@ -193,10 +193,10 @@ def _sticky(watched: Sequence[Watched]) -> Measured | LeftOut:
         return Measured(value="kept", count=again)
     value = "next at every request" if any(rotates(one) for one in watched) else "moves"
     why = f"{moved} of {again} look-ups went to another one than the last, which had answered"
-    return Measured(value=value, count=again, why=why, examples=tuple(examples[:EXAMPLES_MAX]))
+    return Measured(value=value, count=again, why=why, examples=examples)
 
 
-def _next(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _next(watched: Sequence[Watched]) -> Found:
     if all(len(one.name_servers) < 3 for one in watched):
         return LeftOut(why="fewer than three NameServers have but one order")
     order = _order(watched)
@@ -212,7 +212,7 @@ def _next(watched: Sequence[Watched]) -> Measured | LeftOut:
     decided = sum(max(0, len(made) - (1 if as_given else 2)) for _, made in seen)
     tied = [(one, made) for one, _ in out if (made := _with_tie_exchanged(one)) is not None]
     if len(tied) < len(out) or len(out) > TIES_SHARE * decided:
-        examples = tuple(_example(one, chosen=made[:8]) for one, made in out[:EXAMPLES_MAX])
+        examples = [_example(one, chosen=made[:8]) for one, made in out]
         return Measured(value="out of turn", count=decided, why="one came again before others' turn", examples=examples)
     seen = in_turn + tied
     if not decided:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from ...chaos.fronts.observed import Answered, Asked, Happened, Reported
 from ..situations import KILL, STOP, Watched
 from .brokers import PULLS
-from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
+from .rule import Found, LeftOut, Measured, Rule, Samples, seconds_rule
 
 Queue = tuple[str, str]
 NEVER = "never"
@@ -39,32 +39,22 @@ def _pairs(watched: Sequence[Watched], situation: str) -> Iterator[tuple[Watched
             yield gone, stays, end.at_ms
 
 
-def _taken(situation: str, watched: Sequence[Watched]) -> Measured | LeftOut:
+def _taken(situation: str, watched: Sequence[Watched]) -> Found:
     if not any(True for one in watched for _ in _pulls(one)):
         return _no_pulls(watched)
-    took: list[float] = []
-    missing = 0
-    examples = []
+    found = Samples(_by_itself(watched) or "the one that ended owned no queue")
     for gone, stays, end_ms in _pairs(watched, situation):
-        owned: dict[Queue, float] = {}
-        for queue, asked in _pulls(gone):
-            owned[queue] = asked.at_ms
+        owned = {queue: asked.at_ms for queue, asked in _pulls(gone)}
         later = {queue: asked.at_ms for queue, asked in reversed([*_pulls(stays)]) if asked.at_ms >= end_ms}
         before = {queue: asked.at_ms for queue, asked in _pulls(stays) if asked.at_ms < end_ms}
         for queue, last_ms in sorted(owned.items()):
             if before.get(queue, -1.0) > last_ms:
                 continue  # it had been handed over before
-            taken_ms = later.get(queue)
-            missing += taken_ms is None
-            if taken_ms is not None:
-                took.append((taken_ms - end_ms) / 1000)
-            example = {"queue": "/".join(queue), "after_s": None if taken_ms is None else round(took[-1], 3)}
-            examples.append(example)
-    if not took and not missing:
-        return Measured.undecided(_by_itself(watched) or "the one that ended owned no queue")
-    value = NEVER if missing else round(max(took), 2)
-    worst = sorted(examples, key=lambda one: -(float("inf") if one["after_s"] is None else float(one["after_s"])))
-    return Measured(value=value, count=len(took) + missing, examples=tuple(worst[:EXAMPLES_MAX]))
+            after_s = None if queue not in later else (later[queue] - end_ms) / 1000
+            value = None if after_s is None else round(after_s, 2)
+            found.add(value, queue="/".join(queue), after_s=None if after_s is None else round(after_s, 3))
+    found.examples.sort(key=lambda one: -(float("inf") if one["after_s"] is None else float(one["after_s"])))
+    return found.longest(NEVER)
 
 
 def _by_itself(watched: Sequence[Watched]) -> str:
@@ -76,7 +66,7 @@ def _by_itself(watched: Sequence[Watched]) -> str:
     return f"a consumer ended by itself ({one.ended}) after {(one.ended_ms - one.began_ms) / 1000:.1f} s"
 
 
-def _no_pulls(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _no_pulls(watched: Sequence[Watched]) -> Found:
     """A program that sends, or does nothing at all, although it is told to consume, is no consumer."""
     asked = [one for each in watched for one in each.of(Asked) if one.front in each.brokers]
     if any(one.code == HEART_BEAT and b"consumerDataSet" in one.body and _consumes(one.body) for one in asked):
@@ -116,7 +106,7 @@ def _pulled_twice(gone: Watched, stays: Watched) -> tuple[int, int]:
     return sum(count - 1 for count in found.values()), len(found)
 
 
-def _twice(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _twice(watched: Sequence[Watched]) -> Found:
     if not any(True for one in watched for _ in _pulls(one)):
         return _no_pulls(watched)
     again = all_ = 0
@@ -136,19 +126,11 @@ _ENDS = ("consumer_dies", "consumer_stops")
 
 
 def _rule(name: str, what: str, situation: str) -> Rule:
-    def measure(watched: Sequence[Watched]) -> Measured | LeftOut:
+    def measure(watched: Sequence[Watched]) -> Found:
         return _taken(situation, watched)
 
-    return Rule(
-        name=name,
-        says=f"until every queue of a consumer that {what} is pulled by the other of its group",
-        unit="s",
-        situations=(situation,),
-        words=(NEVER,),
-        tolerance=1.0,
-        is_bound=True,
-        measure=measure,
-    )
+    says = f"until every queue of a consumer that {what} is pulled by the other of its group"
+    return seconds_rule(name, says, (situation,), measure, NEVER)
 
 
 RULES = (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..situations import Watched
 from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Outcome, Try, at_ms, broken, rotates, tries
-from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
+from .rule import Found, LeftOut, Measure, Measured, Rule, Samples
 
 LEFT, KEPT = "left", "kept"
 ROTATES = LeftOut(why="it takes the next NameServer at every request anyhow")
@@ -41,8 +41,8 @@ def _after_code(after: Sequence[Try], front: str) -> _Decided:
     return (KEPT if after[coded + 1].front == front else LEFT), ""
 
 
-def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Callable[..., Measured | LeftOut]:
-    def measure(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Measure:
+    def measure(watched: Sequence[Watched]) -> Found:
         of = [one for one in watched if one.situation == situation]
         if not of:
             return LeftOut(why=f"not run: {situation}")
@@ -50,9 +50,7 @@ def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -
             return LeftOut(why="one NameServer cannot be left for another")
         if any(rotates(one) for one in watched):
             return ROTATES
-        found: list[str] = []
-        examples = []
-        why = "no process was at work when it happened"
+        found = Samples("no process was at work when it happened")
         for one in of:
             when = broken(one)
             if when is None:
@@ -61,19 +59,17 @@ def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -
             after = [tried for tried in tries(one) if tried.began_ms >= since_ms - SKEW_MS and not _idle(tried)]
             value, why_not = decide(after, front)
             if value is None:
-                why = (one.dials_unseen or why_not) if situation in _BY_DIALS else why_not
+                found.why = (one.dials_unseen or why_not) if situation in _BY_DIALS else why_not
                 continue
-            found.append(value)
             moved = next((tried for tried in after if tried.front != front), None)
             failed = sum(tried.front == front for tried in after)
             example = {"situation": situation, "process": one.number, "front": front, "tried again": failed}
             if moved is not None:
                 example |= {"then": moved.front, "after_ms": round(moved.began_ms - since_ms, 1)}
-            examples.append({**example, "at_ms": at_ms(one, since_ms)})
-        if not found:
-            return Measured.undecided(why)
-        value = found[0] if len(set(found)) == 1 else "either"
-        return Measured(value=value, count=len(found), examples=tuple(examples[:EXAMPLES_MAX]))
+            found.add(value, **example, at_ms=at_ms(one, since_ms))
+        if len(set(found.values)) > 1:
+            return Measured(value="either", count=len(found.values), examples=found.examples)
+        return found.commonest()
 
     return measure
 

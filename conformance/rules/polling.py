@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
-from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES
 from ...chaos.fronts.observed import Asked, Behaved, Dialled, Happened
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
 from .lookups import Outcome, at_ms, lookups, tries
-from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
+from .rule import Found, LeftOut, Measured, Rule, Samples, seconds_rule
 
 RATE, DELAY = "fixed rate", "fixed delay"
 ROUND_MS = 2_000.0
@@ -41,7 +41,7 @@ def _periods_s(watched: Watched) -> list[float]:
     return gaps
 
 
-def _period(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _period(watched: Sequence[Watched]) -> Found:
     gaps = [gap for one in watched for gap in _periods_s(one)]
     if not gaps:
         return Measured.undecided("the topic's route was asked for in one round only")
@@ -49,7 +49,7 @@ def _period(watched: Sequence[Watched]) -> Measured | LeftOut:
     return Measured(value=round(median(gaps), 3), count=len(gaps), interval=interval)
 
 
-def _jitter(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _jitter(watched: Sequence[Watched]) -> Found:
     of = [_periods_s(one) for one in watched]
     # the first look-up may be a send's, seconds after the poll's first round knew no topic (Java, Go)
     gaps = [gap for each in of for gap in (each[1:] if len(each) > 2 and each[0] < each[1] else each)]
@@ -59,7 +59,7 @@ def _jitter(watched: Sequence[Watched]) -> Measured | LeftOut:
     return Measured(value=round(max(abs(gap - middle) for gap in gaps), 3), count=len(gaps))
 
 
-def _kind(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _kind(watched: Sequence[Watched]) -> Found:
     of = {name: [gap for one in watched if one.situation == name for gap in _periods_s(one)] for name in _SLOW}
     missing = [name for name in _SLOW if not any(one.situation == name for one in watched)]
     if missing:
@@ -79,10 +79,8 @@ def _kind(watched: Sequence[Watched]) -> Measured | LeftOut:
 _SLOW = ("quiet", "slow")
 
 
-def _list_change(watched: Sequence[Watched]) -> Measured | LeftOut:
-    took: list[float] = []
-    examples: list[Mapping[str, Any]] = []
-    why = "the list never changed"
+def _list_change(watched: Sequence[Watched]) -> Found:
+    found = Samples("the list never changed")
     for one in watched:
         change = next((each for each in one.of(Happened) if each.what == NAME_SERVER_LIST), None)
         if change is None:
@@ -91,51 +89,40 @@ def _list_change(watched: Sequence[Watched]) -> Measured | LeftOut:
             return LeftOut(why="it takes no list by HTTP")
         now = set(change.whom.split(";"))
         made = tries(one)
-        before = {tried.front for tried in made if tried.began_ms < change.at_ms}
-        last = next((tried.front for tried in reversed(made) if tried.began_ms < change.at_ms), None)
+        before = [tried.front for tried in made if tried.began_ms < change.at_ms]
+        last = before[-1] if before else None
         # the one in use has left the list: who turns to one of the new list has taken it; else who turns to a new one
-        meant = now if last not in now else now - before - set(one.name_servers)
+        meant = now if last not in now else now - {*before} - set(one.name_servers)
         taken = next((tried for tried in made if tried.began_ms > change.at_ms and tried.front in meant), None)
-        if taken is None:
-            stays = last in now
-            why = "the one in use is in the new list, too" if stays else "it has taken no NameServer of the new list"
-            if not stays:
-                examples.append({"situation": one.situation, "process": one.number, "still": last})
-            continue
-        took.append((taken.began_ms - change.at_ms) / 1000)
-        examples.append({"situation": one.situation, "process": one.number, "front": taken.front})
-    if took:
-        return Measured(value=round(max(took), 1), count=len(took), examples=tuple(examples[:EXAMPLES_MAX]))
-    if examples:
-        return Measured(value=NOT_TAKEN, count=len(examples), why=why, examples=tuple(examples[:EXAMPLES_MAX]))
-    return Measured.undecided(why)
+        where = {"situation": one.situation, "process": one.number}
+        if taken is not None:
+            found.add(round((taken.began_ms - change.at_ms) / 1000, 1), **where, front=taken.front)
+        elif last in now:
+            found.why = "the one in use is in the new list, too"
+        else:
+            found.why = "it has taken no NameServer of the new list"
+            found.add(None, **where, still=last)
+    return found.longest(NOT_TAKEN, of_any=True)
 
 
 NOT_TAKEN = "not taken"
 
 
-def _storm(watched: Sequence[Watched]) -> Measured | LeftOut:
-    most = count = 0
-    examples = []
+def _storm(watched: Sequence[Watched]) -> Found:
+    found = Samples("it asked no NameServer")
     for one in watched:
         asked = [each for each in one.of(Asked) if each.code == GET_ROUTEINFO and each.front in one.name_servers]
         asked = [each for each in asked if each.at_ms <= one.stopping_ms]
-        if not asked:
-            continue
-        first = asked[0].at_ms
-        within = [each for each in asked if each.at_ms - first <= 1000.0]
-        most, count = max(most, len(within)), count + len(asked)
-        topics = sorted({each.fields.get("topic", "") for each in within})
-        examples.append({"process": one.number, "first_second": len(within), "all": len(asked), "topics": topics})
-    if not examples:
-        return Measured.undecided("it asked no NameServer")
-    return Measured(value=float(most), count=count, examples=tuple(examples[:EXAMPLES_MAX]))
+        if asked:
+            within = [each for each in asked if each.at_ms - asked[0].at_ms <= 1000.0]
+            topics = sorted({each.fields.get("topic", "") for each in within})
+            found.add(float(len(within)), process=one.number, first_second=len(within), all=len(asked), topics=topics)
+    longest = found.longest("")
+    return replace(longest, count=sum(example["all"] for example in found.examples))
 
 
-def _gone_and_back(watched: Sequence[Watched]) -> Measured | LeftOut:
-    took: list[float] = []
-    examples: list[Mapping[str, Any]] = []
-    why = "no NameServer came back"
+def _gone_and_back(watched: Sequence[Watched]) -> Found:
+    found = Samples("no NameServer came back")
     for one in watched:
         back = next((b for b in one.of(Behaved) if b.behaviour == PASSES and b.at_ms > one.began_ms), None)
         if back is None or one.at_work_ms is None:
@@ -144,16 +131,12 @@ def _gone_and_back(watched: Sequence[Watched]) -> Measured | LeftOut:
         again = next((each for each in later if each.outcome is Outcome.ANSWERED), None)
         if again is None:
             turned = any(True for each in one.of(Dialled) if each.at_ms > back.at_ms)
-            why = "it was not asked again" if turned or one.dials_unseen else "nothing was dialled any more"
-            examples.append({"process": one.number, "back_at_ms": at_ms(one, back.at_ms)})
+            found.why = "it was not asked again" if turned or one.dials_unseen else "nothing was dialled any more"
+            found.add(None, process=one.number, back_at_ms=at_ms(one, back.at_ms))
             continue
-        took.append((again.began_ms - back.at_ms) / 1000)
-        examples.append({"process": one.number, "front": back.front, "after_s": round(took[-1], 3)})
-    if took:
-        return Measured(value=round(max(took), 1), count=len(took), examples=tuple(examples[:EXAMPLES_MAX]))
-    if examples:
-        return Measured(value=NOT_ASKED, count=len(examples), why=why, examples=tuple(examples[:EXAMPLES_MAX]))
-    return Measured.undecided(why)
+        after_s = (again.began_ms - back.at_ms) / 1000
+        found.add(round(after_s, 1), process=one.number, front=back.front, after_s=round(after_s, 3))
+    return found.longest(NOT_ASKED, of_any=True)
 
 
 NOT_ASKED = "not asked again"
@@ -175,24 +158,13 @@ RULES = (
         by_time=True,
         measure=_kind,
     ),
-    Rule(
-        name="poll_jitter_s",
-        says="how far one period is from the median at most",
-        unit="s",
-        situations=("quiet",),
-        tolerance=0.2,
-        is_bound=True,
-        measure=_jitter,
-    ),
-    Rule(
-        name="list_change_s",
-        says="from when the list by HTTP lost the NameServer in use until one of the new list is turned to",
-        unit="s",
-        situations=("list_changes",),
-        words=(NOT_TAKEN,),
-        tolerance=1.0,
-        is_bound=True,
-        measure=_list_change,
+    seconds_rule("poll_jitter_s", "how far one period is from the median at most", ("quiet",), _jitter, tolerance=0.2),
+    seconds_rule(
+        "list_change_s",
+        "from when the list by HTTP lost the NameServer in use until one of the new list is turned to",
+        ("list_changes",),
+        _list_change,
+        NOT_TAKEN,
     ),
     Rule(
         name="storm",
@@ -203,14 +175,11 @@ RULES = (
         is_bound=True,
         measure=_storm,
     ),
-    Rule(
-        name="back_after_all_gone_s",
-        says="from when one of the NameServers, all of which refused, is back until it answers a look-up",
-        unit="s",
-        situations=("all_gone",),
-        words=(NOT_ASKED,),
-        tolerance=1.0,
-        is_bound=True,
-        measure=_gone_and_back,
+    seconds_rule(
+        "back_after_all_gone_s",
+        "from when one of the NameServers, all of which refused, is back until it answers a look-up",
+        ("all_gone",),
+        _gone_and_back,
+        NOT_ASKED,
     ),
 )

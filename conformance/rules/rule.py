@@ -10,6 +10,7 @@ met. The same forms stand in profile files.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,8 +61,11 @@ class Measured:
     """How surely so many starts find the deviation that `why` names."""
     why: str = ""
     """One sentence; never empty when there is no value."""
-    examples: tuple[Mapping[str, Any], ...] = ()
+    examples: Sequence[Mapping[str, Any]] = ()
     """EXAMPLES_MAX at most: the situation, the process, when, and what was seen."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "examples", tuple(self.examples[:EXAMPLES_MAX]))
 
     @classmethod
     def undecided(cls, why: str, count: int = 0, **details: Any) -> Measured:
@@ -81,7 +85,42 @@ LATE_S = 0.4
 TOO_LATE_S = 1.5
 """Servers that answer so late drive clients into time-outs of theirs, and nothing is held against them any more."""
 
-Measure = Callable[[Sequence[Watched]], Measured | LeftOut]
+Found = Measured | LeftOut
+Measure = Callable[[Sequence[Watched]], Found]
+
+
+@dataclass(slots=True)
+class Samples:
+    """What a rule saw, one thing after the other: a value of each, with an example, and why there may be none."""
+
+    why: str
+    values: list[Value | None] = field(default_factory=list)
+    """None: it did not come to that."""
+    examples: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def add(self, value: Value | None, **example: Any) -> None:
+        self.values.append(value)
+        self.examples.append(example)
+
+    @property
+    def seconds(self) -> list[float]:
+        return [value for value in self.values if isinstance(value, float)]
+
+    def longest(self, otherwise: str, *, of_any: bool = False) -> Measured:
+        """The greatest number, where all are numbers (`of_any`: where one is), else the word `otherwise`."""
+        if not self.values:
+            return Measured.undecided(self.why)
+        seconds = self.seconds
+        if len(seconds) == len(self.values) or (of_any and seconds):
+            return Measured(value=max(seconds), count=len(seconds), examples=self.examples)
+        return Measured(value=otherwise, count=len(self.values), why=self.why if of_any else "", examples=self.examples)
+
+    def commonest(self, why: str = "") -> Measured:
+        """The word that came most often, the first one of several."""
+        if not self.values:
+            return Measured.undecided(self.why)
+        value, _ = Counter(self.values).most_common(1)[0]
+        return Measured(value=value, count=len(self.values), why=why, examples=self.examples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +192,22 @@ class Rule:
             if ends and set(ends) <= {"at_least", "at_most"} and all(isinstance(e, int | float) for e in ends.values()):
                 return Range(**{name: float(end) for name, end in ends.items()})
         raise ValueError(f"{value!r} is not allowed; it may be {self.allowed}")
+
+
+def seconds_rule(
+    name: str, says: str, situations: tuple[str, ...], measure: Measure, *words: str, tolerance: float = 1.0
+) -> Rule:
+    """How long something takes at most: less is as good. `words` where it never comes to that."""
+    return Rule(
+        name=name,
+        says=says,
+        unit="s",
+        situations=situations,
+        words=words,
+        tolerance=tolerance,
+        is_bound=True,
+        measure=measure,
+    )
 
 
 def plain(expected: Expected) -> object:

@@ -31,7 +31,7 @@ from .lookups import (
     settled,
     tries,
 )
-from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
+from .rule import Found, LeftOut, Measured, Rule, Samples
 
 ONE, ALL, MORE = "one", "all", "some"
 ADDED, ONE_DEADLINE = "added", "one deadline"
@@ -73,24 +73,20 @@ def _topics(watched: Watched) -> int:
     return len({one.topic for one in lookups(watched) if one.began_ms < until_ms}) or 1
 
 
-def _tries_refused(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _tries_refused(watched: Sequence[Watched]) -> Found:
     if all(len(one.name_servers) < 2 for one in watched):
         return LeftOut(why="one NameServer is all there is to try")
-    found: Counter[str] = Counter()
-    examples = []
+    unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
+    found = Samples(unseen or "no dial was refused while every NameServer refused")
     for one in watched:
         n, topics = len(one.name_servers), _topics(one)
         bursts = _bursts(one)
         for burst in bursts[1:] or bursts:  # the first may begin with the one that was lost, once more
             dials = len(burst)
             whole, single = dials in (n, n * topics), dials in (1, topics)
-            found[ALL if whole and not single else ONE if single and not whole else MORE] += 1
-            examples.append(_example(one, burst[0], dials=[tried.front for tried in burst], topics=topics))
-    if not found:
-        unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
-        return Measured.undecided(unseen or "no dial was refused while every NameServer refused")
-    value, _ = found.most_common(1)[0]
-    return Measured(value=value, count=found.total(), examples=tuple(examples[:EXAMPLES_MAX]))
+            value = ALL if whole and not single else ONE if single and not whole else MORE
+            found.add(value, **_example(one, burst[0], dials=[tried.front for tried in burst], topics=topics))
+    return found.commonest()
 
 
 def _silent(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
@@ -110,7 +106,7 @@ def _dropped(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
         yield one, next_of_call(watched, found, found.index(one))
 
 
-def _tries_silent(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _tries_silent(watched: Sequence[Watched]) -> Found:
     if all(len(one.name_servers) < 2 for one in watched):
         return LeftOut(why="one NameServer is all there is to try")
     of = [(one, tried, then) for one in watched for tried, then in _silent(one)]
@@ -118,7 +114,7 @@ def _tries_silent(watched: Sequence[Watched]) -> Measured | LeftOut:
         return Measured.undecided("no look-up was without an answer")
     on = sum(then is not None for _, _, then in of)
     value = ALL if on > len(of) / 2 else ONE
-    examples = tuple(_example(one, tried, then=then.front if then else None) for one, tried, then in of[:EXAMPLES_MAX])
+    examples = [_example(one, tried, then=then.front if then else None) for one, tried, then in of]
     why = f"{on} of {len(of)} calls went on to another NameServer" if 0 < on < len(of) else ""
     return Measured(value=value, count=len(of), why=why, examples=examples)
 
@@ -134,11 +130,11 @@ def _of_lengths(lengths: Sequence[tuple[float, Mapping[str, Any]]], why: str) ->
         value=round(median(seconds), 3),
         count=len(seconds),
         interval=(round(min(seconds), 3), round(max(seconds), 3)),
-        examples=tuple({**what, "took_ms": round(took_ms, 1)} for took_ms, what in lengths[:EXAMPLES_MAX]),
+        examples=[{**what, "took_ms": round(took_ms, 1)} for took_ms, what in lengths],
     )
 
 
-def _connect_timeout(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _connect_timeout(watched: Sequence[Watched]) -> Found:
     lengths = []
     dropped = 0
     for one in watched:
@@ -153,7 +149,7 @@ def _connect_timeout(watched: Sequence[Watched]) -> Measured | LeftOut:
     return _of_lengths(lengths, unseen if unseen and not dropped else why)
 
 
-def _answer_timeout(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _answer_timeout(watched: Sequence[Watched]) -> Found:
     lengths = []
     silent = 0
     for one in watched:
@@ -172,9 +168,9 @@ def _one_at_a_time_ms(watched: Watched) -> float:
     return float("inf") if since_ms is None else since_ms
 
 
-def _timeouts_add(watched: Sequence[Watched]) -> Measured | LeftOut:
-    found: Counter[str] = Counter()
-    examples = []
+def _timeouts_add(watched: Sequence[Watched]) -> Found:
+    unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
+    found = Samples(unseen or "no dial met dropped SYNs")
     dropped = 0
     for one in watched:
         for tried, then in _dropped(one):
@@ -184,18 +180,13 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measured | LeftOut:
             value = ONE_DEADLINE if then.asked_ms is None else ADDED
             if value is ADDED and tried.began_ms < _one_at_a_time_ms(one):
                 continue  # it may be the call of another thread that waited for this one's end
-            found[value] += 1
-            examples.append(_example(one, tried, then=then.front, asked=then.asked_ms is not None))
-    if not found:
-        if not dropped:
-            unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
-            return Measured.undecided(unseen or "no dial met dropped SYNs")
+            found.add(value, **_example(one, tried, then=then.front, asked=then.asked_ms is not None))
+    if dropped and not found.values:
         return LeftOut(why="no call went on after a connect that took its whole time")
-    value, _ = found.most_common(1)[0]
-    return Measured(value=value, count=found.total(), examples=tuple(examples[:EXAMPLES_MAX]))
+    return found.commonest()
 
 
-def _closes_on_silence(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _closes_on_silence(watched: Sequence[Watched]) -> Found:
     of = [(one, tried) for one in watched for tried, _ in _silent(one)]
     if not of:
         return Measured.undecided("no look-up was without an answer")
@@ -204,9 +195,7 @@ def _closes_on_silence(watched: Sequence[Watched]) -> Measured | LeftOut:
         for _, tried in of
     )
     value = "yes" if closed == len(of) else "no" if not closed else "some"
-    return Measured(
-        value=value, count=len(of), examples=tuple(_example(one, tried) for one, tried in of[:EXAMPLES_MAX])
-    )
+    return Measured(value=value, count=len(of), examples=[_example(one, tried) for one, tried in of])
 
 
 # -- what it costs
@@ -222,7 +211,7 @@ def _calls_after_first_failure(watched: Watched) -> list[list[Try]]:
     return later[1:]
 
 
-def _phase_lock(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _phase_lock(watched: Sequence[Watched]) -> Found:
     if all(len(one.name_servers) < 2 for one in watched):
         return LeftOut(why="one NameServer has no turns")
     paying: Counter[int] = Counter()
@@ -244,7 +233,7 @@ def _phase_lock(watched: Sequence[Watched]) -> Measured | LeftOut:
         return Measured.undecided("no look-up met the dead NameServer")
     shares = {n: paying[n] / whole[n] for n in whole}
     said = "; ".join(f"{paying[n]} of {whole[n]} look-ups with {n} NameServers" for n in sorted(whole))
-    count, kept = whole.total(), tuple(examples[:EXAMPLES_MAX])
+    count, kept = whole.total(), examples
     if all(share <= 0.2 for share in shares.values()):
         return Measured(value=NO_LOCK, count=count, why=said, examples=kept)
     enough = {n: share for n, share in shares.items() if whole[n] >= 3}
@@ -268,7 +257,7 @@ def _is_late(tried: Try) -> bool:
     return tried.outcome is Outcome.UNUSED and tried.closed_ms is not None
 
 
-def _failover(watched: Sequence[Watched]) -> Measured | LeftOut:
+def _failover(watched: Sequence[Watched]) -> Found:
     """Of the first FAILOVER_CALLS that meet the unreachable NameServer, whether one, or what follows it, is answered.
 
     In 4.9 a call dials one after the other within one deadline: the unreachable one takes all of it, so that the
@@ -278,17 +267,15 @@ def _failover(watched: Sequence[Watched]) -> Measured | LeftOut:
     one run). So a connection that its client closes unasked is a call that failed, where it is not behind a dial that
     has been counted.
     """
-    found: Counter[str] = Counter()
-    examples = []
+    found = Samples("it never dialled the NameServer that drops SYNs")
     failed_most = 0
-    why = "it never dialled the NameServer that drops SYNs"
     for one in watched:
         lost_ms = _lost_ms(one)
         since = [tried for tried in tries(one) if lost_ms is not None and tried.began_ms >= lost_ms]
         dropped = [number for number, tried in enumerate(since) if tried.outcome is Outcome.DROPPED]
         if not dropped:
             ended = "" if one.ended in ("stopped", "killed", "hung") else f": it ended by itself ({one.ended})"
-            why = one.dials_unseen or f"it never dialled the NameServer that drops SYNs{ended}"
+            found.why = one.dials_unseen or f"it never dialled the NameServer that drops SYNs{ended}"
             continue
         first = since[dropped[0]]
         late = [number for number, tried in enumerate(since) if number > dropped[0] and _is_late(tried)]
@@ -299,17 +286,16 @@ def _failover(watched: Sequence[Watched]) -> Measured | LeftOut:
         if answered is not None:
             failed = sum(since[number].began_ms < answered.began_ms for number in dropped)
         elif failed < FAILOVER_CALLS:
-            why = f"only {failed} of its look-ups met the NameServer that drops SYNs"
+            found.why = f"only {failed} of its look-ups met the NameServer that drops SYNs"
             continue
         failed_most = max(failed_most, failed)
-        found[RECOVERS if answered is not None else NEVER] += 1
         more = {} if answered is None else {"answered_after_ms": round(answered.began_ms - first.began_ms, 1)}
-        examples.append(_example(one, first, calls=failed, **more))
-    if not found:
-        return Measured.undecided(why)
-    value = RECOVERS if found[RECOVERS] == found.total() else NEVER
-    why = f"after {failed_most} that met it" if value is RECOVERS else f"none of {failed_most} calls got an answer"
-    return Measured(value=value, count=found.total(), why=why, examples=tuple(examples[:EXAMPLES_MAX]))
+        value = RECOVERS if answered is not None else NEVER
+        found.add(value, **_example(one, first, calls=failed, **more))
+    if NEVER in found.values:
+        why = f"none of {failed_most} calls got an answer"
+        return Measured(value=NEVER, count=len(found.values), why=why, examples=found.examples)
+    return found.commonest(f"after {failed_most} that met it")
 
 
 _SILENT = ("silent", "black_hole", "one_dead")
