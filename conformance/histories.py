@@ -30,7 +30,7 @@ from ..chaos.oracle.client_profiles import PROFILES, ClientProfile, profile_of
 from ..chaos.scenarios.loading import parse
 from ..chaos.scenarios.model import Scenario
 from ..chaos.topology import NodeKind
-from .scene import Plan
+from .scene import ConformPlan
 from .situations import KILL, SITUATIONS, Watched
 
 STANDS, CLIENT, HARNESS = "stands", "client", "harness"
@@ -38,7 +38,7 @@ _BEFORE_MS = 1_000.0
 """The servers are there so long before the program."""
 
 
-def write_histories(watched: Sequence[Watched], plan: Plan, profile: str | None, folder: Path) -> list[Path]:
+def write_histories(watched: Sequence[Watched], plan: ConformPlan, profile: str | None, folder: Path) -> list[Path]:
     """One run folder a situation, and where they are. `profile`: whose rules the client's rows say it is held to; one
     that is no client profile of ours stands for our own clients'."""
     rules = profile_of(profile if profile in PROFILES else None, plan.profile)
@@ -52,7 +52,7 @@ def write_histories(watched: Sequence[Watched], plan: Plan, profile: str | None,
     return written
 
 
-def rows_of(watched: Sequence[Watched], plan: Plan, rules: ClientProfile) -> Iterator[Row]:
+def rows_of(watched: Sequence[Watched], plan: ConformPlan, rules: ClientProfile) -> Iterator[Row]:
     """The rows of one stand and its processes, not in order of time."""
     first = watched[0]
     origin_ms = min([each.began_ms for each in watched] + [one.at_ms for one in first.seen[:1]]) - _BEFORE_MS
@@ -87,7 +87,7 @@ def rows_of(watched: Sequence[Watched], plan: Plan, rules: ClientProfile) -> Ite
     yield told(end_ms, "run_end")
 
 
-def scenario_of(watched: Watched, plan: Plan, rules: ClientProfile) -> Scenario:
+def scenario_of(watched: Watched, plan: ConformPlan, rules: ClientProfile) -> Scenario:
     """What a run with such a stand would have been asked for."""
     document = {
         "name": f"conform-{watched.situation.replace('_', '-')}",

@@ -34,12 +34,12 @@ from ..chaos.reports.console import standard_output
 from ..chaos.reports.junit import junit
 from ..chaos.verdict import Example, Validity, Verdict, worst
 from ..remoting.node.network import Address
-from .judging import RuleVerdict
+from .rule_verdicts import RuleVerdict
 from .rules import LeftOut, Measured
 from .rules.rule import plain, said
-from .run import Trial
-from .scene import Plan
+from .scene import ConformPlan
 from .situations import SITUATIONS, Watched
+from .trial import Trial
 
 PIPE_COLUMNS = 120
 NARROW = 72
@@ -50,10 +50,10 @@ NAME = "conform"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ConformResult:
     """One client held against a profile, or measured only."""
 
-    plan: Plan
+    plan: ConformPlan
     trial: Trial
     rules: Sequence[RuleVerdict]
     profile: str | None
@@ -150,7 +150,7 @@ def _with_reason(found: RuleVerdict, left_out: Mapping[str, str]) -> RuleVerdict
 # --- the run folder ---------------------------------------------------------------------------------------------------
 
 
-def write(result: Result, folder: RunFolder) -> None:
+def write(result: ConformResult, folder: RunFolder) -> None:
     """conform.json, verdicts.json, junit.xml, and what was seen beside each process's output."""
     document = result.to_json()
     (folder.path / "conform.json").write_text(_json(document), encoding="utf-8")
@@ -171,7 +171,7 @@ def _json(document: object) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, default=str) + "\n"
 
 
-def _verdicts(result: Result) -> list[Verdict]:
+def _verdicts(result: ConformResult) -> list[Verdict]:
     """One check a rule that was held against a profile; the others together are one check, `measured`."""
     held = [_verdict(each, result.profile) for each in result.decided if each.verdict is not None]
     only = [each for each in result.decided if each.verdict is None]
@@ -271,7 +271,7 @@ def tidy(folder: RunFolder) -> None:
 # --- the terminal -----------------------------------------------------------------------------------------------------
 
 
-def title(result: Result) -> str:
+def title(result: ConformResult) -> str:
     """Who was held against what, and what came of it."""
     against = f" held against {result.profile}" if result.profile else ""
     return f"{result.client}{against}: {result.said}"
@@ -311,7 +311,7 @@ def verdict_text(found: RuleVerdict) -> Text:
     return Text(str(found.verdict), style=_STYLE[found.verdict])
 
 
-def table(result: Result) -> RenderableType:
+def table(result: ConformResult) -> RenderableType:
     """One row a rule."""
     rows = Table(title=Text(title(result)), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)
@@ -328,7 +328,7 @@ def table(result: Result) -> RenderableType:
     return Group(rows, *_below(result))
 
 
-def paragraphs(result: Result) -> RenderableType:
+def paragraphs(result: ConformResult) -> RenderableType:
     """The same for a terminal that is too narrow for columns."""
     parts: list[RenderableType] = [Text(title(result), style="italic")]
     for found in result.decided:
@@ -347,7 +347,7 @@ def _with_why(found: RuleVerdict) -> str:
     return f"{text}; {why}" if why and why != text and found.verdict is not Validity.VALID else text
 
 
-def _below(result: Result) -> list[Text]:
+def _below(result: ConformResult) -> list[Text]:
     lines = [Text(note, style="yellow") for note in result.trial.notes]
     if result.left_out:
         by_reason: dict[str, list[str]] = {}
@@ -358,7 +358,7 @@ def _below(result: Result) -> list[Text]:
     return lines
 
 
-def print_table(result: Result) -> None:
+def print_table(result: ConformResult) -> None:
     """On stdout, as wide as the terminal; in a pipe as COLUMNS says, else 120 columns."""
     console = standard_output(PIPE_COLUMNS, highlight=False)
     console.print(paragraphs(result) if console.width < NARROW else table(result))

@@ -16,8 +16,8 @@ from ..chaos.fronts.sockets import descendants, process_of
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
-from .pace import Lateness, memory_of
-from .situations import GET_ROUTEINFO, KILL, SITUATIONS, Role, Situation, Step, Target, Watched
+from .capacity import LoopLateness, memory_of
+from .situations import GET_ROUTEINFO, KILL, SITUATIONS, Role, Situation, SituationStep, Target, Watched
 from .stand import ADDRESS_SERVER, GROUP, TOPIC, Stand
 from .subject import Instructions, Program, Subject
 
@@ -26,7 +26,7 @@ START_LIMIT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ConformPlan:
     """What is to be done. `situations` by name."""
 
     program: Program
@@ -39,7 +39,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class WatchedProcess:
     watched: Watched
     last_lines: tuple[str, ...]
     memory: int
@@ -50,7 +50,7 @@ class Scene:
     """One stand and its processes in one situation."""
 
     def __init__(
-        self, plan: Plan, situation: Situation, name: str, *, clock: RealClock, logs: Path, data: Path
+        self, plan: ConformPlan, situation: Situation, name: str, *, clock: RealClock, logs: Path, data: Path
     ) -> None:
         self._plan, self._situation, self._name, self._clock, self._logs = plan, situation, name, clock, logs
         self._stand = Stand(
@@ -209,7 +209,7 @@ class Scene:
                 each.cancel()
         return False
 
-    async def _do(self, step: Step) -> None:
+    async def _do(self, step: SituationStep) -> None:
         if step.target is not Target.CLIENT:
             await self._stand.do(step)
             return
@@ -233,11 +233,11 @@ class Scene:
             seat.stopping_ms = now_ms if seat.subject.is_running else seat.subject.ended_ms or now_ms
             seat.ended = await seat.subject.stop(kill=self.in_a_hurry)
 
-    def found(self, lateness: Lateness) -> list[Found]:
+    def found(self, lateness: LoopLateness) -> list[WatchedProcess]:
         """What was watched of each process."""
         return [self._found(seat, lateness) for seat in self._seats]
 
-    def _found(self, seat: Seat, lateness: Lateness) -> Found:
+    def _found(self, seat: Seat, lateness: LoopLateness) -> WatchedProcess:
         subject, dials = seat.subject, seat.dials
         assert subject is not None
         assert dials is not None
@@ -260,7 +260,7 @@ class Scene:
             addresses={name: str(address) for address, name in self._stand.front_of.items()},
             seen=tuple(sorted((_of(each, subject.process) for each in seat.seen), key=lambda seen: seen.at_ms)),
         )
-        return Found(watched=watched, last_lines=subject.last_lines, memory=seat.memory)
+        return WatchedProcess(watched=watched, last_lines=subject.last_lines, memory=seat.memory)
 
 
 def _of(seen: Observation, process: int) -> Observation:

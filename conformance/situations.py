@@ -71,7 +71,7 @@ KILL, STOP, RESTART, NAME_SERVER_LIST = "kill", "stop", "restart", "name_server_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class SituationStep:
     at_s: float | None
     """After the program is at work; None: before it starts."""
     target: Target
@@ -105,7 +105,7 @@ class Situation:
     says: str
     for_s: float
     """How long a process lasts after it is at work."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SituationStep, ...] = ()
     role: Role = Role.PRODUCER
     processes: int = 1
     many: bool = False
@@ -121,11 +121,11 @@ class Situation:
 
 
 def _chosen(name: str, says: str, behaviour: Behaviour, for_s: float = 75.0) -> Situation:
-    steps = (Step(at_s=5.0, target=Target.CHOSEN, behaviour=behaviour),)
+    steps = (SituationStep(at_s=5.0, target=Target.CHOSEN, behaviour=behaviour),)
     return Situation(name=name, says=f"5 s after the start the NameServer in use {says}", for_s=for_s, steps=steps)
 
 
-def _broker(name: str, says: str, *steps: Step, for_s: float = 75.0) -> Situation:
+def _broker(name: str, says: str, *steps: SituationStep, for_s: float = 75.0) -> Situation:
     return Situation(name=name, says=says, for_s=for_s, steps=steps)
 
 
@@ -137,7 +137,7 @@ _ALL: tuple[Situation, ...] = (
         says="every NameServer answers look-ups after 1 s",
         for_s=100.0,
         is_fine=True,
-        steps=(Step(at_s=None, target=Target.NAME_SERVERS, behaviour=Behaviour(delay_ms=1000.0)),),
+        steps=(SituationStep(at_s=None, target=Target.NAME_SERVERS, behaviour=Behaviour(delay_ms=1000.0)),),
     ),
     _chosen("refused", "closes its connections and refuses dials", REFUSES),
     _chosen("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
@@ -160,7 +160,7 @@ _ALL: tuple[Situation, ...] = (
         name="one_dead",
         says="of two NameServers the first is silent from the beginning",
         for_s=130.0,
-        steps=(Step(at_s=None, target=Target.FIRST, behaviour=SILENT),),
+        steps=(SituationStep(at_s=None, target=Target.FIRST, behaviour=SILENT),),
         name_servers=2,
     ),
     Situation(
@@ -170,9 +170,9 @@ _ALL: tuple[Situation, ...] = (
         "(apache/rocketmq#7056)",
         for_s=29.0,  # three look-ups of 6 s, Go's, and before the second round of anybody's poll
         steps=(
-            Step(at_s=5.0, target=Target.OTHERS, behaviour=DROPS_SYNS),
-            Step(at_s=5.0, target=Target.CHOSEN, behaviour=REFUSES),
-            Step(at_s=6.0, target=Target.CHOSEN, behaviour=PASSES),
+            SituationStep(at_s=5.0, target=Target.OTHERS, behaviour=DROPS_SYNS),
+            SituationStep(at_s=5.0, target=Target.CHOSEN, behaviour=REFUSES),
+            SituationStep(at_s=6.0, target=Target.CHOSEN, behaviour=PASSES),
         ),
         name_servers=2,
         has_topic=False,
@@ -182,8 +182,8 @@ _ALL: tuple[Situation, ...] = (
         says="5 s after the start each of four NameServers refuses; 65 s later the second is back",
         for_s=195.0,  # a client that tries one of four a poll comes round to it in four polls
         steps=(
-            Step(at_s=5.0, target=Target.NAME_SERVERS, behaviour=REFUSES),
-            Step(at_s=70.0, target=Target.SECOND, behaviour=PASSES),
+            SituationStep(at_s=5.0, target=Target.NAME_SERVERS, behaviour=REFUSES),
+            SituationStep(at_s=70.0, target=Target.SECOND, behaviour=PASSES),
         ),
         name_servers=4,
     ),
@@ -192,33 +192,35 @@ _ALL: tuple[Situation, ...] = (
         name="list_changes",
         says="the list by HTTP loses the NameServer in use and gains another",
         for_s=2 * LIST_PERIOD_S - 60.0,
-        steps=(Step(at_s=20.0, target=Target.LIST, do=NAME_SERVER_LIST),),
+        steps=(SituationStep(at_s=20.0, target=Target.LIST, do=NAME_SERVER_LIST),),
         by_http=True,
     ),
     _broker(
         "broker_killed",
         "8 s after the start the broker in use dies",
-        Step(at_s=8.0, target=Target.BROKER, do=KILL),
+        SituationStep(at_s=8.0, target=Target.BROKER, do=KILL),
     ),
     _broker(
         "broker_silent",
         "8 s after the start the broker in use stops answering; its route stays",
-        Step(at_s=8.0, target=Target.BROKER, behaviour=SILENT),
+        SituationStep(at_s=8.0, target=Target.BROKER, behaviour=SILENT),
     ),
     _broker(
         "broker_refuses",
         "8 s after the start the broker in use refuses; its route stays",
-        Step(at_s=8.0, target=Target.BROKER, behaviour=REFUSES),
+        SituationStep(at_s=8.0, target=Target.BROKER, behaviour=REFUSES),
     ),
     _broker(
         "broker_unreachable",
         "8 s after the start the broker in use is cut off: silence and dropped SYNs; its route stays",
-        Step(at_s=8.0, target=Target.BROKER, behaviour=BLACK_HOLE),
+        SituationStep(at_s=8.0, target=Target.BROKER, behaviour=BLACK_HOLE),
     ),
     _broker(
         "broker_busy",
         "8 s after the start the broker in use answers sends with SERVICE_NOT_AVAILABLE 14",
-        Step(at_s=8.0, target=Target.BROKER, behaviour=Behaviour(codes=dict.fromkeys(SENDS, SERVICE_NOT_AVAILABLE))),
+        SituationStep(
+            at_s=8.0, target=Target.BROKER, behaviour=Behaviour(codes=dict.fromkeys(SENDS, SERVICE_NOT_AVAILABLE))
+        ),
         for_s=30.0,
     ),
     Situation(
@@ -226,13 +228,13 @@ _ALL: tuple[Situation, ...] = (
         says="8 s after the start the broker in use leaves the route and goes on serving",
         for_s=75.0,
         # the behaviour's `without` is the broker's name, which the stand fills in
-        steps=(Step(at_s=8.0, target=Target.BROKER, behaviour=Behaviour(without=frozenset({"*"}))),),
+        steps=(SituationStep(at_s=8.0, target=Target.BROKER, behaviour=Behaviour(without=frozenset({"*"}))),),
     ),
     _broker(
         "broker_returns",
         "8 s after the start the broker in use dies; 30 s later it is back",
-        Step(at_s=8.0, target=Target.BROKER, do=KILL),
-        Step(at_s=38.0, target=Target.BROKER, do=RESTART),
+        SituationStep(at_s=8.0, target=Target.BROKER, do=KILL),
+        SituationStep(at_s=38.0, target=Target.BROKER, do=RESTART),
         for_s=110.0,
     ),
     Situation(
@@ -241,7 +243,7 @@ _ALL: tuple[Situation, ...] = (
         for_s=90.0,
         role=Role.CONSUMER,
         processes=2,
-        steps=(Step(at_s=40.0, target=Target.CLIENT, do=KILL),),
+        steps=(SituationStep(at_s=40.0, target=Target.CLIENT, do=KILL),),
     ),
     Situation(
         name="consumer_stops",
@@ -249,7 +251,7 @@ _ALL: tuple[Situation, ...] = (
         for_s=90.0,
         role=Role.CONSUMER,
         processes=2,
-        steps=(Step(at_s=40.0, target=Target.CLIENT, do=STOP),),
+        steps=(SituationStep(at_s=40.0, target=Target.CLIENT, do=STOP),),
     ),
 )
 

@@ -39,7 +39,7 @@ from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address, Listener, ProtocolFactory, TcpNetwork
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
-from .situations import GET_ROUTEINFO, KILL, NAME_SERVER_LIST, RESTART, SENDS, Step, Target
+from .situations import GET_ROUTEINFO, KILL, NAME_SERVER_LIST, RESTART, SENDS, SituationStep, Target
 
 TOPIC, GROUP = "nemesrv-conform", "nemesrv-conform-group"
 QUEUES = 4
@@ -213,7 +213,7 @@ class Stand:
 
     # --- what happens to it -------------------------------------------------------------------------------------------
 
-    async def do(self, step: Step) -> None:
+    async def do(self, step: SituationStep) -> None:
         """One step of a situation; those to the program itself are not for the stand."""
         if step.target is Target.LIST:
             self._change_list()

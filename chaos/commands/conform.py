@@ -17,7 +17,7 @@ from .options import json_option
 from .values import WholeNumber
 
 if TYPE_CHECKING:
-    from ...conformance.result import Result
+    from ...conformance.result import ConformResult
 
 OPEN_FILES = 16_384
 START_GUESS_S, AT_ONCE_GUESS = 2.0, 64
@@ -25,7 +25,7 @@ START_GUESS_S, AT_ONCE_GUESS = 2.0, 64
 
 
 def _profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from ...conformance.judging import names
+    from ...conformance.rule_verdicts import names
 
     found = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
     return found or [CompletionItem(incomplete, type="file")]
@@ -91,15 +91,14 @@ def conform(
 
     Exit status: 0 every rule VALID (or measured, without --profile), 1 INVALID, 3 UNKNOWN, 2 and 4 as a run's.
     """
+    from ...conformance.capacity import cores, planned
     from ...conformance.histories import write_histories
-    from ...conformance.judging import hindered_in, judge_all, profile_of, situations_of, written
-    from ...conformance.pace import cores, planned
-    from ...conformance.result import Result as Found
-    from ...conformance.result import hindered, tidy, with_reasons, write
-    from ...conformance.run import run
-    from ...conformance.scene import Plan
+    from ...conformance.result import ConformResult, hindered, tidy, with_reasons, write
+    from ...conformance.rule_verdicts import hindered_in, judge_all, profile_of, situations_of, written
+    from ...conformance.scene import ConformPlan
     from ...conformance.situations import SITUATIONS
     from ...conformance.subject import Program
+    from ...conformance.trial import run
     from ..experiment.progress import Progress
     from ..experiment.run_folder import RunFolder, refuse_used
     from ..machine import allow_open_files
@@ -111,7 +110,7 @@ def conform(
     _refuse_folder(write_profile)
     refuse_used(out)
     allow_open_files(OPEN_FILES)
-    plan = Plan(
+    plan = ConformPlan(
         program=program,
         situations=tuple(SITUATIONS) if wanted is None else situations_of(wanted),
         starts=starts,
@@ -138,7 +137,9 @@ def conform(
     judged = with_reasons(judge_all(trial.watched, held_against, wanted), trial)
     if trial.hindered:
         judged = hindered(judged, trial.hindered)
-    result = Found(plan=plan, trial=trial, rules=judged, profile=None if held_against is None else held_against.name)
+    result = ConformResult(
+        plan=plan, trial=trial, rules=judged, profile=None if held_against is None else held_against.name
+    )
     write(result, folder)
     write_histories(trial.watched, plan, None if held_against is None else held_against.name, folder.path)
     if trial.hindered:
@@ -167,7 +168,7 @@ def _refuse_folder(file: Path | None) -> None:
         raise ScenarioError("--write-profile", "", str(file), "a file in a folder that is there")
 
 
-def _tell(result: Result, folder: Path, *, as_json: bool) -> None:
+def _tell(result: ConformResult, folder: Path, *, as_json: bool) -> None:
     from ...conformance.result import print_table
 
     if as_json:

@@ -70,9 +70,10 @@ def _asked(
     topic: str, name_servers: tuple[Address, ...], brokers: tuple[Address, ...], group: str | None, *, as_json: bool
 ) -> int:
     from ...operations.cluster import doctor as it
+    from ...operations.cluster.answer_causes import causes_of
 
     answers = it.ask_servers(topic, name_servers, brokers=brokers, group=group)
-    causes = it.causes_of(answers)
+    causes = causes_of(answers)
     if as_json:
         click.echo(it.as_json(answers, causes))
     else:

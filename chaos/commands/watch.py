@@ -52,8 +52,8 @@ def watch(
     With --once: exit status 0 nothing is wrong, 1 something is, 4 no NameServer answers. With --check: the verdict's,
     as of `nemesrv check`. With --check or --out it says at its end which faults explain what it saw.
     """
-    from ...operations.cluster.judging import watched_checks
     from ...operations.cluster.watch import run
+    from ...operations.cluster.watched_run import watched_checks
     from ..errors import ScenarioError
 
     if once and (checks is not None or out is not None or for_s is not None):

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...chaos.oracle.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..situations import Watched
-from .lookups import ENDED_WITH_ANSWER, Outcome, at_ms, broken, lookups, rotates, tries
+from .lookups import ENDED_WITH_ANSWER, TryOutcome, at_ms, broken, lookups, rotates, tries
 from .rule import Found, LeftOut, Measured, Rule
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
@@ -39,7 +39,7 @@ def first_choice(watched: Watched) -> str | None:
 
 def choices(watched: Watched) -> list[str]:
     """The NameServers in the order in which it turned to them; one that was kept, or tried again, is told once."""
-    return _told_once([one.front for one in tries(watched) if one.outcome is not Outcome.UNUSED])
+    return _told_once([one.front for one in tries(watched) if one.outcome is not TryOutcome.UNUSED])
 
 
 def _told_once(found: Sequence[str]) -> list[str]:
@@ -49,9 +49,9 @@ def _told_once(found: Sequence[str]) -> list[str]:
 def _with_tie_exchanged(watched: Watched) -> list[str] | None:
     """The same with two refused dials exchanged that were seen less than TIE_MS apart, where that puts all in turn;
     None: no such exchange does."""
-    found = [one for one in tries(watched) if one.outcome is not Outcome.UNUSED]
+    found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
     for at, (a, b) in enumerate(itertools.pairwise(found)):
-        if a.outcome is b.outcome is Outcome.REFUSED and b.began_ms - a.began_ms < TIE_MS:
+        if a.outcome is b.outcome is TryOutcome.REFUSED and b.began_ms - a.began_ms < TIE_MS:
             fronts = [one.front for one in (*found[:at], b, a, *found[at + 2 :])]
             if _is_in_turn(made := _told_once(fronts), len(watched.name_servers)):
                 return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..situations import Watched
-from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Outcome, Try, at_ms, broken, rotates, tries
+from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, at_ms, broken, rotates, tries
 from .rule import Found, LeftOut, Measure, Measured, Rule, Samples
 
 LEFT, KEPT = "left", "kept"
@@ -33,7 +33,7 @@ def _after_close(after: Sequence[Try], front: str) -> _Decided:
 
 def _after_code(after: Sequence[Try], front: str) -> _Decided:
     """Whoever is turned to after the first answer with an error code decides."""
-    coded = next((number for number, one in enumerate(after) if one.outcome is Outcome.CODE), None)
+    coded = next((number for number, one in enumerate(after) if one.outcome is TryOutcome.CODE), None)
     if coded is None:
         return None, "no look-up was answered with the code"
     if coded + 1 == len(after):
@@ -78,7 +78,7 @@ _BY_DIALS = ("refused", "syn_dropped")
 
 
 def _idle(tried: Try) -> bool:
-    return tried.outcome is Outcome.UNUSED
+    return tried.outcome is TryOutcome.UNUSED
 
 
 def _rule(name: str, what: str, situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Rule:

@@ -33,7 +33,7 @@ SKEW_MS = 50.0
 """A dial is noted by another thread than its connection, which may be seen first."""
 
 
-class Outcome(StrEnum):
+class TryOutcome(StrEnum):
     ANSWERED = "answered"
     CODE = "answered with an error code"
     SILENT = "no answer"
@@ -43,8 +43,8 @@ class Outcome(StrEnum):
     DROPPED = "SYN dropped"
 
 
-FAILURES = frozenset({Outcome.SILENT, Outcome.CLOSED, Outcome.REFUSED, Outcome.DROPPED})
-ENDED_WITH_ANSWER = frozenset({Outcome.ANSWERED, Outcome.CODE})
+FAILURES = frozenset({TryOutcome.SILENT, TryOutcome.CLOSED, TryOutcome.REFUSED, TryOutcome.DROPPED})
+ENDED_WITH_ANSWER = frozenset({TryOutcome.ANSWERED, TryOutcome.CODE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Try:
     """One dial and the request after it, or a request on a connection that was there."""
 
     front: str
-    outcome: Outcome
+    outcome: TryOutcome
     began_ms: float
     dialled: bool = False
     opened_ms: float | None = None
@@ -66,7 +66,7 @@ class Try:
 
 
 @dataclass(slots=True)
-class _Channel:
+class _Connection:
     front: str
     began_ms: float
     opened_ms: float
@@ -93,7 +93,7 @@ def tries(watched: Watched) -> list[Try]:
         if each.what == NAME_SERVER_LIST:  # one of them it was not told at its start
             fronts |= {*each.whom.split(";")}
     found: list[Try] = []
-    channels: dict[int, _Channel] = {}
+    channels: dict[int, _Connection] = {}
     pending: dict[str, list[float]] = defaultdict(list)
     undialled: dict[str, float] = {}
     for one in watched.seen:
@@ -105,17 +105,17 @@ def tries(watched: Watched) -> list[Try]:
             if opened_ms is not None and one.at_ms - opened_ms <= SKEW_MS:
                 continue
             if behaviour_at(watched, one.front, one.at_ms).dials is Dials.REFUSED:
-                found.append(_dial(one.front, Outcome.REFUSED, one.at_ms, one.at_ms))
+                found.append(_dial(one.front, TryOutcome.REFUSED, one.at_ms, one.at_ms))
             else:
                 pending[one.front].append(one.at_ms)
         elif isinstance(one, GaveUp) and one.front in fronts and pending[one.front or ""]:
             assert one.front is not None
-            found.append(_dial(one.front, Outcome.DROPPED, pending[one.front].pop(0), one.at_ms))
+            found.append(_dial(one.front, TryOutcome.DROPPED, pending[one.front].pop(0), one.at_ms))
         elif isinstance(one, Opened) and one.front in fronts:
             began_ms = pending[one.front].pop() if pending[one.front] else None
             if began_ms is None:
                 undialled[one.front] = began_ms = one.at_ms
-            channels[one.connection] = _Channel(one.front, began_ms, one.at_ms, [], {})
+            channels[one.connection] = _Connection(one.front, began_ms, one.at_ms, [], {})
         elif isinstance(one, Asked) and one.connection in channels and one.code == GET_ROUTEINFO:
             channels[one.connection].asked.append(one)
         elif isinstance(one, Answered) and one.connection in channels:
@@ -124,17 +124,17 @@ def tries(watched: Watched) -> list[Try]:
             channels[one.connection].closed = one
     for front, left in pending.items():
         dropped = [at_ms for at_ms in left if behaviour_at(watched, front, at_ms).dials is Dials.DROPPED]
-        found += [_dial(front, Outcome.DROPPED, at_ms, None) for at_ms in dropped]
+        found += [_dial(front, TryOutcome.DROPPED, at_ms, None) for at_ms in dropped]
     for channel in channels.values():
         found += _of_channel(channel, watched)
     return sorted(found, key=lambda one: (one.began_ms, one.asked_ms or one.began_ms))
 
 
-def _dial(front: str, outcome: Outcome, began_ms: float, ended_ms: float | None) -> Try:
+def _dial(front: str, outcome: TryOutcome, began_ms: float, ended_ms: float | None) -> Try:
     return Try(front=front, outcome=outcome, began_ms=began_ms, dialled=True, ended_ms=ended_ms)
 
 
-def _of_channel(channel: _Channel, watched: Watched) -> Iterator[Try]:
+def _of_channel(channel: _Connection, watched: Watched) -> Iterator[Try]:
     front, closed = channel.front, channel.closed
     by_client_ms = closed.at_ms if closed is not None and closed.by is By.CLIENT else None
     first = channel.asked[0] if channel.asked else None
@@ -144,7 +144,7 @@ def _of_channel(channel: _Channel, watched: Watched) -> Iterator[Try]:
         by_others = by_others and closed is not None and closed.at_ms - channel.opened_ms <= JOIN_MS
         yield Try(
             front=front,
-            outcome=Outcome.CLOSED if by_others else Outcome.UNUSED,
+            outcome=TryOutcome.CLOSED if by_others else TryOutcome.UNUSED,
             began_ms=channel.began_ms,
             dialled=True,
             opened_ms=channel.opened_ms,
@@ -154,14 +154,14 @@ def _of_channel(channel: _Channel, watched: Watched) -> Iterator[Try]:
     for number, asked in enumerate(channel.asked):
         answer = channel.answered.get(asked.opaque)
         if answer is not None:
-            outcome, ended_ms = (Outcome.ANSWERED if answer.code == 0 else Outcome.CODE), answer.at_ms
+            outcome, ended_ms = (TryOutcome.ANSWERED if answer.code == 0 else TryOutcome.CODE), answer.at_ms
         elif closed is not None and closed.at_ms - asked.at_ms <= WAIT_MAX_MS:
-            outcome = Outcome.SILENT if closed.by is By.CLIENT else Outcome.CLOSED
+            outcome = TryOutcome.SILENT if closed.by is By.CLIENT else TryOutcome.CLOSED
             ended_ms = closed.at_ms
         elif watched.stopping_ms - asked.at_ms < JOIN_MS:
             continue  # nobody waited for it
         else:
-            outcome, ended_ms = Outcome.SILENT, None
+            outcome, ended_ms = TryOutcome.SILENT, None
         with_dial = number == 0 and is_used_at_once
         yield Try(
             front=front,
@@ -173,7 +173,7 @@ def _of_channel(channel: _Channel, watched: Watched) -> Iterator[Try]:
             topic=asked.fields.get("topic"),
             ended_ms=ended_ms,
             code=None if answer is None else answer.code,
-            closed_ms=by_client_ms if outcome is Outcome.SILENT and ended_ms is not None else None,
+            closed_ms=by_client_ms if outcome is TryOutcome.SILENT and ended_ms is not None else None,
         )
 
 
@@ -192,7 +192,7 @@ def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | N
     """The try that the call of that one goes on with; None: it ends there."""
     one = found[number]
     is_early = watched.at_work_ms is None or one.began_ms < watched.at_work_ms
-    if is_early and one.ended_ms is None and one.outcome is Outcome.SILENT:
+    if is_early and one.ended_ms is None and one.outcome is TryOutcome.SILENT:
         return None  # nobody can tell it from the program's own repetition
     join_ms = EARLY_JOIN_MS if is_early else JOIN_MS
     return next((later for later in found[number + 1 :] if goes_on(one, later, join_ms)), None)

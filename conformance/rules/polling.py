@@ -10,7 +10,7 @@ from statistics import median
 from ...chaos.fronts.behaviour import PASSES
 from ...chaos.fronts.observed import Asked, Behaved, Dialled, Happened
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
-from .lookups import Outcome, at_ms, lookups, tries
+from .lookups import TryOutcome, at_ms, lookups, tries
 from .rule import Found, LeftOut, Measured, Rule, Samples, seconds_rule
 
 RATE, DELAY = "fixed rate", "fixed delay"
@@ -128,7 +128,7 @@ def _gone_and_back(watched: Sequence[Watched]) -> Found:
         if back is None or one.at_work_ms is None:
             continue
         later = (each for each in tries(one) if each.front == back.front and each.began_ms >= back.at_ms)
-        again = next((each for each in later if each.outcome is Outcome.ANSWERED), None)
+        again = next((each for each in later if each.outcome is TryOutcome.ANSWERED), None)
         if again is None:
             turned = any(True for each in one.of(Dialled) if each.at_ms > back.at_ms)
             found.why = "it was not asked again" if turned or one.dials_unseen else "nothing was dialled any more"

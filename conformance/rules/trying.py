@@ -19,8 +19,8 @@ from .lookups import (
     FAILURES,
     JOIN_MS,
     WAIT_MAX_MS,
-    Outcome,
     Try,
+    TryOutcome,
     at_ms,
     behaviour_at,
     broken,
@@ -57,7 +57,7 @@ def _bursts(watched: Watched) -> list[list[Try]]:
         refuses_all = all(
             behaviour_at(watched, front, one.began_ms).dials is Dials.REFUSED for front in watched.name_servers
         )
-        if one.outcome is not Outcome.REFUSED or not refuses_all:
+        if one.outcome is not TryOutcome.REFUSED or not refuses_all:
             continue
         if bursts and one.began_ms - bursts[-1][-1].began_ms <= JOIN_MS:
             bursts[-1].append(one)
@@ -92,7 +92,7 @@ def _tries_refused(watched: Sequence[Watched]) -> Found:
 def _silent(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
     """Each look-up without an answer, and the next try of the same call, if there was one."""
     found = tries(watched)
-    silent = [one for one in found if one.outcome is Outcome.SILENT]
+    silent = [one for one in found if one.outcome is TryOutcome.SILENT]
     for one in settled(watched, silent):
         if watched.stopping_ms - one.began_ms > WAIT_MAX_MS:
             yield one, next_of_call(watched, found, found.index(one))
@@ -101,7 +101,7 @@ def _silent(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
 def _dropped(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
     """Each dial that met dropped SYNs, and the next try of the same call, if there was one."""
     found = tries(watched)
-    dropped = [one for one in found if one.outcome is Outcome.DROPPED]
+    dropped = [one for one in found if one.outcome is TryOutcome.DROPPED]
     for one in settled(watched, dropped):
         yield one, next_of_call(watched, found, found.index(one))
 
@@ -203,7 +203,7 @@ def _closes_on_silence(watched: Sequence[Watched]) -> Found:
 
 def _calls_after_first_failure(watched: Watched) -> list[list[Try]]:
     """The calls that follow the first that met a failure."""
-    made = [call for call in calls(tries(watched)) if call[0].outcome is not Outcome.UNUSED or len(call) > 1]
+    made = [call for call in calls(tries(watched)) if call[0].outcome is not TryOutcome.UNUSED or len(call) > 1]
     met = next((number for number, call in enumerate(made) if call[0].outcome in FAILURES), None)
     later = [] if met is None else made[met:]
     if not any(tried.outcome in ENDED_WITH_ANSWER for call in later for tried in call):
@@ -254,7 +254,7 @@ def _lost_ms(watched: Watched) -> float | None:
 
 def _is_late(tried: Try) -> bool:
     """A connection that was made and that its client closed without a request."""
-    return tried.outcome is Outcome.UNUSED and tried.closed_ms is not None
+    return tried.outcome is TryOutcome.UNUSED and tried.closed_ms is not None
 
 
 def _failover(watched: Sequence[Watched]) -> Found:
@@ -272,7 +272,7 @@ def _failover(watched: Sequence[Watched]) -> Found:
     for one in watched:
         lost_ms = _lost_ms(one)
         since = [tried for tried in tries(one) if lost_ms is not None and tried.began_ms >= lost_ms]
-        dropped = [number for number, tried in enumerate(since) if tried.outcome is Outcome.DROPPED]
+        dropped = [number for number, tried in enumerate(since) if tried.outcome is TryOutcome.DROPPED]
         if not dropped:
             ended = "" if one.ended in ("stopped", "killed", "hung") else f": it ended by itself ({one.ended})"
             found.why = one.dials_unseen or f"it never dialled the NameServer that drops SYNs{ended}"

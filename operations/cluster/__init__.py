@@ -1,1 +1,7 @@
-"""A live cluster looked at from outside, read-only: what its servers say, and what is wrong in it."""
+"""A live cluster looked at from outside, read-only: why a client finds no route (doctor), what is wrong (watch).
+
+doctor   doctor.py ◄─ causes.py ◄┬ answer_causes.py ◄─ server_answers.py
+                                 └ log_causes.py    ◄─ logged.py ◄─ ../logs_to_rows
+watch    watch.py ◄─ watcher.py ─► looks.py ─┬► auditor.py ─► what is wrong
+                                             └► watched_history.py ─► watched_run.py ─► faults, verdicts
+"""

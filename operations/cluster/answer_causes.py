@@ -11,19 +11,19 @@ from typing import Any
 
 from ...chaos.reports.words import all_of, any_of
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, ResponseCode
-from .answers import Answers, BrokerAnswer, NameServerAnswer
-from .causes import Cause, cause, in_order, not_created
+from .causes import NoRouteCause, cause, in_order, not_created
+from .server_answers import BrokerAnswer, NameServerAnswer, ServerAnswers
 
 SIMILAR = 0.75
 NOT_READY = "name server not ready"
 
 
-def causes_of(answers: Answers) -> list[Cause]:
+def causes_of(answers: ServerAnswers) -> list[NoRouteCause]:
     """All causes that the answers show, certain ones first."""
     return in_order(found for find in _FINDERS for found in find(answers))
 
 
-def is_routed_everywhere(answers: Answers) -> bool:
+def is_routed_everywhere(answers: ServerAnswers) -> bool:
     """Whether every NameServer answers with the same brokers, and none of them is missing."""
     servers = answers.name_servers
     if not servers or not all(server.answers and server.route for server in servers):
@@ -34,19 +34,19 @@ def is_routed_everywhere(answers: Answers) -> bool:
 # --- NameServers -----------------------------------------------------------------------------------------------------
 
 
-def _no_answer(answers: Answers) -> Iterator[Cause]:
+def _no_answer(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     for server in answers.name_servers:
         if server.why is not None:
             yield cause("name-server-gives-no-answer", server.address, server=server.address, how=server.why)
 
 
-def _not_ready(answers: Answers) -> Iterator[Cause]:
+def _not_ready(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     for server in answers.answering:
         if server.code == ResponseCode.SYSTEM_ERROR and NOT_READY in (server.remark or ""):
             yield cause("name-server-not-ready", server.address, server=server.address, how="")
 
 
-def _empty(answers: Answers) -> Iterator[Cause]:
+def _empty(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     others = [server for server in answers.answering if server.brokers]
     brokers = [broker for broker in answers.masters if broker.answers and answers.speaks_our_names(broker)]
     for server in answers.answering:
@@ -69,7 +69,7 @@ def _empty(answers: Answers) -> Iterator[Cause]:
         yield cause("name-server-is-empty", at, certain=False, server=at, how=how)
 
 
-def _foreign(answers: Answers) -> Iterator[Cause]:
+def _foreign(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     holding = [server for server in answers.answering if server.brokers]
     for server in holding:
         rest = [other for other in holding if other is not server]
@@ -88,7 +88,7 @@ def _foreign(answers: Answers) -> Iterator[Cause]:
 # --- the topic and the brokers that have it --------------------------------------------------------------------------
 
 
-def _nowhere(answers: Answers) -> Iterator[Cause]:
+def _nowhere(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     topic = answers.topic
     if not answers.answering or any(server.route for server in answers.answering) or answers.holders:
         return
@@ -119,7 +119,7 @@ def _nowhere(answers: Answers) -> Iterator[Cause]:
         yield cause("nobody-has-sent-yet", *map(str, creators), certain=False, topic=topic, how=how)
 
 
-def _alike(answers: Answers) -> list[str]:
+def _alike(answers: ServerAnswers) -> list[str]:
     """Topics whose names are like it, those of another namespace first."""
     known = {name for server in answers.answering for name in server.topics or ()}
     known |= {name for broker in answers.brokers for name in broker.topics or ()}
@@ -128,7 +128,7 @@ def _alike(answers: Answers) -> list[str]:
     return list(dict.fromkeys([*folded[:3], *near]))
 
 
-def _missing_somewhere(answers: Answers) -> Iterator[Cause]:
+def _missing_somewhere(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     """Of each NameServer that lacks a broker which has the topic: why."""
     for server in answers.answering:
         for broker in answers.holders if server.brokers else ():  # an empty one is for _empty
@@ -136,7 +136,7 @@ def _missing_somewhere(answers: Answers) -> Iterator[Cause]:
                 yield _missing(answers, server, broker)
 
 
-def _missing(answers: Answers, server: NameServerAnswer, broker: BrokerAnswer) -> Cause:
+def _missing(answers: ServerAnswers, server: NameServerAnswer, broker: BrokerAnswer) -> NoRouteCause:
     elsewhere = [other.address for other in answers.answering if broker.name in other.routed]
     routed = f", routed by {all_of(elsewhere)}" if elsewhere else ""
     about = server.address, str(broker)
@@ -163,7 +163,7 @@ def _missing(answers: Answers, server: NameServerAnswer, broker: BrokerAnswer) -
     return cause("broker-is-not-registered", *about, certain=speaks or listed, how=how, **words)
 
 
-def _permissions(answers: Answers) -> Iterator[Cause]:
+def _permissions(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     for bit, verb in ((PERM_WRITE, "write"), (PERM_READ, "read")):
         barred: dict[str, list[str]] = {}
         for server in answers.answering:
@@ -174,7 +174,7 @@ def _permissions(answers: Answers) -> Iterator[Cause]:
             yield cause(f"no-permission-to-{verb}", *servers, where=f"of the route at {all_of(servers)}", how=how)
 
 
-def _reason(answers: Answers, server: NameServerAnswer, bit: int) -> str:
+def _reason(answers: ServerAnswers, server: NameServerAnswer, bit: int) -> str:
     """Who has taken the permission away."""
     assert server.route is not None
     said = []
@@ -191,7 +191,7 @@ def _reason(answers: Answers, server: NameServerAnswer, bit: int) -> str:
     return ", ".join(said)
 
 
-def _no_master(answers: Answers) -> Iterator[Cause]:
+def _no_master(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     by_group: dict[tuple[str, ...], list[str]] = {}
     for server in answers.answering:
         groups = [data for data in server.route.broker_datas if data.broker_addrs] if server.route else []
@@ -202,7 +202,7 @@ def _no_master(answers: Answers) -> Iterator[Cause]:
         yield cause("no-master", *servers, *names, servers=all_of(servers), brokers=all_of(names))
 
 
-def _brokers_down(answers: Answers) -> Iterator[Cause]:
+def _brokers_down(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     routed = {name for server in answers.answering for name in server.routed}
     for broker in answers.masters:
         if broker.why is not None and broker.name in routed:
@@ -212,7 +212,7 @@ def _brokers_down(answers: Answers) -> Iterator[Cause]:
 # --- clients ---------------------------------------------------------------------------------------------------------
 
 
-def _elsewhere(answers: Answers) -> Iterator[Cause]:
+def _elsewhere(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     asked = {server.address for server in answers.name_servers}
     right = {server.address for server in answers.answering if server.route is not None}
     for client in answers.clients:
@@ -221,7 +221,7 @@ def _elsewhere(answers: Answers) -> Iterator[Cause]:
             yield cause("client-is-at-other-name-servers", who, certain=False, client=who, how=how)
 
 
-def _dialect(answers: Answers) -> Iterator[Cause]:
+def _dialect(answers: ServerAnswers) -> Iterator[NoRouteCause]:
     loose = [server.address for server in answers.answering if server.strict is False]
     if loose and is_routed_everywhere(answers):  # else there is a better reason
         yield cause("dialect-that-a-client-may-not-read", *loose, certain=False, servers=all_of(loose))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ...chaos.reports.words import all_of
 from ...remoting.codes import MASTER_ID
-from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, Route, TopicRow
+from .looks import BrokerId, BrokerLook, Look, Member, Route, TopicRow
 
 SETTLES_S = 3.0
 """A registration that one NameServer has, the others have or get within this: brokers send to all at once."""
@@ -44,7 +44,7 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ProblemChange:
     at_s: float
     problem: Problem
     found: bool
@@ -147,7 +147,7 @@ class Auditor:
         """How long a NameServer may take until it holds every broker again: R + C."""
         return max((b.period_s for b in self._brokers.values() if b.period_s), default=PERIOD_S) + CONNECT_S
 
-    def looked(self, look: Look) -> list[Change]:
+    def looked(self, look: Look) -> list[ProblemChange]:
         """What has changed: what was found and what is over."""
         self._take(look)
         now = dict(self._found(look))
@@ -166,8 +166,8 @@ class Auditor:
         return changes
 
     @staticmethod
-    def _change(at_s: float, problem: Problem, raw: _Raw, *, found: bool) -> Change:
-        return Change(at_s=at_s, problem=problem, found=found, since_s=raw.since_s, sentence=raw.sentence)
+    def _change(at_s: float, problem: Problem, raw: _Raw, *, found: bool) -> ProblemChange:
+        return ProblemChange(at_s=at_s, problem=problem, found=found, since_s=raw.since_s, sentence=raw.sentence)
 
     # --- what was seen ------------------------------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ class Auditor:
         tables = {frozenset(table.items()) for table in self._tables.values()}
         if len(tables) > 1 or any(self._fills(at, now_s) for at in self._tables):
             return  # of course they do: brokers are missing, which is told
-        differ = len(set(map(id, self._topics.values()))) > 1  # mostly all are one and the same object (watching.py)
+        differ = len(set(map(id, self._topics.values()))) > 1  # mostly all are one and the same object (watcher.py)
         known = frozenset[str]().union(*self._topics.values()) if differ else frozenset()
         for at, topics in self._topics.items():
             if lacking := sorted(known - topics):
@@ -370,6 +370,3 @@ def _rows(route: Route, found: Mapping[str, Route]) -> str:
 
 def _holds(names: Mapping[str, str]) -> str:
     return "holds" if len(names) == 1 else "hold"
-
-
-__all__ = ["KINDS", "Auditor", "Change", "NameServerLook", "Problem"]

@@ -1,8 +1,7 @@
 """The causes for which a client finds no route of a topic, or one that it cannot use: name, sentence, remedy of each.
 
-    answer_causes.py   finds them in what the servers of a live cluster answer  ─┐
-                                                                               ├─► cause(name, …) ─► Cause ─► doctor.py
-    log_causes.py      finds them in logs                                       ─┘
+    answer_causes.py   finds them in the answers of a live cluster  ─┬─► cause(name, …) ─► NoRouteCause ─► doctor.py
+    log_causes.py      finds them in logs                           ─┘
 
 A sentence says what is wrong and where; `{how}` is what the finder saw. A cause is certain where that leaves no other
 reading, else likely. Upstream: RouteInfoManager, MQClientInstance.updateTopicRouteInfoFromNameServer,
@@ -115,7 +114,7 @@ CAUSES: Mapping[str, Wording] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class NoRouteCause:
     name: str
     """Short, for programs: one of CAUSES."""
     certain: bool
@@ -133,21 +132,21 @@ class Cause:
         return found if self.lines else {name: value for name, value in found.items() if name != "lines"}
 
 
-def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (), **words: object) -> Cause:
+def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (), **words: object) -> NoRouteCause:
     """The cause of that name; `words` fill in its sentence."""
     sentence, remedy = CAUSES[name]
-    return Cause(
+    return NoRouteCause(
         name=name, certain=certain, about=about, sentence=sentence.format(**words), then=remedy, lines=tuple(lines)
     )
 
 
-def in_order(found: Iterable[Cause]) -> list[Cause]:
+def in_order(found: Iterable[NoRouteCause]) -> list[NoRouteCause]:
     """Each once, certain ones first."""
     once = {(each.name, each.about, each.sentence): each for each in reversed([*found])}
     return sorted(reversed(once.values()), key=lambda each: not each.certain)
 
 
-def numbered_lines(found: Iterable[Cause]) -> list[str]:
+def numbered_lines(found: Iterable[NoRouteCause]) -> list[str]:
     """For a person: the causes in their order, each with what ends it."""
     lines = []
     for number, each in enumerate(found, 1):
@@ -159,7 +158,7 @@ def numbered_lines(found: Iterable[Cause]) -> list[str]:
     return lines
 
 
-def not_created(brokers: Iterable[object], **more: Any) -> Cause:
+def not_created(brokers: Iterable[object], **more: Any) -> NoRouteCause:
     """That no broker creates topics."""
     names = [*map(str, brokers)]
     have = "has" if len(names) == 1 else "have"

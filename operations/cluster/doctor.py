@@ -1,6 +1,6 @@
 """`nemesrv doctor`: why a client finds no route, by the servers' answers or by logs. Read-only.
 
-    TOPIC -n …   ask_servers ─► Answers ─► causes     LOGS…   diagnosed ─► Diagnosis, with its causes
+    TOPIC -n …   ask_servers ─► ServerAnswers ─► causes     LOGS…   diagnosed ─► Diagnosis, with its causes
 
 Exit status: 0 nothing is wrong (every NameServer routes the topic to the same brokers; no log says that a look-up
 failed), 1 a certain cause, 3 likely ones only, or none for a look-up that failed, 4 no NameServer answered.
@@ -21,11 +21,11 @@ from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..logs_to_rows.gather import plain_logs
 from ..logs_to_rows.reconstruct import reconstruct
-from .answer_causes import causes_of, is_routed_everywhere
-from .answers import Answers, NameServerAnswer, Reader
-from .causes import Cause, numbered_lines
+from .answer_causes import is_routed_everywhere
+from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
 from .logged import NO_ANSWER, Failure, Logged, logged
+from .server_answers import NameServerAnswer, Questions, ServerAnswers
 
 HEALTHY, CERTAIN, LIKELY = 0, 1, 3
 FAILURES_SHOWN = 10
@@ -36,11 +36,11 @@ FAILURES_SHOWN = 10
 
 def ask_servers(
     topic: str, name_servers: Sequence[Address], *, brokers: Sequence[Address] = (), group: str | None = None
-) -> Answers:
+) -> ServerAnswers:
     """What everybody answers now. HarnessError when no NameServer does."""
 
-    async def ask() -> Answers:
-        async with Reader(on_this_machine("doctor"), name_servers) as reader:
+    async def ask() -> ServerAnswers:
+        async with Questions(on_this_machine("doctor"), name_servers) as reader:
             return await reader.ask(topic, brokers=brokers, group=group)
 
     answers = asyncio.run(ask())
@@ -50,7 +50,7 @@ def ask_servers(
     return answers
 
 
-def status_of(answers: Answers, causes: Sequence[Cause]) -> int:
+def status_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> int:
     """The exit status. What only some clients may meet (the dialect) makes no topic ill that is routed everywhere."""
     if any(cause.certain for cause in causes):
         return CERTAIN
@@ -59,7 +59,7 @@ def status_of(answers: Answers, causes: Sequence[Cause]) -> int:
     return LIKELY
 
 
-def lines_of(answers: Answers, causes: Sequence[Cause]) -> list[str]:
+def lines_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> list[str]:
     """For a person: what each NameServer says, then the causes in their order."""
     lines = [f"{server.address}  {_said(server)}" for server in answers.name_servers]
     if is_routed_everywhere(answers) and not any(cause.certain for cause in causes):
@@ -83,7 +83,7 @@ def _said(server: NameServerAnswer) -> str:
     return f"code {server.code} ({remark}); it holds {held}"
 
 
-def as_json(answers: Answers, causes: Sequence[Cause]) -> str:
+def as_json(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> str:
     """One object: topic, what each NameServer answered, and the causes in order."""
     answered = [
         {
@@ -105,7 +105,7 @@ def as_json(answers: Answers, causes: Sequence[Cause]) -> str:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Diagnosis:
     logs: Logged
-    causes: Sequence[Cause]
+    causes: Sequence[NoRouteCause]
     unknown: Sequence[str]
     """Failures that these logs do not explain."""
     notes: Sequence[str]
@@ -191,6 +191,3 @@ def _failed(logs: Logged, failure: Failure) -> str:
     times = "once" if failure.times == 1 else f"{failure.times} times"
     what = f"{failure.topic} looked up {times} at {asked}, code 17"
     return f"{failure.client}: {what}, {day} {failure.span} UTC"
-
-
-__all__ = ["Diagnosis", "as_json", "ask_servers", "causes_of", "diagnosed", "lines_of", "status_of"]

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...chaos.reports.words import all_of
-from .causes import Cause, cause, in_order, not_created
+from .causes import NoRouteCause, cause, in_order, not_created
 from .logged import NO_ANSWER, NO_ROUTE, At, Failure, Logged, LoggedNameServer, Stay
 
 TOLERANCE_MS = 1_500
 """Two stamps of whole seconds, from clocks that were aligned."""
 
 
-def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[Cause], list[str]]:
+def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[NoRouteCause], list[str]]:
     """The causes, and a sentence for each failure that these logs do not explain. `topic`: only of this one."""
-    found, unknown = list[Cause](), list[str]()
+    found, unknown = list[NoRouteCause](), list[str]()
     for failure in logs.failures:
         if topic is not None and failure.topic not in ("", topic):
             continue
@@ -33,7 +33,7 @@ def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[Cause], list
     return in_order(found), list(dict.fromkeys(unknown))
 
 
-def _of_failure(logs: Logged, failure: Failure) -> Iterator[Cause]:
+def _of_failure(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
     if failure.kind == NO_ANSWER:
         yield from _no_answer(logs, failure)
         return
@@ -59,7 +59,7 @@ def _of_failure(logs: Logged, failure: Failure) -> Iterator[Cause]:
         yield from _not_heard(logs, failure, holders)
 
 
-def _no_answer(logs: Logged, failure: Failure) -> Iterator[Cause]:
+def _no_answer(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
     address = failure.name_server
     if address is None:
         return
@@ -73,7 +73,7 @@ def _no_answer(logs: Logged, failure: Failure) -> Iterator[Cause]:
     yield cause("name-server-gives-no-answer", address, lines=lines, server=logs.called(address), how=how)
 
 
-def _unlisted(logs: Logged, failure: Failure, server: LoggedNameServer | None) -> Iterator[Cause]:
+def _unlisted(logs: Logged, failure: Failure, server: LoggedNameServer | None) -> Iterator[NoRouteCause]:
     """Of a NameServer that brokers do not list: all of them, or those that have the topic."""
     address = failure.name_server
     if address is None:
@@ -119,7 +119,7 @@ def _unlisted(logs: Logged, failure: Failure, server: LoggedNameServer | None) -
         yield cause("broker-does-not-list-this-name-server", address, *lacking_names, lines=lines, **words)
 
 
-def _empty(logs: Logged, failure: Failure, server: LoggedNameServer) -> Iterator[Cause]:
+def _empty(logs: Logged, failure: Failure, server: LoggedNameServer) -> Iterator[NoRouteCause]:
     boot = server.booted(failure.first.ms + TOLERANCE_MS)
     if boot is None or [s for s in server.held(failure.first.ms - TOLERANCE_MS) if s.since.ms >= boot.ms]:
         return
@@ -140,7 +140,7 @@ def _empty(logs: Logged, failure: Failure, server: LoggedNameServer) -> Iterator
     yield cause("name-server-is-empty", address, lines=lines, server=logs.called(address), how=how)
 
 
-def _gone(logs: Logged, failure: Failure, server: LoggedNameServer, holders: set[str]) -> Iterator[Cause]:
+def _gone(logs: Logged, failure: Failure, server: LoggedNameServer, holders: set[str]) -> Iterator[NoRouteCause]:
     """Of each broker that has the topic: it was not registered there then, or it was without the topic."""
     here = {logs.broker_of(stay.address) for stay in server.held(failure.first.ms - TOLERANCE_MS)}
     address = failure.name_server or server.name
@@ -178,7 +178,7 @@ def _never_there(logs: Logged, failure: Failure, server: LoggedNameServer, name:
     return bool(failed) or server.is_whole, how, lines
 
 
-def _deleted(logs: Logged, failure: Failure, server: LoggedNameServer, name: str) -> Iterator[Cause]:
+def _deleted(logs: Logged, failure: Failure, server: LoggedNameServer, name: str) -> Iterator[NoRouteCause]:
     of = [one for one in server.topics if one.topic == failure.topic]
     until = failure.first.ms + TOLERANCE_MS
     last = next((one for one in reversed(of) if one.at.ms <= until and one.broker in ("", name)), None)
@@ -203,7 +203,7 @@ def _deleted(logs: Logged, failure: Failure, server: LoggedNameServer, name: str
     )
 
 
-def _nowhere(logs: Logged, failure: Failure) -> Iterator[Cause]:
+def _nowhere(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
     if not logs.servers and not logs.brokers:
         return
     whole = bool(logs.servers) and all(server.is_whole for server in logs.servers)
@@ -217,7 +217,7 @@ def _nowhere(logs: Logged, failure: Failure) -> Iterator[Cause]:
         yield not_created(names, certain=len(said) == len(logs.brokers), lines=lines)
 
 
-def _not_heard(logs: Logged, failure: Failure, holders: set[str]) -> Iterator[Cause]:
+def _not_heard(logs: Logged, failure: Failure, holders: set[str]) -> Iterator[NoRouteCause]:
     """The asked NameServer's own log is missing: what brokers say of it."""
     address = failure.name_server
     if address is None:
@@ -258,7 +258,7 @@ def _not_shown(logs: Logged, failure: Failure) -> str:
 # --- what a NameServer's own log shows to be wrong, whoever asks
 
 
-def _of_server(logs: Logged, server: LoggedNameServer, topic: str | None) -> Iterator[Cause]:
+def _of_server(logs: Logged, server: LoggedNameServer, topic: str | None) -> Iterator[NoRouteCause]:
     address = server.addresses[0] if server.addresses else server.name
     who = logs.called(address)
     holders = logs.holders.get(topic, set()) if topic else set()

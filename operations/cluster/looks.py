@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .answers import parts_of_list
+from .server_answers import parts_of_list
 
 
 class BrokerId(NamedTuple):

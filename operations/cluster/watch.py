@@ -14,20 +14,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ...actors.standalone import run_until_done, stop_on_signal
 from ...chaos.errors import HarnessError
+from ...chaos.installation import require_extras
 from ...chaos.judging import Judged, exit_status, show
 from ...chaos.live.pace import Pace
 from ...chaos.verdict import Verdict
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
-from .auditor import Change
-from .judging import Explained, explained, judged, lines_of, new_folder, verdicts_of, written
+from .auditor import KINDS, ProblemChange
 from .looks import Look
-from .metrics import Metrics
-from .record import Record
-from .watching import INTERVAL_S, Watcher
+from .watched_history import WatchedHistory
+from .watched_run import Explained, explained, judged, lines_of, new_folder, verdicts_of, written
+from .watcher import INTERVAL_S, Watcher
 
 WRONG, RIGHT = 1, 0
 ONCE_AT_MOST_S = 120.0
@@ -72,7 +73,7 @@ class _Telling:
     as_json: bool
     checks: tuple[str, ...]
     out: Path | None
-    record: Record | None = None
+    record: WatchedHistory | None = None
     pace: Pace | None = None
     _said: dict[str, tuple[str, int]] = field(default_factory=dict)
     _changed_ms: float = 0.0
@@ -146,7 +147,7 @@ async def _watch(
     record = None
     if telling.records:
         clock = context.clock.monotonic_s
-        record = Record([*map(str, name_servers)], now_s=began_s, wall_ms=time.time() * 1000, clock=clock)
+        record = WatchedHistory([*map(str, name_servers)], now_s=began_s, wall_ms=time.time() * 1000, clock=clock)
     watcher = Watcher(context, name_servers, interval_s, record)
     try:
         ended = stop_on_signal()  # what was seen is to be written down; and uvloop loses what a handler raises
@@ -182,7 +183,7 @@ def is_decided(watcher: Watcher) -> bool:
     return watcher.has_asked_all and not watcher.auditor.pending and not watcher.auditor.fills
 
 
-def line_of(change: Change, *, as_json: bool = False) -> str:
+def line_of(change: ProblemChange, *, as_json: bool = False) -> str:
     """One change, as a person or a program reads it; its time is the machine's."""
     at = datetime.fromtimestamp(time.time(), UTC)
     if not as_json:
@@ -212,3 +213,70 @@ def _begin(look: Look, watcher: Watcher) -> str:
     answering = sum(server.why is None for server in look.name_servers.values())
     there = f"{answering} of {len(watcher.name_servers)} NameServers answer"
     return f"{there}, {len(brokers)} brokers, {watcher.topics} topics"
+
+
+# --- metrics
+
+
+NAMES = (
+    "nemesrv_name_server_up",
+    "nemesrv_name_server_brokers",
+    "nemesrv_name_server_topics",
+    "nemesrv_problems",
+    "nemesrv_problem_seconds",
+    "nemesrv_looks_total",
+    "nemesrv_requests",
+)
+"""What Prometheus finds at http://HOST:PORT/metrics."""
+
+
+class Metrics:
+    """Serves from construction until `close`. HarnessError where the port cannot be had."""
+
+    def __init__(self, port: int, host: str = "") -> None:
+        require_extras("--metrics", "watch")
+        from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+
+        registry = CollectorRegistry()
+
+        def gauge(name: str, says: str, *labels: str) -> Gauge:
+            return Gauge(name, says, labels, namespace="nemesrv", registry=registry)
+
+        self._up = gauge("name_server_up", "whether the NameServer answered the last look", "name_server")
+        self._held = gauge("name_server_brokers", "how many brokers the NameServer holds", "name_server")
+        self._topics = gauge("name_server_topics", "how many topics the NameServer has", "name_server")
+        self._problems = gauge("problems", "how many problems of the kind there are now", "kind")
+        self._since = gauge("problem_seconds", "for how long it has lasted", "kind", "about")
+        self._looks = Counter("looks", "looks at the cluster", namespace="nemesrv", registry=registry)
+        self._requests = gauge("requests", "requests that the watch has sent")
+        try:
+            self._server: Any
+            self._server, self._thread = start_http_server(port, addr=host or "0.0.0.0", registry=registry)
+        except OSError as exc:
+            raise HarnessError(f"--metrics: port {port} cannot be had ({exc.strerror}): give another one") from exc
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_port)
+
+    def looked(self, look: Look, watcher: Watcher) -> None:
+        """Show what this look found."""
+        auditor = watcher.auditor
+        for at, server in look.name_servers.items():
+            self._up.labels(at).set(server.why is None)
+            self._held.labels(at).set(len(server.brokers))
+            if server.topics is not None:
+                self._topics.labels(at).set(len(server.topics))
+        problems = auditor.problems
+        for kind in KINDS:
+            self._problems.labels(kind).set(sum(problem.kind == kind for problem in problems))
+        self._since.clear()
+        for problem, since_s in auditor.since_s.items():
+            self._since.labels(problem.kind, " ".join(problem.about)).set(look.at_s - since_s)
+        self._looks.inc()
+        self._requests.set(watcher.requests)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

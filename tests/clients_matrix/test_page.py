@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.conformance.judging import names
+from nemesrv.conformance.rule_verdicts import names
 from nemesrv.conformance.rules import RULES
 
 from .catalogue import CLIENTS, DRIVERS

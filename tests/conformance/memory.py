@@ -47,7 +47,7 @@ from nemesrv.conformance.situations import (
     SITUATIONS,
     Role,
     Situation,
-    Step,
+    SituationStep,
     Target,
     Watched,
 )
@@ -313,7 +313,7 @@ class Stand:
 
     # -- done
 
-    async def do(self, step: Step) -> None:
+    async def do(self, step: SituationStep) -> None:
         if step.target is Target.LIST:
             assert self._addressing is not None
             now = [*(name for name in self.names if name != self.answered_last), *self.spare]

@@ -13,7 +13,7 @@ from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.scenarios.loading import load
 from nemesrv.chaos.verdict import Verdict
 from nemesrv.conformance.histories import write_histories
-from nemesrv.conformance.scene import Plan
+from nemesrv.conformance.scene import ConformPlan
 from nemesrv.conformance.subject import Program
 from nemesrv.remoting.node.profile import Profile
 from tests.conformance.memory import put_through
@@ -30,7 +30,7 @@ SITUATIONS = {
 
 def judged(name: str, folder: Path, profile: Profile, defect: Defect | None = None) -> Verdict:
     watched = put_through(name, folder / "data", profile=profile, plant=defect.plant if defect else None)
-    (run_dir,) = write_histories(watched, Plan(program=Program(("x",)), profile=profile), OF[profile], folder)
+    (run_dir,) = write_histories(watched, ConformPlan(program=Program(("x",)), profile=profile), OF[profile], folder)
     rows = read_rows(run_dir)
     return CHECKS[CHECK].judge(Control.of_rows(rows), World.of_rows(rows))
 
@@ -53,7 +53,7 @@ def test_a_client_that_leaves_who_answers_is_invalid(defect: str, tmp_path: Path
 
 
 def test_a_stand_s_folder_says_what_it_is(tmp_path: Path) -> None:
-    plan = Plan(program=Program(("x",)), seed=7)
+    plan = ConformPlan(program=Program(("x",)), seed=7)
     watched = [Story("refused").ask("ns-0", 0.1).watched(), Story("starts").watched(), Story("list_changes").watched()]
     (run_dir,) = write_histories(watched, plan, "no profile of ours", tmp_path)
     assert run_dir == tmp_path / "stands" / "refused"

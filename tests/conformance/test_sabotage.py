@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.judging import Profile as Rules
-from nemesrv.conformance.judging import RuleVerdict, judge_all, profile_of
+from nemesrv.conformance.rule_verdicts import RuleProfile, RuleVerdict, judge_all, profile_of
 from nemesrv.conformance.rules import RULES, LeftOut
 from nemesrv.conformance.rules.rule import Expected, Range
 from nemesrv.conformance.situations import SITUATIONS, Watched
@@ -34,9 +33,9 @@ LOCKED = {Profile.V4_9: {"failover"}, Profile.V5_X: set()}
 Pass = dict[str, list[Watched]]
 
 
-def rules_of(profile: Profile) -> Rules:
+def rules_of(profile: Profile) -> RuleProfile:
     built_in = profile_of(NAMES[profile])
-    return Rules(name=built_in.name, client=built_in.client, rules={**built_in.rules, **OF_THE_DRIVER})
+    return RuleProfile(name=built_in.name, client=built_in.client, rules={**built_in.rules, **OF_THE_DRIVER})
 
 
 @pytest.fixture(scope="module")

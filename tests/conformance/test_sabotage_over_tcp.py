@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.conformance.judging import profile_of
+from nemesrv.conformance.rule_verdicts import profile_of
 from nemesrv.conformance.rules.rule import plain
 
 RULES = ("start", "leaves_on_refused", "leaves_on_closed_at_accept", "storm", "send_retries")

@@ -17,7 +17,7 @@ from nemesrv.chaos.fronts.behaviour import DROPS_SYNS, REFUSES, SILENT, Behaviou
 from nemesrv.chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from nemesrv.chaos.machine import allow_open_files
 from nemesrv.clients.admin import AdminClient
-from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, RESTART, SENDS, Step, Target
+from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, RESTART, SENDS, SituationStep, Target
 from nemesrv.conformance.stand import QUEUES, TOPIC, Stand
 from nemesrv.remoting.errors import ConnectError, ResponseError
 from nemesrv.remoting.node.clock import RealClock
@@ -115,11 +115,11 @@ def test_where_no_topic_is_there_is_no_route_and_none_is_made(tmp_path: Path) ->
 def test_a_broker_that_dies_leaves_the_route_at_once_and_is_back_behind_the_same_front(tmp_path: Path) -> None:
     async def body(world: World) -> None:
         front = world.stand.fronts["broker-a"].address
-        await world.stand.do(Step(at_s=0, target=Target.BROKER, do=KILL))
+        await world.stand.do(SituationStep(at_s=0, target=Target.BROKER, do=KILL))
         assert refuses(front)
         while "broker-a" in await world.brokers():
             pass  # the NameServer has yet to see the channel close
-        await world.stand.do(Step(at_s=1, target=Target.BROKER, do=RESTART))
+        await world.stand.do(SituationStep(at_s=1, target=Target.BROKER, do=RESTART))
         assert (await world.brokers())["broker-a"] == front
         assert not refuses(front)
         happened = [(seen.what, seen.whom) for seen in world.of(Happened)]
@@ -136,7 +136,7 @@ def test_behaviour_is_of_those_whom_the_step_names(tmp_path: Path) -> None:
             (Target.FIRST, REFUSES),
             (Target.BROKERS, Behaviour(dials=Dials.CLOSED, connected=Connected.RESET)),
         ):
-            await world.stand.do(Step(at_s=0, target=target, behaviour=behaviour))
+            await world.stand.do(SituationStep(at_s=0, target=target, behaviour=behaviour))
         assert [seen.front for seen in world.of(Behaved)] == ["ns-1", "ns-0", "broker-a", "broker-b"]
         with pytest.raises(ConnectError, match="failed"):
             await world.brokers("ns-0")
@@ -146,7 +146,7 @@ def test_behaviour_is_of_those_whom_the_step_names(tmp_path: Path) -> None:
 
 def test_a_route_without_the_broker_in_use_is_given_out_by_every_name_server(tmp_path: Path) -> None:
     async def body(world: World) -> None:
-        step = Step(at_s=0, target=Target.BROKER, behaviour=Behaviour(without=frozenset({"*"})))
+        step = SituationStep(at_s=0, target=Target.BROKER, behaviour=Behaviour(without=frozenset({"*"})))
         await world.stand.do(step)
         assert list(await world.brokers("ns-0")) == list(await world.brokers("ns-1")) == ["broker-b"]
 
@@ -160,7 +160,7 @@ def test_the_list_by_http_loses_the_name_server_in_use_and_gains_another(tmp_pat
         addressing = TopAddressing(context("client"), server)
         assert await addressing.fetch() == world.stand.name_servers
         await world.brokers("ns-1")
-        await world.stand.do(Step(at_s=0, target=Target.LIST, do=NAME_SERVER_LIST))
+        await world.stand.do(SituationStep(at_s=0, target=Target.LIST, do=NAME_SERVER_LIST))
         fronts = world.stand.fronts
         assert await addressing.fetch() == (fronts["ns-0"].address, fronts["ns-2"].address)
         assert list(await world.brokers("ns-2")) == ["broker-a", "broker-b"]
@@ -188,7 +188,7 @@ def test_syns_are_dropped_where_a_thousand_files_are_open_too(tmp_path: Path) ->
     held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
 
     async def body(world: World) -> None:
-        await world.stand.do(Step(at_s=0, target=Target.FIRST, behaviour=DROPS_SYNS))
+        await world.stand.do(SituationStep(at_s=0, target=Target.FIRST, behaviour=DROPS_SYNS))
         assert [seen.behaviour for seen in world.of(Behaved)] == [DROPS_SYNS]
 
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from nemesrv.operations.cluster.auditor import KINDS
-from nemesrv.operations.cluster.metrics import NAMES
+from nemesrv.operations.cluster.watch import NAMES
 
 WATCH = Path(__file__).resolve().parents[2] / "deploy" / "watch"
 

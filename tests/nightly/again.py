@@ -300,7 +300,7 @@ NIGHTLY = (
         "`nemesrv conform` without a profile, with a program",
         (
             "tests/conformance/test_command.py::test_a_run_leaves_every_rule_and_each_processs_output",
-            "tests/conformance/test_run.py",
+            "tests/conformance/test_trial.py",
         ),
     ),
     Nightly(_CONFORM_ENDS, "`nemesrv conform` that Ctrl-C interrupts", (_CONFORM_ENDS,), ("SIGTERM",)),

@@ -48,7 +48,7 @@ NIGHTLY = (
         "`nemesrv conform` with our own client in every situation, in real time (3 min 30 s)",
         (
             "tests/conformance/test_command.py",
-            "tests/conformance/test_run.py",
+            "tests/conformance/test_trial.py",
             "tests/conformance/test_sabotage.py",
         ),
     ),

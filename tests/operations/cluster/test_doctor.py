@@ -11,8 +11,8 @@ import pytest
 from nemesrv.clients.admin import AdminClient
 from nemesrv.operations.cluster import doctor
 from nemesrv.operations.cluster.answer_causes import causes_of, is_routed_everywhere
-from nemesrv.operations.cluster.answers import Answers, BrokerAnswer, ClientAnswer, NameServerAnswer
-from nemesrv.operations.cluster.causes import CAUSES, Cause
+from nemesrv.operations.cluster.causes import CAUSES, NoRouteCause
+from nemesrv.operations.cluster.server_answers import BrokerAnswer, ClientAnswer, NameServerAnswer, ServerAnswers
 from nemesrv.remoting.node.profile import Profile
 from tests.test_in_process_cluster import CLOCK
 
@@ -27,7 +27,7 @@ def within(tmp_path: Path) -> Within:
     return functools.partial(played, tmp_path)
 
 
-def named(causes: list[Cause], *, certain: bool = True) -> list[str]:
+def named(causes: list[NoRouteCause], *, certain: bool = True) -> list[str]:
     assert {cause.name for cause in causes} <= set(CAUSES)
     return [cause.name for cause in causes if cause.certain is certain]
 
@@ -219,7 +219,7 @@ def test_a_topic_deleted_at_one_name_server_alone_is_told_from_a_missing_broker(
 
 def test_rows_that_outlived_their_broker_are_told(within: Within) -> None:
     """As 4.9 leaves them: 206 names the topic, 105 answers 17."""
-    seen = Answers(
+    seen = ServerAnswers(
         topic="orders",
         name_servers=(
             NameServerAnswer(address="10.0.1.1:9876", code=17, topics=frozenset({"orders"}), brokers={}, clusters={}),
@@ -267,7 +267,7 @@ def test_a_consumer_with_a_list_of_its_own_is_at_other_name_servers() -> None:
     server = NameServerAnswer(address="10.0.1.1:9876", code=17)
     there = ClientAnswer(client_id="10.0.9.1@1", lists=frozenset({"10.0.7.7:9876"}))
     here = ClientAnswer(client_id="10.0.9.2@1", lists=frozenset({"10.0.1.1:9876"}))
-    causes = causes_of(Answers(topic="orders", name_servers=(server,), clients=(there, here)))
+    causes = causes_of(ServerAnswers(topic="orders", name_servers=(server,), clients=(there, here)))
     (cause,) = [cause for cause in causes if cause.name == "client-is-at-other-name-servers"]
     assert cause.about == ("10.0.9.1@1",)
 
@@ -278,5 +278,5 @@ def test_a_broker_whose_list_has_other_names_of_the_same_name_servers_is_not_hel
         name="broker-a", broker_id=0, address="10.0.2.1:10911", settings={"namesrvAddr": "ns.internal:9876"}
     )
     route = NameServerAnswer(address="10.0.1.1:9876", code=0)
-    seen = Answers(topic="orders", name_servers=(route,), brokers=(data,))
+    seen = ServerAnswers(topic="orders", name_servers=(route,), brokers=(data,))
     assert not seen.speaks_our_names(data)

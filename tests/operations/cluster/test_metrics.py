@@ -7,8 +7,8 @@ import random
 import urllib.request
 
 from nemesrv.operations.cluster.looks import BrokerId, Look, NameServerLook
-from nemesrv.operations.cluster.metrics import NAMES, Metrics
-from nemesrv.operations.cluster.watching import Watcher
+from nemesrv.operations.cluster.watch import NAMES, Metrics
+from nemesrv.operations.cluster.watcher import Watcher
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.node.node import NodeContext

@@ -12,11 +12,11 @@ import pytest
 
 from nemesrv.chaos.verdict import Validity
 from nemesrv.clients.admin import AdminClient
-from nemesrv.operations.cluster.auditor import KINDS, Auditor, Change
-from nemesrv.operations.cluster.judging import SUPPORTED, Explained, explained, verdicts_of
+from nemesrv.operations.cluster.auditor import KINDS, Auditor, ProblemChange
 from nemesrv.operations.cluster.looks import BrokerId, BrokerLook, Look, Member, NameServerLook, TopicRow
-from nemesrv.operations.cluster.record import Record
-from nemesrv.operations.cluster.watching import REQUESTS_PER_S, Watcher
+from nemesrv.operations.cluster.watched_history import WatchedHistory
+from nemesrv.operations.cluster.watched_run import SUPPORTED, Explained, explained, verdicts_of
+from nemesrv.operations.cluster.watcher import REQUESTS_PER_S, Watcher
 from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.node.network import Address, ProtocolFactory
 from nemesrv.remoting.node.profile import Profile
@@ -39,11 +39,11 @@ class Watching:
     def __init__(self, world: World) -> None:
         addresses = world.cluster.addresses
         began_s, wall_ms = CLOCK.monotonic_s(), CLOCK.now_ms()
-        self.record = Record([*map(str, addresses)], now_s=began_s, wall_ms=wall_ms, clock=CLOCK.monotonic_s)
+        self.record = WatchedHistory([*map(str, addresses)], now_s=began_s, wall_ms=wall_ms, clock=CLOCK.monotonic_s)
         self.watcher = Watcher(world.cluster.context("watch"), addresses, record=self.record)
-        self.changes: list[Change] = []
+        self.changes: list[ProblemChange] = []
 
-    async def for_s(self, seconds: float) -> list[Change]:
+    async def for_s(self, seconds: float) -> list[ProblemChange]:
         """What changes in that time."""
         until_s, before = CLOCK.monotonic_s() + seconds, len(self.changes)
         async for _, changes in self.watcher.looks():
@@ -267,7 +267,7 @@ def test_no_name_server_gets_more_requests_than_the_limit_whatever_there_is_to_a
             for number in range(300):
                 await admin.create_topic(address, f"topic-{number}")
         world.asked = world.cluster.addresses[:1]
-        record = Record([*map(str, world.asked)], now_s=CLOCK.monotonic_s(), wall_ms=0.0)
+        record = WatchedHistory([*map(str, world.asked)], now_s=CLOCK.monotonic_s(), wall_ms=0.0)
         watcher = Watcher(world.cluster.context("watch"), world.asked, record=record)
         began_s, looked = CLOCK.monotonic_s(), 0
         async for look, _ in watcher.looks():
@@ -293,7 +293,7 @@ def look(at_s: float, *tables: dict[BrokerId, str], brokers: dict[str, BrokerLoo
     return Look(at_s=at_s, name_servers=servers, brokers=brokers or {})
 
 
-def kinds(changes: list[Change]) -> list[str]:
+def kinds(changes: list[ProblemChange]) -> list[str]:
     assert all(change.problem.kind in KINDS for change in changes)
     return [change.problem.kind for change in changes if change.found]
 

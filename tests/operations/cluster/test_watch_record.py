@@ -14,9 +14,9 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.verdict import Validity
-from nemesrv.operations.cluster.judging import LEFT_OUT, SUPPORTED, explained, judged, verdicts_of, watched_checks
 from nemesrv.operations.cluster.looks import BrokerId, BrokerLook, Look, Member, NameServerLook
-from nemesrv.operations.cluster.record import Record
+from nemesrv.operations.cluster.watched_history import WatchedHistory
+from nemesrv.operations.cluster.watched_run import LEFT_OUT, SUPPORTED, explained, judged, verdicts_of, watched_checks
 from nemesrv.remoting.node.network import Address
 
 NS = ("10.0.1.1:9876", "10.0.1.2:9876", "10.0.1.3:9876")
@@ -30,9 +30,9 @@ Shows = Callable[[float, str], dict[BrokerId, int]]
 
 def recorded(
     shows: Shows, until_s: int = 600, refused: Callable[[float], set[BrokerId]] = lambda _at_s: set()
-) -> Record:
+) -> WatchedHistory:
     """A watch of so long; `refused`: brokers that refuse our dials then."""
-    record = Record(NS, now_s=0.0, wall_ms=1_000_000.0)
+    record = WatchedHistory(NS, now_s=0.0, wall_ms=1_000_000.0)
     for at_s in range(1, until_s, 2):
         gone = refused(at_s)
         for broker in sorted(gone):
@@ -57,7 +57,7 @@ def _server(held: dict[BrokerId, int], asked: tuple[str, ...]) -> NameServerLook
     )
 
 
-def found_in(record: Record) -> dict[str, Validity]:
+def found_in(record: WatchedHistory) -> dict[str, Validity]:
     return {verdict.name: verdict.verdict for verdict in verdicts_of(explained(record))}
 
 

@@ -16,8 +16,8 @@ from nemesrv.clients.admin import AdminClient
 from nemesrv.clients.consumer.config import ConsumerConfig
 from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
 from nemesrv.operations.cluster.answer_causes import causes_of
-from nemesrv.operations.cluster.answers import Answers, Reader
-from nemesrv.operations.cluster.causes import Cause
+from nemesrv.operations.cluster.causes import NoRouteCause
+from nemesrv.operations.cluster.server_answers import Questions, ServerAnswers
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.namesrv import UnRegisterBrokerRequestHeader
@@ -88,11 +88,11 @@ class World:
             await admin.remoting.invoke(self.cluster.addresses[at], request, timeout_s=3.0)
         await CLOCK.sleep(0.1)
 
-    async def see(self, topic: str = "orders", **how: Any) -> Answers:
-        async with Reader(self.cluster.context("doctor"), self.asked, timeout_s=3.0) as reader:
+    async def see(self, topic: str = "orders", **how: Any) -> ServerAnswers:
+        async with Questions(self.cluster.context("doctor"), self.asked, timeout_s=3.0) as reader:
             return await reader.ask(topic, **how)
 
-    async def causes(self, topic: str = "orders", **how: Any) -> list[Cause]:
+    async def causes(self, topic: str = "orders", **how: Any) -> list[NoRouteCause]:
         return [cause for cause in causes_of(await self.see(topic, **how)) if not cause.name.startswith("dialect")]
 
     async def end(self) -> None:

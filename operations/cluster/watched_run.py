@@ -1,6 +1,6 @@
 """What a watch has seen: the faults that account for it, and what the checks say that such a record supports.
 
-    Record ─► rows ─► episodes_of ─► rows of the likely faults, and of what nobody explains ─► checks ─► verdicts
+    WatchedHistory ─► rows ─► episodes_of ─► rows of likely faults, and of what nobody explains ─► checks ─► verdicts
 
 The checks are those of runs, judged as every control check is (checkers/plain), so without Spark and at any time while
 the watch goes on. The faults are inferred anew each time: what is likely may become another when more is seen.
@@ -32,7 +32,7 @@ from ..importing.printing import episode_lines
 from ..inferring.episodes import episodes_of
 from ..logs_to_rows.timeline import timeline_of, wall_text
 from ..logs_to_rows.writing import numbered
-from .record import Record, timers_in
+from .watched_history import WatchedHistory, timers_in
 
 _WIRE = "what passes on the wire, which a watch does not see"
 NOT_WATCHED: Mapping[Needs, str] = {
@@ -65,7 +65,7 @@ class Explained:
     not_seen: Sequence[str]
 
 
-def explained(record: Record, name: str = "watched") -> Explained:
+def explained(record: WatchedHistory, name: str = "watched") -> Explained:
     seen = record.framed(name)
     timers, end_ms = timers_in(seen), record.now_ms
     inferred = episodes_of(seen).to_json()
@@ -83,7 +83,7 @@ def explained(record: Record, name: str = "watched") -> Explained:
     return Explained(rows, inferred["episodes"], timeline, inferred["not_seen"])
 
 
-def _started_again(record: Record, seen: Sequence[Row], faults: Sequence[Row]) -> Iterator[Row]:
+def _started_again(record: WatchedHistory, seen: Sequence[Row], faults: Sequence[Row]) -> Iterator[Row]:
     """A process whose end was inferred, and that was back, began when that fault was over, if no row says when."""
     for row in faults:
         node = row["source"]
@@ -107,7 +107,7 @@ def _started_again(record: Record, seen: Sequence[Row], faults: Sequence[Row]) -
         }
 
 
-def _topics(record: Record, rows: Sequence[Row]) -> Iterator[Row]:
+def _topics(record: WatchedHistory, rows: Sequence[Row]) -> Iterator[Row]:
     """What each process of a broker has of the recorded topics, from its start on."""
     starts: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: float(row["time_ms"])):
@@ -144,7 +144,7 @@ def lines_of(one: Explained) -> Iterator[str]:
     yield from episode_lines(one.episodes, "nothing that was seen needs one")
 
 
-def judged(record: Record, one: Explained, checks: Sequence[str], out: Path | None) -> Judged:
+def judged(record: WatchedHistory, one: Explained, checks: Sequence[str], out: Path | None) -> Judged:
     """The verdicts, by all that the record supports where none are named; kept in the run folder, if there is one."""
     named = tuple(checks) or SUPPORTED
     found = verdicts_of(one, named)
@@ -170,7 +170,7 @@ def watched_checks(text: str | None) -> tuple[str, ...] | None:
     return names
 
 
-def written(out: Path, record: Record, one: Explained) -> RunFolder:
+def written(out: Path, record: WatchedHistory, one: Explained) -> RunFolder:
     """A run folder of it, which `nemesrv check`, `report` and `replay` read."""
     folder = RunFolder(out)
     document = {
@@ -194,7 +194,7 @@ def new_folder(out: Path) -> RunFolder:
     return RunFolder.create("watched", out)
 
 
-def _scenario(record: Record, one: Explained) -> Scenario:
+def _scenario(record: WatchedHistory, one: Explained) -> Scenario:
     begin = next(row["value"] for row in one.rows if row["event"] == "run_begin")
     learnt = f"Watched from {wall_text(record.origin_wall_ms)} on"
     roles = record.roles.values()
@@ -203,7 +203,7 @@ def _scenario(record: Record, one: Explained) -> Scenario:
     return counted_scenario("watched", learnt, roles, profile, checks=SUPPORTED, prober=has_clients)
 
 
-def _topology(record: Record) -> dict[str, Any]:
+def _topology(record: WatchedHistory) -> dict[str, Any]:
     brokers: dict[str, dict[str, list[str]]] = {}
     for node, role in record.roles.items():
         if role in (NodeKind.BROKER, NodeKind.SLAVE):

@@ -45,7 +45,7 @@ IDLE_MS, IDLE_NEAR_MS = 120_000.0, 10_000.0
 OWN_CLOSE_MS, SHORT_GAP_MS = 500.0, 4_000.0
 
 
-class Blind(NamedTuple):
+class BlindStretch(NamedTuple):
     """From when to when nobody knows what this node held, or did, and why."""
 
     node: str
@@ -81,7 +81,7 @@ class _Broker:
     answered_ms: float = -math.inf
 
 
-class Record:
+class WatchedHistory:
     """`looked` with each look, `channel` and `timed_out` as they happen; `framed` is all of it so far."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Record:
         self.origin_wall_ms = wall_ms
         self.topics: tuple[str, ...] = ()
         """Those whose routes are recorded; none until the NameServers have told what there is."""
-        self.blind: list[Blind] = []
+        self.blind: list[BlindStretch] = []
         self.roles: dict[str, str] = {f"ns-{at}": str(NodeKind.NAME_SERVER) for at in range(len(watched))}
         self.addresses: dict[str, str] = {f"ns-{at}": address for at, address in enumerate(watched)}
         """Node to its address, the first that it had."""
@@ -202,7 +202,7 @@ class Record:
         from_ms = max(since_ms, one.refused_ms, self.now_ms - SHORT_GAP_MS if silent else 0.0)
         at_ms = 0.0 if first else (from_ms + self.now_ms) / 2
         if first and self.now_ms > NEAR_MS:
-            self.blind.append(Blind(one.node, 0.0, self.now_ms, f"{one.node} gave no answer until then"))
+            self.blind.append(BlindStretch(one.node, 0.0, self.now_ms, f"{one.node} gave no answer until then"))
         gap_ms = self.now_ms - from_ms
         restarted = one.is_lost and not first and bool(one.table.keys() - look.brokers.keys())
         if restarted:
@@ -221,7 +221,7 @@ class Record:
         if look.settings is not None:
             self._set(one.node, look.settings, NodeKind.NAME_SERVER)
         if silent and not restarted:
-            self.blind.append(Blind(one.node, since_ms, self.now_ms, f"{one.node} gave no answer"))
+            self.blind.append(BlindStretch(one.node, since_ms, self.now_ms, f"{one.node} gave no answer"))
         self._lag(one, gap_ms)
         one.table, one.asked_ms, one.is_lost = look.brokers, began_ms, False
         self._answers(one.node, self.now_ms if look.answered_s is None else (look.answered_s - self._origin_s) * 1000)
@@ -253,7 +253,7 @@ class Record:
                 self._joined[node] = at_ms
         elif self.addresses[node] != address and address not in self.of_address:
             says = f"{node} had more than one address ({self.addresses[node]}, {address})"
-            self.blind.append(Blind(node, 0.0, math.inf, says))
+            self.blind.append(BlindStretch(node, 0.0, math.inf, says))
         self.of_address.setdefault(address, node)
         self._brokers.setdefault(address, _Broker(address))
 
@@ -282,7 +282,7 @@ class Record:
         self._is_5 = self._is_5 or look.answered_by >= V5_0_0
         self._set(node, look.settings, NodeKind.BROKER)
         if one.lists is not None and one.lists != look.lists:
-            self.blind.append(Blind(node, 0.0, math.inf, f"{node} had more than one list of NameServers"))
+            self.blind.append(BlindStretch(node, 0.0, math.inf, f"{node} had more than one list of NameServers"))
         one.lists = look.lists
         self._answers(node, self.now_ms)
 

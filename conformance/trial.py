@@ -1,7 +1,7 @@
 """All situations, each on a stand of its own, side by side: what was watched in them.
 
-    first process (is it at work at all?) ─► situations, in pace.py's order ─┬─► again? ─► Trial: watched, left out, …
-                                             `--starts` processes in lanes ─┘
+    first process (is it at work at all?) ─► situations, in capacity.py's order ─┬─► again? ─► Trial
+                                             `--starts` processes in lanes ──────┘
 
 At once: as many starts as there are cores, for a start is what takes CPU, and as many processes as there is memory for
 three times over, by what the first one took. The event loop of all stands measures its own lateness all the while;
@@ -26,8 +26,8 @@ from ..chaos.experiment.progress import Progress
 from ..chaos.fronts.observed import Asked, Dialled, Foreign, Opened, Protocol
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
-from .pace import Lane, Lateness, Places, at_once, cores, planned
-from .scene import START_LIMIT_S, Found, Plan, Scene
+from .capacity import LoopLateness, Places, StartLane, at_once, cores, planned
+from .scene import START_LIMIT_S, ConformPlan, Scene, WatchedProcess
 from .situations import GET_ROUTEINFO, SITUATIONS, Situation, Watched
 from .stand import ADDRESS_SERVER, TOPIC
 from .subject import STOP_S, told_of
@@ -60,12 +60,12 @@ class Conducting:
     """One run. `logs`: each process's output; `data`: a folder of ours, which is empty afterwards."""
 
     def __init__(
-        self, plan: Plan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
+        self, plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
     ) -> None:
         self._plan, self._logs, self._data, self._progress = plan, logs, data, progress
         self._again = again
         self._clock = RealClock.starting_now()
-        self._lateness = Lateness(self._now_ms)
+        self._lateness = LoopLateness(self._now_ms)
         self._starting = asyncio.Semaphore(cores())
         self._places = Places(1)
         self._done = 0
@@ -170,7 +170,7 @@ class Conducting:
         if self._progress is not None:
             self._progress.say(text)
 
-    def _of_use(self, situation: Situation, found: Sequence[Found]) -> Sequence[Found]:
+    def _of_use(self, situation: Situation, found: Sequence[WatchedProcess]) -> Sequence[WatchedProcess]:
         for each in found:
             ended = each.watched.ended
             if ended not in ("stopped", "killed"):
@@ -192,9 +192,11 @@ class Conducting:
 
     # --- one situation
 
-    async def _put_through(self, situation: Situation, number: int = 0, *, weighed: bool = False) -> list[Found]:
+    async def _put_through(
+        self, situation: Situation, number: int = 0, *, weighed: bool = False
+    ) -> list[WatchedProcess]:
         """Each process of the situation, from its start to its end. `weighed`: and how much memory it takes."""
-        async with self._places.taken(situation.processes), Lane(self._starting) as lane:
+        async with self._places.taken(situation.processes), StartLane(self._starting) as lane:
             name = situation.name if not situation.many else f"{situation.name}-{number:03d}"
             scene = Scene(self._plan, situation, name, clock=self._clock, logs=self._logs, data=self._data)
             try:
@@ -249,7 +251,7 @@ def _listed(names: Sequence[str]) -> str:
 # --- a program that cannot be examined
 
 
-def hindered(first: Found, cmd: str) -> str:
+def hindered(first: WatchedProcess, cmd: str) -> str:
     """Why the program cannot be examined, by its first process; "" when it can."""
     watched = first.watched
     if watched.at_work_ms is not None:
@@ -312,7 +314,9 @@ def _foreign_sentence(cmd: str, foreign: Foreign) -> str:
 # --- in an event loop of its own
 
 
-def run(plan: Plan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None) -> Trial:
+def run(
+    plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
+) -> Trial:
     """Conduct it in an event loop of its own. HarnessError when a part of ours fails.
 
     Ctrl-C and SIGTERM end it at once, nothing is left, and then take effect under the handlers of before.

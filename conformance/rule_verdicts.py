@@ -20,7 +20,7 @@ from .situations import SITUATIONS, Watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class RuleProfile:
     name: str
     client: str
     """Whose: for people."""
@@ -33,7 +33,7 @@ def names() -> tuple[str, ...]:
     return tuple(client_profiles.built_in())
 
 
-def profile_of(name_or_file: str) -> Profile:
+def profile_of(name_or_file: str) -> RuleProfile:
     """The built-in profile of that name, or the one in that file. ScenarioError says what is wrong and allowed."""
     built_in = client_profiles.built_in()
     if name_or_file in built_in:
@@ -45,7 +45,7 @@ def profile_of(name_or_file: str) -> Profile:
     return _from_document(path.stem, client_profiles.read(path), str(path))
 
 
-def _from_document(name: str, document: Mapping[str, Any], file: str) -> Profile:
+def _from_document(name: str, document: Mapping[str, Any], file: str) -> RuleProfile:
     rules: dict[str, Expected] = {}
     for rule, value in document["rules"].items():
         if rule not in RULES:
@@ -54,7 +54,7 @@ def _from_document(name: str, document: Mapping[str, Any], file: str) -> Profile
             rules[rule] = RULES[rule].read(value)
         except ValueError as exc:
             raise ScenarioError(file, f"rules.{rule}", repr(value), f"it may be {RULES[rule].allowed}") from exc
-    return Profile(name=name, client=str(document.get("client", name)), rules=rules)
+    return RuleProfile(name=name, client=str(document.get("client", name)), rules=rules)
 
 
 def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
@@ -109,14 +109,14 @@ def situations_of(rules: Collection[str]) -> tuple[str, ...]:
 
 
 def judge_all(
-    watched: Sequence[Watched], profile: Profile | None, rules: Collection[str] | None = None
+    watched: Sequence[Watched], profile: RuleProfile | None, rules: Collection[str] | None = None
 ) -> list[RuleVerdict]:
     """A verdict for every rule (or those), in their order. A rule none of whose situations was run is left out."""
     return [_judge(rule, watched, profile) for name, rule in RULES.items() if rules is None or name in rules]
 
 
 def hindered_in(
-    watched: Sequence[Watched], profile: Profile | None, rules: Collection[str] | None = None
+    watched: Sequence[Watched], profile: RuleProfile | None, rules: Collection[str] | None = None
 ) -> tuple[str, ...]:
     """The situations in which this machine was so late that a rule was not decided, or not held against its time."""
     found: dict[str, None] = {}
@@ -135,7 +135,7 @@ def hindered_in(
     return tuple(found)
 
 
-def _judge(rule: Rule, watched: Sequence[Watched], profile: Profile | None) -> RuleVerdict:
+def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None) -> RuleVerdict:
     expected = None if profile is None else profile.rules.get(rule.name)
     of = [one for one in watched if one.situation in rule.situations]
     if of:

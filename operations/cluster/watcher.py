@@ -3,7 +3,7 @@
     each look (2 s):   106 of every NameServer; 206 each 10 s; 105 of the next topics in turn; 26 of a broker or two;
                        of one group in turn, each 10 s, who is in it (203) and the members' own lists (307)
     ─► auditor.py ─► changes ─► whoever listens (console, JSON lines, metrics)
-    ─► record.py ─► a history, where one is wanted: 28 of the brokers that are asked, 319 of each NameServer once
+    ─► watched_history.py, where a history is wanted: 28 of the brokers that are asked, 319 of each NameServer once
 
 At most REQUESTS_PER_S requests a second go to one NameServer, whatever the cluster's size. Nothing that a request here
 does is remembered by a server: 322 and 904, which refresh a broker's life, are not among them.
@@ -31,10 +31,10 @@ from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
-from .answers import list_of_consumer
-from .auditor import Auditor, Change
+from .auditor import Auditor, ProblemChange
 from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, RecordedRoute, Route, TopicRow, broker_look
-from .record import Record
+from .server_answers import list_of_consumer
+from .watched_history import WatchedHistory
 
 INTERVAL_S = 2.0
 REQUESTS_PER_S = 10.0
@@ -63,7 +63,7 @@ class Watcher:
     context: NodeContext
     name_servers: Sequence[Address]
     interval_s: float = INTERVAL_S
-    record: Record | None = None
+    record: WatchedHistory | None = None
     """Where what is seen is written down; None: nowhere."""
     asked_of: Counter[str] = field(default_factory=Counter, init=False)
     """Address to how many requests went there."""
@@ -116,7 +116,7 @@ class Watcher:
     async def close(self) -> None:
         await self._remoting.close()
 
-    async def looks(self) -> AsyncIterator[tuple[Look, list[Change]]]:
+    async def looks(self) -> AsyncIterator[tuple[Look, list[ProblemChange]]]:
         """Each look with what has changed, every `interval_s`; a look that takes longer delays the next."""
         clock = self.context.clock
         while True:
@@ -124,7 +124,7 @@ class Watcher:
             yield await self.look()
             await clock.sleep(max(0.0, began_s + self.interval_s - clock.monotonic_s()))
 
-    async def look(self) -> tuple[Look, list[Change]]:
+    async def look(self) -> tuple[Look, list[ProblemChange]]:
         """Ask everybody once."""
         now_s = self.context.clock.monotonic_s()
         asks_topics = now_s - self._topics_at_s >= TOPICS_EACH_S

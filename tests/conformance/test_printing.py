@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.judging import RuleVerdict
-from nemesrv.conformance.result import Result, hindered, paragraphs, table, with_reasons
+from nemesrv.conformance.result import ConformResult, hindered, paragraphs, table, with_reasons
+from nemesrv.conformance.rule_verdicts import RuleVerdict
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
-from nemesrv.conformance.run import Trial
-from nemesrv.conformance.scene import Plan
+from nemesrv.conformance.scene import ConformPlan
 from nemesrv.conformance.subject import Program
+from nemesrv.conformance.trial import Trial
 
 
 def judged(
@@ -30,12 +30,12 @@ ONLY = judged("storm", Measured(value=10.0, count=113), None, None)
 NOT_THERE = judged("list_change_s", LeftOut(why="not run: list_changes"), None, None)
 
 
-def result(*rules: RuleVerdict, profile: str | None = "java-5.3", **trial: object) -> Result:
-    plan = Plan(program=Program(("./my-client", "-v")))
-    return Result(plan=plan, trial=Trial(**trial), rules=rules, profile=profile)  # type: ignore[arg-type]
+def result(*rules: RuleVerdict, profile: str | None = "java-5.3", **trial: object) -> ConformResult:
+    plan = ConformPlan(program=Program(("./my-client", "-v")))
+    return ConformResult(plan=plan, trial=Trial(**trial), rules=rules, profile=profile)  # type: ignore[arg-type]
 
 
-def shown(made: Result, columns: int) -> str:
+def shown(made: ConformResult, columns: int) -> str:
     out = io.StringIO()
     draw = paragraphs if columns < 72 else table
     Console(file=out, width=columns, highlight=False).print(draw(made))

@@ -9,7 +9,15 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.judging import Profile, hindered_in, judge_all, names, profile_of, situations_of, written
+from nemesrv.conformance.rule_verdicts import (
+    RuleProfile,
+    hindered_in,
+    judge_all,
+    names,
+    profile_of,
+    situations_of,
+    written,
+)
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
 from nemesrv.conformance.rules.rule import Range
 from nemesrv.conformance.situations import SITUATIONS, Watched
@@ -56,7 +64,7 @@ def test_situations_are_repeated_in_which_the_machine_was_too_late_for_a_rule() 
     java = profile_of("java-5.3")
     slow = polls(Story("quiet", for_s=100.0), "ns-1", 0.05, 31.0, 62.0, 93.0).watched()
 
-    def named(profile: Profile | None, *watched: Watched) -> tuple[str, ...]:
+    def named(profile: RuleProfile | None, *watched: Watched) -> tuple[str, ...]:
         return hindered_in(watched, profile, ["sticky", "poll_period_s"])
 
     assert named(java, slow) == (), "it is INVALID, and the machine was not late"

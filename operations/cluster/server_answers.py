@@ -1,6 +1,6 @@
 """Asks the servers of a live cluster all that a diagnosis of one topic needs, and holds what they answered.
 
-    Reader.ask(topic) ─► Answers ─► answer_causes.py
+    Questions.ask(topic) ─► ServerAnswers ─► answer_causes.py
 
 Some requests a server, once, and none writes: 322 (which refreshes a broker's life at 4.9) is not among them. Of a
 server that does not answer within the client's time-out the reason is held.
@@ -112,7 +112,7 @@ class ClientAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers:
+class ServerAnswers:
     """All answers about one topic."""
 
     topic: str
@@ -151,7 +151,7 @@ class Answers:
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
-class Reader:
+class Questions:
     """Questions to servers. `async with`; its channels are its own."""
 
     def __init__(self, context: NodeContext, name_servers: Sequence[Address], *, timeout_s: float = TIMEOUT_S) -> None:
@@ -166,14 +166,14 @@ class Reader:
         """As a client of before 4.9.4, which is answered in fastjson's dialect."""
         self._name_servers, self._timeout_s = tuple(name_servers), timeout_s
 
-    async def __aenter__(self) -> Reader:
+    async def __aenter__(self) -> Questions:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._old.close()
         await self._admin.close()
 
-    async def ask(self, topic: str, *, brokers: Iterable[Address] = (), group: str | None = None) -> Answers:
+    async def ask(self, topic: str, *, brokers: Iterable[Address] = (), group: str | None = None) -> ServerAnswers:
         """What everybody says of `topic`; `brokers` are asked though no NameServer names them, `group`'s members for
         their lists of NameServers."""
         servers = await asyncio.gather(*(self._name_server(address, topic) for address in self._name_servers))
@@ -192,7 +192,7 @@ class Reader:
         clients: tuple[ClientAnswer, ...] = ()
         if group is not None:
             clients = await self._clients(group, [broker for broker in answers if broker.answers])
-        return Answers(topic=topic, name_servers=tuple(servers), brokers=answers, clients=clients)
+        return ServerAnswers(topic=topic, name_servers=tuple(servers), brokers=answers, clients=clients)
 
     async def _name_server(self, address: Address, topic: str) -> NameServerAnswer:
         header = GetRouteInfoRequestHeader(topic=topic)

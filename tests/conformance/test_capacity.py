@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from nemesrv.conformance.pace import LOOK_S, Lane, Lateness, Places, at_once, planned, planned_s
+from nemesrv.conformance.capacity import LOOK_S, LoopLateness, Places, StartLane, at_once, planned, planned_s
 from nemesrv.conformance.situations import SITUATIONS, Situation
 
 
@@ -81,12 +81,12 @@ def test_who_comes_first_is_let_in_first_with_all_of_its_processes() -> None:
 def test_a_lane_may_be_left_early_and_only_once() -> None:
     async def main() -> None:
         lanes = asyncio.Semaphore(1)
-        async with Lane(lanes) as lane:
+        async with StartLane(lanes) as lane:
             assert lanes.locked()
             lane.leave()
             assert not lanes.locked()
         assert not lanes.locked()
-        async with Lane(lanes):
+        async with StartLane(lanes):
             assert lanes.locked()
         assert not lanes.locked()
 
@@ -94,7 +94,7 @@ def test_a_lane_may_be_left_early_and_only_once() -> None:
 
 
 def test_the_worst_lateness_is_that_of_the_stretch() -> None:
-    lateness = Lateness(lambda: 0.0)
+    lateness = LoopLateness(lambda: 0.0)
     for at_ms, late_ms in ((100.0, 30.0), (200.0, 4.0), (300.0, 80.0)):
         lateness.saw(at_ms, late_ms)
     assert lateness.worst_ms(0.0, 250.0) == 80.0  # it began within it
@@ -105,9 +105,9 @@ def test_the_worst_lateness_is_that_of_the_stretch() -> None:
 def test_a_loop_that_is_held_up_is_seen_to_be_late() -> None:
     now_ms = 0.0
 
-    async def main() -> Lateness:
+    async def main() -> LoopLateness:
         nonlocal now_ms
-        lateness = Lateness(lambda: now_ms)
+        lateness = LoopLateness(lambda: now_ms)
         looking = asyncio.create_task(lateness.look())
         await asyncio.sleep(0)
         now_ms = 500.0  # the work of others

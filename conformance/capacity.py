@@ -40,14 +40,14 @@ class Places:
                 self._left.notify_all()
 
 
-class Lane:
+class StartLane:
     """A place among those that start now, which may be left early."""
 
     def __init__(self, lanes: asyncio.Semaphore) -> None:
         self._lanes = lanes
         self._is_in = False
 
-    async def __aenter__(self) -> Lane:
+    async def __aenter__(self) -> StartLane:
         await self._lanes.acquire()
         self._is_in = True
         return self
@@ -61,7 +61,7 @@ class Lane:
         self.leave()
 
 
-class Lateness:
+class LoopLateness:
     """How late an event loop was, and when."""
 
     def __init__(self, now_ms: Callable[[], float]) -> None:

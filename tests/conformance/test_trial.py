@@ -17,14 +17,14 @@ from nemesrv.actors.processes import family
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import REFUSES
 from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, Closed, Dialled, Happened, Opened, Reported
-from nemesrv.conformance import run as run_module
 from nemesrv.conformance import scene
 from nemesrv.conformance import situations as situations_module
 from nemesrv.conformance import subject as subject_module
-from nemesrv.conformance.run import Trial, run
-from nemesrv.conformance.scene import Plan
-from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, SITUATIONS, Situation, Step, Target, Watched
+from nemesrv.conformance import trial as trial_module
+from nemesrv.conformance.scene import ConformPlan
+from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, SITUATIONS, Situation, SituationStep, Target, Watched
 from nemesrv.conformance.subject import Program
+from nemesrv.conformance.trial import Trial, run
 
 TINY = str(Path(__file__).with_name("tiny.py"))
 PYTHON = (sys.executable, "-I", "-S")
@@ -38,14 +38,14 @@ SHORT = {
         name="refused",
         says="",
         for_s=10.0,
-        steps=(Step(at_s=0.1, target=Target.CHOSEN, behaviour=REFUSES),),
+        steps=(SituationStep(at_s=0.1, target=Target.CHOSEN, behaviour=REFUSES),),
     ),
     "consumer_dies": replace(
-        SITUATIONS["consumer_dies"], for_s=0.5, steps=(Step(at_s=0.2, target=Target.CLIENT, do=KILL),)
+        SITUATIONS["consumer_dies"], for_s=0.5, steps=(SituationStep(at_s=0.2, target=Target.CLIENT, do=KILL),)
     ),
     "empty": replace(SITUATIONS["empty"], for_s=0.2),
     "list_changes": replace(
-        SITUATIONS["list_changes"], for_s=0.2, steps=(Step(at_s=0.1, target=Target.LIST, do=NAME_SERVER_LIST),)
+        SITUATIONS["list_changes"], for_s=0.2, steps=(SituationStep(at_s=0.1, target=Target.LIST, do=NAME_SERVER_LIST),)
     ),
 }
 
@@ -53,18 +53,18 @@ SHORT = {
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same situations in less than a second."""
-    for module in (situations_module, run_module, scene):
+    for module in (situations_module, trial_module, scene):
         if hasattr(module, "SITUATIONS"):
             monkeypatch.setattr(module, "SITUATIONS", SHORT)
-    for limited in (scene, run_module):
+    for limited in (scene, trial_module):
         monkeypatch.setattr(limited, "START_LIMIT_S", 3.0)  # what a busy machine may take to start a small program
-    monkeypatch.setattr(run_module, "LANE_LIMIT_S", 0.5)
+    monkeypatch.setattr(trial_module, "LANE_LIMIT_S", 0.5)
 
 
 def conducted(folder: Path, *words: str, situations: tuple[str, ...] = ("starts",), starts: int = 1) -> Trial:
     """What came of a run, after which nothing is left of it."""
     (folder / "logs").mkdir(parents=True, exist_ok=True)
-    plan = Plan(program=Program(words), situations=situations, starts=starts)
+    plan = ConformPlan(program=Program(words), situations=situations, starts=starts)
     trial = run(plan, logs=folder / "logs", data=folder / "data")
     assert not list((folder / "data").iterdir())
     assert not family(os.getpid(), lambda command: TINY in command)
@@ -105,7 +105,7 @@ def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_lat
     late_ms = iter((0.0, 900.0, second_ms))  # the first process is of no situation
     asked: list[float] = []
 
-    class Lateness(run_module.Lateness):
+    class LoopLateness(trial_module.Lateness):
         def worst_ms(self, from_ms: float, to_ms: float) -> float:
             return next(late_ms)
 
@@ -113,8 +113,8 @@ def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_lat
         asked.extend(each.late_ms for each in watched)
         return ["quiet"]
 
-    monkeypatch.setattr(run_module, "Lateness", Lateness)
-    plan = Plan(program=Program(CLIENT), situations=("quiet",), starts=1)
+    monkeypatch.setattr(trial_module, "Lateness", LoopLateness)
+    plan = ConformPlan(program=Program(CLIENT), situations=("quiet",), starts=1)
     (tmp_path / "logs").mkdir()
     trial = run(plan, logs=tmp_path / "logs", data=tmp_path / "data", again=again)
     assert asked == [900.0]
@@ -245,8 +245,8 @@ def test_a_file_that_the_system_does_not_execute_is_wrong_input(tmp_path: Path) 
 
 
 def test_of_many_situations_a_few_are_named() -> None:
-    assert run_module._listed(["`a`", "`b`"]) == "`a`, `b`"
-    assert run_module._listed([f"`{n}`" for n in range(5)]) == "`0`, `1`, `2` and 2 others"
+    assert trial_module._listed(["`a`", "`b`"]) == "`a`, `b`"
+    assert trial_module._listed([f"`{n}`" for n in range(5)]) == "`0`, `1`, `2` and 2 others"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
