@@ -105,7 +105,7 @@ def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_lat
     late_ms = iter((0.0, 900.0, second_ms))  # the first process is of no situation
     asked: list[float] = []
 
-    class LoopLateness(trial_module.Lateness):
+    class LoopLateness(trial_module.LoopLateness):
         def worst_ms(self, from_ms: float, to_ms: float) -> float:
             return next(late_ms)
 
@@ -113,7 +113,7 @@ def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_lat
         asked.extend(each.late_ms for each in watched)
         return ["quiet"]
 
-    monkeypatch.setattr(trial_module, "Lateness", LoopLateness)
+    monkeypatch.setattr(trial_module, "LoopLateness", LoopLateness)
     plan = ConformPlan(program=Program(CLIENT), situations=("quiet",), starts=1)
     (tmp_path / "logs").mkdir()
     trial = run(plan, logs=tmp_path / "logs", data=tmp_path / "data", again=again)
