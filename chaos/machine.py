@@ -5,6 +5,7 @@ Takes a tenth of a second: Java's version is read from the file `release` beside
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import resource
@@ -12,10 +13,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from .errors import HarnessError, ToxiproxyError
 from .faults.ports import FIRST, LAST
@@ -25,12 +28,37 @@ PROGRAM_LIMIT_S = 10
 JAVA_MIN = 17
 _HOW_TO_GET_JAVA = f"install a JDK {JAVA_MIN} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
 PORTS_TRIED = 100
+_WORTH_PROCESSES = 4
+"""Jobs."""
 _UNLIMITED = 1 << 60
+
+Job = TypeVar("Job")
+Found = TypeVar("Found")
 
 
 def processors() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_processes(work: Callable[[Job], Found], jobs: Sequence[Job], at_once: int) -> Iterator[Found]:
+    """What `work` gives of each job, in the jobs' order and as soon as it is there, from so many processes at once.
+
+    Of few jobs, or one at a time, from this process: another one costs as much to start as a short run takes.
+    """
+    at_once = min(at_once, len(jobs))
+    if at_once <= 1 or len(jobs) < _WORTH_PROCESSES:
+        yield from map(work, jobs)
+        return
+    context = multiprocessing.get_context("spawn")  # a fork would take this process's threads' locks along
+    with ProcessPoolExecutor(at_once, mp_context=context) as pool:
+        futures = [pool.submit(work, job) for job in jobs]
+        try:
+            for future in futures:
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from .values import Number, WholeNumber
 
 
 def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from ...operations.predict.subject import KINDS
+    from ...operations.predict.faults import KINDS
 
     return [name for name in KINDS if name.startswith(incomplete)]
 
@@ -30,7 +30,7 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.option("--consumers", type=WholeNumber(0, 500), help="With --fault; default 2.")
 @click.option("--profile", type=click.Choice(["4.9", "5.x"]), help="With --fault; default 4.9.")
 @click.option("--retries", type=WholeNumber(0, 16), help="With --fault: retryTimesWhenSendFailed; default 2.")
-@click.option("--sends-per-s", type=Number(0.01, 1_000), help="With --fault: of each producer; default 4.")
+@click.option("--sends-per-s", type=Number(0.01, 1_000), help="With --fault: of each producer; default 2.")
 @click.option(
     "--set",
     "sets",
@@ -38,13 +38,10 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     metavar="KEY=VALUE",
     help="What if: predicted beside what is, and what changes is told. Several: each by itself, then all together.",
 )
+@click.option("--runs", type=WholeNumber(1, 10_000), default=8, show_default=True, help="How many virtual runs.")
 @click.option(
-    "--runs", type=WholeNumber(0, 10_000), default=0, show_default=True, help="Virtual runs beside the model."
+    "--seed", type=WholeNumber(min=0), default=1, show_default=True, help="Of the first run; then one more each."
 )
-@click.option(
-    "--draws", type=WholeNumber(10, 1_000_000), default=1_000, show_default=True, help="Of the model's phases."
-)
-@click.option("--seed", type=WholeNumber(min=0), default=1, show_default=True, help="Of draws, and of the first run.")
 @json_option
 def predict(
     scenario: str | None,
@@ -52,24 +49,23 @@ def predict(
     lasts_s: float | None,
     sets: tuple[str, ...],
     runs: int,
-    draws: int,
     seed: int,
     as_json: bool,
     **options: Any,
 ) -> None:
     """How long each client takes to recover from the fault of SCENARIO, or of --fault, and what share of sends fails.
 
-    p50, p90 and p99 by the window model (timers as set, phases drawn at random), and with --runs by runs on the virtual
-    clock beside it. Nothing real is started.
+    p50, p90 and p99 over runs on the virtual clock, in each of which the phases of all timers are drawn anew. Nothing
+    real is started.
 
     \b
     nemesrv predict --fault power-off
     nemesrv predict --fault hang --for 47 --producers 8 --retries 0 --runs 20
     nemesrv predict broker-crash --set pollNameServerInterval=10000
     """
+    from ...operations.predict.faults import Asked, faults_of, scenario_of
     from ...operations.predict.page import page
     from ...operations.predict.prediction import predict as predicted
-    from ...operations.predict.subject import Asked, scenario_of
     from ..errors import ScenarioError
     from ..scenarios.loading import find
     from ..scenarios.model import Scenario
@@ -91,17 +87,18 @@ def predict(
     wanted += [(one, (one,)) for one in sets]
     if len(sets) > 1:
         wanted.append((" and ".join(sets), sets))
-    scenarios = [(name, made(changes)) for name, changes in wanted]  # whatever is wrong is said before anything runs
+    scenarios = [(name, made(changes)) for name, changes in wanted]
+    for _, one in scenarios:  # whatever is wrong is said before anything runs
+        faults_of(one)
 
     def progress(number: int) -> None:
         if not as_json and sys.stderr.isatty():
             click.echo(f"\r{number} of {runs} runs\x1b[K", nl=number == runs, err=True)
 
-    variants = [predicted(name, one, draws=draws, runs=runs, seed=seed, done=progress) for name, one in scenarios]
+    variants = [predicted(name, one, runs=runs, seed=seed, done=progress) for name, one in scenarios]
     if as_json:
         document = {
             "scenario": variants[0].scenario.name,
-            "draws": draws,
             "runs": runs,
             "seed": seed,
             "variants": [

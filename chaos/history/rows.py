@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,15 +116,17 @@ def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
     return path
 
 
-def read_rows(run_dir: Path | str) -> list[Row]:
-    """The run's history as a list of dicts in order, `value` decoded; for reports and tests of small runs."""
-    return rows_in(sorted(parquet_path(run_dir).parent.glob("part-*.parquet")) or [parquet_path(run_dir)])
+def read_rows(run_dir: Path | str, events: Collection[str] | None = None) -> list[Row]:
+    """The run's history, or of these events only, as a list of dicts in order, `value` decoded; of small runs."""
+    return rows_in(sorted(parquet_path(run_dir).parent.glob("part-*.parquet")) or [parquet_path(run_dir)], events)
 
 
-def rows_in(files: Iterable[Path]) -> list[Row]:
-    """All rows of these Parquet files in the history's order, each with all columns, `value` decoded."""
+def rows_in(files: Iterable[Path], events: Collection[str] | None = None) -> list[Row]:
+    """The rows of these Parquet files in the history's order, each with all columns, `value` decoded."""
+    wanted = None if events is None else pc.field("event").isin(sorted(events))
     # A folder named NAME=VALUE makes no column.
-    table = pa.concat_tables([pq.read_table(file, schema=arrow_schema(), partitioning=None) for file in files])
+    read = [pq.read_table(file, schema=arrow_schema(), partitioning=None, filters=wanted) for file in files]
+    table = pa.concat_tables(read)
     times = table["time_ms"].to_numpy()
     if (times[1:] < times[:-1]).any():
         table = table.sort_by([(name, "ascending") for name in _ORDER])

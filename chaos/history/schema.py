@@ -5,6 +5,7 @@ A new event is one entry of _CATALOGUE. Nothing here writes, reads or judges.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
@@ -496,3 +497,19 @@ EVENTS: Mapping[str, Event] = {event.name: event for event in _CATALOGUE}
 def named(*groups: Group) -> tuple[str, ...]:
     """The names of the events of these groups."""
     return tuple(event.name for event in _CATALOGUE if event.group in groups)
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """The object that `value` is, or is the JSON text of; an empty one for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def list_of(value: object) -> list[Any]:
+    """The list that `value` is, or is the JSON text of."""
+    found = json.loads(value) if isinstance(value, str) else value
+    return found if isinstance(found, list) else []

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..history.host_clocks import HostClock, Reading, reading_of
-from .recorded import NodeInfo, object_of
+from ..history.schema import object_of
+from .recorded import NodeInfo
 
 
 class Blind(NamedTuple):

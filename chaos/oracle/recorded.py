@@ -23,7 +23,6 @@ Timers, and channels that are idle, go by a clock that nobody steps.
 
 from __future__ import annotations
 
-import json
 import math
 from bisect import bisect_left
 from collections import defaultdict
@@ -34,6 +33,7 @@ from typing import Any, NamedTuple, Protocol
 from ..faults.fault import Fault as FaultKind
 from ..faults.kinds import recorded
 from ..faults.losses import Loss
+from ..history.schema import list_of, object_of
 from .by_hand import INJECTION
 from .timers import Timers
 
@@ -166,12 +166,6 @@ def served_in(run: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> tupl
     return (Served(-math.inf, tuple(run["name_server_list"])), *later)
 
 
-def list_of(value: object) -> list[Any]:
-    """The list that `value` is, or is the JSON text of."""
-    found = json.loads(value) if isinstance(value, str) else value
-    return found if isinstance(found, list) else []
-
-
 def nodes_in(rows: Iterable[Mapping[str, Any]]) -> dict[str, NodeInfo]:
     """By name, as the last row says of each; an address after the first is where it moved."""
     found: dict[str, NodeInfo] = {}
@@ -214,16 +208,6 @@ def shared_by_dialler(faults: Sequence[Fault], nodes: Iterable[NodeInfo]) -> tup
 
 def ends_judging(row: Mapping[str, Any]) -> bool:
     return row["event"] == "run_end" or (row["event"] == "phase" and row.get("phase") == "end")
-
-
-def object_of(value: object) -> dict[str, Any]:
-    """The object that `value` is, or is the JSON text of; an empty one for anything else."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return {}
-    return dict(value) if isinstance(value, Mapping) else {}
 
 
 def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:

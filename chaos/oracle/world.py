@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any, TypeVar
 
 from ..faults.losses import Loss
-from ..history.schema import Group, named
+from ..history.schema import Group, named, object_of
 from ..settings.catalogue import settings_for
 from ..settings.values import Value
 from ..topology import ADMIN, NodeKind, broker_id, broker_name
@@ -37,7 +37,6 @@ from .recorded import (
     faults_in,
     lives_in,
     nodes_in,
-    object_of,
     old_addresses,
     served_in,
     shared_by_dialler,

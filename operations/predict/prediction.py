@@ -1,133 +1,71 @@
-"""All that is predicted of one scenario, or of the same with other settings: by the model, by runs, side by side."""
+"""Each client's recovery as a distribution, over runs on the virtual clock with phases drawn by each run's own seed."""
 
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from statistics import fmean, median
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+from ...chaos.checks.service.recovery_time import percentile
+from ...chaos.history.rows import read_rows
+from ...chaos.machine import in_processes, processors
+from ...chaos.runner import record_virtual
 from ...chaos.scenarios.model import Scenario
-from .distribution import NEVER, by_chance, quantile
-from .model import DRAWS, NoFigure, WindowModel
-from .quantities import FAILED_SENDS, Quantity, Sample
-from .subject import Subject, subjects_of
+from .faults import Fault, faults_of
+from .recovery import EVENTS, NEVER, Quantity, Recovery, recovery_of
 
 SHARES = (0.5, 0.9, 0.99)
-ALPHA = 0.01
-"""That the model and the runs of one prediction are said to disagree although they do not, at most."""
-GRAIN_MS = 50.0
-"""Less apart is the same: what "at once" may take."""
-FEW_RUNS = 4
-"""With fewer runs nothing is said of chance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One quantity by one way: over all draws or runs, and all who have it. Milliseconds, NEVER among them."""
+class Prediction:
+    """Of one fault of one scenario: what each run had."""
 
-    values: tuple[float, ...]
-    by_draw: tuple[float, ...]
-    """The median of each draw or run: those of one share its luck."""
-
-    def to_json(self) -> dict[str, Any]:
-        ends = {"least_ms": min(self.values), "most_ms": max(self.values)}
-        found = {f"p{100 * share:.0f}_ms": quantile(self.values, share) for share in SHARES} | ends
-        never = sum(value == NEVER for value in self.values) / len(self.values)
-        return {**{key: _plain(value) for key, value in found.items()}, "never": never, "values": len(self.values)}
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Sends that failed: of all draws or runs together, and each one's own share."""
-
-    failed: float
-    of: float
-    by_draw: tuple[float, ...]
+    fault: Fault
+    runs: tuple[Recovery, ...]
+    took_s: float
 
     @property
-    def share(self) -> float:
-        return self.failed / self.of if self.of else math.nan
+    def quantities(self) -> dict[Quantity, list[float]]:
+        """Quantity to its values in all runs, of all who have it. Milliseconds, NEVER among them."""
+        names = dict.fromkeys(name for run in self.runs for name in run.values)
+        return {name: [value for run in self.runs for value in run.values.get(name, ())] for name in names}
+
+    @property
+    def failed_share(self) -> float | None:
+        """Of the sends that were begun while the fault lasted; None where there was none."""
+        begun = sum(run.begun for run in self.runs)
+        return sum(run.failed for run in self.runs) / begun if begun else None
+
+    @property
+    def sends(self) -> tuple[float, float]:
+        """How many failed, and how many there were, in the mean of all runs."""
+        return fmean(run.failed for run in self.runs), fmean(run.begun for run in self.runs)
 
     def to_json(self) -> dict[str, Any]:
-        found = {f"p{100 * share:.0f}": quantile(self.by_draw, share) for share in SHARES}
-        return {"share": self.share, "failed": self.failed, "of": self.of, **found}
+        recovery = [
+            {"who": name.who, "what": name.what, "whom": name.whom or None, **_distribution(values)}
+            for name, values in self.quantities.items()
+        ]
+        failed = None
+        if self.failed_share is not None:
+            each = [run.failed / run.begun for run in self.runs if run.begun]
+            shares = {f"p{100 * share:.0f}": percentile(each, share) for share in SHARES}
+            failed = {"share": self.failed_share, "failed": self.sends[0], "of": self.sends[1], **shares}
+        runs = {"count": len(self.runs), "took_s": round(self.took_s, 3), "recovery": recovery, "failed_sends": failed}
+        return {"fault": self.fault.what, "lasts_s": self.fault.lasts_ms / 1000, "runs": runs}
 
 
-@dataclass(slots=True)
-class Way:
-    """What one way says: the model, or the runs."""
-
-    count: int
-    took_s: float
-    told: dict[Quantity, Told] = field(default_factory=dict)
-    sends: Share | None = None
-
-    @classmethod
-    def of(cls, samples: Sequence[Sample], took_s: float) -> Way:
-        way = cls(len(samples), took_s)
-        for quantity in dict.fromkeys(name for sample in samples for name in sample.values):
-            each = [sample.values[quantity] for sample in samples if sample.values.get(quantity)]
-            way.told[quantity] = Told(tuple(v for values in each for v in values), tuple(median(v) for v in each))
-        counts = [sample.counts[FAILED_SENDS] for sample in samples if FAILED_SENDS in sample.counts]
-        if counts:
-            shares = tuple(failed / of for failed, of in counts if of)
-            way.sends = Share(fmean(failed for failed, _ in counts), fmean(of for _, of in counts), shares)
-        return way
-
-
-@dataclass(slots=True)
-class Prediction:
-    """Of one fault of one scenario."""
-
-    subject: Subject
-    model: Way | None
-    no_figure: str
-    """Why the model says nothing; "" where it does."""
-    runs: Way | None = None
-
-    def quantities(self) -> list[Quantity]:
-        ways = [way for way in (self.model, self.runs) if way is not None]
-        return list(dict.fromkeys(quantity for way in ways for quantity in way.told))
-
-    def chance(self, quantity: Quantity) -> float | None:
-        """The probability that model and runs are as far apart as they are, or farther, if they are of one
-        distribution; None where there is not enough to say it."""
-        if self.model is None or self.runs is None:
-            return None
-        model, runs = self.model.told.get(quantity), self.runs.told.get(quantity)
-        if model is None or runs is None or len(runs.by_draw) < FEW_RUNS:
-            return None
-        return by_chance(model.by_draw, runs.by_draw, GRAIN_MS)
-
-    def chance_of_sends(self) -> float | None:
-        """The same of the share of failed sends, to half a percent of all sends."""
-        if self.model is None or self.runs is None or self.model.sends is None or self.runs.sends is None:
-            return None
-        if len(self.runs.sends.by_draw) < FEW_RUNS:
-            return None
-        return by_chance(self.model.sends.by_draw, self.runs.sends.by_draw, 0.005)
-
-    def disagreements(self) -> list[str]:
-        """Where the two differ by more than chance (Bonferroni over all that is compared), in words."""
-        chances = {quantity.words: self.chance(quantity) for quantity in self.quantities()}
-        chances[FAILED_SENDS] = self.chance_of_sends()
-        known = {what: chance for what, chance in chances.items() if chance is not None}
-        return [what for what, chance in known.items() if chance < ALPHA / len(known)]
-
-    def to_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = {
-            "fault": self.subject.what,
-            "lasts_s": self.subject.lasts_ms / 1000,
-            "model": None if self.model is None else _way(self.model),
-            "no_figure": self.no_figure or None,
-            "runs": None if self.runs is None else _way(self.runs),
-        }
-        if self.model is not None and self.runs is not None:
-            document["disagree"] = self.disagreements()
-        return document
+def _distribution(values: Sequence[float]) -> dict[str, Any]:
+    found = {f"p{100 * share:.0f}_ms": percentile(values, share) for share in SHARES}
+    found |= {"least_ms": min(values), "most_ms": max(values)}
+    plain = {key: round(value, 3) if value is not None and value < NEVER else None for key, value in found.items()}
+    return {**plain, "never": sum(map(math.isinf, values)) / len(values), "values": len(values)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,46 +81,29 @@ def predict(
     name: str,
     scenario: Scenario,
     *,
-    draws: int = DRAWS,
-    runs: int = 0,
+    runs: int,
     seed: int = 1,
     done: Callable[[int], None] = lambda _number: None,
 ) -> Variant:
-    """By the model where it has a figure, and by so many runs. ScenarioError for a scenario without a fault."""
-    subjects = subjects_of(scenario)
-    found = [_by_model(scenario, subject, len(subjects), draws, seed) for subject in subjects]
-    if runs:
-        from .runs import virtual_runs  # the whole experiment, which the model does without
-
-        begin_s = time.monotonic()
-        samples = virtual_runs(scenario, subjects, runs, seed, done)
-        for prediction, of in zip(found, samples, strict=True):
-            prediction.runs = Way.of(of, time.monotonic() - begin_s)
-    return Variant(name, scenario, tuple(found))
-
-
-def _by_model(scenario: Scenario, subject: Subject, faults: int, draws: int, seed: int) -> Prediction:
-    if faults > 1:
-        return Prediction(subject, None, f"{faults} faults, and the model knows one at a time")
-    begin_s = time.process_time()
-    try:
-        samples = WindowModel(scenario, subject).sample(draws, seed)
-    except NoFigure as exc:
-        return Prediction(subject, None, f"the model has no figure for {exc}")
-    return Prediction(subject, Way.of(samples, time.process_time() - begin_s), "")
+    """Run k has the seed `seed` + k, by which its phases are drawn. ScenarioError for a scenario without a fault."""
+    faults, begin_s = faults_of(scenario), time.monotonic()
+    workload = scenario.workload.model_copy(update={"client_starts": 0, "start_bias": None})
+    lean = scenario.model_copy(update={"workload": workload, "seed": None})  # recovery needs no prober's starts
+    found = []
+    for number, of_run in enumerate(
+        in_processes(_ran, [(lean, faults, seed + k) for k in range(runs)], processors()), 1
+    ):
+        found.append(of_run)
+        done(number)
+    took_s = time.monotonic() - begin_s
+    predictions = (Prediction(fault, of, took_s) for fault, of in zip(faults, zip(*found, strict=True), strict=True))
+    return Variant(name, scenario, tuple(predictions))
 
 
-def _way(way: Way) -> dict[str, Any]:
-    return {
-        "count": way.count,
-        "took_s": round(way.took_s, 3),
-        "recovery": [
-            {"who": quantity.who, "what": quantity.what, "whom": quantity.whom or None, **told.to_json()}
-            for quantity, told in way.told.items()
-        ],
-        "failed_sends": None if way.sends is None else way.sends.to_json(),
-    }
-
-
-def _plain(value: float) -> float | None:
-    return round(value, 3) if math.isfinite(value) else None
+def _ran(job: tuple[Scenario, Sequence[Fault], int]) -> list[Recovery]:
+    """The recovery of one run from each fault."""
+    scenario, faults, seed = job
+    with tempfile.TemporaryDirectory(prefix="nemesrv-predict-") as folder:
+        rows = read_rows(record_virtual(scenario, seed, Path(folder) / "run", latest=False).path, EVENTS)
+    topics = {client: scenario.topic_of(client) for client in scenario.topology().kinds}
+    return [recovery_of(rows, fault, topics) for fault in faults]

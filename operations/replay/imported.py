@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...chaos.errors import ScenarioError
-from ...chaos.history.schema import Row
-from ...chaos.oracle.recorded import object_of
+from ...chaos.history.schema import Row, object_of
+from ...chaos.history.transitions import is_system, later_lists_of, lists_of, name_of_broker
 from ...chaos.oracle.timers import Timers
 from ...chaos.oracle.world import World
 from ...chaos.reports.summary import INCIDENT
@@ -23,7 +23,6 @@ from ...chaos.scenarios.model import CHECK_NAMES
 from ...chaos.settings.catalogue import GROUPS, settings_for
 from .incident import Entry, Episode, Hypothesis, Incident, read_incident
 from .original import Original, compared_to_ms, exactness, phases_in
-from .transitions import is_system, later_lists_of, lists_of, name_of_broker
 
 LEAD_S = 60.0
 """Of steady work before the first fault."""

@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 from ...chaos.errors import ScenarioError
 from ...chaos.history.schema import Row, parquet_path
+from ...chaos.history.transitions import EVENTS, later_lists_of, lists_of
 from ...chaos.oracle.world import World
 from ...chaos.scenarios.document import read as read_document
 from .phases import EVENTS as OF_PHASES
 from .phases import phases_of
-from .transitions import EVENTS, later_lists_of, lists_of
 
 _WORLD = ("run_begin", "run_end", "phase", "fault", "gone", "node", "stopped", "timer_lag", "admin", "served_list")
 WANTED = frozenset((*EVENTS, *OF_PHASES, *_WORLD))

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...chaos.oracle.recorded import object_of
-from .transitions import name_of_broker
+from ...chaos.history.schema import object_of
+from ...chaos.history.transitions import name_of_broker
 
 EVENTS = ("register", "registration", "scheduled_task", "broker_dropped", "name_server_call", "route_changed")
 _TASKS = ("scanNotActiveBroker", "updateTopicRouteInfoFromNameServer", "registerBrokerAll")

@@ -17,6 +17,7 @@ from ...chaos.experiment.harness import Harness
 from ...chaos.experiment.hosts_stage import real_stage
 from ...chaos.experiment.run_folder import RunFolder, refuse_used
 from ...chaos.experiment.virtual.stage import VirtualStage
+from ...chaos.history.transitions import Seen, Transition, seen
 from ...chaos.installation import has
 from ...chaos.oracle.world import World
 from ...chaos.reporting import write_replay
@@ -29,7 +30,6 @@ from .imported import imported, incident_file
 from .matching import Pair
 from .original import Original, compared_to_ms, recorded, rows_of
 from .similarity import EXACT_MS, Similarity, similarity
-from .transitions import Seen, Transition, seen
 from .varied import EVENTS as OF_VARIED
 from .varied import Client, beside, clients_of
 

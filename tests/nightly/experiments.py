@@ -439,13 +439,4 @@ NIGHTLY = (
         (f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark", "tests/chaos/checks"),
         _KNOWN_EVERY_TIME,
     ),
-    Nightly(
-        "tests/operations/predict/test_runs.py::test_model_and_runs_differ_by_no_more_than_chance",
-        "the window model of `nemesrv predict` beside 12 virtual runs of every fault that it names",
-        (
-            "tests/operations/predict/test_runs.py::test_a_run_with_fixed_phases_is_what_the_model_says",
-            "tests/operations/predict/test_runs.py::test_a_run_with_fixed_phases_recovers_when_they_say",
-            "tests/operations/predict/test_field_drills.py",
-        ),
-    ),
 )

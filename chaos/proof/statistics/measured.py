@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ...oracle.recorded import object_of
+from ...history.schema import object_of
 from .two_samples import Numbers, hodges_lehmann
 
 EVENTS = ("registration", "broker_dropped", "route", "started")

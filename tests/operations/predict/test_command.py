@@ -12,7 +12,7 @@ from nemesrv.chaos.errors import ScenarioError
 
 
 def told(*words: str) -> str:
-    found = CliRunner().invoke(cli, ["predict", "--draws", "50", *words], catch_exceptions=False, standalone_mode=False)
+    found = CliRunner().invoke(cli, ["predict", "--runs", "1", *words], catch_exceptions=False, standalone_mode=False)
     assert found.exit_code == 0
     return found.stdout
 
@@ -32,25 +32,24 @@ def test_a_table_says_who_recovers_when_and_which_sends_fail() -> None:
 
 
 def test_what_other_settings_change_is_said_in_sentences() -> None:
-    text = told("--fault", "crash", "--set", "pollNameServerInterval=10000", "--set", "retryTimesWhenSendFailed=0")
+    small = ("--for", "40", "--producers", "3", "--consumers", "0", "--brokers", "2", "--sends-per-s", "1")
+    changes = ("--set", "pollNameServerInterval=10000", "--set", "retryTimesWhenSendFailed=0")
+    text = told("--fault", "crash", "--runs", "2", *small, *changes)
     assert "with pollNameServerInterval=10000:" in text
-    assert "producers: broker-a out of the route: p90 falls from " in text
+    assert "producers: broker-a out of the route: p90 falls from 2" in text
     assert "with pollNameServerInterval=10000 and retryTimesWhenSendFailed=0:" in text
 
 
 def test_the_same_as_json() -> None:
-    document = json.loads(told("broker-hang", "--json", "--set", "pollNameServerInterval=10000"))
+    document = json.loads(
+        told("--fault", "crash", "--for", "40", "--consumers", "0", "--json", "--set", "pollNameServerInterval=10000")
+    )
     assert [variant["set"] for variant in document["variants"]] == [[], ["pollNameServerInterval=10000"]]
     (prediction,) = document["variants"][0]["predictions"]
-    routes = [each for each in prediction["model"]["recovery"] if (each["who"], each["what"]) == ("producers", "route")]
+    routes = [each for each in prediction["runs"]["recovery"] if (each["who"], each["what"]) == ("producers", "route")]
     assert {"p50_ms", "p90_ms", "p99_ms", "least_ms", "most_ms", "never", "whom"} <= routes[0].keys()
-    assert 0 <= prediction["model"]["failed_sends"]["share"] <= 1
-    assert prediction["runs"] is None
-
-
-def test_several_faults_are_told_by_runs_only() -> None:
-    text = told("drill-3-power-off")
-    assert "virtual runs only: 2 faults, and the model knows one at a time; ask for some with --runs" in text
+    assert 0 <= prediction["runs"]["failed_sends"]["share"] <= 1
+    assert prediction["runs"]["count"] == document["runs"] == 1
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows, write_parquet
+from nemesrv.chaos.history.transitions import Transition
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.operations.replay.running import Wanted, as_logged, read_original, replay, scenario_of, write
-from nemesrv.operations.replay.transitions import Transition
 
 SEEN = {
     "started", "registration", "broker_dropped", "route", "register", "name_server_list", "name_server_chosen",

@@ -9,10 +9,10 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.history.transitions import later_lists_of, lists_of
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.operations.replay.running import Wanted, read_original, replay
-from nemesrv.operations.replay.transitions import later_lists_of, lists_of
 
 SCENARIO: dict[str, Any] = {
     "name": "started-again",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from nemesrv.chaos.history.transitions import Transition
 from nemesrv.operations.replay.matching import matched
 from nemesrv.operations.replay.similarity import similarity
-from nemesrv.operations.replay.transitions import Transition
 
 
 def t(at_s: float, node: str, kind: str, subject: str, how: str = "") -> Transition:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemesrv.operations.replay.transitions import Transition
+from nemesrv.chaos.history.transitions import Transition
 from nemesrv.operations.replay.varied import Client, beside, clients_of
 
 

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...chaos.oracle.recorded import list_of, object_of
-from ...chaos.topology import node_of_client_id
 from ...remoting.topics import is_own
+from ..topology import node_of_client_id
+from .schema import list_of, object_of
 
 EVENTS = (
     "started", "stopped", "registration", "broker_dropped", "route", "write_perm", "register", "client_heartbeat",
@@ -36,6 +36,8 @@ SILENT = frozenset(("idle", "expired"))
 CLOSED = frozenset(("closed", "exception"))
 UNTOLD = "unknown"
 """How a broker was lost where only its absence was seen."""
+READ_ONLY = " (read-only)"
+"""After the name of a broker in a route whose queues there may not be written to."""
 BLINK_MS = 1_000.0
 """What was so for less than a second is not counted: at a heal, closes and bytes that were held come at once in any
 order; and logs have stamps of whole seconds."""
@@ -78,10 +80,12 @@ def seen(
     zero_ms: float | None = None,
     names: Mapping[str, str] | None = None,
     clients: Mapping[str, str] | None = None,
+    blink_ms: float = BLINK_MS,
 ) -> Seen:
     """The transitions of the rows (in order) in [from, to); their times count from `zero_ms` (else `from_ms`).
 
     `names`: what the other history calls a node of this one. `clients`: client id to node, where the id does not tell.
+    `blink_ms`: a state that lasted less is left out, and what then is no change any more; 0: everything is there.
     """
     reader = _Reader(dict(names or {}), dict(clients or {}))
     for row in rows:
@@ -89,11 +93,15 @@ def seen(
             break
         reader.take(row)
     zero = from_ms if zero_ms is None else zero_ms
-    found = [one._replace(at_ms=one.at_ms - zero) for one in _lasting(reader.found) if one.at_ms >= from_ms]
+    found = [
+        one._replace(at_ms=one.at_ms - zero)
+        for one in (_lasting(reader.found, blink_ms) if blink_ms else reader.found)
+        if one.at_ms >= from_ms
+    ]
     reader.end(to_ms)
     held = {
         lane: [(max(a, from_ms) - zero, b - zero, what) for a, b, what in parts if b > from_ms]
-        for lane, parts in ((lane, _whole(parts)) for lane, parts in reader.held.items())
+        for lane, parts in ((lane, _whole(parts, blink_ms)) for lane, parts in reader.held.items())
     }
     return Seen(transitions=found, held={lane: parts for lane, parts in held.items() if parts})
 
@@ -224,7 +232,7 @@ class _Reader:
                 said.append(self._name(name_of_broker(name, int(id_))))
             perm = queues[name][2] if name in queues and len(queues[name] or ()) > 2 else 6
             if isinstance(perm, int) and not perm & 2:
-                said[-1] += " (read-only)" if perm & 4 else " (closed)"
+                said[-1] += READ_ONLY if perm & 4 else " (closed)"
         return ", ".join(said) or "nobody"
 
     def write_perm(self, row: Mapping[str, Any]) -> None:
@@ -339,8 +347,8 @@ def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) 
     return found
 
 
-def _lasting(found: Iterable[Transition]) -> list[Transition]:
-    """Without states that lasted less than BLINK_MS, and without what then is no change any more."""
+def _lasting(found: Iterable[Transition], blink_ms: float) -> list[Transition]:
+    """Without states that lasted less than `blink_ms`, and without what then is no change any more."""
     of: dict[tuple[str, str, str], list[Transition]] = defaultdict(list)
     kept: list[Transition] = []
     for one in found:
@@ -352,7 +360,7 @@ def _lasting(found: Iterable[Transition]) -> list[Transition]:
     for states in of.values():
         before: tuple[str, str] | None = None
         for one, after in zip(states, [*states[1:], None], strict=True):
-            if after is not None and after.at_ms - one.at_ms < BLINK_MS:
+            if after is not None and after.at_ms - one.at_ms < blink_ms:
                 continue
             state = one.kind, "" if one.kind in _WITHOUT_HOW else one.how
             if state != before:
@@ -361,15 +369,15 @@ def _lasting(found: Iterable[Transition]) -> list[Transition]:
     return sorted(kept, key=lambda one: one.at_ms)
 
 
-def _whole(parts: Iterable[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
-    """The stretches without gaps, and then without stretches, of less than BLINK_MS."""
+def _whole(parts: Iterable[tuple[float, float, str]], blink_ms: float) -> list[tuple[float, float, str]]:
+    """The stretches without gaps, and then without stretches, of less than `blink_ms`."""
     joined: list[tuple[float, float, str]] = []
     for from_ms, to_ms, what in parts:
-        if joined and joined[-1][2] == what and from_ms - joined[-1][1] < BLINK_MS:
+        if joined and joined[-1][2] == what and from_ms - joined[-1][1] < blink_ms:
             joined[-1] = joined[-1][0], to_ms, what
         else:
             joined.append((from_ms, to_ms, what))
-    return [one for one in joined if one[1] - one[0] >= BLINK_MS]
+    return [one for one in joined if one[1] - one[0] >= blink_ms]
 
 
 _WITHOUT_HOW = frozenset(("came", "lost", "client came", "client lost"))

@@ -1,7 +1,4 @@
-"""What a scenario's one fault takes from whom; and the scenario of `--fault KIND`.
-
-The window model knows one fault at a time. What it has no figure for is said by `refused`, and told by virtual runs.
-"""
+"""The scenario of `--fault KIND`; and the faults of a scenario: from when to when, and who does not reach whom."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from typing import Any
 
 from ...chaos.errors import ScenarioError, nearest
 from ...chaos.experiment.expectation import expected_world
-from ...chaos.faults.losses import Delay, Loss
 from ...chaos.oracle.world import World
 from ...chaos.scenarios.document import change
 from ...chaos.scenarios.loading import parse
@@ -116,7 +112,7 @@ class Asked:
     consumers: int = 2
     profile: str = "4.9"
     retries: int | None = None
-    sends_per_s: float = 4.0
+    sends_per_s: float = 2.0
 
 
 def scenario_of(asked: Asked, sets: tuple[str, ...] = ()) -> Scenario:
@@ -155,26 +151,20 @@ def scenario_of(asked: Asked, sets: tuple[str, ...] = ()) -> Scenario:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """One fault: what is lost to whom, from when until when (milliseconds from the start of the timeline)."""
+class Fault:
+    """One fault: who does not reach whom, from when until when (milliseconds from the start of the timeline)."""
 
-    fault_id: str
     do: str
     what: str
     """In words."""
     start_ms: float
     end_ms: float
-    loss: Loss = Loss.OTHER
-    packets: bool = False
-    delay: Delay | None = None
-    lost_at: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    unheard: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Broker to the NameServers that do not hear it."""
-    lost_to: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Broker to the clients that do not reach it."""
     silent: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """NameServer to the clients that do not reach it."""
-    wiped: tuple[str, frozenset[str]] | None = None
-    """The broker whose write permission is gone, and the NameServers that say so."""
+    wiped: str = ""
+    """The broker whose write permission is gone."""
 
     @property
     def lasts_ms(self) -> float:
@@ -182,80 +172,62 @@ class Subject:
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """Those that are lost to anybody, or not written to any more."""
-        wiped = () if self.wiped is None else (self.wiped[0],)
-        return tuple(dict.fromkeys((*self.lost_at, *self.lost_to, *wiped)))
+        """The brokers that leave routes."""
+        return (self.wiped,) if self.wiped else tuple(self.unheard)
 
 
-def subjects_of(scenario: Scenario) -> tuple[Subject, ...]:
+def faults_of(scenario: Scenario) -> tuple[Fault, ...]:
     """Every fault of the timeline in order. ScenarioError where it has none."""
     world, _ = expected_world(scenario)
     groups: dict[str, list[Any]] = {}
     for fault in world.faults:
         if fault.start_ms > -1 and not fault.by_hand:
             groups.setdefault(fault.fault_id, []).append(fault)
-    found = [_subject(world, fault_id, faults) for fault_id, faults in groups.items()]
-    found += _wipes(scenario)
+    found = [_fault(world, parts) for parts in groups.values()] + _wipes(scenario)
     if not found:
         raise ScenarioError(scenario.name, "timeline", "", "at least one fault: there is nothing to recover from")
     return tuple(sorted(found, key=lambda one: one.start_ms))
 
 
-def _subject(world: World, fault_id: str, faults: list[Any]) -> Subject:
-    brokers = [node.name for node in world.of_kind("broker", "slave")]
-    servers = [node.name for node in world.of_kind("name_server")]
-    clients = [node.name for node in world.of_kind("producer", "consumer")]
-    first = faults[0]
-    lost_at: dict[str, set[str]] = {}
-    lost_to: dict[str, set[str]] = {}
+def _fault(world: World, parts: list[Any]) -> Fault:
+    brokers, servers, clients = (
+        {node.name for node in world.of_kind(*kinds)}
+        for kinds in (("broker", "slave"), ("name_server",), ("producer", "consumer"))
+    )
+    unheard: dict[str, set[str]] = {}
     silent: dict[str, set[str]] = {}
-    for fault in faults:
-        if fault.target is None:
-            if fault.source in brokers:
-                lost_at[fault.source], lost_to[fault.source] = set(servers), set(clients)
-            elif fault.source in servers:
-                silent[fault.source] = set(clients)
-        elif fault.source in brokers and fault.target in servers:
-            lost_at.setdefault(fault.source, set()).add(fault.target)
-        elif fault.source in clients and fault.target in brokers:
-            lost_to.setdefault(fault.target, set()).add(fault.source)
-        elif fault.source in clients and fault.target in servers:
-            silent.setdefault(fault.target, set()).add(fault.source)
-    if silent:  # brokers that do not reach such a NameServer matter to nobody who is on it
-        lost_at = {broker: by - set(silent) for broker, by in lost_at.items() if by - set(silent)}
-    whom = sorted({*lost_at, *lost_to, *silent}) or sorted({fault.source for fault in faults})
-    return Subject(
-        fault_id=fault_id,
-        do=first.fault,
-        what=f"{', '.join(whom)}: {first.kind.words}",
-        start_ms=min(fault.start_ms for fault in faults),
-        end_ms=min(max(fault.end_ms for fault in faults), world.end_ms),
-        loss=first.loss(world.timers),
-        packets=first.kind.loses_packets,
-        delay=first.kind.delay,
-        lost_at={name: frozenset(by) for name, by in lost_at.items()},
-        lost_to={name: frozenset(by) for name, by in lost_to.items()},
+    for part in parts:
+        targets = servers | clients if part.target is None else {part.target}
+        if part.source in brokers and targets & servers:
+            unheard.setdefault(part.source, set()).update(targets & servers)
+        elif part.source in servers and part.target is None:
+            silent.setdefault(part.source, set()).update(clients)
+        elif part.source in clients and part.target in servers:
+            silent.setdefault(part.target, set()).add(part.source)
+    # brokers that do not reach a NameServer which no client reaches either matter to nobody
+    unheard = {broker: by - set(silent) for broker, by in unheard.items() if by - set(silent)}
+    whom = sorted({*unheard, *silent}) or sorted({part.source for part in parts})
+    return Fault(
+        do=parts[0].fault,
+        what=f"{', '.join(whom)}: {parts[0].kind.words}",
+        start_ms=min(part.start_ms for part in parts),
+        end_ms=min(max(part.end_ms for part in parts), world.end_ms),
+        unheard={name: frozenset(by) for name, by in unheard.items()},
         silent={name: frozenset(by) for name, by in silent.items()},
     )
 
 
-def _wipes(scenario: Scenario) -> list[Subject]:
-    found = []
+def _wipes(scenario: Scenario) -> list[Fault]:
     steps = scenario.unfolded()
-    last_s = max((step.at_s for step in steps), default=0.0)
-    for number, step in enumerate(steps):
-        if step.do != "wipe_write_perm":
-            continue
-        broker = str(getattr(step.what, "broker", ""))
-        undone = (later.at_s for later in steps[number:] if later.do == "add_write_perm")
-        found.append(
-            Subject(
-                fault_id=f"wipe_write_perm-{number + 1}",
-                do=step.do,
-                what=f"write permission of {broker} wiped at {', '.join(step.nodes)}",
-                start_ms=1000 * step.at_s,
-                end_ms=1000 * next(undone, last_s + scenario.settle_s),
-                wiped=(broker, frozenset(step.nodes)),
-            )
+    last_s = max((step.at_s for step in steps), default=0.0) + scenario.settle_s
+    return [
+        Fault(
+            do=step.do,
+            what=f"write permission of {getattr(step.what, 'broker', '')} wiped at {', '.join(step.nodes)}",
+            start_ms=1000 * step.at_s,
+            end_ms=1000 * next((later.at_s for later in steps[number:] if later.do == "add_write_perm"), last_s),
+            wiped=str(getattr(step.what, "broker", "")),
         )
-    return found
+        for number, step in enumerate(steps)
+        if step.do == "wipe_write_perm"
+    ]
