@@ -10,7 +10,7 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.faults.losses import Loss
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.oracle.windows import drop_window
-from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.scenarios.loading import find
 from nemesrv.operations.predict.faults import KINDS, Asked, faults_of, scenario_of
 from nemesrv.operations.predict.prediction import Prediction, predict
 from nemesrv.operations.predict.recovery import BACK, DROPPED, LAST_FAILED, LEFT, NEVER, RELEASED, ROUTE, Quantity
