@@ -38,10 +38,14 @@ from .stored import (
 )
 
 ENTRY = struct.Struct(">qiq")
+"""Of a queue: the commit-log offset of a message, its size, its tags code."""
 
 
 class ConsumeQueue:
-    """Entries of consecutive queue offsets, `first` to `end` (not included)."""
+    """One queue of one topic: where its messages lie in the commit log, from which it is made anew at every start.
+
+    Entries of consecutive queue offsets, `first` to `end` (not included), 20 bytes each, kept in memory.
+    """
 
     __slots__ = ("_entries", "first")
 

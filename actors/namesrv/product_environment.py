@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...remoting.bodies.route import TopicRouteData
-from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError, RocketMQError
 from ...remoting.headers.fields import HeaderError
@@ -67,7 +67,7 @@ class ProductEnvironment:
             await self.refresh()
             await self._context.clock.sleep(REFRESH_PERIOD_S)
 
-    async def route(self, topic: str, *, version: int) -> TopicRouteData | None:
+    async def route(self, topic: str) -> TopicRouteData | None:
         """What production says of `topic`; None when nobody answers within CALL_TIMEOUT_S, or with no route."""
         addresses: Sequence[Address] = self._addresses
         until_s = self._context.clock.monotonic_s() + CALL_TIMEOUT_S
@@ -76,9 +76,7 @@ class ProductEnvironment:
             left_s = until_s - self._context.clock.monotonic_s()
             if left_s <= 0:
                 return None
-            request = RemotingCommand.request(
-                RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}, version=version, language=LanguageCode.JAVA
-            )
+            request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
             try:
                 response = await self._client().invoke(address, request, timeout_s=left_s)
                 found = response.code == ResponseCode.SUCCESS and response.body
@@ -114,7 +112,7 @@ class ClusterTestRequestProcessor(DefaultRequestProcessor):
         return self._answer(header.topic, route, zone)
 
     async def _ask_product(self, topic: str, zone: str | None) -> RemotingCommand:
-        route = await self._product.route(topic, version=self.config.profile.version)
+        route = await self._product.route(topic)
         if route is None:
             name = self.config.product_env_name
             self._log.info("get route info by topic from product environment failed. envName=%s,", name)

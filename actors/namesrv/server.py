@@ -11,6 +11,7 @@ Upstream: `NamesrvController`, `BrokerHousekeepingService`, `BatchUnregistration
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,6 @@ from ...remoting.node.profile import Profile
 from ...remoting.node.recording import ignore
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from ..standalone import LineLogger
-from .channel_log import ChannelLog
 from .config import NamesrvConfig
 from .kv_config import KVConfig
 from .processor import Caller, DefaultRequestProcessor
@@ -34,6 +34,36 @@ from .product_environment import ClusterTestRequestProcessor, FetchAddresses, Pr
 from .route_cache import RouteCache, may_be_route_request
 from .route_table import RouteTable, canonical
 from .tables import Dropped, DropReason, MinBrokerIdChanged
+
+_PIPELINE = "NETTY SERVER PIPELINE: "
+
+
+class ChannelLog:
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+
+    def opened(self, connection: Connection) -> None:
+        address = connection.remote_address
+        self._log.info(_PIPELINE + "channelRegistered %s", address)
+        self._log.info(_PIPELINE + "channelActive, the channel[%s]", address)
+
+    def closing(self, connection: Connection) -> None:
+        """This NameServer closes it, for a reason of its own."""
+        address = connection.remote_address
+        self._log.info("closeChannel: close the connection to remote address[%s] result: true", address)
+
+    def closed(self, connection: Connection, reason: str) -> None:
+        """`reason` as the transport gives it: closed, exception or idle."""
+        address = connection.remote_address
+        if reason == "idle":
+            self._log.warning(_PIPELINE + "IDLE exception [%s]", address)
+        elif reason == "exception":
+            self._log.warning(_PIPELINE + "exceptionCaught %s", address)
+        if reason in ("idle", "exception"):
+            self.closing(connection)
+        self._log.info(_PIPELINE + "channelInactive, the channel[%s]", address)
+        self._log.info(_PIPELINE + "channelUnregistered, the channel[%s]", address)
+
 
 FIRST_SCAN_S = {Profile.V4_9: 5.0, Profile.V5_X: 0.005}
 FIRST_KV_DUMP_S = 60.0

@@ -1,4 +1,4 @@
-"""The NameServer's tables, what goes in and what comes out: data only, no rules.
+"""What stands in the NameServer's tables, goes in and comes out: data only, no rules.
 
     topic_queue_table     topic        -> broker name -> QueueData
     broker_addr_table     broker name  -> BrokerGroup (cluster, broker id -> address)
@@ -22,7 +22,7 @@ from typing import Protocol
 
 from ...remoting.bodies.register_rows import NO_PIECES, Pieces
 from ...remoting.bodies.route import BrokerData, DataVersion, QueueData, Row
-from ...remoting.codes import MASTER_ID, PERM_INHERIT, PERM_READ, PERM_WRITE
+from ...remoting.codes import PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
 
 BROKER_CHANNEL_EXPIRED_MS = 120_000
@@ -233,102 +233,3 @@ def _perm_text(perm: int) -> str:
     return "".join(
         letter if perm & bit else "-" for letter, bit in (("R", PERM_READ), ("W", PERM_WRITE), ("X", PERM_INHERIT))
     )
-
-
-class Tables:
-    """The tables themselves, with a note of every topic whose route may have changed since it was last asked."""
-
-    def __init__(
-        self,
-        profile: Profile,
-        *,
-        options: RouteOptions | None = None,
-        say: Say = silent,
-        say_each: SayEach | None = None,
-    ) -> None:
-        self.profile = profile
-        self.options = RouteOptions() if options is None else options
-        self._say = say
-        self._say_each = one_by_one(say) if say_each is None else say_each
-        self.topic_queue_table: dict[str, dict[str, QueueData]] = {}
-        self.broker_addr_table: dict[str, BrokerGroup] = {}
-        self.cluster_addr_table: dict[str, set[str]] = {}
-        self.broker_live_table: dict[LiveKey, LiveInfo] = {}
-        self.filter_server_table: dict[LiveKey, tuple[str, ...]] = {}
-        self.topic_queue_mapping_info_table: dict[str, dict[str, Mapping[str, object]]] = {}
-        self.mappings_size = 0
-        """Bytes of mapping infos ever taken in; nothing removes them, as upstream."""
-        self._changed_topics: set[str] = set()
-        self._rows_version = 0
-
-    def set_options(self, options: RouteOptions) -> None:
-        """Obey `options` from now on; any route may look different then."""
-        if options != self.options:
-            self.options = options
-            self._changed_topics.update(self.topic_queue_table)
-
-    def take_changed_topics(self) -> set[str]:
-        """The topics whose route may differ from what it was at the last call; each is told once."""
-        if not self._changed_topics:
-            return set()
-        changed, self._changed_topics = self._changed_topics, set()
-        return changed
-
-    def _live_key(self, cluster_name: str, broker_addr: str) -> LiveKey:
-        return ("", broker_addr) if self.profile is Profile.V4_9 else (cluster_name, broker_addr)
-
-    def live_key(self, registration: Registration) -> LiveKey:
-        """Where the broker's LiveInfo is, or would be."""
-        return self._live_key(registration.cluster_name, registration.broker_addr)
-
-    def _live_text(self, key: LiveKey) -> str:
-        """A live key as the logs of its profile show it."""
-        if self.profile is Profile.V4_9:
-            return key[1]
-        return f"BrokerIdentityInfo [clusterName={key[0]}, brokerAddr={key[1]}]"
-
-    def _touch_broker(self, broker_name: str) -> None:
-        """Every topic with a row of `broker_name` may have a new route."""
-        self._changed_topics.update(topic for topic, rows in self.topic_queue_table.items() if broker_name in rows)
-
-    def standing(self, cluster_name: str, broker_name: str, broker_addr: str, broker_id: int) -> Pieces:
-        """The pieces of this master's last registration, if all rows in them are in the table as it sent them.
-
-        Its next registration may leave them out.
-        """
-        live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
-        group = self.broker_addr_table.get(broker_name)
-        if (
-            broker_id != MASTER_ID
-            or live is None
-            or group is None
-            or group.addrs.get(broker_id) != broker_addr
-            or group.rows_version != live.rows_version
-            or self.options.delete_topic_with_broker_registration
-        ):
-            return NO_PIECES
-        return live.pieces
-
-    def _row_changed(self, broker_name: str) -> None:
-        group = self.broker_addr_table.get(broker_name)
-        if group is not None:
-            self._rows_version += 1
-            group.rows_version = self._rows_version
-
-    def _put_row(self, topic: str, row: QueueData) -> None:
-        """Put `row` under its broker name, creating the topic as needed."""
-        self.topic_queue_table.setdefault(topic, {})[row.broker_name] = row
-        self._row_changed(row.broker_name)
-        self._changed_topics.add(topic)
-
-    def _remove_row(self, topic: str, broker_name: str) -> QueueData | None:
-        """Remove one broker's row, and the topic with its last one; the removed row, None when it had none."""
-        rows = self.topic_queue_table[topic]
-        removed = rows.pop(broker_name, None)
-        if removed is not None:
-            self._row_changed(broker_name)
-            self._changed_topics.add(topic)
-        if not rows:
-            del self.topic_queue_table[topic]
-            self._changed_topics.add(topic)
-        return removed

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.actors.namesrv import kv_config, limits
+from nemesrv.actors.namesrv import kv_config, route_table
 from nemesrv.actors.namesrv.kv_config import KVConfig
 from nemesrv.remoting.bodies.route import QueueData
 from nemesrv.remoting.node.profile import Profile
@@ -17,7 +17,7 @@ from tests.virtual import run
 @pytest.mark.parametrize("profile", BOTH)
 def test_names_without_end_are_refused(profile: Profile) -> None:
     table = table_with(profile)
-    long = "x" * (limits.NAME_MAX + 1)
+    long = "x" * (route_table.NAME_MAX + 1)
     hows: list[dict[str, Any]] = [
         {"broker": long},
         {"addr": long},
@@ -39,23 +39,23 @@ def test_tables_without_end_are_refused_and_what_is_there_stays(
 ) -> None:
     table = table_with(profile, registration())
     with monkeypatch.context() as limited:
-        limited.setattr(limits, "GROUPS_MAX", 1)
+        limited.setattr(route_table, "GROUPS_MAX", 1)
         assert "1 broker names" in (register(table, broker="b", addr="2").refused or "")
         assert register(table, id_=1, addr="3").refused is None
     with monkeypatch.context() as limited:
-        limited.setattr(limits, "IDS_MAX", 2)
+        limited.setattr(route_table, "IDS_MAX", 2)
         assert "has 2 brokers" in (register(table, id_=2, addr="4").refused or "")
     with monkeypatch.context() as limited:
-        limited.setattr(limits, "LIVE_MAX", 2)
+        limited.setattr(route_table, "LIVE_MAX", 2)
         assert "2 brokers" in (register(table, addr="5").refused or "")
         assert register(table).refused is None
     with monkeypatch.context() as limited:
-        limited.setattr(limits, "ROWS_MAX", 2)
+        limited.setattr(route_table, "ROWS_MAX", 2)
         assert register(table, data_version=version(2)).refused is None  # the same rows again
         assert "2 topic rows" in (register(table, topics=(topic("T"), topic("V"))).refused or "")
         table.register_topic("W", [QueueData(broker_name="broker-a")])
     with monkeypatch.context() as limited:
-        limited.setattr(limits, "MAPPINGS_MAX", 10)
+        limited.setattr(route_table, "MAPPINGS_MAX", 10)
         assert "static topics" in (register(table, queue_mappings={"T": {"bname": "broker-a"}}).refused or "")
     assert set(table.topics()) == {"T", "U"}
 

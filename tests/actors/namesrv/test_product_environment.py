@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from nemesrv.actors.namesrv.address_server import AddressServer
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
-from nemesrv.actors.namesrv.standalone import product_name_servers
+from nemesrv.actors.namesrv.standalone import AddressServer, product_name_servers
 from nemesrv.remoting.bodies.route import TopicRouteData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.node.network import Address

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.actors.namesrv import limits
+from nemesrv.actors.namesrv import route_table
 from nemesrv.actors.namesrv.route_table import RouteTable
 from nemesrv.actors.namesrv.tables import (
     BrokerGroup,
@@ -272,10 +272,10 @@ def test_a_slave_is_told_nothing_of_a_master_that_is_not_live() -> None:
 def test_mappings_of_static_topics_add_up_and_change_their_topics() -> None:
     one, two = {"S": {"bname": "broker-a"}}, {"SS": {"bname": "broker-a"}}
     table = table_with(V5, registration(queue_mappings=one))
-    assert table.mappings_size == limits.mappings_size(one)
+    assert table.mappings_size == route_table.mappings_size(one)
     assert "S" in table.take_changed_topics()
     register(table, data_version=version(2), queue_mappings=two)
-    assert table.mappings_size == limits.mappings_size(one) + limits.mappings_size(two)
+    assert table.mappings_size == route_table.mappings_size(one) + route_table.mappings_size(two)
     assert table.take_changed_topics() == {"SS"}
 
 
@@ -294,10 +294,12 @@ def test_refusals_are_said_with_their_reason() -> None:
     table = RouteTable(V5, say=heard)
     refused = register(table, broker="b" * 2000).refused
     assert refused is not None
-    assert heard == [(WARNING, f"registerBroker refused, {'b' * limits.NAME_MAX}: {refused}")]
+    assert heard == [(WARNING, f"registerBroker refused, {'b' * route_table.NAME_MAX}: {refused}")]
     heard.clear()
     table.register_topic("t" * 2000, [QueueData(broker_name="b")])
-    assert heard == [(WARNING, f"registerTopic refused: a topic's name is longer than {limits.NAME_MAX} characters")]
+    assert heard == [
+        (WARNING, f"registerTopic refused: a topic's name is longer than {route_table.NAME_MAX} characters")
+    ]
 
 
 def test_topics_registered_for_several_brokers_are_said_row_by_row() -> None:
