@@ -30,7 +30,7 @@ EXCEPTIONS = {
     "actors/watch.py": "watches processes for the driver, no node",
     "actors/shared_process.py": "the Ray shell around several nodes, which ends one of them",
     "actors/standalone.py": "signals and the event loop of the stand-alone commands",
-    "actors/namesrv/standalone.py": "the command around a stand-alone NameServer: its context, and an HTTP server asked in a thread",
+    "actors/namesrv/standalone.py": "a stand-alone NameServer's context, and an HTTP server asked in a thread",
     "actors/broker/standalone.py": "the command that makes a stand-alone broker's context",
 }
 
