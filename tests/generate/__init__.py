@@ -1,9 +1,11 @@
-"""Made-up histories of any size with known verdicts, to try and to time the checks; see writing.py."""
+"""Histories of any size with known verdicts, to try and to time the checks: a recorded virtual run, multiplied.
+
+    recorded.py ─ a run of ours on the virtual clock ─► defects.py ─ one row changed ─► multiplied.py ─► Parquet
+"""
 
 from __future__ import annotations
 
-from .plan import Plan, plan_of, random_plan
-from .planted import DEFECTS, Planted
-from .writing import Written, random_rows, rows_of, write
+from .defects import DEFECTS, Planted
+from .multiplied import Written, rows_of, write
 
-__all__ = ["DEFECTS", "Plan", "Planted", "Written", "plan_of", "random_plan", "random_rows", "rows_of", "write"]
+__all__ = ["DEFECTS", "Planted", "Written", "rows_of", "write"]

@@ -1,4 +1,4 @@
-"""`python -m tests.generate --out DIR`: histories of any size with known verdicts."""
+"""`python -m tests.generate --out DIR`: a recorded virtual run, its messages multiplied, with known verdicts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nemesrv.chaos.errors import HarnessError, ScenarioError
 @click.option("--profile", type=click.Choice(["4.9", "5.x"]), default="4.9", show_default=True)
 @click.option("--defect", help="Plant this defect; `list` lists them, with the checks that find each.")
 def generate(events: int, seed: int, out: Path, profile: str, defect: str | None) -> None:
-    """Make up a history with known verdicts, of any size. The same seed makes the same history."""
+    """Multiply a recorded virtual run to a history of any size. The same seed makes the same history."""
     from nemesrv.remoting.node.profile import Profile
 
     from . import DEFECTS, write

@@ -1,4 +1,4 @@
-"""`python -m tests.generate` and `tests.bench`: what they and `nemesrv check` say to impossible numbers and names."""
+"""`python -m tests.generate` and `tests.bench`: what they say to impossible numbers and names."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_its_defects_are_listed_with_the_checks_that_find_them(tmp_path: Path) -
     done = CliRunner().invoke(generate, ["--defect", "list", "--out", str(tmp_path)])
     lines = done.output.splitlines()
     assert [line.split()[0] for line in lines] == [*DEFECTS]
-    assert lines[0].endswith("[routes_are_true, routes_converge]")
+    assert lines[0].endswith("[no_acknowledged_loss]")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_defect_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(generate, ["--defect", "rust", "--out", str(tmp_path)])
     assert isinstance(done.exception, ScenarioError)
-    assert "'rust' is not allowed: list, or one of stale_route" in str(done.exception)
+    assert "'rust' is not allowed: list, or one of lost_message" in str(done.exception)
 
 
 @pytest.mark.parametrize("events", ["x", "1e6,", "10"])

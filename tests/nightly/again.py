@@ -34,9 +34,6 @@ _JOINS = (
     "tests/chaos/scenarios/test_membership.py"
     "::test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_removed_stays_away"
 )
-_MADE_UP = (
-    "tests/generate/test_generate.py::test_a_made_up_run_has_only_faults_that_a_scenario_can_make_and_records_them_so"
-)
 _HELP = "tests/packaging/test_extras.py::test_without_extras_there_is_help"
 _CONFORM_ENDS = "tests/conformance/test_command.py::test_a_signal_ends_it_at_once_with_nothing_left"
 _REPLAYED = (
@@ -331,7 +328,6 @@ NIGHTLY = (
             "tests/chaos/commands/test_streams.py::test_the_nearest_in_ascii",
         ),
     ),
-    Nightly(_MADE_UP, "made-up runs of 30 more seeds", (_MADE_UP,), tuple(map(str, range(10)))),
     Nightly(_HELP, "the help of more commands without extras", (_HELP,), ("of all",)),
     Nightly(_LIMIT, "a limit of one direction alone, on virtual time", (_LIMIT,), ("both",)),
 )

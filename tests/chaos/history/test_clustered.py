@@ -11,15 +11,15 @@ from nemesrv.chaos.history import merge as history
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import raw_dir
-from tests.generate import random_rows
+from tests.generate import rows_of
 
 
 def recorded(run_dir: Path) -> int:
-    """A random run as its processes would have left it, two of them killed in the middle of a line."""
+    """A run as its processes would have left it, two of them killed in the middle of a line."""
     import orjson
 
     raw_dir(run_dir).mkdir(parents=True)
-    rows = random_rows(5)
+    rows = rows_of(1_000, 5)
     for row in rows:
         with (raw_dir(run_dir) / f"{row['node']}.{row['incarnation']}.jsonl").open("ab") as file:
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
@@ -34,10 +34,10 @@ def test_slices_hold_what_memory_would(tmp_path: Path, monkeypatch: pytest.Monke
     whole, expected = to_parquet(tmp_path), read_rows(tmp_path)
     assert (whole.rows, whole.torn) == (count, 2)
 
-    merged = clustered.merge(tmp_path, slice_rows=100)
+    merged = clustered.merge(tmp_path, slice_rows=1_000)
 
     assert (merged.rows, merged.torn) == (count, 2)
-    assert len(list((tmp_path / "history").glob("*.parquet"))) == -(-count // 100)
+    assert len(list((tmp_path / "history").glob("*.parquet"))) == -(-count // 1_000)
     assert read_rows(tmp_path) == expected
 
 
@@ -46,7 +46,7 @@ def test_a_large_recording_is_merged_in_slices_and_a_small_one_replaces_them(
 ) -> None:
     count = recorded(tmp_path)
     monkeypatch.setattr(history, "IN_MEMORY_BYTES", 0)
-    monkeypatch.setattr(clustered.merge, "__defaults__", (50,))
+    monkeypatch.setattr(clustered.merge, "__defaults__", (1_000,))
     assert to_parquet(tmp_path).rows == count
     assert len(list((tmp_path / "history").glob("*.parquet"))) > 1
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Random histories for the differential test: the generator's, with quiet stretches, defects and damages put in.
+"""Random histories for the differential test: small virtual runs, with quiet stretches, and damages put in.
 
 A damage is a change that a defect, a tired machine or a torn file could make: rows missing, messages received twice or
 never, routes too early or too late, timers that fired late. What the checks say of it is no matter here, only that they
@@ -8,39 +8,65 @@ say the same of the whole history and of its parts.
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from tests.generate import DEFECTS, random_plan
-from tests.generate.plan import Plan
-from tests.generate.run import GeneratedRun
-from tests.generate.writing import _rows
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.scenarios.model import Scenario
 
 Rows = list[dict[str, Any]]
 
 
 def random_history(seed: int) -> Rows:
-    """Some hundred rows in order of time, from zero to three faults, in most cases with a planted defect or damages."""
+    """Some thousand rows in order of time, from zero to three faults, in most cases with damages."""
     rng = random.Random(f"{seed} live")
-    plan, defect = random_plan(seed), rng.choice((None, *DEFECTS.values())) if rng.random() < 0.5 else None
-    if defect is not None and defect.plan is not None:
-        plan = defect.plan(plan)
-    rows = _rows(GeneratedRun(_with_quiet_stretches(plan, rng), defect))
+    with tempfile.TemporaryDirectory(prefix="nemesrv-live-") as folder:
+        recorded = read_rows(record_virtual(_scenario(rng), seed, Path(folder) / "run", latest=False).path)
+    rows = [{name: cell for name, cell in row.items() if cell is not None} for row in recorded]
     for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
         rows = rng.choice(DAMAGES)(rows, rng)
     return _numbered(rows)
 
 
-def _with_quiet_stretches(plan: Plan, rng: random.Random) -> Plan:
-    """The plan with up to four minutes more before each fault and at the end."""
-    later_ms, faults = 0.0, []
-    for fault in plan.faults:
-        later_ms += rng.choice((0.0, rng.uniform(0.0, 240_000.0)))
-        faults.append(replace(fault, start_ms=fault.start_ms + later_ms, end_ms=fault.end_ms + later_ms))
-    later_ms += rng.uniform(0.0, 240_000.0)
-    messages = plan.messages + int(later_ms / 10_000)
-    return replace(plan, faults=tuple(faults), settled_ms=plan.settled_ms + later_ms, messages=messages)
+def _scenario(rng: random.Random) -> Scenario:
+    """A small cluster with up to three faults, one after another, and up to four quiet minutes before each."""
+    name_servers, brokers = rng.choice((1, 2, 3)), rng.choice((1, 2, 3))
+    timeline: list[dict[str, Any]] = []
+    now_s = rng.uniform(20.0, 50.0)
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        name_server, broker = f"ns-{rng.randrange(name_servers)}", f"broker-{'abc'[rng.randrange(brokers)]}"
+        on_node = rng.choice((broker, broker, name_server))
+        begin, end = rng.choice(
+            (
+                ({"do": "kill", "nodes": [on_node]}, {"do": "restart", "nodes": [on_node]}),
+                ({"do": "stop", "nodes": [on_node]}, {"do": "restart", "nodes": [on_node]}),
+                ({"do": "pause", "nodes": [on_node]}, {"do": "resume", "nodes": [on_node]}),
+                ({"do": "cut", "links": [f"{broker} -> {name_server}"]}, {"do": "heal"}),
+                ({"do": "black_hole", "links": [f"{broker} -> {name_server}"]}, {"do": "heal"}),
+            )
+        )
+        end_s = now_s + rng.uniform(5.0, 180.0)
+        timeline += [{"at_s": round(now_s, 3), **begin}, {"at_s": round(end_s, 3), **end}]
+        now_s = end_s + rng.choice((rng.uniform(20.0, 140.0), rng.uniform(140.0, 380.0)))
+    document = {
+        "cluster": {
+            "name_servers": name_servers,
+            "brokers": brokers,
+            "profile": rng.choice(("4.9", "5.x")),
+        },
+        "workload": {
+            **{"producers": rng.choice((1, 2)), "consumers": rng.choice((1, 2)), "queues": rng.choice((1, 2, 4))},
+            **{"sends_per_s": 0.1, "client_starts": rng.choice((0, 3, 12))},
+        },
+        "timeline": timeline,
+        "settle_s": round(rng.uniform(5.0, 240.0), 3),
+        "checks": "all",
+    }
+    return parse(document, file="live.yaml")
 
 
 def _numbered(rows: Rows) -> Rows:

@@ -47,7 +47,7 @@ def test_slots_are_what_one_operation_at_a_time_comes_to(spark: SparkSession, se
 
 
 def test_slots_of_a_generated_run_are_what_one_operation_at_a_time_comes_to(spark: SparkSession) -> None:
-    rows = generate.rows_of(6_000, 5, None)
+    rows = generate.rows_of(6_000, 5)
     gathering, world = gather(frame(spark, rows))
     found = gathered(gathering, world)
     assert sorted(found.slots, key=key) == slots(rows, world, found.edges)

@@ -14,7 +14,7 @@ from nemesrv.chaos.history.recorder import RecorderSpec
 from nemesrv.chaos.history.stored import local_path, local_size
 from nemesrv.remoting.node.clock import RealClock
 from tests import generate
-from tests.generate import writing
+from tests.generate import multiplied
 
 
 def test_a_path_and_its_file_uri_are_one_place(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_path_and_its_file_uri_are_one_place(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_a_folder_of_files_is_read_by_its_uri(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "ORDERED_ROWS", 0)
+    monkeypatch.setattr(multiplied, "ORDERED_ROWS", 0)
     written = generate.write(tmp_path / "run", events=10_000, seed=1, slice_rows=2_000)
     shutil.move(tmp_path / "run" / "history", tmp_path / "just files")
     (tmp_path / "just files" / "_SUCCESS").touch()
