@@ -1,6 +1,6 @@
 """`python -m tests.bench checks`: all checks over histories of several sizes, here and on a Spark cluster.
 
-    generate (chaos/generate) ─► Parquet ─► judging.py, a process each ─► events/s beyond the session's start,
+    tests/generate ─► Parquet ─► judging.py, a process each ─► events/s beyond the session's start,
                                                                           linearity, the driver's peak of memory
 
 The machine is left to Spark: two threads in one process, or two workers of one core. What counts is the time from a
@@ -108,7 +108,7 @@ def _judged(history: Path, rows: int, master: str | None, console: Console) -> J
 
 
 def _print(found: Sequence[Judged], console: Console) -> None:
-    table = Table(title=f"{len(found[0].verdicts)} checks over made-up histories, beyond the session's start")
+    table = Table(title=f"{len(found[0].verdicts)} checks over generated histories, beyond the session's start")
     columns = ("events", "where", "s", "events/s", "driver CPU s", "driver JVM MB", "Python MB", "load", "verdicts")
     for column in columns:
         table.add_column(column, justify="left" if column in ("where", "verdicts") else "right")

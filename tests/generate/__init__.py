@@ -1,6 +1,6 @@
 """Histories of any size with known verdicts, to try and to time the checks: a recorded virtual run, multiplied.
 
-    recorded.py ─ a run of ours on the virtual clock ─► defects.py ─ one row changed ─► multiplied.py ─► Parquet
+recorded.py ─ a run of ours on the virtual clock ─► defects.py ─ one row changed ─► multiplied.py ─► Parquet
 """
 
 from __future__ import annotations

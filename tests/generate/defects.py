@@ -30,27 +30,18 @@ def defect_of(name: str | None) -> Planted | None:
     return DEFECTS[name]
 
 
-def _received_once(rows: Sequence[Row]) -> list[Row]:
-    """The `receive` of each message that was received once, in order."""
-    receives: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["event"] == "receive":
-            receives.setdefault(row["msg_key"], []).append(row)
-    return [found[0] for found in receives.values() if len(found) == 1]
-
-
-def _late_one(rows: Sequence[Row]) -> Row:
-    """The receipt of a message whose queue has later messages, long after every fault."""
-    return _received_once(rows)[-60]
+def _received(rows: Sequence[Row]) -> Row:
+    """The receipt of a message that was sent before every fault."""
+    return [row for row in rows if row["event"] == "receive"][20]
 
 
 def _lost_message(rows: Sequence[Row]) -> list[Row]:
-    key = _received_once(rows)[10]["msg_key"]
+    key = _received(rows)["msg_key"]
     return [row for row in rows if row["event"] not in ("receive", "read") or row["msg_key"] != key]
 
 
 def _skipped_message(rows: Sequence[Row]) -> list[Row]:
-    skipped = _late_one(rows)
+    skipped = _received(rows)
     return [row for row in rows if row is not skipped]
 
 
@@ -69,14 +60,14 @@ def _order_broken(rows: Sequence[Row]) -> list[Row]:
 
 
 def _received_twice(rows: Sequence[Row]) -> list[Row]:
-    again = _late_one(rows)
+    again = _received(rows)
     return [copy for row in rows for copy in ((row, row) if row is again else (row,))]
 
 
 DEFECTS: Mapping[str, Planted] = {
     "lost_message": Planted(
         what="an acknowledged message is neither received nor read",
-        found_by=frozenset({"no_acknowledged_loss"}),
+        found_by=frozenset({"no_acknowledged_loss", "messages_delivered", "commits_follow_work"}),
         change=_lost_message,
     ),
     "skipped_message": Planted(
@@ -86,7 +77,7 @@ DEFECTS: Mapping[str, Planted] = {
     ),
     "order_broken": Planted(
         what="a producer's later message has the lower offset",
-        found_by=frozenset({"order_kept"}),
+        found_by=frozenset({"order_kept", "commits_follow_work"}),
         change=_order_broken,
     ),
     "received_twice": Planted(

@@ -24,7 +24,7 @@ def test_its_defects_are_listed_with_the_checks_that_find_them(tmp_path: Path) -
     done = CliRunner().invoke(generate, ["--defect", "list", "--out", str(tmp_path)])
     lines = done.output.splitlines()
     assert [line.split()[0] for line in lines] == [*DEFECTS]
-    assert lines[0].endswith("[no_acknowledged_loss]")
+    assert lines[0].endswith("[commits_follow_work, messages_delivered, no_acknowledged_loss]")
     assert list(tmp_path.iterdir()) == []
 
 
