@@ -14,14 +14,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from ...actors.broker.server import Broker
 from ..topology import NodeKind
 
+P = ParamSpec("P")
 CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
 
 
@@ -50,25 +52,22 @@ class Defect:
         return kind in self.kinds and (not self.nodes or name in self.nodes)
 
 
-def checks(*names: str) -> frozenset[str]:
-    return frozenset(names)
-
-
 def replace_part(target: object, name: str, with_what: object) -> None:
     """Replace a method or setting of this one object; AttributeError when it has none, so that none plants nothing."""
     getattr(target, name)
     setattr(target, name, with_what)
 
 
-def in_its_parts(change: Callable[[Broker], None]) -> Callable[[Broker], None]:
+def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Concatenate[Broker, P], None]:
     """A plant for what a broker makes only when it listens: its tables, its store's contents, its registration."""
 
-    def plant(broker: Broker) -> None:
+    @wraps(change)
+    def plant(broker: Broker, /, *args: P.args, **kwargs: P.kwargs) -> None:
         assemble = broker._assemble
 
         def assemble_and_change() -> None:
             assemble()
-            change(broker)
+            change(broker, *args, **kwargs)
 
         replace_part(broker, "_assemble", assemble_and_change)
 

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.server import NameServer
-from nemesrv.actors.namesrv.tables import Dropped, DropReason, Registered, Registration
+from nemesrv.actors.namesrv.tables import Registered, Registration
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.oracle.schedules import FETCH, HEARTBEAT, LIGHT_HEARTBEAT, PERSIST, POLL, REBALANCE, REGISTER, SCAN
-from nemesrv.chaos.proof.defects import timers as planted
-from nemesrv.chaos.proof.defects import waits
-from nemesrv.chaos.proof.defects.client import instance_of
-from nemesrv.chaos.scenarios.defect import in_its_parts, replace_part
+from nemesrv.chaos.proof.defects import timers
+from nemesrv.chaos.proof.defects.name_server_table import dropped_by
+from nemesrv.chaos.proof.defects.planting import around, instance_of, replace_part, with_settings
+from nemesrv.chaos.proof.defects.timers import client_setting
+from nemesrv.chaos.scenarios.defect import in_its_parts
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.clients.route_cache import TopicPublishInfo
 from nemesrv.remoting.bodies.route import TopicRouteData
 from nemesrv.remoting.node.node import Node
 
 RUN_S = 120
-Plant = Callable[[float], Callable[[Any], None]]
+Plant = Callable[[Any, float], None]
+"""Changes the node: its timer is so many times as long."""
 QUIET = {
     "cluster": {"name_servers": 2, "brokers": 1},
     "workload": {"producers": 1, "consumers": 1, "sends_per_s": 0.2, "client_starts": 0, "queues": 1},
@@ -59,129 +61,96 @@ class Timer:
 
 
 def _of_client(name: str) -> Plant:
-    return lambda factor: planted.client_setting(name, factor)
+    return lambda node, factor: client_setting(node, name, factor)
 
 
-def _registers_within(factor: float) -> Callable[[Broker], None]:
-    def change(broker: Broker) -> None:
-        config = broker.services.config
-        longer_ms = round(config.register_timeout_s * 1000 * factor)
-        replace_part(broker.services, "config", replace(config, register_broker_timeout_mills=longer_ms))
-
-    return in_its_parts(change)
+@in_its_parts
+def _registers_within(broker: Broker, factor: float) -> None:
+    longer_ms = round(broker.services.config.register_timeout_s * 1000 * factor)
+    with_settings(broker.services, "config", register_broker_timeout_mills=longer_ms)
 
 
-def _says_it_lives_every(factor: float) -> Callable[[Broker], None]:
-    def change(broker: Broker) -> None:
-        members = broker._members
-        at_a_rate, beat_all = members._at_a_rate, members._beat_all
+@in_its_parts
+def _says_it_lives_every(broker: Broker, factor: float) -> None:
+    beat_all = broker._members._beat_all
 
-        async def at_another_rate(period_s: Callable[[], float], work: Any) -> None:
-            longer = factor if work == beat_all else 1.0
-            await at_a_rate(lambda: period_s() * longer, work)
+    async def at_another_rate(at_a_rate: Any, period_s: Callable[[], float], work: Any) -> None:
+        longer = factor if work == beat_all else 1.0
+        await at_a_rate(lambda: period_s() * longer, work)
 
-        replace_part(members, "_at_a_rate", at_another_rate)
-
-    return in_its_parts(change)
+    around(broker._members, "_at_a_rate", at_another_rate)
 
 
-def expires_after(factor: float) -> Callable[[NameServer], None]:
-    def plant(server: NameServer) -> None:
-        expire, later_ms = server.table.expire, round(120_000 * (factor - 1))
-        replace_part(server.table, "expire", lambda *, now_ms: expire(now_ms=now_ms - later_ms))
-
-    return plant
+def expires_after(server: NameServer, factor: float) -> None:
+    later_ms = round(120_000 * (factor - 1))
+    around(server.table, "expire", lambda expire, *, now_ms: expire(now_ms=now_ms - later_ms))
 
 
-def idles_for(factor: float) -> Callable[[NameServer], None]:
-    def plant(server: NameServer) -> None:
-        endpoint = server._server._endpoint
-        replace_part(endpoint, "idle_s", endpoint.idle_s * factor)
-
-    return plant
+def idles_for(server: NameServer, factor: float) -> None:
+    endpoint = server._server._endpoint
+    replace_part(endpoint, "idle_s", endpoint.idle_s * factor)
 
 
-def takes_brokers_back_after(factor: float) -> Callable[[NameServer], None]:
+def takes_brokers_back_after(server: NameServer, factor: float) -> None:
     """A registration of a broker that was dropped counts only so much of R later."""
+    table, clock, gone = server.table, server._context.clock, dropped_by(server.table)
+    right = table.register
 
-    def plant(server: NameServer) -> None:
-        table, clock, gone = server.table, server._context.clock, set[str]()
-        register, destroy = table.register, table.on_channel_destroy
+    def later(registration: Registration) -> None:
+        right(registration, now_ms=clock.now_ms())
+        server._settle(())
 
-        def later(registration: Registration) -> None:
-            register(registration, now_ms=clock.now_ms())
-            server._settle(())
+    def register_late(register: Any, registration: Registration, *, now_ms: int) -> Any:
+        if registration.broker_name not in gone:
+            return register(registration, now_ms=now_ms)
+        gone.discard(registration.broker_name)
+        clock.call_later(30 * (factor - 1), later, registration)
+        return Registered()
 
-        def register_late(registration: Registration, *, now_ms: int) -> Registered:
-            if registration.broker_name not in gone:
-                return register(registration, now_ms=now_ms)
-            gone.discard(registration.broker_name)
-            clock.call_later(30 * (factor - 1), later, registration)
-            return Registered()
-
-        def on_channel_destroy(channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
-            dropped = destroy(channel_id, remote_address, reason)
-            gone.update(broker.broker_name for broker in dropped)
-            return dropped
-
-        replace_part(table, "register", register_late)
-        replace_part(table, "on_channel_destroy", on_channel_destroy)
-
-    return plant
+    around(table, "register", register_late)
 
 
-def takes_routes_after(factor: float) -> Callable[[Node], None]:
+def takes_routes_after(node: Node, factor: float) -> None:
     """A route that has changed is taken only so much of P after the answer."""
+    cache, clock = instance_of(node).route_cache, instance_of(node)._context.clock
 
-    def plant(node: Node) -> None:
-        instance = instance_of(node)
-        cache, clock = instance.route_cache, instance._context.clock
-        take = cache.take
+    def take_late(take: Any, topic: str, route: TopicRouteData, *, needed: bool = False) -> Any:
+        if needed or cache.route(topic) is None:
+            return take(topic, route, needed=needed)
+        clock.call_later(30 * (factor - 1), take, topic, route)
+        return False
 
-        def take_late(topic: str, route: TopicRouteData, *, needed: bool = False) -> bool:
-            if needed or cache.route(topic) is None:
-                return take(topic, route, needed=needed)
-            clock.call_later(30 * (factor - 1), take, topic, route)
-            return False
-
-        replace_part(cache, "take", take_late)
-
-    return plant
+    around(cache, "take", take_late)
 
 
-def leaves_brokers_after(factor: float) -> Callable[[ProducerNode], None]:
+def leaves_brokers_after(node: ProducerNode, factor: float) -> None:
     """The route is taken in time, and sends go by the one before for so much of P."""
+    clock, first = instance_of(node)._context.clock, set[str]()
 
-    def plant(node: ProducerNode) -> None:
-        table, clock = node.client._publish_table, instance_of(node)._context.clock
-        update = table.update_publish_info
-        first = set[str]()
+    def update_late(update: Any, topic: str, info: TopicPublishInfo) -> None:
+        if topic in first:
+            clock.call_later(30 * (factor - 1), update, topic, info)
+        else:
+            first.add(topic)
+            update(topic, info)
 
-        def update_late(topic: str, info: TopicPublishInfo) -> None:
-            if topic in first:
-                clock.call_later(30 * (factor - 1), update, topic, info)
-            else:
-                first.add(topic)
-                update(topic, info)
-
-        replace_part(table, "update_publish_info", update_late)
-
-    return plant
+    around(node.client._publish_table, "update_publish_info", update_late)
 
 
-def fetches_lists_every(factor: float) -> Callable[[Node], None]:
+def fetches_lists_every(node: Node, factor: float) -> None:
     """A client that asks for its list by HTTP every so much of N."""
 
-    def plant(node: Node) -> None:
-        scheduler = instance_of(node)._scheduler
-        add = scheduler.add
+    def add_task(add: Any, task: str, run: Any, *, initial_s: float, period_s: float) -> None:
+        add(task, run, initial_s=initial_s, period_s=period_s * factor if task == FETCH else period_s)
 
-        def add_task(task: str, run: Any, *, initial_s: float, period_s: float) -> None:
-            add(task, run, initial_s=initial_s, period_s=period_s * factor if task == FETCH else period_s)
+    around(instance_of(node)._scheduler, "add", add_task)
 
-        replace_part(scheduler, "add", add_task)
 
-    return plant
+@in_its_parts
+def wakes_pulls_after(broker: Broker, late_s: float) -> None:
+    """A broker that wakes held pulls so late after a message has come."""
+    clock = broker._context.clock
+    around(broker._pull, "arrived", lambda arrived, *queue: clock.call_later(late_s, arrived, *queue))
 
 
 _LOST_FROM_CLIENTS = ({"at_s": 40, "do": "black_hole", "links": ["clients <-> chosen"]}, {"at_s": RUN_S, "do": "heal"})
@@ -208,7 +177,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.NAME_SERVER,
         task=SCAN,
         period_ms=10_000,
-        plant=planted.scans_every,
+        plant=timers.scans_every,
     ),
     Timer(
         name="E: expiry",
@@ -246,7 +215,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.BROKER,
         task=REGISTER,
         period_ms=30_000,
-        plant=planted.registers_every,
+        plant=timers.registers_every,
     ),
     Timer(
         name="B: patience with a NameServer, of a broker",
@@ -315,7 +284,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.CONSUMER,
         task="GET_ROUTEINFO_BY_TOPIC time-out",
         period_ms=3_000,
-        plant=planted.waits_for_answers,
+        plant=timers.waits_for_answers,
         timeline=_LOST_FROM_CLIENTS,
     ),
     Timer(
@@ -324,7 +293,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.CONSUMER,
         task="connect time-out",
         period_ms=3_000,
-        plant=waits.connects_within,
+        plant=timers.connects_within,
         base={**QUIET, "cluster": {"name_servers": 1, "brokers": 1}},
         timeline=_UNREACHABLE,
     ),
@@ -334,7 +303,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.PRODUCER,
         task="send time-out",
         period_ms=3_000,
-        plant=waits.sends_within,
+        plant=timers.sends_within,
         base=TWO_BROKERS,
         timeline=_HUNG,
     ),
@@ -352,7 +321,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.BROKER,
         task="client expiry",
         period_ms=120_000,
-        plant=waits.forgets_clients_after,
+        plant=timers.forgets_clients_after,
         timeline=_CUT_OFF,
         phases=({"consumer-0": 9, "broker-a": 0.2}, {"consumer-0": 9, "broker-a": 9.8}),  # as for E
         more={**_LONG, "config": {"brokers": {"serverChannelMaxIdleTimeSeconds": 300}}},
@@ -371,7 +340,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.CONSUMER,
         task=REBALANCE,
         period_ms=20_000,
-        plant=planted.rebalances_every,
+        plant=timers.rebalances_every,
     ),
     Timer(
         name="long poll: held",
@@ -379,7 +348,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.BROKER,
         task="long poll",
         period_ms=15_000,
-        plant=waits.holds_pulls,
+        plant=timers.holds_pulls,
         # a message each 20.3 s: held pulls begin at other moments of the check's 5 s each time
         more={"steady_s": 320, "workload": {**QUIET["workload"], "sends_per_s": 1 / 20.3}},
     ),
@@ -389,7 +358,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.BROKER,
         task="long poll",
         period_ms=5_000,
-        plant=lambda factor: waits.wakes_pulls_after(5 * (factor - 1)),
+        plant=lambda node, factor: wakes_pulls_after(node, 5 * (factor - 1)),
         only_longer="at once",
     ),
     Timer(
@@ -398,7 +367,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.CONSUMER,
         task="pull delay: exception",
         period_ms=1_000,
-        plant=waits.pulls_again_after,
+        plant=timers.pulls_again_after,
         timeline=_CRASHED,
     ),
     Timer(
@@ -407,7 +376,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.PRODUCER,
         task="isolation",
         period_ms=30_000,
-        plant=waits.isolates,
+        plant=timers.isolates,
         base={**TWO_BROKERS, **_BUSY},
         timeline=_SLOW,
         more={**_SETTLES, "config": {"producers": {"sendLatencyFaultEnable": True}}},
@@ -418,7 +387,7 @@ TIMERS: tuple[Timer, ...] = (
         kind=NodeKind.PRODUCER,
         task="isolation",
         period_ms=30_000,
-        plant=lambda factor: waits.ends_isolations(round(30_000 * (1 - factor))),
+        plant=lambda node, factor: timers.ends_isolations(node, round(30_000 * (1 - factor))),
         base={**TWO_BROKERS, **_BUSY},
         timeline=_SLOW,
         more={**_SETTLES, "config": {"producers": {"sendLatencyFaultEnable": True}}},

@@ -38,7 +38,7 @@ def found(timer: Timer, factor: float) -> list[tuple[str, Finding]]:
         what="",
         kinds=(timer.kind,),
         nodes=(timer.node,),
-        plant=timer.plant(factor),
+        plant=lambda node: timer.plant(node, factor),
         source=Path(__file__),
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -1,53 +1,38 @@
 """Planted defects: named ways for a node to be wrong, and the checks that must find each, in which scenario.
 
 The self-test runs each in its scenario, beside the same scenario without it; a check that cannot find its defect, or
-that finds one which is not there, is worth nothing. `python -m nemesrv.chaos.proof.defects > docs/defects.md` writes
-the list again; a test compares the two.
+that finds one which is not there, is worth nothing. How one is written: planting.py. `python -m
+nemesrv.chaos.proof.defects > docs/defects.md` writes the list again; a test compares the two.
 """
 
 from __future__ import annotations
 
+from itertools import chain
+
 from ...scenarios.defect import Defect as Defect
 from . import (
     answers,
+    apache,
     broker,
     by_hand,
     client,
     consumer,
-    drops,
-    offsets,
+    incidents,
+    name_server_table,
     producer,
-    registrations,
     slaves,
-    slow,
-    tables,
     timers,
     unasked,
-    waits,
 )
-from .apache import OF_APACHE as OF_APACHE
-from .incidents import OF_INCIDENTS as OF_INCIDENTS
 
-_ALL = (
-    *drops.DEFECTS,
-    *registrations.DEFECTS,
-    *tables.DEFECTS,
-    *slow.DEFECTS,
-    *answers.DEFECTS,
-    *by_hand.DEFECTS,
-    *broker.DEFECTS,
-    *client.DEFECTS,
-    *producer.DEFECTS,
-    *consumer.DEFECTS,
-    *offsets.DEFECTS,
-    *slaves.DEFECTS,
-    *timers.DEFECTS,
-    *waits.DEFECTS,
-    *unasked.DEFECTS,
-)
+_MODULES = (name_server_table, answers, by_hand, broker, client, producer, consumer, slaves, timers, unasked)
+_ALL = tuple(chain.from_iterable(module.planted for module in _MODULES))
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}
 """By name, in the order of the table. No two have one name: a test counts."""
+
+OF_APACHE: dict[str, Defect] = {defect.name: defect for defect in apache.planted}
+OF_INCIDENTS: dict[str, Defect] = {defect.name: defect for defect in incidents.planted}
 
 EVERY: dict[str, Defect] = DEFECTS | OF_APACHE | OF_INCIDENTS
 """The self-test's, those of Apache's own servers, and those of reported incidents."""

@@ -1,11 +1,14 @@
-"""Ways for a NameServer to answer wrongly, or twice, although its table is right."""
+"""Ways for a NameServer or a broker to answer too late, not at all, wrongly or twice, though what it keeps is right."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import Any
 
+from ....actors.broker.server import Broker
 from ....actors.namesrv.processor import Caller
 from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import Dropped
@@ -13,39 +16,146 @@ from ....remoting.bodies.route import BrokerData, QueueData, TopicRouteData
 from ....remoting.codes import PERM_WRITE, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.headers.namesrv import GetRouteInfoRequestHeader
-from ....remoting.transport import Connection
-from ...scenarios.defect import Defect, checks, replace_part
-from ...topology import NodeKind
+from ....remoting.node.clock import Clock
+from ....remoting.transport import Connection, RemotingServer
+from .planting import (
+    BROKER_A,
+    NAME_SERVERS,
+    NS_0,
+    Planted,
+    around,
+    does_nothing,
+    every,
+    in_its_parts,
+    may_find,
+    replace_part,
+)
 
+LATE_S = 2.0
+"""Within every time-out, so that nothing fails."""
 OLD_S = 60.0
-_NAME_SERVER = (NodeKind.NAME_SERVER,)
-_ONE = ("ns-0",)
+_SENDS = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+_OF_ROUTES = "routes_as_registered client_routes_are_true messages_delivered queue_ownership"
 
-Change = Callable[[str, RemotingCommand], RemotingCommand]
-"""The topic asked for, and the right answer → the one to give."""
+planted = Planted()
 
 
-def _answering(server: NameServer, change: Change) -> None:
-    """Each look-up is answered with what `change` makes of the answer; none from the cache."""
+# -- late, or not at all
+
+
+def _answers_late(server: RemotingServer, clock: Clock, *codes: RequestCode) -> None:
+    """Requests of these codes are done at once, and answered later."""
+    endpoint = server._endpoint
+
+    async def later(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
+        answer = handler(connection, request)
+        done = await answer if inspect.isawaitable(answer) else answer
+        await clock.sleep(LATE_S)
+        return done
+
+    def handle(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
+        late = request.code in codes
+        return later(handler, connection, request) if late else handler(connection, request)
+
+    replace_part(endpoint, "fast_path", None)
+    around(endpoint, "handler", handle)
+
+
+@planted(NAME_SERVERS, "quiet", caught_by="prompt_answers")
+@may_find("availability")
+def name_servers_answer_late(server: NameServer) -> None:
+    """every NameServer answers look-ups after 2 s"""
+    _answers_late(server._server, server._context.clock, RequestCode.GET_ROUTEINFO_BY_TOPIC)
+
+
+@planted(NS_0, "quiet", caught_by="availability")
+def name_server_leaves_look_ups_unanswered(server: NameServer) -> None:
+    """a NameServer does not answer every 10th look-up"""
+    endpoint, is_tenth = server._server._endpoint, every(10)
+
+    def answer_most(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
+        unanswered = request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC and is_tenth()
+        return None if unanswered else handler(connection, request)
+
+    replace_part(endpoint, "fast_path", None)
+    around(endpoint, "handler", answer_most)
+
+
+@planted(NS_0, "quiet", caught_by="prompt_answers")
+def name_server_acknowledges_late(server: NameServer) -> None:
+    """a NameServer acknowledges registrations after 2 s"""
+    _answers_late(server._server, server._context.clock, RequestCode.REGISTER_BROKER)
+
+
+@planted(BROKER_A, "quiet", caught_by="prompt_answers")
+@in_its_parts
+def broker_acknowledges_late(broker: Broker) -> None:
+    """a broker acknowledges sends after 2 s"""
+    _answers_late(broker._server, broker._context.clock, *_SENDS)
+
+
+@planted(BROKER_A, "quiet", caught_by="prompt_answers timers_kept")
+@in_its_parts
+def broker_wakes_no_pull(broker: Broker) -> None:
+    """a broker wakes no held pull when a message comes, but looks after them every 5 s"""
+    replace_part(broker._pull, "arrived", does_nothing)
+
+
+# -- as before, or twice
+
+
+@planted(NAME_SERVERS, "broker-crash", caught_by="dead_brokers_avoided")
+@may_find("answers_are_true client_routes_are_true recovery_time")
+def name_server_answers_as_before(server: NameServer) -> None:
+    """every NameServer goes on giving the answers that it had ready before it dropped a broker"""
+    dropping = False
+
+    def settle_and_note(settle: Any, dropped: Iterable[Dropped]) -> None:
+        nonlocal dropping
+        gone = tuple(dropped)
+        dropping = bool(gone)
+        settle(gone)
+        dropping = False
+
+    def forget_unless_dropping(forget: Any, topics: AbstractSet[str]) -> None:
+        if not dropping:
+            forget(topics)
+
+    around(server, "_settle", settle_and_note)
+    around(server.cache, "forget", forget_unless_dropping)
+
+
+@planted(NAME_SERVERS, "smoke", caught_by="answers_asked_for")
+def name_server_answers_twice(server: NameServer) -> None:
+    """every NameServer answers each route request twice"""
+
+    def answer_twice(fast_path: Any, frame: bytes, connection: Connection) -> bytes | None:
+        answer: bytes | None = fast_path(frame, connection)
+        return None if answer is None else answer + answer
+
+    around(server._server._endpoint, "fast_path", answer_twice)
+
+
+# -- wrongly
+
+
+def _answering(server: NameServer, change: Callable[[str, RemotingCommand], RemotingCommand]) -> None:
+    """Each look-up is answered with what `change` makes of its topic and the right answer; none from the cache."""
     processor = server.processor
-    right = processor.route_info_by_topic
 
-    def route_info_by_topic(caller: Caller, request: RemotingCommand) -> RemotingCommand:
+    def route_info_by_topic(right: Any, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         return change(GetRouteInfoRequestHeader.from_ext_fields(request.ext_fields).topic, right(caller, request))
 
-    replace_part(processor, "route_info_by_topic", route_info_by_topic)
-    processor._methods[RequestCode.GET_ROUTEINFO_BY_TOPIC] = route_info_by_topic
-    replace_part(server.cache, "learn", lambda *about: None)
+    around(processor, "route_info_by_topic", route_info_by_topic)
+    processor._methods[RequestCode.GET_ROUTEINFO_BY_TOPIC] = processor.route_info_by_topic
+    replace_part(server.cache, "learn", does_nothing)
 
 
-def _with_code(code: ResponseCode) -> Callable[[NameServer], None]:
-    def plant(server: NameServer) -> None:
-        _answering(server, lambda _topic, _answer: RemotingCommand.response(code, "name server not ready"))
-
-    return plant
+def _with_code(server: NameServer, code: ResponseCode) -> None:
+    _answering(server, lambda _topic, _answer: RemotingCommand.response(code, "name server not ready"))
 
 
-def _with_route(change: Callable[[TopicRouteData], TopicRouteData]) -> Callable[[NameServer], None]:
+def _with_route(server: NameServer, change: Callable[[TopicRouteData], TopicRouteData]) -> None:
     """Each route that is given out is what `change` makes of it."""
 
     def changed(_topic: str, answer: RemotingCommand) -> RemotingCommand:
@@ -53,20 +163,37 @@ def _with_route(change: Callable[[TopicRouteData], TopicRouteData]) -> Callable[
             return answer
         return RemotingCommand.response(body=change(TopicRouteData.decode(answer.body)).encode(standard_json=True))
 
-    return lambda server: _answering(server, changed)
+    _answering(server, changed)
 
 
-def _with_rows(change: Callable[[QueueData], QueueData]) -> Callable[[NameServer], None]:
-    return _with_route(lambda route: replace(route, queue_datas=tuple(map(change, route.queue_datas))))
+def _with_rows(server: NameServer, change: Callable[[QueueData], QueueData]) -> None:
+    _with_route(server, lambda route: replace(route, queue_datas=tuple(map(change, route.queue_datas))))
 
 
-def _with_old_routes(server: NameServer) -> None:
-    """A route is told only after it has held for some time."""
-    clock, told = server._context.clock, dict[str, list[tuple[float, RemotingCommand]]]()
+@planted(NS_0, "smoke", caught_by="answers_are_true")
+@may_find(f"{_OF_ROUTES} availability")
+def name_server_answers_code_1(server: NameServer) -> None:
+    """a NameServer answers every look-up with code 1"""
+    _with_code(server, ResponseCode.SYSTEM_ERROR)
+
+
+@planted(NS_0, "smoke", caught_by="answers_are_true")
+@may_find(f"{_OF_ROUTES} availability")
+def name_server_answers_not_found(server: NameServer) -> None:
+    """a NameServer answers every look-up with code 17"""
+    _with_code(server, ResponseCode.TOPIC_NOT_EXIST)
+
+
+# whom a client asks between the crash and 60 s later is the seed's choice: every NameServer
+@planted(NAME_SERVERS, "broker-crash", caught_by="answers_are_true")
+@may_find(f"{_OF_ROUTES} dead_brokers_avoided")
+def name_server_answers_an_old_route(server: NameServer) -> None:
+    """every NameServer answers look-ups with the route of 60 s ago"""
+    clock, given = server._context.clock, dict[str, list[tuple[float, RemotingCommand]]]()
 
     def old(topic: str, answer: RemotingCommand) -> RemotingCommand:
         now_s = clock.monotonic_s()
-        kept = told.setdefault(topic, [])
+        kept = given.setdefault(topic, [])
         if not kept or kept[-1][1].body != answer.body:
             kept.append((now_s, answer))
         found = next((one for at_s, one in reversed(kept) if at_s <= now_s - OLD_S), kept[0][1])
@@ -75,7 +202,11 @@ def _with_old_routes(server: NameServer) -> None:
     _answering(server, old)
 
 
-def _with_another_topic(server: NameServer) -> None:
+@planted(NS_0, "smoke", caught_by="answers_are_true")
+@may_find(f"{_OF_ROUTES} living_are_used")
+def name_server_answers_another_topic(server: NameServer) -> None:
+    """a NameServer answers look-ups with the route of the next topic"""
+
     def other(topic: str, answer: RemotingCommand) -> RemotingCommand:
         topics = sorted(server.table.topic_queue_table)
         another = topics[(topics.index(topic) + 1) % len(topics)] if topic in topics else topic
@@ -85,134 +216,55 @@ def _with_another_topic(server: NameServer) -> None:
     _answering(server, other)
 
 
-def _swapped(route: TopicRouteData) -> TopicRouteData:
-    brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
-    addresses = [broker.broker_addrs for broker in brokers]
-    turned = [*addresses[1:], *addresses[:1]]
-    return replace(route, broker_datas=tuple(replace(b, broker_addrs=a) for b, a in zip(brokers, turned, strict=True)))
+@planted(NS_0, "smoke", caught_by="answers_are_true")
+@may_find(_OF_ROUTES)
+def name_server_answers_a_queue_more(server: NameServer) -> None:
+    """a NameServer tells of one write queue more than it holds"""
+    _with_rows(server, lambda row: replace(row, write_queue_nums=row.write_queue_nums + 1))
 
 
-def _as_slaves(route: TopicRouteData) -> TopicRouteData:
+@planted(NS_0, "smoke", caught_by="answers_are_true")
+@may_find(f"{_OF_ROUTES} availability")
+def name_server_answers_without_write_permission(server: NameServer) -> None:
+    """a NameServer tells of queues that may not be written"""
+    _with_rows(server, lambda row: replace(row, perm=row.perm & ~PERM_WRITE))
+
+
+@planted(NS_0, "smoke", caught_by="answers_are_true")
+@may_find(f"{_OF_ROUTES} availability commits_follow_work duplicates one_master")
+def name_server_answers_swapped_addresses(server: NameServer) -> None:
+    """a NameServer tells of each broker at the address of the next"""
+
+    def swapped(route: TopicRouteData) -> TopicRouteData:
+        brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
+        following = [*brokers[1:], *brokers[:1]]
+        pairs = zip(brokers, following, strict=True)
+        return replace(route, broker_datas=tuple(replace(a, broker_addrs=b.broker_addrs) for a, b in pairs))
+
+    _with_route(server, swapped)
+
+
+@planted(NS_0, "smoke", caught_by="answers_are_true")
+@may_find(f"{_OF_ROUTES} availability one_master")
+def name_server_answers_with_slaves(server: NameServer) -> None:
+    """a NameServer tells of every master as a slave"""
+
     def slave(broker: BrokerData) -> BrokerData:
         return replace(broker, broker_addrs={id_ + 1: address for id_, address in broker.broker_addrs.items()})
 
-    return replace(route, broker_datas=tuple(map(slave, route.broker_datas)))
+    _with_route(server, lambda route: replace(route, broker_datas=tuple(map(slave, route.broker_datas))))
 
 
-def _without_the_last(route: TopicRouteData) -> TopicRouteData:
-    last = max(broker.broker_name for broker in route.broker_datas)
-    return replace(
-        route,
-        broker_datas=tuple(broker for broker in route.broker_datas if broker.broker_name != last),
-        queue_datas=tuple(row for row in route.queue_datas if row.broker_name != last),
-    )
+@planted(NS_0, "smoke", caught_by="answers_are_true")
+@may_find(_OF_ROUTES)
+def name_server_answers_without_a_broker(server: NameServer) -> None:
+    """a NameServer leaves one broker out of every route"""
 
+    def without_the_last(route: TopicRouteData) -> TopicRouteData:
+        last = max(broker.broker_name for broker in route.broker_datas)
+        brokers = tuple(broker for broker in route.broker_datas if broker.broker_name != last)
+        return replace(
+            route, broker_datas=brokers, queue_datas=tuple(row for row in route.queue_datas if row.broker_name != last)
+        )
 
-def _defect(
-    name: str,
-    what: str,
-    plant: Callable[[NameServer], None],
-    also: tuple[str, ...] = (),
-    *,
-    nodes: tuple[str, ...] = _ONE,
-    scenario: str = "smoke",
-) -> Defect:
-    return Defect(
-        name=f"name-server-answers-{name}",
-        what=f"{'a' if nodes else 'every'} NameServer {what}",
-        kinds=_NAME_SERVER,
-        nodes=nodes,
-        scenario=scenario,
-        caught_by=checks("answers_are_true"),
-        also=checks("routes_as_registered", "client_routes_are_true", "messages_delivered", "queue_ownership", *also),
-        plant=plant,
-    )
-
-
-def _answers_as_before_a_drop(server: NameServer) -> None:
-    settle, forget = server._settle, server.cache.forget
-    dropping = False
-
-    def settle_and_note(dropped: Iterable[Dropped]) -> None:
-        nonlocal dropping
-        gone = tuple(dropped)
-        dropping = bool(gone)
-        settle(gone)
-        dropping = False
-
-    def forget_unless_dropping(topics: AbstractSet[str]) -> None:
-        if not dropping:
-            forget(topics)
-
-    replace_part(server, "_settle", settle_and_note)
-    replace_part(server.cache, "forget", forget_unless_dropping)
-
-
-def _answers_twice(server: NameServer) -> None:
-    endpoint = server._server._endpoint
-    fast_path = endpoint.fast_path
-    assert fast_path is not None
-
-    def answer_twice(frame: bytes, connection: Connection) -> bytes | None:
-        answer = fast_path(frame, connection)
-        return None if answer is None else answer + answer
-
-    replace_part(endpoint, "fast_path", answer_twice)
-
-
-DEFECTS = (
-    Defect(
-        name="name-server-answers-as-before",
-        what="every NameServer goes on giving the answers that it had ready before it dropped a broker",
-        kinds=_NAME_SERVER,
-        scenario="broker-crash",
-        caught_by=checks("dead_brokers_avoided"),
-        also=checks("answers_are_true", "client_routes_are_true", "recovery_time"),
-        plant=_answers_as_before_a_drop,
-    ),
-    Defect(
-        name="name-server-answers-twice",
-        what="every NameServer answers each route request twice",
-        kinds=_NAME_SERVER,
-        scenario="smoke",
-        caught_by=checks("answers_asked_for"),
-        plant=_answers_twice,
-    ),
-    _defect("code-1", "answers every look-up with code 1", _with_code(ResponseCode.SYSTEM_ERROR), ("availability",)),
-    _defect(
-        "not-found", "answers every look-up with code 17", _with_code(ResponseCode.TOPIC_NOT_EXIST), ("availability",)
-    ),
-    _defect(
-        "an-old-route",
-        f"answers look-ups with the route of {OLD_S:g} s ago",
-        _with_old_routes,
-        ("dead_brokers_avoided",),
-        nodes=(),  # whom a client asks between the crash and 60 s later is the seed's choice
-        scenario="broker-crash",
-    ),
-    _defect(
-        "another-topic",
-        "answers look-ups with the route of the next topic",
-        _with_another_topic,
-        ("living_are_used",),
-    ),
-    _defect(
-        "a-queue-more",
-        "tells of one write queue more than it holds",
-        _with_rows(lambda row: replace(row, write_queue_nums=row.write_queue_nums + 1)),
-    ),
-    _defect(
-        "without-write-permission",
-        "tells of queues that may not be written",
-        _with_rows(lambda row: replace(row, perm=row.perm & ~PERM_WRITE)),
-        ("availability",),
-    ),
-    _defect(
-        "swapped-addresses",
-        "tells of each broker at the address of the next",
-        _with_route(_swapped),
-        ("availability", "commits_follow_work", "duplicates", "messages_delivered", "one_master"),
-    ),
-    _defect("with-slaves", "tells of every master as a slave", _with_route(_as_slaves), ("availability", "one_master")),
-    _defect("without-a-broker", "leaves one broker out of every route", _with_route(_without_the_last)),
-)
+    _with_route(server, without_the_last)

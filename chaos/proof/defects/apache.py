@@ -11,8 +11,8 @@ from typing import Any
 from ....remoting.codes import RequestCode, ResponseCode
 from ...fronts.behaviour import PASSES, Behaviour
 from ...fronts.observed import Asked, Observation
-from ...scenarios.defect import Defect, checks, replace_part
 from ...topology import NodeKind
+from .planting import BROKER_A, NS_0, Planted, Where, around, may_find, replace_part
 
 UNHEARD_S = 25.0
 """From its restart on: its registration at once and the one after 10 s; the next is 40 s after it."""
@@ -21,53 +21,80 @@ EMPTIED_AFTER_S = 45.0
 last of them came up later than the first."""
 
 
-def _is_not_heard(node: Any) -> None:
-    """Its dialler front of ns-0 answers each registration of its second process itself, with code 0."""
+_OF_ROUTES = (
+    "answers_are_true availability client_routes_are_true living_are_used messages_delivered name_server_selection "
+    "no_false_eviction queue_ownership recovery_time registrations_are_kept routes_converge"
+)
+
+planted = Planted(of_apache=True)
+"""`scenario` is where the nightly tests show each, beside its clean twin (tests/chaos/proof/defects/)."""
+
+
+@planted(BROKER_A, "broker-crash", caught_by="routes_are_true")
+@may_find(_OF_ROUTES)
+def apache_broker_is_not_heard(node: Any) -> None:
+    """for 25 s after its restart a broker's registrations never reach ns-0, and are answered
+
+    Its dialler front of ns-0 answers each registration of its second process itself, with code 0.
+    """
     if not node._context.incarnation:
         return
-    boot, start = node._boot, node.start
     (front,) = node._dialler._fronts["ns-0"]
 
-    async def boot_unheard() -> None:  # its first registration is on its way before it is started
+    async def boot_unheard(boot: Any) -> None:  # its first registration is on its way before it is started
         await front.behave(Behaviour(codes={RequestCode.REGISTER_BROKER: ResponseCode.SUCCESS}))
         await boot()
 
-    async def start_unheard() -> None:
+    async def start_unheard(start: Any) -> None:
         node._context.clock.call_later(UNHEARD_S, lambda: node._begin(front.behave(PASSES)))
         await start()
 
-    replace_part(node, "_boot", boot_unheard)
-    replace_part(node, "start", start_unheard)
+    around(node, "_boot", boot_unheard)
+    around(node, "start", start_unheard)
 
 
-def _registers_with_one(node: Any) -> None:
-    said = node._said
+@planted(BROKER_A, "smoke", caught_by="routes_are_true routes_converge")
+@may_find(_OF_ROUTES)
+def apache_broker_registers_with_one(node: Any) -> None:
+    """a broker registers with the first NameServer of its list only"""
 
-    def said_of_one() -> dict[str, object]:
+    def said_of_one(said: Any) -> dict[str, object]:
         settings: dict[str, object] = said()
         return {**settings, "namesrvAddr": str(settings["namesrvAddr"]).split(";")[0]}
 
-    replace_part(node, "_said", said_of_one)
+    around(node, "_said", said_of_one)
 
 
-def _elects_itself(node: Any) -> None:
-    """It is told of no other member of its DLedger group, so that it is the most of it by itself."""
-    said = node._said
+@planted(Where((NodeKind.SLAVE,), ("broker-a/2",)), "leader-election", caught_by="one_master")
+@may_find(
+    f"{_OF_ROUTES} commits_follow_work dead_brokers_avoided duplicates no_acknowledged_loss no_resurrection order_kept "
+    "routes_are_true routes_as_registered"
+)
+def apache_member_elects_itself(node: Any) -> None:
+    """a member of a DLedger group is told of no other member, and elects itself beside the others' leader
 
-    def said_of_itself() -> dict[str, object]:
+    It is the most of its group by itself.
+    """
+
+    def said_of_itself(said: Any) -> dict[str, object]:
         settings: dict[str, object] = said()
         own = f"{settings['dLegerSelfId']}-"
         peers = [one for one in str(settings["dLegerPeers"]).split(";") if one.startswith(own)]
         return {**settings, "dLegerPeers": ";".join(peers)}
 
-    replace_part(node, "_said", said_of_itself)
+    around(node, "_said", said_of_itself)
 
 
-def _is_emptied(node: Any) -> None:
-    """Its JVM is killed, and one that nobody has registered with stands in its place behind the same front; its
+@planted(NS_0, "smoke", caught_by="routes_are_true registrations_are_kept no_false_eviction")
+@may_find(_OF_ROUTES)
+def apache_name_server_is_emptied(node: Any) -> None:
+    """a NameServer's JVM is exchanged for one with an empty table, and nobody says so
+
+    Its JVM is killed, and one that nobody has registered with stands in its place behind the same front; its
     process, and so the run, knows nothing. That one is up beforehand: how long a JVM takes to come up is the machine's,
-    and brokers that meanwhile wait at the front would fill its table in its first moment."""
-    boot, stop, saw, seen = node._boot, node.stop, node._saw, list[Asked]()
+    and brokers that meanwhile wait at the front would fill its table in its first moment.
+    """
+    boot, saw, seen = node._boot, node._saw, list[Asked]()
     spare: list[tuple[Any, int, Any]] = []
 
     async def boot_both() -> None:
@@ -77,7 +104,7 @@ def _is_emptied(node: Any) -> None:
         await node._stands_by()
         await boot()
 
-    async def stop_both() -> None:
+    async def stop_both(stop: Any) -> None:
         while spare:
             await spare.pop()[0].kill()
         await stop()
@@ -98,81 +125,5 @@ def _is_emptied(node: Any) -> None:
         saw(one)
 
     replace_part(node, "_boot", boot_both)
-    replace_part(node, "stop", stop_both)
+    around(node, "stop", stop_both)
     node._front.tell = see
-
-
-_OF_ROUTES = checks(
-    "answers_are_true",
-    "availability",
-    "client_routes_are_true",
-    "living_are_used",
-    "messages_delivered",
-    "name_server_selection",
-    "no_false_eviction",
-    "queue_ownership",
-    "recovery_time",
-    "registrations_are_kept",
-    "routes_converge",
-)
-
-OF_APACHE: dict[str, Defect] = {
-    defect.name: defect
-    for defect in (
-        Defect(
-            of_apache=True,
-            name="apache-broker-is-not-heard",
-            what=f"for {UNHEARD_S:g} s after its restart a broker's registrations never reach ns-0, and are answered",
-            kinds=(NodeKind.BROKER,),
-            nodes=("broker-a",),
-            scenario="broker-crash",
-            caught_by=checks("routes_are_true"),
-            also=_OF_ROUTES,
-            plant=_is_not_heard,
-        ),
-        Defect(
-            of_apache=True,
-            name="apache-broker-registers-with-one",
-            what="a broker registers with the first NameServer of its list only",
-            kinds=(NodeKind.BROKER,),
-            nodes=("broker-a",),
-            scenario="smoke",
-            caught_by=checks("routes_are_true", "routes_converge"),
-            also=_OF_ROUTES - {"routes_converge"},
-            plant=_registers_with_one,
-        ),
-        Defect(
-            of_apache=True,
-            name="apache-member-elects-itself",
-            what="a member of a DLedger group is told of no other member, and elects itself beside the others' leader",
-            kinds=(NodeKind.SLAVE,),
-            nodes=("broker-a/2",),
-            scenario="leader-election",
-            caught_by=checks("one_master"),
-            also=_OF_ROUTES
-            | checks(
-                "commits_follow_work",
-                "dead_brokers_avoided",
-                "duplicates",
-                "no_acknowledged_loss",
-                "no_resurrection",
-                "order_kept",
-                "routes_are_true",
-                "routes_as_registered",
-            ),
-            plant=_elects_itself,
-        ),
-        Defect(
-            of_apache=True,
-            name="apache-name-server-is-emptied",
-            what="a NameServer's JVM is exchanged for one with an empty table, and nobody says so",
-            kinds=(NodeKind.NAME_SERVER,),
-            nodes=("ns-0",),
-            scenario="smoke",
-            caught_by=checks("routes_are_true", "registrations_are_kept", "no_false_eviction"),
-            also=_OF_ROUTES - {"registrations_are_kept", "no_false_eviction"},
-            plant=_is_emptied,
-        ),
-    )
-}
-"""By name; `scenario` is where the nightly tests show it, beside its clean twin (tests/chaos/proof/defects/)."""

@@ -1,19 +1,37 @@
-"""Ways for a consumer to be wrong: which queues it takes, what it pulls and delivers, what it commits."""
+"""Ways for a consumer to be wrong: which queues it takes, what it pulls and delivers, what it commits; and for brokers
+to lose how far a group has consumed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from types import SimpleNamespace
+from typing import Any
 
+from ....actors.broker.server import Broker
+from ....clients.client_instance import FindBrokerResult
 from ....clients.consumer.allocation import allocate_averagely
 from ....clients.consumer.consume_service import ConsumeService
 from ....clients.consumer.offset_store import RemoteBrokerOffsetStore
 from ....clients.consumer.process_queue import ProcessQueue
 from ....clients.consumer.rebalance import Rebalancer
+from ....remoting.codes import MASTER_ID, RequestCode
 from ....remoting.message import MessageQueue, StoredMessage
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...experiment.workloads.consumer import ConsumerNode
-from ...scenarios.defect import Defect, checks, replace_part
-from ...topology import NodeKind
+from .planting import (
+    BROKER_A,
+    CONSUMER_0,
+    CONSUMERS,
+    SLAVE_OF_A,
+    Planted,
+    around,
+    does_nothing,
+    does_nothing_async,
+    every,
+    in_its_parts,
+    may_find,
+    replace_part,
+)
 
 REORDER_S = 1.0
 SKIPPED_OF = 10
@@ -24,9 +42,11 @@ LATE_S = 20.0
 OLDER_BY = 5
 AHEAD_S = 4.0
 """How long the consumer that commits ahead of its work keeps a message before it works on it."""
+COPIES = 4
 
-_CONSUMER = (NodeKind.CONSUMER,)
-_ONE = ("consumer-0",)
+planted = Planted()
+
+Queues = set[MessageQueue] | None
 
 
 # -- which queues
@@ -36,32 +56,39 @@ def _rebalancer(node: ConsumerNode) -> Rebalancer:
     return node.client._rebalancer
 
 
-def _takes_all_queues(node: ConsumerNode) -> None:
+@planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
+@may_find("duplicates")
+def consumer_takes_all_queues(node: ConsumerNode) -> None:
+    """a consumer takes every queue, those of the others too"""
     rebalancer = _rebalancer(node)
 
-    async def allocate(topic: str) -> set[MessageQueue] | None:
+    async def allocate(topic: str) -> Queues:
         queues = rebalancer._subscribe_info.get(topic)
         return None if queues is None else set(queues)
 
     replace_part(rebalancer, "_allocate", allocate)
 
 
-def _leaves_a_queue_out(node: ConsumerNode) -> None:
-    rebalancer = _rebalancer(node)
-    allocate = rebalancer._allocate
+@planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
+@may_find("living_are_used messages_delivered")
+def consumer_leaves_a_queue_out(node: ConsumerNode) -> None:
+    """a consumer leaves the first of its queues to nobody"""
 
-    async def allocate_less(topic: str) -> set[MessageQueue] | None:
-        mine = await allocate(topic)
+    async def allocate_less(allocate: Any, topic: str) -> Queues:
+        mine: Queues = await allocate(topic)
         return mine and set(sorted(mine)[1:])
 
-    replace_part(rebalancer, "_allocate", allocate_less)
+    around(_rebalancer(node), "_allocate", allocate_less)
 
 
-def _sorts_members_otherwise(node: ConsumerNode) -> None:
+@planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
+@may_find("living_are_used duplicates messages_delivered")
+def consumer_sorts_members_otherwise(node: ConsumerNode) -> None:
+    """one consumer sorts the group's members the other way round, so two take the same queues"""
     rebalancer, instance = _rebalancer(node), node.instance
     group = rebalancer._config.consumer_group
 
-    async def allocate(topic: str) -> set[MessageQueue] | None:
+    async def allocate(topic: str) -> Queues:
         queues = rebalancer._subscribe_info.get(topic)
         ids = await instance.find_consumer_id_list(topic, group)
         if queues is None or ids is None or instance.client_id not in ids:
@@ -72,83 +99,95 @@ def _sorts_members_otherwise(node: ConsumerNode) -> None:
     replace_part(rebalancer, "_allocate", allocate)
 
 
-def _keeps_what_it_has(node: ConsumerNode) -> None:
+@planted(CONSUMERS, "broker-crash", caught_by="dead_brokers_avoided")
+@may_find("queue_ownership timers_kept")
+def consumer_keeps_lost_queues(node: ConsumerNode) -> None:
+    """consumers keep the queues and the address of a broker that has left the routes"""
     rebalancer = _rebalancer(node)
-    allocate = rebalancer._allocate
 
-    async def allocate_more(topic: str) -> set[MessageQueue] | None:
-        mine = await allocate(topic)
+    async def allocate_more(allocate: Any, topic: str) -> Queues:
+        mine: Queues = await allocate(topic)
         routed = rebalancer._subscribe_info.get(topic) or frozenset()
         gone = {queue for queue in rebalancer.working_queues(topic) if queue not in routed}
         return mine if mine is None else mine | gone
 
-    replace_part(rebalancer, "_allocate", allocate_more)
+    around(rebalancer, "_allocate", allocate_more)
     replace_part(node.instance.route_cache, "clean_offline_brokers", tuple)
 
 
 # -- pulling and delivering
 
 
-def _pulls_the_wrong_queue(node: ConsumerNode) -> None:
+@planted(CONSUMERS, "smoke", caught_by="duplicates")
+@may_find("commits_follow_work living_are_used messages_delivered order_kept queue_ownership")
+def consumer_pulls_the_wrong_queue(node: ConsumerNode) -> None:
+    """consumers pull the first queue of a broker for each queue of it that they hold"""
     service = node.client._pull_service
-    pull_queue = service.pull_queue
-
-    def pull_the_first(queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
-        pull_queue(queue._replace(queue_id=0), process_queue, offset)
-
-    replace_part(service, "pull_queue", pull_the_first)
+    around(service, "pull_queue", lambda pull_queue, queue, *where: pull_queue(queue._replace(queue_id=0), *where))
 
 
-def _reads_nothing_of_a_queue(node: ConsumerNode) -> None:
-    """It holds the first queue of each broker, and never asks for it."""
-    service = node.client._pull_service
-    pull_queue = service.pull_queue
+@planted(CONSUMER_0, "smoke", caught_by="living_are_used messages_delivered")
+def consumer_reads_nothing_of_a_queue(node: ConsumerNode) -> None:
+    """a consumer holds the first queue of a broker, and never pulls it"""
 
-    def pull_the_others(queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+    def pull_the_others(pull_queue: Any, queue: MessageQueue, held: ProcessQueue, offset: int) -> None:
         if queue.queue_id or queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            pull_queue(queue, process_queue, offset)
+            pull_queue(queue, held, offset)
 
-    replace_part(service, "pull_queue", pull_the_others)
+    around(node.client._pull_service, "pull_queue", pull_the_others)
 
 
-def _half_sees_new_brokers(node: ConsumerNode) -> None:
-    """Of a broker that was not in its first route it knows every other queue."""
-    rebalancer, known = _rebalancer(node), set[str]()
-    update = rebalancer.update_subscribe_info
+@planted(CONSUMERS, "broker-joins", caught_by="living_are_used")
+@may_find("messages_delivered queue_ownership")
+def consumer_half_sees_a_new_broker(node: ConsumerNode) -> None:
+    """consumers know every other queue of a broker that joins later
 
-    def update_half(topic: str, queues: frozenset[MessageQueue]) -> None:
+    It is later where the broker was not in the first route.
+    """
+    known = set[str]()
+
+    def update_half(update: Any, topic: str, queues: frozenset[MessageQueue]) -> None:
         if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             known.update(() if known else {queue.broker_name for queue in queues})
             queues = frozenset(queue for queue in queues if queue.broker_name in known or queue.queue_id % 2 == 0)
         update(topic, queues)
 
-    replace_part(rebalancer, "update_subscribe_info", update_half)
+    around(_rebalancer(node), "update_subscribe_info", update_half)
 
 
-def _delivers_twice(node: ConsumerNode) -> None:
+Submit = Callable[[MessageQueue, ProcessQueue, list[StoredMessage]], None]
+
+
+@planted(CONSUMERS, "smoke", caught_by="duplicates")
+@may_find("order_kept")
+def consumer_delivers_twice(node: ConsumerNode) -> None:
+    """consumers hand each message to the listener twice"""
+
+    def submit_twice(submit: Submit, *messages: Any) -> None:
+        submit(*messages)
+        submit(*messages)
+
+    around(node.client._consume_service, "submit", submit_twice)
+
+
+@planted(CONSUMERS, "ordered", caught_by="order_kept")
+@may_find("prompt_answers")
+def consumer_delivers_out_of_order(node: ConsumerNode) -> None:
+    """consumers hand over every other message of a queue a second late
+
+    Those at even offsets.
+    """
     service = node.client._consume_service
-    submit = service.submit
+    clock = service._context.clock
 
-    def submit_twice(queue: MessageQueue, process_queue: ProcessQueue, messages: list[StoredMessage]) -> None:
-        submit(queue, process_queue, messages)
-        submit(queue, process_queue, messages)
-
-    replace_part(service, "submit", submit_twice)
-
-
-def _delivers_out_of_order(node: ConsumerNode) -> None:
-    """Messages at even offsets are delivered a second later than those at odd ones."""
-    service = node.client._consume_service
-    submit, clock = service.submit, service._context.clock
-
-    def submit_later(queue: MessageQueue, process_queue: ProcessQueue, messages: list[StoredMessage]) -> None:
+    def submit_later(submit: Submit, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
         for message in messages:
             if message.queue_offset % 2:
-                submit(queue, process_queue, [message])
+                submit(queue, held, [message])
             else:
-                clock.call_later(REORDER_S, submit, queue, process_queue, [message])
+                clock.call_later(REORDER_S, submit, queue, held, [message])
 
-    replace_part(service, "submit", submit_later)
+    around(service, "submit", submit_later)
 
 
 def _finish(service: ConsumeService, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
@@ -158,278 +197,220 @@ def _finish(service: ConsumeService, queue: MessageQueue, held: ProcessQueue, me
         service._offsets.update(queue, offset)
 
 
-def _skips(wanted: Callable[[StoredMessage], bool]) -> Callable[[ConsumerNode], None]:
-    """Messages that are not wanted never reach the listener."""
+def _skips_every_tenth(node: ConsumerNode) -> None:
+    """Every 10th message of a queue never reaches the listener."""
+    service = node.client._consume_service
 
-    def plant(node: ConsumerNode) -> None:
-        service = node.client._consume_service
-        submit = service.submit
+    def is_skipped(message: StoredMessage) -> bool:
+        return message.queue_offset % SKIPPED_OF == SKIPPED_OF - 1
 
-        def submit_some(queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
-            submit(queue, held, [message for message in messages if wanted(message)])
-            _finish(service, queue, held, [message for message in messages if not wanted(message)])
+    def submit_most(submit: Submit, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
+        submit(queue, held, [message for message in messages if not is_skipped(message)])
+        _finish(service, queue, held, [message for message in messages if is_skipped(message)])
 
-        replace_part(service, "submit", submit_some)
-
-    return plant
+    around(service, "submit", submit_most)
 
 
-def _skips_while_it_rebalances(node: ConsumerNode) -> None:
-    service, rebalancer = node.client._consume_service, _rebalancer(node)
-    submit, rebalance, clock = service.submit, rebalancer.rebalance, service._context.clock
-    until_s = 0.0
+@planted(CONSUMER_0, "smoke", caught_by="commits_follow_work messages_delivered")
+def consumer_skips_messages(node: ConsumerNode) -> None:
+    """a consumer counts every 10th message of a queue as consumed without handing it over"""
+    _skips_every_tenth(node)
 
-    async def rebalance_and_skip() -> bool:
+
+@planted(CONSUMERS, "smoke", caught_by="commits_follow_work messages_delivered")
+def consumer_skips_while_it_rebalances(node: ConsumerNode) -> None:
+    """consumers count what comes within 2 s of each rebalance as consumed"""
+    service, until_s = node.client._consume_service, 0.0
+    clock = service._context.clock
+
+    async def rebalance_and_skip(rebalance: Any) -> Any:
         nonlocal until_s
         until_s = clock.monotonic_s() + SKIPS_FOR_S
         return await rebalance()
 
-    def submit_in_between(queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
+    def submit_between(submit: Submit, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
         if clock.monotonic_s() >= until_s:
             submit(queue, held, messages)
         else:
             _finish(service, queue, held, messages)
 
-    replace_part(rebalancer, "rebalance", rebalance_and_skip)
-    replace_part(service, "submit", submit_in_between)
+    around(_rebalancer(node), "rebalance", rebalance_and_skip)
+    around(service, "submit", submit_between)
 
 
-def _stops_consuming(node: ConsumerNode) -> None:
-    service = node.client._consume_service
-    submit, begun = service.submit, 0
+@planted(CONSUMER_0, "smoke", caught_by="messages_delivered")
+def consumer_stops_consuming(node: ConsumerNode) -> None:
+    """a consumer hands over nothing after its first 100 messages, and pulls on"""
+    begun = 0
 
-    def submit_the_first(queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
+    def submit_first(submit: Submit, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
         nonlocal begun
         begun += len(messages)
         if begun <= STOPS_AFTER:
             submit(queue, held, messages)
 
-    replace_part(service, "submit", submit_the_first)
+    around(node.client._consume_service, "submit", submit_first)
 
 
-def _hands_over_late(node: ConsumerNode) -> None:
+@planted(CONSUMERS, "smoke", caught_by="messages_delivered")
+@may_find("prompt_answers")
+def consumer_hands_over_late(node: ConsumerNode) -> None:
+    """consumers hand over each message 20 s late"""
     service = node.client._consume_service
-    submit, clock = service.submit, service._context.clock
-
-    def submit_late(queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
-        clock.call_later(LATE_S, submit, queue, held, messages)
-
-    replace_part(service, "submit", submit_late)
+    clock = service._context.clock
+    around(service, "submit", lambda submit, *messages: clock.call_later(LATE_S, submit, *messages))
 
 
 # -- committing
 
 
-def _commits_ahead(node: ConsumerNode) -> None:
-    """What is pulled is committed, and worked on later; whoever takes the queue meanwhile begins behind it."""
-    service = node.client._consume_service
-    submit, clock = service.submit, service._context.clock
+@planted(CONSUMERS, "broker-crash", caught_by="commits_follow_work messages_delivered")
+@may_find("prompt_answers")
+def consumer_commits_ahead(node: ConsumerNode) -> None:
+    """consumers commit what they pull, work on it 4 s later, and lose it when a queue leaves them
 
-    def commit_and_submit_later(queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
+    Whoever takes the queue meanwhile begins behind it.
+    """
+    service = node.client._consume_service
+    clock = service._context.clock
+
+    def submit_later(submit: Submit, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
         service._offsets.update(queue, max(message.queue_offset for message in messages) + 1)
         clock.call_later(AHEAD_S, submit, queue, held, messages)
 
-    replace_part(service, "submit", commit_and_submit_later)
+    around(service, "submit", submit_later)
 
 
-def _commits_older_offsets(node: ConsumerNode) -> None:
-    """Every other commit by itself says an offset that is behind the last one."""
-    offsets, sent = node.client._offsets, 0
-    assert isinstance(offsets, RemoteBrokerOffsetStore)
-    send = offsets._send
-
-    async def send_older(queue: MessageQueue, offset: int) -> None:
-        nonlocal sent
-        sent += 1
-        await send(queue, max(0, offset - OLDER_BY) if sent % 2 else offset)
-
-    replace_part(offsets, "_send", send_older)
+@planted(CONSUMERS._replace(nodes=("consumer-1",)), "broadcast", caught_by="commits_follow_work messages_delivered")
+def consumer_misses_a_broadcast(node: ConsumerNode) -> None:
+    """a member of a broadcast group counts every 10th message of a queue as consumed"""
+    _skips_every_tenth(node)
 
 
-def _commits_a_broadcast(node: ConsumerNode) -> None:
-    """What it keeps for itself it tells the brokers, too."""
+@planted(CONSUMER_0, "smoke", caught_by="commits_follow_work")
+def consumer_commits_older_offsets(node: ConsumerNode) -> None:
+    """every other commit of a consumer is 5 messages behind what it has committed"""
+    is_right = every(2)
+
+    async def send_older(send: Any, queue: MessageQueue, offset: int) -> None:
+        await send(queue, offset if is_right() else max(0, offset - OLDER_BY))
+
+    around(node.client._offsets, "_send", send_older)
+
+
+@planted(CONSUMERS, "broadcast", caught_by="commits_follow_work")
+def consumer_commits_a_broadcast(node: ConsumerNode) -> None:
+    """members of a broadcast group commit their offsets at the brokers
+
+    They keep them for themselves, too.
+    """
     kept = node.client._offsets
     group, log = node.client._config.consumer_group, node.client._context.log
     at_brokers = RemoteBrokerOffsetStore(node.instance, group, log=log)
-    persist = kept.persist
 
-    async def persist_everywhere(queues: Collection[MessageQueue]) -> None:
+    async def persist_everywhere(persist: Any, queues: Collection[MessageQueue]) -> None:
         await persist(queues)
         at_brokers._offsets = kept._offsets
         await at_brokers.persist(queues)
 
-    replace_part(kept, "persist", persist_everywhere)
+    around(kept, "persist", persist_everywhere)
 
 
-def _never_commits(node: ConsumerNode) -> None:
-    async def persist(queues: Collection[MessageQueue]) -> None:
-        """Nothing is sent."""
+@planted(CONSUMERS, "broker-crash", caught_by="commits_follow_work duplicates")
+def consumer_never_commits(node: ConsumerNode) -> None:
+    """consumers never commit how far they have consumed"""
+    replace_part(node.client._offsets, "persist", does_nothing_async)
+    replace_part(node.client._offsets, "in_memory", does_nothing)
 
-    replace_part(node.client._offsets, "persist", persist)
-    replace_part(node.client._offsets, "in_memory", lambda queue: None)
+
+# -- offsets that are lost, or kept where nobody asks
 
 
-DEFECTS = (
-    Defect(
-        name="consumer-takes-all-queues",
-        what="a consumer takes every queue, those of the others too",
-        kinds=_CONSUMER,
-        nodes=_ONE,
-        scenario="smoke",
-        caught_by=checks("queue_ownership"),
-        also=checks("duplicates"),
-        plant=_takes_all_queues,
-    ),
-    Defect(
-        name="consumer-leaves-a-queue-out",
-        what="a consumer leaves the first of its queues to nobody",
-        kinds=_CONSUMER,
-        nodes=_ONE,
-        scenario="smoke",
-        caught_by=checks("queue_ownership"),
-        also=checks("living_are_used", "messages_delivered"),
-        plant=_leaves_a_queue_out,
-    ),
-    Defect(
-        name="consumer-sorts-members-otherwise",
-        what="one consumer sorts the group's members the other way round, so two take the same queues",
-        kinds=_CONSUMER,
-        nodes=_ONE,
-        scenario="smoke",
-        caught_by=checks("queue_ownership"),
-        also=checks("living_are_used", "duplicates", "messages_delivered"),
-        plant=_sorts_members_otherwise,
-    ),
-    Defect(
-        name="consumer-keeps-lost-queues",
-        what="consumers keep the queues and the address of a broker that has left the routes",
-        kinds=_CONSUMER,
-        scenario="broker-crash",
-        caught_by=checks("dead_brokers_avoided"),
-        also=checks("queue_ownership", "timers_kept"),
-        plant=_keeps_what_it_has,
-    ),
-    Defect(
-        name="consumer-pulls-the-wrong-queue",
-        what="consumers pull the first queue of a broker for each queue of it that they hold",
-        kinds=_CONSUMER,
-        scenario="smoke",
-        caught_by=checks("duplicates"),
-        also=checks("commits_follow_work", "living_are_used", "messages_delivered", "order_kept", "queue_ownership"),
-        plant=_pulls_the_wrong_queue,
-    ),
-    Defect(
-        name="consumer-reads-nothing-of-a-queue",
-        what="a consumer holds the first queue of a broker, and never pulls it",
-        kinds=_CONSUMER,
-        nodes=_ONE,
-        scenario="smoke",
-        caught_by=checks("living_are_used", "messages_delivered"),
-        plant=_reads_nothing_of_a_queue,
-    ),
-    Defect(
-        name="consumer-half-sees-a-new-broker",
-        what="consumers know every other queue of a broker that joins later",
-        kinds=_CONSUMER,
-        scenario="broker-joins",
-        caught_by=checks("living_are_used"),
-        also=checks("messages_delivered", "queue_ownership"),
-        plant=_half_sees_new_brokers,
-    ),
-    Defect(
-        name="consumer-delivers-twice",
-        what="consumers hand each message to the listener twice",
-        kinds=_CONSUMER,
-        scenario="smoke",
-        caught_by=checks("duplicates"),
-        also=checks("order_kept"),
-        plant=_delivers_twice,
-    ),
-    Defect(
-        name="consumer-delivers-out-of-order",
-        what="consumers hand over every other message of a queue a second late",
-        kinds=_CONSUMER,
-        scenario="ordered",
-        caught_by=checks("order_kept"),
-        also=checks("prompt_answers"),
-        plant=_delivers_out_of_order,
-    ),
-    Defect(
-        name="consumer-skips-messages",
-        what=f"a consumer counts every {SKIPPED_OF}th message of a queue as consumed without handing it over",
-        kinds=_CONSUMER,
-        nodes=_ONE,
-        scenario="smoke",
-        caught_by=checks("commits_follow_work", "messages_delivered"),
-        plant=_skips(lambda message: message.queue_offset % SKIPPED_OF != SKIPPED_OF - 1),
-    ),
-    Defect(
-        name="consumer-skips-while-it-rebalances",
-        what=f"consumers count what comes within {SKIPS_FOR_S:g} s of each rebalance as consumed",
-        kinds=_CONSUMER,
-        scenario="smoke",
-        caught_by=checks("commits_follow_work", "messages_delivered"),
-        plant=_skips_while_it_rebalances,
-    ),
-    Defect(
-        name="consumer-stops-consuming",
-        what=f"a consumer hands over nothing after its first {STOPS_AFTER} messages, and pulls on",
-        kinds=_CONSUMER,
-        nodes=_ONE,
-        scenario="smoke",
-        caught_by=checks("messages_delivered"),
-        plant=_stops_consuming,
-    ),
-    Defect(
-        name="consumer-hands-over-late",
-        what=f"consumers hand over each message {LATE_S:g} s late",
-        kinds=_CONSUMER,
-        scenario="smoke",
-        caught_by=checks("messages_delivered"),
-        also=checks("prompt_answers"),
-        plant=_hands_over_late,
-    ),
-    Defect(
-        name="consumer-commits-ahead",
-        what=f"consumers commit what they pull, work on it {AHEAD_S:g} s later, and lose it when a queue leaves them",
-        kinds=_CONSUMER,
-        scenario="broker-crash",
-        caught_by=checks("commits_follow_work", "messages_delivered"),
-        also=checks("prompt_answers"),
-        plant=_commits_ahead,
-    ),
-    Defect(
-        name="consumer-misses-a-broadcast",
-        what=f"a member of a broadcast group counts every {SKIPPED_OF}th message of a queue as consumed",
-        kinds=_CONSUMER,
-        nodes=("consumer-1",),
-        scenario="broadcast",
-        caught_by=checks("commits_follow_work", "messages_delivered"),
-        plant=_skips(lambda message: message.queue_offset % SKIPPED_OF != SKIPPED_OF - 1),
-    ),
-    Defect(
-        name="consumer-commits-older-offsets",
-        what=f"every other commit of a consumer is {OLDER_BY} messages behind what it has committed",
-        kinds=_CONSUMER,
-        nodes=_ONE,
-        scenario="smoke",
-        caught_by=checks("commits_follow_work"),
-        plant=_commits_older_offsets,
-    ),
-    Defect(
-        name="consumer-commits-a-broadcast",
-        what="members of a broadcast group commit their offsets at the brokers",
-        kinds=_CONSUMER,
-        scenario="broadcast",
-        caught_by=checks("commits_follow_work"),
-        plant=_commits_a_broadcast,
-    ),
-    Defect(
-        name="consumer-never-commits",
-        what="consumers never commit how far they have consumed",
-        kinds=_CONSUMER,
-        scenario="broker-crash",
-        caught_by=checks("commits_follow_work", "duplicates"),
-        plant=_never_commits,
-    ),
-)
+@planted(SLAVE_OF_A, "slave-tells-offsets", caught_by="commits_follow_work")
+@may_find("duplicates")
+@in_its_parts
+def slave_stops_copying_offsets(broker: Broker) -> None:
+    """a slave copies its master's consumer offsets 4 times and then no more"""
+    synchronize, taken = broker._synchronize, 0
+
+    async def table_for_a_while(table: Any, code: RequestCode, take: Callable[[bytes], object]) -> None:
+        nonlocal taken
+        if code == RequestCode.GET_ALL_CONSUMER_OFFSET:
+            taken += synchronize.master is not None
+            if taken > COPIES:
+                return
+        await table(code, take)
+
+    around(synchronize, "_table", table_for_a_while)
+
+
+@planted(BROKER_A, "broker-stop", caught_by="commits_follow_work")
+@may_find("duplicates")
+@in_its_parts
+def broker_stops_without_writing_offsets(broker: Broker) -> None:
+    """a broker that is stopped in order does not write what groups have committed since it last did
+
+    From its leave of the NameServers on it writes none.
+    """
+
+    async def leave_and_write_no_more(leave: Any) -> None:
+        replace_part(broker.services.offsets, "persist", does_nothing)
+        await leave()
+
+    around(broker._registration, "stop", leave_and_write_no_more)
+
+
+@planted(CONSUMERS, "consumer-stop", caught_by="commits_follow_work")
+@may_find("duplicates")
+def consumer_gives_queues_up_uncommitted(node: ConsumerNode) -> None:
+    """consumers do not commit what they have consumed of a queue that a rebalance takes from them
+
+    Such queues are marked before they are persisted.
+    """
+    held = _rebalancer(node).process_queues
+
+    async def persist_kept(persist: Any, queues: Collection[MessageQueue]) -> None:
+        await persist([queue for queue in queues if queue not in held or not held[queue].dropped])
+
+    around(node.client._offsets, "persist", persist_kept)
+
+
+@planted(CONSUMERS, "consumer-stop", caught_by="commits_follow_work")
+@may_find("duplicates")
+def consumer_leaves_without_a_commit(node: ConsumerNode) -> None:
+    """consumers that are shut down do not commit what they have consumed"""
+
+    async def stop_and_commit_no_more(stop: Any) -> None:
+        replace_part(node.client._offsets, "persist", does_nothing_async)
+        await stop()
+
+    around(_rebalancer(node), "stop", stop_and_commit_no_more)
+
+
+@planted(CONSUMER_0, "slave-reads", caught_by="commits_follow_work")
+@may_find("duplicates")
+def consumer_keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
+    """a consumer commits to slaves, and asks them for its offsets, where a name has one"""
+    instance = node.instance
+    find = instance.find_broker_address_in_subscribe
+
+    def find_slave(broker_name: str, _id: int, _only: bool = False) -> FindBrokerResult | None:
+        return find(broker_name, MASTER_ID + 1, False)
+
+    there = SimpleNamespace(
+        find_broker_address_in_subscribe=find_slave, update_route=instance.update_route, remoting=instance.remoting
+    )
+    replace_part(node.client._offsets, "_instance", there)
+
+
+@planted(BROKER_A, "group-joins", caught_by="queue_ownership")
+@in_its_parts
+def broker_begins_new_groups_at_the_end(broker: Broker) -> None:
+    """a broker sends a group that has no offset of a queue to its end, past all that it has in memory"""
+    store = broker.services.store
+
+    def query_or_end(query: Any, group: str, topic: str, queue_id: int) -> int:
+        offset: int = query(group, topic, queue_id)
+        return offset if offset >= 0 else store.max_offset(topic, queue_id)
+
+    around(broker.services.offsets, "query", query_or_end)

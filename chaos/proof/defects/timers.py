@@ -1,146 +1,221 @@
-"""Ways for any node to keep its timers badly: a little too late, a little too early, or once not at all.
+"""Ways for any node to keep its timers and waits badly: a little too late, a little too early, or once not at all.
 
-Each changes one node's own setting, or holds its thread up once; the run's settings stay what the scenario says.
+Each changes one node's own setting, or how long it waits for an answer, for its next pull, for who is silent; the run's
+settings stay what the scenario says.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ....actors.broker import slave_synchronize
+from ....actors.broker import client_manager, slave_synchronize
+from ....actors.broker.client_manager import ClientManager
+from ....actors.broker.long_poll import HeldPull
 from ....actors.broker.server import Broker
+from ....actors.broker.services import HeldRequest
 from ....actors.namesrv.server import NameServer
 from ....remoting import top_addressing
-from ....remoting.bodies.route import DataVersion, TopicConfig, TopicRouteData
+from ....remoting.bodies.client import GetConsumerListByGroupResponseBody
+from ....remoting.codes import RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
+from ....remoting.headers.broker import GetConsumerListByGroupRequestHeader
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
+from ....remoting.transport import Connection
 from ...experiment.workloads.consumer import ConsumerNode
-from ...scenarios.defect import Defect, checks, in_its_parts, replace_part
-from ...topology import NodeKind
-from .client import instance_of
+from ...experiment.workloads.producer import ProducerNode
+from .planting import (
+    BROKER_A,
+    BROKERS,
+    CONSUMER_0,
+    CONSUMERS,
+    LASTING_CLIENTS,
+    NS_0,
+    PRODUCER_0,
+    PRODUCERS,
+    SLAVE_OF_A,
+    Planted,
+    around,
+    does_nothing,
+    in_its_parts,
+    instance_of,
+    may_find,
+    replace_part,
+    so_many_times,
+    with_settings,
+)
 
 STALL_S = 15.0
 STALLED_ROUND = 2
 LATE_S = 12.0
+LEFT_OUT_S = 65.0
+"""Two rounds of heartbeats."""
+LISTED_S = 30.0
+"""Longer than until the rebalance that follows at once, and the next."""
 
-_FOUND = checks("timers_kept")
-_LASTING = (NodeKind.PRODUCER, NodeKind.CONSUMER)
-
-
-def registers_every(factor: float) -> Callable[[Broker], None]:
-    """A broker whose registration period is so many times as long."""
-
-    def change(broker: Broker) -> None:
-        config = broker.services.config
-        longer_ms = round(config.register_name_server_period * factor)
-        replace_part(broker.services, "config", replace(config, register_name_server_period=longer_ms))
-
-    return in_its_parts(change)
+planted = Planted()
 
 
-def scans_every(factor: float) -> Callable[[NameServer], None]:
-    """A NameServer whose scan for silent brokers comes so many times as late."""
-
-    def plant(server: NameServer) -> None:
-        config = server.processor.config
-        constants = replace(config.constants, scan_4_9_ms=round(config.constants.scan_4_9_ms * factor))
-        longer_ms = round(config.scan_not_active_broker_interval * factor)
-        config = replace(config, constants=constants, scan_not_active_broker_interval=longer_ms)
-        replace_part(server.processor, "config", config)
-
-    return plant
+# -- a node for which one time is so many times as long
 
 
-def client_setting(name: str, factor: float) -> Callable[[Node], None]:
-    """A client for which this time of its configuration is so many times as long."""
-
-    def plant(node: Node) -> None:
-        instance = instance_of(node)
-        longer = {name: round(getattr(instance._config, name) * factor)}
-        replace_part(instance, "_config", replace(instance._config, **longer))
-
-    return plant
+@in_its_parts
+def registers_every(broker: Broker, factor: float) -> None:
+    so_many_times(broker.services, "config", "register_name_server_period", factor)
 
 
-def rebalances_every(factor: float) -> Callable[[ConsumerNode], None]:
-    """A consumer that waits so many times as long between two rebalances."""
-
-    def plant(node: ConsumerNode) -> None:
-        rebalancer = node.client._rebalancer
-        config = rebalancer._config
-        longer_ms = round(config.rebalance_interval_ms * factor)
-        replace_part(rebalancer, "_config", replace(config, rebalance_interval_ms=longer_ms))
-
-    return plant
+def scans_every(server: NameServer, factor: float) -> None:
+    processor, constants = server.processor, server.processor.config.constants
+    so_many_times(processor, "config", "scan_not_active_broker_interval", factor)
+    with_settings(processor, "config", constants=replace(constants, scan_4_9_ms=round(constants.scan_4_9_ms * factor)))
 
 
-def waits_for_answers(factor: float) -> Callable[[Node], None]:
-    """A client that waits so many times as long for a NameServer's answer."""
-
-    def plant(node: Node) -> None:
-        client = instance_of(node).name_server
-        query_route = client.query_route
-
-        async def query(topic: str, timeout_s: float = 3.0) -> TopicRouteData:
-            return await query_route(topic, timeout_s * factor)
-
-        replace_part(client, "query_route", query)
-
-    return plant
+def client_setting(node: Node, name: str, factor: float) -> None:
+    so_many_times(instance_of(node), "_config", name, factor)
 
 
-def _stalls_once(node: Node) -> None:
-    instance = instance_of(node)
-    heartbeat, rounds = instance._clean_and_heartbeat, 0
+def rebalances_every(node: ConsumerNode, factor: float) -> None:
+    so_many_times(node.client._rebalancer, "_config", "rebalance_interval_ms", factor)
 
-    async def heartbeat_and_stall() -> None:
+
+def waits_for_answers(node: Node, factor: float) -> None:
+    async def query(query_route: Any, topic: str, timeout_s: float = 3.0) -> Any:
+        return await query_route(topic, timeout_s * factor)
+
+    around(instance_of(node).name_server, "query_route", query)
+
+
+def sends_within(node: ProducerNode, factor: float) -> None:
+    so_many_times(node.client, "_config", "send_msg_timeout_ms", factor)
+
+
+def connects_within(node: Node, factor: float) -> None:
+    remoting = instance_of(node).remoting
+    replace_part(remoting, "_connect_timeout_s", remoting._connect_timeout_s * factor)
+
+
+def pulls_again_after(node: ConsumerNode, factor: float) -> None:
+    """After a pull that failed."""
+    so_many_times(node.client._pull_service, "_config", "pull_time_delay_when_exception_ms", factor)
+
+
+@in_its_parts
+def holds_pulls(broker: Broker, factor: float) -> None:
+    def hold_otherwise(hold: Any, topic: str, queue_id: int, pull: HeldPull[HeldRequest]) -> Any:
+        pull.deadline_ms = pull.held_ms + round(pull.wait_ms * factor)
+        return hold(topic, queue_id, pull)
+
+    around(broker.services.holds, "hold", hold_otherwise)
+
+
+@in_its_parts
+def forgets_clients_after(broker: Broker, factor: float) -> None:
+    manager, expire = broker.services.clients, ClientManager.expire
+    shifted_ms = round(client_manager.CHANNEL_EXPIRED_MS * (factor - 1))
+    replace_part(manager, "expire", lambda *, now_ms: expire(manager, now_ms=now_ms - shifted_ms))
+
+
+def isolates(node: ProducerNode, factor: float) -> None:
+    """A producer that avoids slow and failed brokers."""
+    strategy = node.client._fault
+    table = tuple((latency_ms, round(isolation_ms * factor)) for latency_ms, isolation_ms in strategy._table)
+    replace_part(strategy, "_table", table)
+
+
+def ends_isolations(node: ProducerNode, earlier_ms: int) -> None:
+    """A producer that sends to a broker so long before its isolation is over (or after, below 0)."""
+
+    def too_soon(is_available: Any, broker_name: str, *, now_ms: int) -> Any:
+        return is_available(broker_name, now_ms=now_ms + earlier_ms)
+
+    around(node.client._fault, "is_available", too_soon)
+
+
+# -- periods
+
+
+@planted(NS_0, "smoke", caught_by="timers_kept")
+def name_server_scans_late(server: NameServer) -> None:
+    """a NameServer looks for silent brokers every 15 s instead of every 10 s"""
+    scans_every(server, 1.5)
+
+
+@planted(BROKER_A, "smoke", caught_by="timers_kept")
+def broker_registers_late(broker: Broker) -> None:
+    """a broker registers every 33 s instead of every 30 s"""
+    registers_every(broker, 1.1)
+
+
+@planted(BROKER_A, "smoke", caught_by="timers_kept")
+def broker_registers_early(broker: Broker) -> None:
+    """a broker registers every 27 s instead of every 30 s"""
+    registers_every(broker, 0.9)
+
+
+@planted(LASTING_CLIENTS, "smoke", caught_by="timers_kept")
+def client_polls_late(node: Node) -> None:
+    """clients ask for routes every 33 s instead of every 30 s"""
+    client_setting(node, "poll_name_server_interval_ms", 1.1)
+
+
+@planted(LASTING_CLIENTS, "smoke", caught_by="timers_kept")
+def client_heartbeats_early(node: Node) -> None:
+    """clients send heartbeats every 27 s instead of every 30 s"""
+    client_setting(node, "heartbeat_broker_interval_ms", 0.9)
+
+
+@planted(LASTING_CLIENTS, "name-server-partition", caught_by="timers_kept")
+def client_waits_too_long_for_answers(node: Node) -> None:
+    """clients wait 4.5 s for a NameServer's answer instead of 3 s"""
+    waits_for_answers(node, 1.5)
+
+
+@planted(PRODUCER_0, "smoke", caught_by="timers_kept")
+def producer_stalls_once(node: Node) -> None:
+    """a producer's scheduled tasks stand still once, for 15 s"""
+    instance, rounds = instance_of(node), 0
+
+    async def heartbeat_and_stall(heartbeat: Any) -> None:
         nonlocal rounds
         rounds += 1
         if rounds == STALLED_ROUND:
             await instance._context.clock.sleep(STALL_S)
         await heartbeat()
 
-    replace_part(instance, "_clean_and_heartbeat", heartbeat_and_stall)
+    around(instance, "_clean_and_heartbeat", heartbeat_and_stall)
 
 
-def _registers_one_after_another(broker: Broker) -> None:
-    registration = broker._registration
-    together, last = registration._register, asyncio.Lock()
+@planted(CONSUMERS, "smoke", caught_by="timers_kept")
+def consumer_commits_late(node: Node) -> None:
+    """consumers commit every 5.5 s instead of every 5 s"""
+    client_setting(node, "persist_consumer_offset_interval_ms", 1.1)
 
-    async def register_in_turn(
-        target: Address, changed: Sequence[TopicConfig] | None, version: DataVersion | None
-    ) -> RemotingCommand | None:
+
+@planted(CONSUMERS, "smoke", caught_by="timers_kept")
+def consumer_rebalances_late(node: ConsumerNode) -> None:
+    """consumers share out queues every 22 s instead of every 20 s"""
+    rebalances_every(node, 1.1)
+
+
+@planted(BROKER_A, "broker-partition", caught_by="timers_kept")
+@in_its_parts
+def broker_registers_one_after_another(broker: Broker) -> None:
+    """a broker registers with one NameServer after the other, so that one that hangs holds up those behind it"""
+    last = asyncio.Lock()
+
+    async def register_in_turn(together: Any, *what: Any) -> Any:
         async with last:
-            return await together(target, changed, version)
+            return await together(*what)
 
-    replace_part(registration, "_register", register_in_turn)
-
-
-def _tells_the_last_of_no_change(broker: Broker) -> None:
-    registration = broker._registration
-    everywhere = registration._register
-
-    async def register_all_or_most(
-        target: Address, changed: Sequence[TopicConfig] | None, version: DataVersion | None
-    ) -> RemotingCommand | None:
-        if changed is not None and target == broker._registration_targets()[-1]:
-            return None
-        return await everywhere(target, changed, version)
-
-    replace_part(registration, "_register", register_all_or_most)
+    around(broker._registration, "_register", register_in_turn)
 
 
-def _tells_its_permission_with_the_next_tick(broker: Broker) -> None:
-    def changed() -> None:
-        """The next periodic registration has it."""
-
-    replace_part(broker._registration, "changed", changed)
-
-
-def _synchronizes_late(broker: Broker) -> None:
+@planted(SLAVE_OF_A, "slave-reads", caught_by="timers_kept")
+@in_its_parts
+def slave_synchronizes_late(broker: Broker) -> None:
+    """a slave takes over its master's tables every 12 s instead of every 10 s"""
     slave, context = broker._synchronize, broker._context
 
     async def run() -> None:
@@ -153,11 +228,13 @@ def _synchronizes_late(broker: Broker) -> None:
     replace_part(slave, "run", run)
 
 
-def _asks_for_its_list_late(broker: Broker) -> None:
-    registration = broker._registration
-    task, is_first = registration._task, True
+@planted(BROKER_A, "list-grows", caught_by="timers_kept")
+@in_its_parts
+def broker_asks_for_its_list_late(broker: Broker) -> None:
+    """a broker asks the address server for its list 12 s later than every 120 s"""
+    is_first = True
 
-    async def begin(name: str, work: Callable[[], Awaitable[object]]) -> None:
+    async def begin(task: Any, name: str, work: Any) -> None:
         nonlocal is_first
         if name == top_addressing.TASK:
             if not is_first:
@@ -165,129 +242,202 @@ def _asks_for_its_list_late(broker: Broker) -> None:
             is_first = False
         await task(name, work)
 
-    replace_part(registration, "_task", begin)
+    around(broker._registration, "_task", begin)
 
 
-DEFECTS = (
-    Defect(
-        name="name-server-scans-late",
-        what="a NameServer looks for silent brokers every 15 s instead of every 10 s",
-        kinds=(NodeKind.NAME_SERVER,),
-        nodes=("ns-0",),
-        scenario="smoke",
-        caught_by=_FOUND,
-        plant=scans_every(1.5),
-    ),
-    Defect(
-        name="broker-registers-late",
-        what="a broker registers every 33 s instead of every 30 s",
-        kinds=(NodeKind.BROKER,),
-        nodes=("broker-a",),
-        scenario="smoke",
-        caught_by=_FOUND,
-        plant=registers_every(1.1),
-    ),
-    Defect(
-        name="broker-registers-early",
-        what="a broker registers every 27 s instead of every 30 s",
-        kinds=(NodeKind.BROKER,),
-        nodes=("broker-a",),
-        scenario="smoke",
-        caught_by=_FOUND,
-        plant=registers_every(0.9),
-    ),
-    Defect(
-        name="client-polls-late",
-        what="clients ask for routes every 33 s instead of every 30 s",
-        kinds=_LASTING,
-        scenario="smoke",
-        caught_by=_FOUND,
-        plant=client_setting("poll_name_server_interval_ms", 1.1),
-    ),
-    Defect(
-        name="client-heartbeats-early",
-        what="clients send heartbeats every 27 s instead of every 30 s",
-        kinds=_LASTING,
-        scenario="smoke",
-        caught_by=_FOUND,
-        plant=client_setting("heartbeat_broker_interval_ms", 0.9),
-    ),
-    Defect(
-        name="client-waits-too-long-for-answers",
-        what="clients wait 4.5 s for a NameServer's answer instead of 3 s",
-        kinds=_LASTING,
-        scenario="name-server-partition",
-        caught_by=_FOUND,
-        plant=waits_for_answers(1.5),
-    ),
-    Defect(
-        name="producer-stalls-once",
-        what=f"a producer's scheduled tasks stand still once, for {STALL_S:g} s",
-        kinds=(NodeKind.PRODUCER,),
-        nodes=("producer-0",),
-        scenario="smoke",
-        caught_by=_FOUND,
-        plant=_stalls_once,
-    ),
-    Defect(
-        name="consumer-commits-late",
-        what="consumers commit every 5.5 s instead of every 5 s",
-        kinds=(NodeKind.CONSUMER,),
-        scenario="smoke",
-        caught_by=_FOUND,
-        plant=client_setting("persist_consumer_offset_interval_ms", 1.1),
-    ),
-    Defect(
-        name="consumer-rebalances-late",
-        what="consumers share out queues every 22 s instead of every 20 s",
-        kinds=(NodeKind.CONSUMER,),
-        scenario="smoke",
-        caught_by=_FOUND,
-        plant=rebalances_every(1.1),
-    ),
-    Defect(
-        name="broker-registers-one-after-another",
-        what="a broker registers with one NameServer after the other, so that one that hangs holds up those behind it",
-        kinds=(NodeKind.BROKER,),
-        nodes=("broker-a",),
-        scenario="broker-partition",
-        caught_by=_FOUND,
-        plant=in_its_parts(_registers_one_after_another),
-    ),
-    Defect(
-        name="slave-synchronizes-late",
-        what="a slave takes over its master's tables every 12 s instead of every 10 s",
-        kinds=(NodeKind.SLAVE,),
-        nodes=("broker-a/1",),
-        scenario="slave-reads",
-        caught_by=_FOUND,
-        plant=in_its_parts(_synchronizes_late),
-    ),
-    Defect(
-        name="broker-asks-for-its-list-late",
-        what=f"a broker asks the address server for its list {LATE_S:g} s later than every 120 s",
-        kinds=(NodeKind.BROKER,),
-        nodes=("broker-a",),
-        scenario="list-grows",
-        caught_by=_FOUND,
-        plant=in_its_parts(_asks_for_its_list_late),
-    ),
-    Defect(
-        name="broker-tells-the-last-of-no-change",
-        what="a broker tells the last NameServer of its list of a changed topic with its next full round only",
-        kinds=(NodeKind.BROKER,),
-        nodes=("broker-a",),
-        scenario="acts-by-hand",
-        caught_by=_FOUND,
-        plant=in_its_parts(_tells_the_last_of_no_change),
-    ),
-    Defect(
-        name="broker-tells-its-permission-late",
-        what="a broker whose brokerPermission is changed tells NameServers with its next periodic registration",
-        kinds=(NodeKind.BROKER,),
-        nodes=("broker-a",),
-        scenario="acts-by-hand",
-        caught_by=_FOUND,
-        plant=in_its_parts(_tells_its_permission_with_the_next_tick),
-    ),
-)
+@planted(BROKER_A, "acts-by-hand", caught_by="timers_kept")
+@in_its_parts
+def broker_tells_the_last_of_no_change(broker: Broker) -> None:
+    """a broker tells the last NameServer of its list of a changed topic with its next full round only"""
+
+    async def register_all_or_most(everywhere: Any, target: Address, changed: Any, version: Any) -> Any:
+        if changed is not None and target == broker._registration_targets()[-1]:
+            return None
+        return await everywhere(target, changed, version)
+
+    around(broker._registration, "_register", register_all_or_most)
+
+
+@planted(BROKER_A, "acts-by-hand", caught_by="timers_kept")
+@in_its_parts
+def broker_tells_its_permission_late(broker: Broker) -> None:
+    """a broker whose brokerPermission is changed tells NameServers with its next periodic registration"""
+    replace_part(broker._registration, "changed", does_nothing)
+
+
+# -- waits
+
+
+@planted(PRODUCER_0, "broker-hang", caught_by="timers_kept")
+def producer_waits_too_long_for_acknowledgements(node: ProducerNode) -> None:
+    """a producer waits 4.5 s for an acknowledgement instead of 3 s"""
+    sends_within(node, 1.5)
+
+
+@planted(PRODUCERS, "dials-unanswered", caught_by="timers_kept")
+def producer_connects_too_patiently(node: Node) -> None:
+    """producers wait 4.5 s for a connection instead of 3 s"""
+    connects_within(node, 1.5)
+
+
+@planted(LASTING_CLIENTS, "name-server-partition", caught_by="timers_kept")
+def client_gives_look_ups_up_early(node: Node) -> None:
+    """clients wait 1.5 s for a NameServer's answer instead of 3 s"""
+    waits_for_answers(node, 0.5)
+
+
+@planted(CONSUMER_0, "quiet", caught_by="timers_kept")
+def client_leaves_a_broker_out(node: Node) -> None:
+    """every other heartbeat of a consumer leaves broker-a out"""
+    sent = 0
+
+    async def skip(send: Any, broker_name: str, address: Address, body: bytes) -> None:
+        nonlocal sent
+        if broker_name == "broker-a":
+            sent += 1
+            if sent > 2 and sent % 2:
+                return
+        await send(broker_name, address, body)
+
+    around(instance_of(node), "_send_heartbeat", skip)
+
+
+@planted(CONSUMERS, "slave-reads", caught_by="timers_kept")
+@may_find("living_are_used")  # nobody is served where the master is gone
+def consumer_heartbeats_masters_only(node: Node) -> None:
+    """consumers send their heartbeats to masters and to no slave, which then serves them nothing"""
+    instance = instance_of(node)
+
+    async def to_masters(send: Any, broker_name: str, address: Address, body: bytes) -> None:
+        if instance.route_cache.broker_addr_table.get(broker_name, {}).get(0) == address:
+            await send(broker_name, address, body)
+
+    around(instance, "_send_heartbeat", to_masters)
+
+
+@planted(CONSUMER_0, "broker-hangs-briefly", caught_by="timers_kept")
+def consumer_gives_up_whom_a_heartbeat_missed(node: Node) -> None:
+    """a consumer whose heartbeat was not answered leaves that broker out for 65 s"""
+    instance, left_out_until_s = instance_of(node), dict[Address, float]()
+
+    async def unless_missed(send: Any, broker_name: str, address: Address, body: bytes) -> None:
+        began_s = instance._context.clock.monotonic_s()
+        if began_s < left_out_until_s.get(address, 0.0):
+            return
+        await send(broker_name, address, body)
+        if instance._context.clock.monotonic_s() - began_s >= instance.api_timeout_s:
+            left_out_until_s[address] = began_s + LEFT_OUT_S
+
+    around(instance, "_send_heartbeat", unless_missed)
+
+
+@planted(CONSUMERS, "broker-crash", caught_by="timers_kept")
+def consumer_pulls_again_late(node: ConsumerNode) -> None:
+    """consumers pull again 3 s after a pull that failed instead of 1 s"""
+    pulls_again_after(node, 3)
+
+
+@planted(BROKER_A, "smoke", caught_by="timers_kept")
+def broker_holds_pulls_too_long(broker: Broker) -> None:
+    """a broker holds pulls 21 s instead of 15 s"""
+    holds_pulls(broker, 1.4)
+
+
+@planted(BROKER_A, "smoke", caught_by="timers_kept")
+def broker_gives_pulls_up_early(broker: Broker) -> None:
+    """a broker holds pulls 9 s instead of 15 s"""
+    holds_pulls(broker, 0.6)
+
+
+@planted(BROKERS, "consumer-crash", caught_by="timers_kept")
+@may_find("messages_delivered queue_ownership")
+@in_its_parts
+def brokers_tell_nobody(broker: Broker) -> None:
+    """brokers do not tell the consumers of a group that its members have changed"""
+    replace_part(broker._clients, "_notify", does_nothing)
+
+
+@planted(CONSUMERS, "broker-hang", caught_by="timers_kept")
+def heartbeats_end_at_the_first_failure(node: Node) -> None:
+    """a consumer's round of heartbeats ends at the first broker that does not answer"""
+    instance, failed = instance_of(node), False
+
+    async def unless_one_failed(send: Any, broker_name: str, address: Address, body: bytes) -> None:
+        nonlocal failed
+        if failed:
+            return
+        began_s = instance._context.clock.monotonic_s()
+        await send(broker_name, address, body)
+        failed = instance._context.clock.monotonic_s() - began_s >= instance.api_timeout_s
+
+    async def round_of_all(to_all: Any) -> None:
+        nonlocal failed
+        failed = False
+        await to_all()
+
+    around(instance, "_send_heartbeat", unless_one_failed)
+    around(instance, "send_heartbeat_to_all", round_of_all)
+
+
+@planted(BROKERS, "consumer-crash", caught_by="queue_ownership")
+@in_its_parts
+def brokers_list_who_has_left(broker: Broker) -> None:
+    """brokers name a consumer among the members of its group for 30 s after its channel was closed"""
+    clock, clients, listed = broker._context.clock, broker.services.clients, broker._clients.consumer_list
+    left = list[tuple[float, str, str]]()
+
+    def note_and_remove(remove: Any, group: str, channel_id: int) -> Any:
+        if (client_id := clients.client_id(group, channel_id)) is not None:
+            left.append((clock.monotonic_s(), group, client_id))
+        return remove(group, channel_id)
+
+    def consumer_list(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        response = listed(connection, request)
+        group = GetConsumerListByGroupRequestHeader.from_ext_fields(request.ext_fields).consumer_group
+        since_s = clock.monotonic_s() - LISTED_S
+        if response.code != ResponseCode.SUCCESS:
+            return response
+        ids = GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list
+        ids += tuple(one for at_s, of, one in left if of == group and at_s > since_s and one not in ids)
+        return RemotingCommand.response(body=GetConsumerListByGroupResponseBody(consumer_id_list=ids).encode())
+
+    around(clients, "_remove_consumer", note_and_remove)
+    broker._processor._methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = consumer_list
+
+
+@planted(BROKER_A, "clients-go-silent", caught_by="timers_kept")
+def broker_forgets_clients_early(broker: Broker) -> None:
+    """a broker forgets a silent client after 60 s instead of 120 s"""
+    forgets_clients_after(broker, 0.5)
+
+
+@planted(BROKER_A, "clients-go-silent", caught_by="timers_kept")
+def broker_forgets_clients_late(broker: Broker) -> None:
+    """a broker forgets a silent client after 180 s instead of 120 s"""
+    forgets_clients_after(broker, 1.5)
+
+
+@planted(PRODUCER_0, "slow-broker", caught_by="timers_kept")
+def producer_isolates_too_long(node: ProducerNode) -> None:
+    """a producer avoids slow brokers for a tenth longer than notAvailableDuration says"""
+    isolates(node, 1.1)
+
+
+@planted(PRODUCER_0, "slow-broker", caught_by="timers_kept")
+def producer_ends_isolations_early(node: ProducerNode) -> None:
+    """a producer sends to a slow broker 5 s before its isolation is over"""
+    ends_isolations(node, 5_000)
+
+
+@planted(PRODUCER_0, "broker-hangs-briefly", caught_by="timers_kept")
+def producer_isolates_at_the_second_failure(node: ProducerNode) -> None:
+    """a producer avoids a broker only from the second try in a row on that it did not answer"""
+    failed_last = set[str]()
+
+    def unless_first(update: Any, name: str, latency_ms: int, failed: bool, *more: Any) -> None:
+        is_first = failed and name not in failed_last
+        (failed_last.add if failed else failed_last.discard)(name)
+        if not is_first:
+            update(name, latency_ms, failed, *more)
+
+    around(node.client._fault, "_update", unless_first)

@@ -46,7 +46,9 @@ def test_just_inside_is_valid_and_just_outside_is_invalid(edge: Edge, tmp_path: 
     if edge.measured is not None:
         near_ms = edge.measured(read_rows(tmp_path / "inside" / "run"))
         assert any(abs(of - edge.window_ms) <= SHARE * edge.window_ms for of in near_ms)
-    outside = judged(edge, tmp_path / "outside", planted(edge.node, edge.of, edge.plant(edge.factor)))
+    outside = judged(
+        edge, tmp_path / "outside", planted(edge.node, edge.of, lambda made: edge.plant(made, edge.factor))
+    )
     assert outside[edge.check].verdict is Validity.INVALID
 
 

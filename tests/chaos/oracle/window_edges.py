@@ -8,17 +8,17 @@ without an edge stand in NOT_APPROACHED, each with its reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
-from nemesrv.chaos.proof.defects.client import instance_of
-from nemesrv.chaos.scenarios.defect import replace_part
+from nemesrv.chaos.proof.defects.planting import around, instance_of, with_settings
 from nemesrv.chaos.topology import NodeKind
 from tests.chaos.sensitive_timers import (
     QUIET,
     TIMERS,
+    Plant,
     Timer,
     expires_after,
     idles_for,
@@ -60,8 +60,7 @@ class Edge:
     """Phases at which the deviation shows; None: the same."""
     node: str
     of: NodeKind
-    plant: Callable[[float], Callable[[Any], None]]
-    """Takes a factor, as timers' do."""
+    plant: Plant
     factor: float = 1 + SHARE
 
     def document(self, *, planted_: bool) -> dict[str, Any]:
@@ -70,43 +69,29 @@ class Edge:
         return {**document, "checks": ["timers_kept"]}
 
 
-def _drops_after(factor: float) -> Callable[[NameServer], None]:
+def _drops_after(server: NameServer, factor: float) -> None:
     """A NameServer that acts on a closed channel so much of 10 s later."""
-
-    def plant(server: NameServer) -> None:
-        lost, clock = server._channel_lost, server._context.clock
-        replace_part(server, "_channel_lost", lambda *about: clock.call_later(10 * (factor - 1), lost, *about))
-
-    return plant
+    clock = server._context.clock
+    around(server, "_channel_lost", lambda lost, *about: clock.call_later(10 * (factor - 1), lost, *about))
 
 
-def _asks_another_after(late_s: float) -> Callable[[ProducerNode], None]:
+def _asks_another_after(node: ProducerNode, late_s: float) -> None:
     """A client whose poll is so late when its NameServer's channel is gone."""
+    instance = instance_of(node)
 
-    def plant(node: ProducerNode) -> None:
-        instance = instance_of(node)
-        poll = instance.poll_routes
+    async def poll_late(poll: Any) -> None:
+        chosen = instance.name_server.chosen
+        if chosen is not None and not instance.remoting.is_active(chosen):
+            await instance._context.clock.sleep(late_s)
+        await poll()
 
-        async def poll_late() -> None:
-            chosen = instance.name_server.chosen
-            if chosen is not None and not instance.remoting.is_active(chosen):
-                await instance._context.clock.sleep(late_s)
-            await poll()
-
-        replace_part(instance, "poll_routes", poll_late)
-
-    return plant
+    around(instance, "poll_routes", poll_late)
 
 
-def _waits_for_service(factor: float) -> Callable[[NameServer], None]:
+def _waits_for_service(server: NameServer, factor: float) -> None:
     """A NameServer that waits so many times W before it answers look-ups."""
-
-    def plant(server: NameServer) -> None:
-        config = server.processor.config
-        longer_s: Any = config.wait_seconds_for_service * factor
-        replace_part(server.processor, "config", replace(config, wait_seconds_for_service=longer_s))
-
-    return plant
+    longer_s = server.processor.config.wait_seconds_for_service * factor
+    with_settings(server.processor, "config", wait_seconds_for_service=longer_s)
 
 
 def _code_1_after(rows: Sequence[Mapping[str, Any]]) -> Iterable[float]:
@@ -234,7 +219,7 @@ EDGES: tuple[Edge, ...] = (
         inside={"broker-a": 10.1, "ns-0": 9.9},
         node="ns-0",
         of=NodeKind.NAME_SERVER,
-        plant=lambda _: expires_after(0.74),  # 88.8 s: within 2 % of the gap
+        plant=lambda node, _: expires_after(node, 0.74),  # 88.8 s: within 2 % of the gap
     ),
     Edge(
         name="acting-master-latest",
@@ -243,7 +228,7 @@ EDGES: tuple[Edge, ...] = (
         window_ms=15_000,
         inside={"broker-a": 9.9, "ns-0": 4.8},
         outside={"broker-a": 9.9, "ns-0": 0.1},
-        plant=lambda factor: expires_after(1 + (factor - 1) * 15 / 120),
+        plant=lambda node, factor: expires_after(node, 1 + (factor - 1) * 15 / 120),
         **_ACTING,
     ),
     Edge(
@@ -254,7 +239,7 @@ EDGES: tuple[Edge, ...] = (
         early=True,
         inside={"broker-a": 9.9, "ns-0": 0.05},  # the last heartbeat 0.1 s before
         outside={"broker-a": 9.9, "ns-0": 4.75},
-        plant=lambda factor: expires_after(1 + (factor - 1) * 10 / 120),
+        plant=lambda node, factor: expires_after(node, 1 + (factor - 1) * 10 / 120),
         factor=1 - SHARE,
         **_ACTING,
     ),
@@ -298,7 +283,7 @@ EDGES: tuple[Edge, ...] = (
         inside={"broker-a": 9.95, "ns-0": 9.9, "producer-0": 19.85},
         node="producer-0",
         of=NodeKind.PRODUCER,
-        plant=lambda factor: leaves_brokers_after(1 + ((factor - 1) * 163 + 3) / 30),
+        plant=lambda node, factor: leaves_brokers_after(node, 1 + ((factor - 1) * 163 + 3) / 30),
     ),
     Edge(
         name="producer-leaves-a-hang-acting",
@@ -317,7 +302,7 @@ EDGES: tuple[Edge, ...] = (
         inside={"broker-a": 9.98, "ns-0": 4.97, "producer-0": 24.94},
         node="producer-0",
         of=NodeKind.PRODUCER,
-        plant=lambda factor: takes_routes_after(1 + ((factor - 1) * 45.5 + 0.5) / 30),
+        plant=lambda node, factor: takes_routes_after(node, 1 + ((factor - 1) * 45.5 + 0.5) / 30),
     ),
     Edge(
         name="name-server-refuses",
@@ -330,7 +315,7 @@ EDGES: tuple[Edge, ...] = (
         inside={"producer-0": 9.9},
         node="producer-0",
         of=NodeKind.PRODUCER,
-        plant=lambda factor: _asks_another_after((factor - 1) * 30 + 0.2),
+        plant=lambda node, factor: _asks_another_after(node, (factor - 1) * 30 + 0.2),
     ),
     Edge(
         name="name-server-hangs",
@@ -343,7 +328,7 @@ EDGES: tuple[Edge, ...] = (
         inside={"producer-0": 9.9},
         node="producer-0",
         of=NodeKind.PRODUCER,
-        plant=lambda factor: _asks_another_after((factor - 1) * 60),
+        plant=lambda node, factor: _asks_another_after(node, (factor - 1) * 60),
     ),
 )
 

@@ -1,0 +1,430 @@
+"""Ways for a NameServer to have another table than it should: it drops, keeps, takes or makes up brokers and topics.
+
+Most are planted in ns-0 alone, so that the others stay right and the difference shows. Where a defect is about the
+scan, the idle close, which would take the broker out at the same time, is planted away with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from ....actors.namesrv.route_table import RouteTable
+from ....actors.namesrv.server import NameServer
+from ....actors.namesrv.tables import Dropped, DropReason, Registered, Registration, Unregistration
+from ....actors.namesrv.unregister import Batch, Expired
+from ....remoting.bodies.route import DataVersion, QueueData, Row
+from ....remoting.codes import PERM_INHERIT
+from ....remoting.transport import Connection
+from .planting import NAME_SERVERS, NS_0, Planted, around, does_nothing, may_find, replace_part
+
+LATE_DROP_S = 60.0
+RESURRECTED_AFTER_S = 20.0
+LOST_REGISTRATIONS = 2
+"""One alone would be made good by the next tick, which may still be in time."""
+LATE_EXPIRY_MS = 6_000
+"""5 % of E."""
+
+planted = Planted()
+
+
+def _without_idle_close(server: NameServer) -> None:
+    def channel_lost(lost: Any, connection: Connection, reason: str) -> None:
+        if reason != "idle":
+            lost(connection, reason)
+
+    around(server, "_channel_lost", channel_lost)
+
+
+def _expires_sooner_by(server: NameServer, ms: int) -> None:
+    around(server.table, "expire", lambda expire, *, now_ms: expire(now_ms=now_ms + ms))
+
+
+def dropped_by(table: RouteTable) -> set[str]:
+    """The names of the brokers that it drops from now on."""
+    gone = set[str]()
+
+    def note_and_destroy(destroy: Any, channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
+        dropped: tuple[Dropped, ...] = destroy(channel_id, remote_address, reason)
+        gone.update(broker.broker_name for broker in dropped)
+        return dropped
+
+    around(table, "on_channel_destroy", note_and_destroy)
+    return gone
+
+
+def _registering(server: NameServer, change: Callable[[Registration], Registration]) -> None:
+    """Each registration is taken as what `change` makes of it."""
+
+    def register_changed(register: Any, registration: Registration, *, now_ms: int) -> Registered:
+        registered: Registered = register(change(registration), now_ms=now_ms)
+        return registered
+
+    around(server.table, "register", register_changed)
+
+
+def _keeping_rows(server: NameServer, change: Callable[[QueueData], QueueData]) -> None:
+    """Each row of a registration is kept as what `change` makes of it."""
+
+    def register_changed(register_rows: Any, broker_name: str, rows: Iterable[Row]) -> None:
+        register_rows(broker_name, [(topic, change(row)) for topic, row in rows])
+
+    around(server.table, "_register_rows", register_changed)
+
+
+# -- liveness and the scan
+
+
+@planted(NS_0, "broker-partition", caught_by="routes_are_true")
+@may_find("answers_are_true registrations_are_kept")
+def name_server_never_expires(server: NameServer) -> None:
+    """a NameServer keeps brokers that have gone silent: no expiry, no idle close"""
+    _without_idle_close(server)
+    replace_part(server, "_expire_brokers", does_nothing)
+
+
+@planted(NS_0, "broker-partition", caught_by="no_false_eviction")
+@may_find("answers_are_true client_routes_are_true messages_delivered registrations_are_kept routes_are_true")
+def name_server_expires_too_soon(server: NameServer) -> None:
+    """a NameServer drops a silent broker after 60 s instead of 120 s"""
+    _expires_sooner_by(server, 60_000)
+
+
+@planted(NS_0, "smoke", caught_by="no_false_eviction routes_are_true")
+@may_find(
+    "answers_are_true client_routes_are_true messages_delivered prompt_answers registrations_are_kept routes_converge"
+)
+def name_server_expires_the_living(server: NameServer) -> None:
+    """a NameServer drops a broker 20 s after its registration, 10 s before the next one"""
+    _expires_sooner_by(server, 100_000)
+
+
+@planted(NS_0, "smoke", caught_by="no_false_eviction routes_are_true")
+@may_find(
+    "living_are_used prompt_answers answers_are_true availability client_routes_are_true messages_delivered "
+    "registrations_are_kept routes_converge"
+)
+def name_server_scans_the_wrong_way(server: NameServer) -> None:
+    """a NameServer's scan drops the brokers that are not silent"""
+    table = server.table
+
+    def expire(*, now_ms: int) -> Expired:
+        dropped: tuple[Dropped, ...] = ()
+        for (_, address), live in list(table.broker_live_table.items()):
+            if live.last_update_ms + live.heartbeat_timeout_ms >= now_ms:
+                dropped += table.on_channel_destroy(live.channel_id, address, DropReason.EXPIRED)
+        return Expired(dropped=dropped)
+
+    replace_part(table, "expire", expire)
+
+
+@planted(NS_0, "broker-partition", caught_by="routes_are_true")
+@may_find("answers_are_true registrations_are_kept")
+def name_server_keys_liveness_by_cluster(server: NameServer) -> None:
+    """a NameServer takes any broker's registration for a sign of life of them all"""
+
+    def register_all(register: Any, registration: Registration, *, now_ms: int) -> Registered:
+        registered: Registered = register(registration, now_ms=now_ms)
+        for live in server.table.broker_live_table.values():
+            live.last_update_ms = now_ms
+        return registered
+
+    _without_idle_close(server)
+    around(server.table, "register", register_all)
+
+
+@planted(NS_0, "broker-partition", caught_by="routes_are_true")
+@may_find("answers_are_true registrations_are_kept")
+def name_server_keeps_expired_routes(server: NameServer) -> None:
+    """a NameServer closes a silent broker's channel and keeps its routes"""
+
+    def destroy_closed(destroy: Any, channel_id: int, remote_address: str, reason: DropReason) -> Any:
+        return () if reason in (DropReason.EXPIRED, DropReason.IDLE) else destroy(channel_id, remote_address, reason)
+
+    around(server.table, "on_channel_destroy", destroy_closed)
+
+
+@planted(NAME_SERVERS, "broker-crash", caught_by="routes_as_registered")
+@may_find("answers_are_true client_routes_are_true queue_ownership routes_are_true")
+def name_servers_keep_queues_of_the_dropped(server: NameServer) -> None:
+    """every NameServer takes a dropped broker's address out of the routes, and leaves its queues in them"""
+    table = server.table
+
+    def destroy_addresses(destroy: Any, *channel: Any) -> Any:
+        held = {topic: dict(rows) for topic, rows in table.topic_queue_table.items()}
+        dropped = destroy(*channel)
+        for topic, rows in held.items():
+            for broker_name, row in rows.items():
+                table.topic_queue_table.setdefault(topic, {}).setdefault(broker_name, row)
+        return dropped
+
+    around(table, "on_channel_destroy", destroy_addresses)
+
+
+# -- closed channels and unregistration
+
+
+@planted(NAME_SERVERS, "broker-crash", caught_by="routes_are_true dead_brokers_avoided")
+@may_find("answers_are_true client_routes_are_true queue_ownership recovery_time routes_converge")
+def name_server_ignores_close(server: NameServer) -> None:
+    """every NameServer keeps a broker whose connection closed, until it expires"""
+    replace_part(server, "_channel_lost", does_nothing)
+
+
+@planted(NAME_SERVERS, "broker-crash", caught_by="routes_are_true")
+@may_find("answers_are_true client_routes_are_true dead_brokers_avoided routes_converge")
+def name_server_drops_late(server: NameServer) -> None:
+    """every NameServer drops a broker 60 s after its connection closed"""
+    clock = server._context.clock
+    around(server, "_channel_lost", lambda lost, *channel: clock.call_later(LATE_DROP_S, lost, *channel))
+
+
+@planted(NS_0, "broker-crash-late", caught_by="no_false_eviction routes_are_true routes_converge")
+@may_find("answers_are_true client_routes_are_true dead_brokers_avoided messages_delivered registrations_are_kept")
+def name_server_drops_the_wrong_broker(server: NameServer) -> None:
+    """a NameServer drops another broker than the one whose connection closed"""
+
+    def destroy_another(destroy: Any, channel_id: int, remote_address: str, reason: DropReason) -> Any:
+        channels = [live.channel_id for live in server.table.broker_live_table.values()]
+        others = [channel for channel in channels if channel != channel_id]
+        wrong = others[0] if channel_id in channels and others else channel_id
+        return destroy(wrong, remote_address, reason)
+
+    around(server.table, "on_channel_destroy", destroy_another)
+
+
+@planted(NS_0, "broker-crash", caught_by="routes_are_true routes_converge")
+@may_find("answers_are_true client_routes_are_true dead_brokers_avoided messages_delivered registrations_are_kept")
+def name_server_drops_whole_topics(server: NameServer) -> None:
+    """with a broker's last address a NameServer drops the topics it had, of the other brokers too"""
+
+    def remove_rows(remove_row: Any, topic: str, broker_name: str) -> Any:
+        removed = remove_row(topic, broker_name)
+        for other in list(server.table.topic_queue_table.get(topic, ())):
+            remove_row(topic, other)
+        return removed
+
+    around(server.table, "_remove_row", remove_rows)
+
+
+@planted(NAME_SERVERS, "broker-stop", caught_by="routes_are_true dead_brokers_avoided")
+@may_find("answers_are_true client_routes_are_true queue_ownership")
+def name_server_unregisters_by_half(server: NameServer) -> None:
+    """every NameServer forgets that a broker which unregistered lives, and keeps its routes"""
+    table = server.table
+
+    def unregister(request: Unregistration) -> tuple[Dropped, ...]:
+        table.broker_live_table.pop(table._live_key(request.cluster_name, request.broker_addr), None)
+        return ()
+
+    replace_part(table, "unregister", unregister)
+
+
+@planted(NAME_SERVERS, "broker-crash-5x", caught_by="routes_are_true dead_brokers_avoided")
+@may_find("answers_are_true client_routes_are_true")
+def name_server_throws_batches_away(server: NameServer) -> None:
+    """every NameServer (5.x) takes unregistrations off its queue and does nothing about them"""
+
+    def run_unregistrations() -> Batch:
+        server.table._unregister_queue.clear()
+        return Batch()
+
+    replace_part(server.table, "run_unregistrations", run_unregistrations)
+
+
+# -- registrations
+
+
+@planted(NS_0, "broker-partition", caught_by="routes_are_true routes_converge")
+@may_find("answers_are_true client_routes_are_true messages_delivered registrations_are_kept")
+def name_server_takes_nobody_back(server: NameServer) -> None:
+    """a NameServer ignores the registrations of a broker that it has dropped once"""
+    gone = dropped_by(server.table)
+
+    def register_others(register: Any, registration: Registration, *, now_ms: int) -> Any:
+        return Registered() if registration.broker_name in gone else register(registration, now_ms=now_ms)
+
+    around(server.table, "register", register_others)
+
+
+@planted(NS_0, "name-server-crash", caught_by="routes_are_true routes_converge")
+@may_find("answers_are_true availability client_routes_are_true messages_delivered registrations_are_kept")
+def name_server_loses_first_registrations(server: NameServer) -> None:
+    """a NameServer acknowledges each broker's first 2 registrations and loses them"""
+    seen = Counter[str]()
+
+    def register_later(register: Any, registration: Registration, *, now_ms: int) -> Any:
+        seen[registration.broker_name] += 1
+        if seen[registration.broker_name] <= LOST_REGISTRATIONS:
+            return Registered()
+        return register(registration, now_ms=now_ms)
+
+    around(server.table, "register", register_later)
+
+
+@planted(NS_0, "smoke", caught_by="routes_are_true routes_converge")
+@may_find("answers_are_true client_routes_are_true messages_delivered registrations_are_kept")
+def name_server_keeps_the_older_version(server: NameServer) -> None:
+    """a NameServer takes a broker's topics only with an older data version"""
+    table = server.table
+
+    def is_changed(cluster_name: str, broker_addr: str, version: DataVersion) -> bool:
+        held = table.data_version(cluster_name, broker_addr)
+        return held is None or (version.timestamp, version.counter) < (held.timestamp, held.counter)
+
+    replace_part(table, "is_changed", is_changed)
+
+
+@planted(NS_0, "broker-crash", caught_by="no_resurrection routes_are_true routes_converge")
+@may_find("answers_are_true client_routes_are_true dead_brokers_avoided")
+def name_server_brings_back_the_dead(server: NameServer) -> None:
+    """a NameServer takes a broker in again 20 s after it dropped it, unasked"""
+    table, clock, last = server.table, server._context.clock, dict[str, Registration]()
+    right = table.register
+
+    def remember(register: Any, registration: Registration, *, now_ms: int) -> Any:
+        last[registration.broker_name] = registration
+        return register(registration, now_ms=now_ms)
+
+    def bring_back(broker_name: str) -> None:
+        right(last[broker_name], now_ms=clock.now_ms())
+        server._settle(())
+
+    def destroy_for_a_while(destroy: Any, *channel: Any) -> Any:
+        dropped = destroy(*channel)
+        for broker in dropped:
+            clock.call_later(RESURRECTED_AFTER_S, bring_back, broker.broker_name)
+        return dropped
+
+    around(table, "register", remember)
+    around(table, "on_channel_destroy", destroy_for_a_while)
+
+
+@planted(NS_0, "smoke", caught_by="routes_are_true routes_converge")
+@may_find(
+    "one_master answers_are_true availability client_routes_are_true commits_follow_work duplicates "
+    "messages_delivered prompt_answers queue_ownership registrations_are_kept routes_as_registered"
+)
+def name_server_gives_all_one_address(server: NameServer) -> None:
+    """a NameServer keeps every broker under the address of the first that registered"""
+    first = list[str]()
+
+    def at_the_first(registration: Registration) -> Registration:
+        first.append(registration.broker_addr)
+        return replace(registration, broker_addr=first[0])
+
+    _registering(server, at_the_first)
+
+
+@planted(NS_0, "smoke", caught_by="routes_converge")
+@may_find("living_are_used answers_are_true messages_delivered routes_as_registered")
+def name_server_counts_a_queue_less(server: NameServer) -> None:
+    """a NameServer keeps every topic with one queue less than its broker registered"""
+
+    def smaller(row: QueueData) -> QueueData:
+        return replace(row, read_queue_nums=row.read_queue_nums - 1, write_queue_nums=row.write_queue_nums - 1)
+
+    _keeping_rows(server, smaller)
+
+
+# -- what is in the table
+
+
+@planted(NAME_SERVERS, "smoke", caught_by="routes_as_registered")
+@may_find("living_are_used answers_are_true messages_delivered")
+def name_servers_count_a_queue_less(server: NameServer) -> None:
+    """every NameServer keeps every topic with one read queue less than its broker registered"""
+    _keeping_rows(server, lambda row: replace(row, read_queue_nums=row.read_queue_nums - 1))
+
+
+@planted(NAME_SERVERS, "smoke", caught_by="routes_as_registered")
+@may_find("answers_are_true")
+def name_servers_keep_another_permission(server: NameServer) -> None:
+    """every NameServer keeps every topic with the permission to inherit from it"""
+    _keeping_rows(server, lambda row: replace(row, perm=row.perm | PERM_INHERIT))
+
+
+@planted(NAME_SERVERS, "smoke", caught_by="routes_are_true registrations_are_kept")
+@may_find("answers_are_true availability messages_delivered")
+def name_servers_drop_a_topic(server: NameServer) -> None:
+    """no NameServer keeps the workload's topic, whoever registers it"""
+
+    def register_others(register_rows: Any, broker_name: str, rows: Iterable[Row]) -> None:
+        register_rows(broker_name, [row for row in rows if row[0] != "orders"])
+
+    around(server.table, "_register_rows", register_others)
+
+
+@planted(NS_0, "smoke", caught_by="routes_as_registered")
+@may_find("answers_are_true availability duplicates living_are_used queue_ownership routes_converge")
+def name_server_invents_a_broker(server: NameServer) -> None:
+    """a NameServer tells of a broker that there is not, with the queues of one that there is"""
+
+    def register_two(register: Any, registration: Registration, *, now_ms: int) -> Any:
+        invented = replace(registration, broker_name="broker-z", broker_addr="10.9.9.9:10911", channel_id=-1)
+        register(invented, now_ms=now_ms)
+        return register(registration, now_ms=now_ms)
+
+    around(server.table, "register", register_two)
+
+
+@planted(NAME_SERVERS, "smoke", caught_by="routes_as_registered routes_are_true")
+@may_find(
+    "one_master answers_are_true availability client_routes_are_true commits_follow_work duplicates "
+    "registrations_are_kept routes_converge"
+)
+def name_servers_swap_addresses(server: NameServer) -> None:
+    """every NameServer keeps each broker under the address of the next"""
+    addresses: dict[str, str] = {}
+
+    def at_the_next(registration: Registration) -> Registration:
+        addresses[registration.broker_name] = registration.broker_addr
+        names = sorted(addresses)
+        following = names[(names.index(registration.broker_name) + 1) % len(names)]
+        return replace(registration, broker_addr=addresses[following])
+
+    _registering(server, at_the_next)
+
+
+@planted(NS_0, "broker-moves", caught_by="routes_are_true answers_are_true routes_converge")
+@may_find(
+    "availability client_routes_are_true commits_follow_work dead_brokers_avoided living_are_used "
+    "messages_delivered recovery_time registrations_are_kept"
+)  # of the clients that use this NameServer
+def name_server_keeps_the_old_address(server: NameServer) -> None:
+    """a NameServer goes on naming the first address that it had of a broker, wherever that comes back"""
+    first: dict[tuple[str, int], str] = {}
+
+    def at_the_first(registration: Registration) -> Registration:
+        broker = registration.broker_name, registration.broker_id
+        return replace(registration, broker_addr=first.setdefault(broker, registration.broker_addr))
+
+    _registering(server, at_the_first)
+
+
+@planted(NS_0, "broker-partition", caught_by="registrations_are_kept")
+@may_find("answers_are_true")
+def name_server_expires_late(server: NameServer) -> None:
+    """a NameServer drops a silent broker 6 s too late, 5 % of 120 s, by its scan alone"""
+    _without_idle_close(server)
+    _expires_sooner_by(server, -LATE_EXPIRY_MS)
+
+
+@planted(NS_0, "broker-partition", caught_by="registrations_are_kept")
+@may_find("answers_are_true client_routes_are_true messages_delivered routes_are_true routes_converge")
+def name_server_forgets_an_acknowledged_registration(server: NameServer) -> None:
+    """a NameServer forgets each channel's first registration by a broker that it has dropped once
+
+    What a black hole held back comes at its end, on channels that hear no answer: they count, too.
+    """
+    gone, heard = dropped_by(server.table), set[int]()
+
+    def register_later(register: Any, registration: Registration, *, now_ms: int) -> Any:
+        if registration.broker_name in gone and registration.channel_id not in heard:
+            heard.add(registration.channel_id)
+            return Registered()
+        return register(registration, now_ms=now_ms)
+
+    around(server.table, "register", register_later)

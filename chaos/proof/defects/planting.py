@@ -1,0 +1,132 @@
+"""A planted defect is one function: its name is the defect's, its docstring says what is wrong, its record is above.
+
+    @planted(NS_0, "broker-partition", caught_by="routes_are_true")
+    @may_find("answers_are_true registrations_are_kept")
+    def name_server_never_expires(server: NameServer) -> None:
+        \"""a NameServer keeps brokers that have gone silent\"""     (the first paragraph; how it does it may follow)
+        replace_part(server, "_expire_brokers", does_nothing)
+
+This plants `name-server-never-expires`. A change is nearly always one of these:
+
+| around(part, "method", change)            | calls go to `change`, with the method as it was before their arguments |
+| replace_part(part, "name", other)         | another method or value (`does_nothing`, `does_nothing_async`)         |
+| with_settings(part, "config", field=…)    | the same settings but for these fields                                 |
+| so_many_times(part, "config", "field", f) | the same settings, this field times a factor                           |
+| in_its_parts, `@` below the record        | for parts that a broker only makes when it listens                     |
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple, TypeVar
+
+from ....clients.client_instance import MQClientInstance
+from ....remoting.node.node import Node
+from ...experiment.workloads.consumer import ConsumerNode
+from ...experiment.workloads.producer import ProducerNode
+from ...scenarios.defect import CLIENTS, Defect
+from ...scenarios.defect import in_its_parts as in_its_parts
+from ...scenarios.defect import replace_part as replace_part
+from ...topology import NodeKind
+
+Plant = TypeVar("Plant", bound=Callable[[Any], None])
+
+
+class Where(NamedTuple):
+    """The nodes that a defect is planted in: every one of these kinds, or those of these names."""
+
+    kinds: tuple[NodeKind, ...]
+    nodes: tuple[str, ...] = ()
+
+
+NAME_SERVERS = Where((NodeKind.NAME_SERVER,))
+NS_0 = Where((NodeKind.NAME_SERVER,), ("ns-0",))
+BROKERS = Where((NodeKind.BROKER,))
+BROKER_A = Where((NodeKind.BROKER,), ("broker-a",))
+SLAVE_OF_A = Where((NodeKind.SLAVE,), ("broker-a/1",))
+PRODUCERS = Where((NodeKind.PRODUCER,))
+PRODUCER_0 = Where((NodeKind.PRODUCER,), ("producer-0",))
+CONSUMERS = Where((NodeKind.CONSUMER,))
+CONSUMER_0 = Where((NodeKind.CONSUMER,), ("consumer-0",))
+LASTING_CLIENTS = Where((NodeKind.PRODUCER, NodeKind.CONSUMER))
+EVERY_CLIENT = Where(CLIENTS)
+"""Those that the prober starts for one look-up, too."""
+
+
+class Planted(list[Defect]):
+    """The defects of one module, in the order in which they stand there."""
+
+    def __init__(self, *, of_apache: bool = False) -> None:
+        super().__init__()
+        self._of_apache = of_apache
+
+    def __call__(self, where: Where, scenario: str = "", *, caught_by: str = "") -> Callable[[Plant], Plant]:
+        """The defect that the function plants is one of them. Checks are named with a space between."""
+
+        def add(plant: Plant) -> Plant:
+            what = (inspect.getdoc(plant) or "").split("\n\n")[0]
+            self.append(
+                Defect(
+                    name=plant.__name__.replace("_", "-"),
+                    what=" ".join(what.split()),
+                    kinds=where.kinds,
+                    nodes=where.nodes,
+                    scenario=scenario,
+                    caught_by=frozenset(caught_by.split()),
+                    also=frozenset(vars(plant).get("also", "").split()) - {*caught_by.split()},
+                    plant=plant,
+                    of_apache=self._of_apache,
+                )
+            )
+            return plant
+
+        return add
+
+
+def may_find(also: str) -> Callable[[Plant], Plant]:
+    """Which checks may see the same wrong from another side; those that must find it anyhow do not count."""
+
+    def note(plant: Plant) -> Plant:
+        vars(plant)["also"] = also
+        return plant
+
+    return note
+
+
+def around(part: object, name: str, change: Callable[..., Any]) -> None:
+    """Calls of this method of this one object go to `change(method, *arguments)`."""
+    replace_part(part, name, partial(change, getattr(part, name)))
+
+
+def does_nothing(*_: object, **__: object) -> None:
+    """In place of any method."""
+
+
+async def does_nothing_async(*_: object, **__: object) -> None:
+    """In place of any method that is awaited."""
+
+
+def with_settings(part: object, name: str, **changed: Any) -> None:
+    """The settings that this object keeps under the name have other values in these fields."""
+    replace_part(part, name, replace(getattr(part, name), **changed))
+
+
+def so_many_times(part: object, name: str, field: str, factor: float) -> None:
+    """The settings that this object keeps under the name have so many times this field's value, a whole number."""
+    with_settings(part, name, **{field: round(getattr(getattr(part, name), field) * factor)})
+
+
+def every(nth: int) -> Callable[[], bool]:
+    """Whether this call of what is returned is the nth, or twice the nth …"""
+    calls = count(1)
+    return lambda: next(calls) % nth == 0
+
+
+def instance_of(node: Node) -> MQClientInstance:
+    """What the producer or consumer shares with every other of its process."""
+    assert isinstance(node, ProducerNode | ConsumerNode)
+    return node.instance
