@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..oracle.windows import Window
 from ..verdict import EXAMPLES_MAX, Example, Finding, Validity, Verdict
 from .tolerance import Tolerance
 
@@ -12,29 +13,62 @@ NEVER = "never"
 """The formula of what may be at no time."""
 
 
-def tolerated(tolerance: Tolerance) -> dict[str, Any]:
-    """The tolerance as a Finding keeps it."""
-    return {"tolerance_ms": tolerance.valid_up_to_ms, "lag_ms": tolerance.lag_ms, "timers": tolerance.timers}
+class Rule(NamedTuple):
+    """What a finding is held against: the row it is from, in words, and its bounds in time, where it has any."""
+
+    row: str
+    formula: str = NEVER
+    bound_ms: float | None = None
+    earliest_ms: float | None = None
+
+
+def at_no_time(row: str) -> Rule:
+    """What may never be, so that it is over its bound for as long as it is."""
+    return Rule(row, NEVER, 0.0)
+
+
+def finding(
+    about: str | tuple[str, ...],
+    kind: str,
+    span: tuple[float, float],
+    rule: Rule | Window,
+    *,
+    out: tuple[float | None, float | None] | None = None,
+    tolerance: Tolerance | None = None,
+    **more: Any,
+) -> Finding:
+    """Of `about`, which is its subject, or subject, object and topic: whether the rule held in `span`.
+
+    `out`: the stretch that was out of bounds. How long that is, is measured against a rule of what may be at no time.
+    With a `tolerance` it is wrong or late by how far it is over, unless `wrong` or `late` says so.
+    """
+    if isinstance(rule, Window):
+        rule = Rule(rule.row, rule.formula, rule.latest_ms)
+    subject, object_, topic = (*((about,) if isinstance(about, str) else about), "", "")[:3]
+    fields: dict[str, Any] = {"subject": subject, "object": object_, "topic": topic, **rule._asdict()}
+    if out is not None:
+        fields |= {"wrong_from_ms": out[0], "wrong_to_ms": out[1]}
+        if rule == at_no_time(rule.row):
+            length_ms = max((out[1] or 0.0) - (out[0] or 0.0), 0.0)
+            fields |= {"measured_ms": length_ms, "over_ms": length_ms}
+    if tolerance is not None:
+        fields |= tolerated(tolerance)
+        if not more.keys() & {"wrong", "late"}:
+            fields |= counted((fields | more).get("over_ms", 0.0), tolerance)
+    return Finding(kind=kind, from_ms=span[0], to_ms=span[1], **(fields | more))
 
 
 def at_a_moment(
     subject: str, object_: str, kind: str, at_ms: float, row: str, more: Mapping[str, Any], times: int = 1
 ) -> Finding:
     """What must never be, and was: so often, the first time then."""
-    return Finding(
-        subject=subject,
-        object=object_,
-        kind=kind,
-        from_ms=at_ms,
-        to_ms=at_ms,
-        row=row,
-        formula=NEVER,
-        examined=times,
-        wrong=times,
-        wrong_from_ms=at_ms,
-        wrong_to_ms=at_ms,
-        more=dict(more),
-    )
+    at = at_ms, at_ms
+    return finding((subject, object_), kind, at, Rule(row), out=at, examined=times, wrong=times, more=dict(more))
+
+
+def tolerated(tolerance: Tolerance) -> dict[str, Any]:
+    """The tolerance as a Finding keeps it."""
+    return {"tolerance_ms": tolerance.valid_up_to_ms, "lag_ms": tolerance.lag_ms, "timers": tolerance.timers}
 
 
 def counted(over_ms: float, tolerance: Tolerance) -> dict[str, Any]:
@@ -97,10 +131,14 @@ def verdict_of(
 
 
 def _says(finding: Finding) -> str:
+    """The bound in words; where there is none in time, what is allowed in its place."""
     if finding.too_early:
         bound = f"not before {finding.earliest_ms or 0:.0f} - {finding.tolerance_ms:.0f} ms"
+    elif finding.bound_ms is None or finding.bound_ms == finding.tolerance_ms == 0:
+        said = "never allowed" if finding.formula == NEVER else f"allowed: {finding.formula}"
+        return f"{said} ({finding.row})"
     else:
-        bound = f"{finding.bound_ms or 0:.0f} + {finding.tolerance_ms:.0f} ms"
+        bound = f"{finding.bound_ms:.0f} + {finding.tolerance_ms:.0f} ms"
     return f"allowed {bound} ({finding.formula}; {finding.row})"
 
 

@@ -29,7 +29,7 @@ from ...oracle.windows import Window, client_leave_window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import NEVER, counted, lasted, tolerated, verdict_of
+from ..findings import Rule, at_no_time, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.demands import Demand, Demands, demand_tolerances
 from ..record.known_brokers import brokers_at, has_broker, known_brokers, words
@@ -154,20 +154,16 @@ class _Judged:
         over_ms, answer, kept = worst
         tolerance_ = self._tolerance(client[0], answer.from_ms, answer.to_ms, 1)
         wrong = over_ms > tolerance_.valid_up_to_ms
-        return Finding(
-            subject=client[0],
-            object=answer.name_server,
-            topic=topic,
-            kind=_TAKES,
-            from_ms=answers[0].from_ms,
-            to_ms=self._end_ms(client),
-            **(lasted(answer.to_ms, answer.to_ms + over_ms) if over_ms else {"bound_ms": 0.0, "formula": NEVER}),
-            row="an answer becomes the client's route at once",
-            **tolerated(tolerance_),
+        return finding(
+            (client[0], answer.name_server, topic),
+            _TAKES,
+            (answers[0].from_ms, self._end_ms(client)),
+            at_no_time("an answer becomes the client's route at once"),
+            out=(answer.to_ms, answer.to_ms + over_ms) if wrong else None,
+            tolerance=tolerance_,
+            measured_ms=over_ms or None,
+            over_ms=over_ms,
             examined=len(answers),
-            **counted(over_ms, tolerance_),
-            wrong_from_ms=answer.to_ms if wrong else None,
-            wrong_to_ms=answer.to_ms + over_ms if wrong else None,
             more={"came": words(decoded(kept)) if kept else "no route", "due": answer.came} if wrong else {},
         )
 
@@ -297,28 +293,20 @@ class _Judged:
         over_ms = max(worst[1] - worst[0], 0.0)
         tolerance_ = self._tolerance(client[0], at_ms, span[0], window.timers)
         settled = [t.to_ms for t in wrong if t.from_ms < span[0] and t.to_ms > at_ms]
-        return Finding(
-            subject=client[0],
-            object=broker,
-            topic=topic,
-            kind="must have" if must else "must not have",
-            from_ms=span[0],
-            to_ms=span[1],
-            row=window.row,
-            **tolerated(tolerance_),
-            **(
-                lasted(*worst)
-                if over_ms and worst[0] > span[0]
-                else {
-                    "bound_ms": span[0] - at_ms,
-                    "formula": window.formula,
-                    "measured_ms": worst[1] - at_ms if over_ms else max(settled) - at_ms if settled else None,
-                    "over_ms": over_ms,
-                }
-            ),
-            **counted(over_ms, tolerance_),
-            wrong_from_ms=worst[0] if over_ms else None,
-            wrong_to_ms=worst[1] if over_ms else None,
+        ends = [worst[1]] if over_ms else settled
+        rule = Rule(window.row, window.formula, span[0] - at_ms)
+        measured_ms = max(ends) - at_ms if ends else None
+        if over_ms and worst[0] > span[0]:
+            rule, measured_ms = at_no_time(window.row), over_ms
+        return finding(
+            (client[0], broker, topic),
+            "must have" if must else "must not have",
+            span,
+            rule,
+            out=worst if over_ms else None,
+            tolerance=tolerance_,
+            measured_ms=measured_ms,
+            over_ms=over_ms,
             after=after,
         )
 

@@ -18,7 +18,7 @@ from ...oracle.lost_brokers import Absence, absences
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Reads, Section
-from ..findings import counted, rounded, tolerated, verdict_of
+from ..findings import counted, finding, rounded, verdict_of
 from ..plain.traffic import uses_of_rows
 from ..record.broker_uses import BrokerUses, Key, Uses
 from ..record.control import Control
@@ -125,22 +125,17 @@ def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
     more = {"op_id": worst.op_id, "late_uses": uses.late} if worst else {}
     if absence.address:
         more["at"] = absence.address
-    return Finding(
-        subject=absence.client,
-        object=absence.broker,
-        topic=worst.topic if worst else "",
-        kind="must not use",
-        from_ms=absence.from_ms,
-        to_ms=absence.end_ms,
-        bound_ms=absence.window.latest_ms,
-        formula=absence.window.formula,
-        row=absence.window.row,
-        **tolerated(tolerance_),
+    return finding(
+        (absence.client, absence.broker, worst.topic if worst else ""),
+        "must not use",
+        (absence.from_ms, absence.end_ms),
+        absence.window,
+        out=(worst.time_ms, None) if worst else None,
+        tolerance=tolerance_,
         **counted(reaches_ms, tolerance_),
         measured_ms=None if last_ms is None else last_ms - absence.start_ms,
         over_ms=over_ms,
         examined=int(uses.after > 0),
-        wrong_from_ms=worst.time_ms if worst else None,
         after=absence.after,
         times={"lost": absence.start_ms},
         more=more,

@@ -27,7 +27,7 @@ from ...oracle.lost_name_servers import NameServerLoss, name_server_losses
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import NEVER, counted, rounded, tolerated, verdict_of
+from ..findings import NEVER, Rule, finding, rounded, verdict_of
 from ..record.control import Control, Row
 from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance
@@ -230,21 +230,15 @@ def _finding(loss: NameServerLoss, seen: _Seen, tolerance_: Tolerance, patience_
     worst = max((rule for rule in rules if rule.over_ms > 0), key=lambda rule: rule.over_ms, default=None)
     longest = max(left, key=lambda rule: rule.over_ms, default=None)
     shown = worst or longest
-    return Finding(
-        subject=loss.client,
-        object=loss.name_server,
-        kind=worst.kind if worst else "must have left",
-        from_ms=worst.due_ms if worst else loss.from_ms,
-        to_ms=loss.end_ms,
-        bound_ms=shown.bound_ms if shown else allowed_ms,
-        formula=shown.formula if shown else loss.window.formula,
-        row=loss.window.row,
-        **tolerated(tolerance_),
-        **counted(worst.over_ms if worst else 0.0, tolerance_),
+    return finding(
+        (loss.client, loss.name_server),
+        worst.kind if worst else "must have left",
+        (worst.due_ms if worst else loss.from_ms, loss.end_ms),
+        Rule(loss.window.row, shown.formula if shown else loss.window.formula, shown.bound_ms if shown else allowed_ms),
+        out=(worst.wrong_from_ms, worst.wrong_to_ms) if worst else None,
+        tolerance=tolerance_,
         measured_ms=shown.measured_ms if shown else None,
         over_ms=worst.over_ms if worst else 0.0,
-        wrong_from_ms=worst.wrong_from_ms if worst else None,
-        wrong_to_ms=worst.wrong_to_ms if worst else None,
         after=f"{loss.fault_id} start" if loss.fault_id else "",
         times={"lost": loss.start_ms, "back": loss.end_ms},
         more={"calls_failed": _failed(loss, seen)},

@@ -35,7 +35,7 @@ from ...oracle.time_outs import avoidance, avoids
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, of_the_rest
-from ..findings import NEVER, at_a_moment, counted, tolerated, verdict_of
+from ..findings import Rule, at_a_moment, finding, verdict_of
 from ..plain.uses import shares_of
 from ..record.at_slaves import read_there
 from ..record.control import Control
@@ -165,19 +165,14 @@ def _turn(segment: Segment, counts: Mapping[Queue, int], ring: tuple[Queue, ...]
     decided = sends >= queues
     kind = "out of its route" if strange else "used in turn" if not wrong else "not used in turn"
     unused = sorted({broker for broker, _ in ring} - {broker for broker, _ in counts}) if decided else []
-    return Finding(
-        subject=segment.node,
-        object=worst[0],
-        topic=segment.topic,
-        kind=f"never used in {sends} sends" if worst[0] in unused and wrong else kind,
-        from_ms=segment.start_ms,
-        to_ms=until_ms,
-        formula=f"{fewest} to {most} of {sends} sends over {queues} queues",
-        row=TURN,
+    return finding(
+        (segment.node, worst[0], segment.topic),
+        f"never used in {sends} sends" if worst[0] in unused and wrong else kind,
+        (segment.start_ms, until_ms),
+        Rule(TURN, f"{fewest} to {most} of {sends} sends over {queues} queues"),
+        out=(segment.start_ms, until_ms) if wrong else None,
         examined=int(decided or wrong),
         wrong=int(wrong),
-        wrong_from_ms=segment.start_ms if wrong else None,
-        wrong_to_ms=until_ms if wrong else None,
         more={
             "queue_id": worst[1],
             "sends": sends,
@@ -226,15 +221,7 @@ def _retries(shares: BrokerShares, routes: Routes, control: Control, world: Worl
     right = shares.retries - len(wrong)
     unknown = any(avoids(world, node.name) and node.implementation != OURS for node in world.of_kind("producer"))
     if right > 0 and not unknown:
-        yield Finding(
-            subject="producers",
-            kind="tried another broker",
-            from_ms=0.0,
-            to_ms=world.end_ms,
-            row=_OTHER,
-            formula=NEVER,
-            examined=right,
-        )
+        yield finding("producers", "tried another broker", (0.0, world.end_ms), Rule(_OTHER), examined=right)
     for one in sorted(wrong, key=lambda of: of.time_ms)[:FINDINGS_MAX]:
         more = {"op_id": one.op_id, "attempt": one.attempt}
         kind = "tried again on the broker that had failed"
@@ -324,7 +311,7 @@ def _read(
     control: Control,
     world: World,
 ) -> Finding:
-    wrong: dict[str, Any] = {}
+    out, allowed, over_ms = None, None, 0.0
     if unread:
         first, parts = _longest(unread)
         from_ms, to_ms = first * PART_MS, (first + parts) * PART_MS
@@ -332,25 +319,16 @@ def _read(
         lags = control.lateness.measured(world, [LagWindow(0, node, from_ms, to_ms) for node in nodes])
         allowed = tolerance(world.timers, lags.get(0), 1)
         over_ms = to_ms - from_ms - ASKED_MS
-        wrong = {
-            "wrong_from_ms": from_ms,
-            "wrong_to_ms": to_ms,
-            "measured_ms": to_ms - from_ms,
-            "bound_ms": ASKED_MS,
-            "over_ms": over_ms,
-            **tolerated(allowed),
-            **counted(over_ms, allowed),
-        }
-    return Finding(
-        subject=group.name,
-        object=queue[0],
-        topic=topic,
-        kind="read by nobody" if unread else "read by the group",
-        from_ms=windows[0] * PART_MS,
-        to_ms=(windows[-1] + READ_PARTS) * PART_MS,
-        formula="15 s + 5 s, counted in parts of 10 s",
-        row=_READ,
-        **wrong,
+        out = from_ms, to_ms
+    return finding(
+        (group.name, queue[0], topic),
+        "read by nobody" if unread else "read by the group",
+        (windows[0] * PART_MS, (windows[-1] + READ_PARTS) * PART_MS),
+        Rule(_READ, "15 s + 5 s, counted in parts of 10 s", ASKED_MS if out else None),
+        out=out,
+        tolerance=allowed,
+        measured_ms=out and out[1] - out[0],
+        over_ms=over_ms,
         more={"queue_id": queue[1]},
     )
 

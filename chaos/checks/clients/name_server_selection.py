@@ -41,6 +41,7 @@ from ...oracle.start_choice import ALPHA, BIAS, EXACT, POWER, detectable_bias, m
 from ...oracle.world import World
 from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from ..check import Check, Needs, Section
+from ..findings import Rule, finding
 from ..record.control import Control
 from .list_orders import uneven_orders
 from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
@@ -322,15 +323,13 @@ def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World) -> 
         address = row.name_server or row.address or ""
         more = {"start": start, "was": was} if start else {"was": was}
         found.append(
-            Finding(
-                subject=row.node,
-                object=names.get(address, address),
-                kind=rule,
-                from_ms=row.time_ms,
-                to_ms=row.time_ms,
-                row=world.client_profile_of(row.node).rule,
+            finding(
+                (row.node, names.get(address, address)),
+                rule,
+                (row.time_ms, row.time_ms),
+                Rule(world.client_profile_of(row.node).rule, ""),
+                out=(row.time_ms, None),
                 wrong=1,
-                wrong_from_ms=row.time_ms,
                 more=more,
             )
         )
@@ -346,25 +345,22 @@ def _kept(found: Sequence[Selection], broken: Mapping[str, Sequence[Broken]], wo
         choices.pop(process, None)
     for (node, _), made in choices.items():
         if made:
-            yield Finding(
-                subject=node,
-                kind="chose by the rules",
-                from_ms=min(choice.row.time_ms for choice in made),
-                to_ms=max(choice.row.time_ms for choice in made),
-                row=world.client_profile_of(node).rule,
+            yield finding(
+                node,
+                "chose by the rules",
+                (min(choice.row.time_ms for choice in made), max(choice.row.time_ms for choice in made)),
+                Rule(world.client_profile_of(node).rule, ""),
                 examined=len(made),
             )
 
 
 def _uniform(first: _FirstChoices, profile: ClientProfile, undecided: str) -> Finding:
     """The one about all first choices of some clients; it examined nothing where they do not decide it."""
-    return Finding(
-        subject=first.of,
-        kind=UNIFORM,
-        from_ms=min(first.times_ms),
-        to_ms=max(first.times_ms),
-        formula=f"p ≥ {ALPHA:g}",
-        row=profile.rule,
+    return finding(
+        first.of,
+        UNIFORM,
+        (min(first.times_ms), max(first.times_ms)),
+        Rule(profile.rule, f"p ≥ {ALPHA:g}"),
         examined=0 if undecided and not first.uneven else first.total,
         wrong=int(first.uneven),
         more={

@@ -28,7 +28,7 @@ from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest
-from ..findings import NEVER, examples_of, tolerated
+from ..findings import NEVER, Rule, at_no_time, examples_of, finding
 from ..plain.commits import commit_facts
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts
@@ -221,22 +221,16 @@ def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
             rules.may_be_unrecorded(member, one.committed_ms, lags.get(number, 0.0)) for member in members
         )
         until_ms = world.end_ms if one.received_ms is None else one.received_ms
-        yield Finding(
-            subject=node or one.group,
-            object=one.broker_name,
-            topic=one.topic,
-            kind="committed past, and not received" if one.received_ms is None else "committed before it was received",
-            from_ms=one.committed_ms,
-            to_ms=until_ms,
-            bound_ms=0.0,
+        yield finding(
+            (node or one.group, one.broker_name, one.topic),
+            "committed past, and not received" if one.received_ms is None else "committed before it was received",
+            (one.committed_ms, until_ms),
+            at_no_time(_ROW),
+            out=(one.committed_ms, until_ms),
             measured_ms=until_ms - one.committed_ms,
             over_ms=until_ms - one.committed_ms,
-            formula=NEVER,
-            row=_ROW,
             wrong=int(not unsure),
             late=int(unsure),
-            wrong_from_ms=one.committed_ms,
-            wrong_to_ms=until_ms,
             times={} if one.acked_ms is None else {"acknowledged": one.acked_ms},
             more={"rule": "ahead", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
         )
@@ -265,20 +259,19 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
         if rules.may_go_back(*hands, lag_ms=allowed.valid_up_to_ms - allowed.delivery_ms):
             continue
         late = rules.may_go_back(*hands, lag_ms=allowed.lateness_ms)
-        yield Finding(
-            subject=node_of_client_id(one.client) or rules.holder(queue, group, one.at_ms) or one.group,
-            object=one.broker_name,
-            topic=one.topic,
-            kind="went back",
-            from_ms=one.at_ms,
-            to_ms=one.at_ms,
-            row=_ROW,
-            formula=NEVER,
+        yield finding(
+            (
+                node_of_client_id(one.client) or rules.holder(queue, group, one.at_ms) or one.group,
+                one.broker_name,
+                one.topic,
+            ),
+            "went back",
+            (one.at_ms, one.at_ms),
+            Rule(_ROW),
+            out=(one.at_ms, one.at_ms),
             wrong=int(not late),
             late=int(late),
             lag_ms=allowed.lag_ms,
-            wrong_from_ms=one.at_ms,
-            wrong_to_ms=one.at_ms,
             times={} if one.before_ms is None else {"committed before": one.before_ms},
             more={
                 "rule": "back",
@@ -321,35 +314,27 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         if over_ms <= allowed.valid_up_to_ms:
             continue
         wrong = over_ms > allowed.unknown_up_to_ms
-        yield Finding(
-            subject=one.broker_name,
-            object=one.consumer,
-            topic=one.topic,
-            kind="answered an older offset than was committed",
-            from_ms=since_ms,
-            to_ms=one.taken_ms,
-            bound_ms=bound_ms,
+        yield finding(
+            (one.broker_name, one.consumer, one.topic),
+            "answered an older offset than was committed",
+            (since_ms, one.taken_ms),
+            Rule(_ROW, "SlaveSynchronize: 10 s + 3 s" if varies else "time-out of the query", bound_ms),
+            out=(one.taken_ms, one.taken_ms),
+            tolerance=allowed,
             measured_ms=measured_ms,
             over_ms=over_ms,
-            formula="SlaveSynchronize: 10 s + 3 s" if varies else "time-out of the query",
-            row=_ROW,
             wrong=int(wrong),
             late=int(not wrong),
-            **tolerated(allowed),
-            wrong_from_ms=one.taken_ms,
-            wrong_to_ms=one.taken_ms,
             more={"rule": "older", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
         )
 
 
 def _at_brokers(commits: int, world: World) -> Finding:
-    return Finding(
-        subject="consumers",
-        kind="a broadcast group's offsets at a broker",
-        from_ms=0.0,
-        to_ms=world.end_ms,
-        row="with broadcasting each consumer keeps its own offsets",
-        formula=NEVER,
+    return finding(
+        "consumers",
+        "a broadcast group's offsets at a broker",
+        (0.0, world.end_ms),
+        Rule("with broadcasting each consumer keeps its own offsets"),
         wrong=1,
         more={"rule": "at_brokers", "commits": commits},
     )

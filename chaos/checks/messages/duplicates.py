@@ -25,7 +25,7 @@ from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest
-from ..findings import examples_of, rounded, tolerated
+from ..findings import Rule, examples_of, finding, rounded
 from ..plain.repeats import repeats_of_rows
 from ..record.lateness import LagWindow, Lateness
 from ..tolerance import Tolerance, tolerance
@@ -200,22 +200,17 @@ def _finding(repeat: Repeat, tolerance_: Tolerance, first_ms: float) -> Finding:
         "first_client": repeat.first_client,
     }
     is_timed = bool(repeat.client and repeat.over_ms)  # twice from one holding is wrong whenever it was
-    return Finding(
-        subject=repeat.client,
-        object=repeat.broker_name,
-        topic=repeat.topic,
-        kind=repeat.what,
-        from_ms=repeat.at_ms,
-        to_ms=repeat.to_ms,
-        bound_ms=first_ms if is_timed else None,
-        row=_ROW,
-        **tolerated(tolerance_),
+    return finding(
+        (repeat.client, repeat.broker_name, repeat.topic),
+        repeat.what,
+        (repeat.at_ms, repeat.to_ms),
+        Rule(_ROW, "", first_ms if is_timed else None),
+        out=(repeat.at_ms, repeat.to_ms),
+        tolerance=tolerance_,
         measured_ms=first_ms + (repeat.over_ms or 0.0) if is_timed else None,
         over_ms=repeat.over_ms or 0.0,
         wrong=int(repeat.is_wrong),
         late=int(not repeat.is_wrong),
-        wrong_from_ms=repeat.at_ms,
-        wrong_to_ms=repeat.to_ms,
         times={} if repeat.changed_ms is None else {"changed": repeat.changed_ms},
         more={name: value for name, value in more.items() if value not in (None, "")},
     )

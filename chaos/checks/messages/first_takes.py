@@ -17,7 +17,7 @@ from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...verdict import Finding
-from ..findings import NEVER
+from ..findings import Rule, finding
 from ..record.control import Control, Row
 
 FIRST_TAKEN = "first taken"
@@ -41,18 +41,13 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
         if not rows:
             continue
         one = (wrong or rows)[0]
-        yield Finding(
-            subject=one.node,
-            object=one.broker_name or "",
-            topic=one.topic or "",
-            kind=FIRST_TAKEN,
-            from_ms=one.time_ms,
-            to_ms=one.time_ms,
-            row=_ROW,
-            formula=NEVER,
+        yield finding(
+            (one.node, one.broker_name or "", one.topic or ""),
+            FIRST_TAKEN,
+            (one.time_ms, one.time_ms),
+            Rule(_ROW),
+            out=(one.time_ms, one.time_ms) if wrong else None,
             examined=len(rows),
             wrong=len(wrong),
-            wrong_from_ms=one.time_ms if wrong else None,
-            wrong_to_ms=one.time_ms if wrong else None,
             more={"group": group, "queue_id": one.queue_id, "offset": one.offset},
         )

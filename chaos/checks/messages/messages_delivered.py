@@ -21,7 +21,7 @@ from ...oracle.deliveries import PROMPT_MS, Due, askers, dues, holdings
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest
-from ..findings import counted, examples_of, rounded, tolerated
+from ..findings import Rule, examples_of, finding, rounded
 from ..plain.deliveries import slow_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
@@ -238,28 +238,18 @@ def _finding(one: Undelivered, tolerance_: Tolerance) -> Finding:
         "group": message.group,
         "rule": due.rule if due else "",
     }
-    timed: dict[str, Any] = {"wrong": 1}
+    since_ms, rule, timed = one.end_ms, Rule(_ROW, ""), {"wrong": 1.0}
     if due is not None:
-        over_ms = one.end_ms - due.at_ms
-        timed = {
-            "bound_ms": due.at_ms - due.from_ms,
-            "measured_ms": one.end_ms - due.from_ms,
-            "over_ms": over_ms,
-            "formula": _FORMULAS.get(due.rule, "D"),
-            **counted(over_ms, tolerance_),
-        }
-    return Finding(
-        subject=subject,
-        object=message.broker_name,
-        topic=message.topic,
-        kind=one.what,
-        from_ms=due.at_ms if due else one.end_ms,
-        to_ms=one.end_ms,
-        row=_ROW,
-        **tolerated(tolerance_),
-        **timed,
-        wrong_from_ms=due.at_ms if due else one.end_ms,
-        wrong_to_ms=one.end_ms,
+        since_ms, rule = due.at_ms, Rule(_ROW, _FORMULAS.get(due.rule, "D"), due.at_ms - due.from_ms)
+        timed = {"measured_ms": one.end_ms - due.from_ms, "over_ms": one.end_ms - due.at_ms}
+    return finding(
+        (subject, message.broker_name, message.topic),
+        one.what,
+        (since_ms, one.end_ms),
+        rule,
+        out=(since_ms, one.end_ms),
+        tolerance=tolerance_,
         times={"acknowledged": message.acked_ms},
         more={name: value for name, value in more.items() if value not in (None, "")},
+        **timed,
     )

@@ -15,7 +15,7 @@ from ...oracle.slaves import alone
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Facts, Needs, Reads, Section
-from ..findings import examples_of
+from ..findings import Rule, examples_of, finding
 from ..plain.traffic import fates_of_rows
 
 if TYPE_CHECKING:
@@ -144,33 +144,25 @@ def missing_of(send: Mapping[str, Any], *, is_lost: bool) -> Missing:
 
 
 def _unsafe(send: Missing) -> Finding:
-    return Finding(
-        subject=send.producer,
-        object=send.broker_name,
-        topic=send.topic,
-        kind="acknowledged without a slave",
-        from_ms=send.acked_ms,
-        to_ms=send.acked_ms,
-        formula="SLAVE_NOT_AVAILABLE",
-        row="brokerRole=SYNC_MASTER: SEND_OK once a slave has it",
+    return finding(
+        (send.producer, send.broker_name, send.topic),
+        "acknowledged without a slave",
+        (send.acked_ms, send.acked_ms),
+        Rule("brokerRole=SYNC_MASTER: SEND_OK once a slave has it", "SLAVE_NOT_AVAILABLE"),
+        out=(send.acked_ms, None),
         wrong=1,
-        wrong_from_ms=send.acked_ms,
         more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset},
     )
 
 
 def _finding(send: Missing) -> Finding:
-    return Finding(
-        subject=send.producer,
-        object=send.broker_name,
-        topic=send.topic,
-        kind="lost" if send.is_lost else "not read",
-        from_ms=send.acked_ms,
-        to_ms=send.acked_ms,
-        formula="0 lost",
-        row="an acknowledged send is durable",
+    return finding(
+        (send.producer, send.broker_name, send.topic),
+        "lost" if send.is_lost else "not read",
+        (send.acked_ms, send.acked_ms),
+        Rule("an acknowledged send is durable", "0 lost"),
+        out=(send.acked_ms, None),
         wrong=int(send.is_lost),
         late=int(not send.is_lost),
-        wrong_from_ms=send.acked_ms,
         more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset},
     )

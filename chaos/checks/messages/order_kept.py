@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...oracle.world import World
 from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from ..check import Check, Facts, Needs, Reads, Section
+from ..findings import Rule, finding
 from ..plain.traffic import order_of_rows
 
 if TYPE_CHECKING:
@@ -116,17 +117,12 @@ def _is_ordered(world: World) -> bool:
 
 
 def _finding(row: Misplaced) -> Finding:
-    return Finding(
-        subject=row.node,
-        object=row.broker_name,
-        topic=row.topic,
-        kind=f"{row.what} after one with a higher offset, or the same",
-        from_ms=row.from_ms,
-        to_ms=row.to_ms,
-        formula=_OF_SENDS if row.what == "send" else _OF_RECEIPTS,
-        row=_ROW,
+    return finding(
+        (row.node, row.broker_name, row.topic),
+        f"{row.what} after one with a higher offset, or the same",
+        (row.from_ms, row.to_ms),
+        Rule(_ROW, _OF_SENDS if row.what == "send" else _OF_RECEIPTS),
+        out=(row.from_ms, row.to_ms),
         wrong=1,
-        wrong_from_ms=row.from_ms,
-        wrong_to_ms=row.to_ms,
         more={"msg_key": row.msg_key, "queue_id": row.queue_id, "offset": row.offset},
     )

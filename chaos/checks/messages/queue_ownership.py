@@ -23,7 +23,7 @@ from ...oracle.quiet import aftermath_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import lasted, rounded, tolerated, verdict_of
+from ..findings import Rule, finding, lasted, rounded, verdict_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance
@@ -150,23 +150,19 @@ def _finding(
         wrong += over_ms > tolerance_.unknown_up_to_ms
         late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
     window = stretch.change.window
-    return Finding(
-        subject=worst.owners[0] if worst and worst.owners else group,
-        object=worst.queue[0] if worst else "",
-        topic=stretch.topic,
-        kind="must own" if worst and not worst.owners else "must alone own",
-        from_ms=stretch.start_ms,
-        to_ms=stretch.end_ms,
-        row=window.row,
-        **tolerated(tolerance_),
-        **_against(stretch, worst if wrong or late else None, settled_ms),
+    return finding(
+        (worst.owners[0] if worst and worst.owners else group, worst.queue[0] if worst else "", stretch.topic),
+        "must own" if worst and not worst.owners else "must alone own",
+        (stretch.start_ms, stretch.end_ms),
+        Rule(window.row, ""),
+        out=(max(worst.start_ms, stretch.start_ms), worst.end_ms) if worst else None,
+        tolerance=tolerance_,
         examined=len(stretch.queues),
         wrong=wrong,
         late=late,
-        wrong_from_ms=max(worst.start_ms, stretch.start_ms) if worst else None,
-        wrong_to_ms=worst.end_ms if worst else None,
         after=stretch.change.what,
         more={"group": group, **({"queue_id": worst.queue[1], "clients": list(worst.owners)} if worst else {})},
+        **_against(stretch, worst if wrong or late else None, settled_ms),
     )
 
 

@@ -23,7 +23,7 @@ from ...oracle.schedules import REBALANCE
 from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import Finding
-from ..findings import NEVER, lasted
+from ..findings import at_no_time, finding
 from ..record.control import Control, Row
 
 _ROW = "AllocateMessageQueueAveragely: every member takes its own slice of the same queues"
@@ -122,21 +122,19 @@ class _Rounds:
 def _finding(consumer: str, life: Life, until_ms: float, judged: Sequence[tuple[float, str, bool]]) -> Finding:
     """Wrong from the first wrong round on, until the same topic's next right one after the last that was wrong."""
     wrong = sorted((at_ms, topic) for at_ms, topic, right in judged if not right)
-    fields: dict[str, Any] = {"bound_ms": 0.0, "formula": NEVER}
+    topic, out = "", None
     if wrong:
         (first_ms, topic), (last_ms, last_of) = wrong[0], wrong[-1]
         later = (at_ms for at_ms, of, right in judged if right and of == last_of and at_ms > last_ms)
-        righted_ms = min(later, default=until_ms)
-        fields = {"topic": topic, "wrong_from_ms": first_ms, "wrong_to_ms": righted_ms, **lasted(first_ms, righted_ms)}
-    return Finding(
-        subject=consumer,
-        kind="takes its own share",
-        from_ms=life.start_ms,
-        to_ms=until_ms,
-        row=_ROW,
+        out = first_ms, min(later, default=until_ms)
+    return finding(
+        (consumer, "", topic),
+        "takes its own share",
+        (life.start_ms, until_ms),
+        at_no_time(_ROW),
+        out=out,
         examined=len(judged),
         wrong=len(wrong),
-        **fields,
     )
 
 

@@ -23,7 +23,7 @@ from ...oracle.slaves import offsets_copied
 from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import Finding
-from ..findings import NEVER, counted, tolerated
+from ..findings import Rule, counted, finding
 from ..tolerance import tolerance
 from .commits import AtSlave, CommitFacts, Copied
 from .control import Control, Row
@@ -66,21 +66,15 @@ def misplaced(facts: CommitFacts, world: World, control: Control) -> Iterator[Fi
         over_ms, allowed = one.last_ms - since_ms - _SENT_MS, tolerance(world.timers, lags.get(number), 2)
         marks = counted(over_ms, allowed)
         if any(marks.values()):
-            yield Finding(
-                subject=consumer,
-                object=one.slave,
-                kind="committed at a slave",
-                from_ms=since_ms,
-                to_ms=one.last_ms,
-                bound_ms=_SENT_MS,
+            yield finding(
+                (consumer, one.slave),
+                "committed at a slave",
+                (since_ms, one.last_ms),
+                Rule(_ROW, "at once", _SENT_MS),
+                out=(max(since_ms, one.first_ms), one.last_ms),
+                tolerance=allowed,
                 measured_ms=one.last_ms - since_ms,
                 over_ms=over_ms,
-                formula="at once",
-                row=_ROW,
-                **marks,
-                **tolerated(allowed),
-                wrong_from_ms=max(since_ms, one.first_ms),
-                wrong_to_ms=one.last_ms,
                 more={"rule": "misplaced", "group": one.group, "commits": one.commits},
             )
 
@@ -105,18 +99,17 @@ def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator
                 found.append((part, since_ms + _SENT_MS < one.first_ms))
         wrong = [part for part, is_wrong in found if is_wrong]
         if found:
-            yield Finding(
-                subject=consumer,
-                object=slave,
-                kind="pulled from a slave",
-                from_ms=(wrong[0] if wrong else found[0][0]) * PART_MS,
-                to_ms=((wrong[-1] if wrong else found[-1][0]) + 1) * PART_MS,
-                formula=NEVER,
-                row=_PULLED,
+            yield finding(
+                (consumer, slave),
+                "pulled from a slave",
+                (
+                    (wrong[0] if wrong else found[0][0]) * PART_MS,
+                    ((wrong[-1] if wrong else found[-1][0]) + 1) * PART_MS,
+                ),
+                Rule(_PULLED),
+                out=(wrong[0] * PART_MS, (wrong[-1] + 1) * PART_MS) if wrong else None,
                 examined=len(found),
                 wrong=len(wrong),
-                wrong_from_ms=wrong[0] * PART_MS if wrong else None,
-                wrong_to_ms=(wrong[-1] + 1) * PART_MS if wrong else None,
             )
 
 

@@ -22,7 +22,7 @@ from ...oracle.roles import elects
 from ...oracle.slaves import offsets_vary
 from ...oracle.world import World
 from ...verdict import Finding
-from ..findings import counted, tolerated
+from ..findings import Rule, counted, finding
 from ..tolerance import tolerance
 from .commits import CommitFacts, Left
 from .control import Control, Row
@@ -67,22 +67,15 @@ def left(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], co
         over_ms, allowed = until_ms - one.dropped_ms, tolerance(world.timers, lags.get(number), _CHAINED)
         marks = counted(over_ms, allowed)
         if any(marks.values()):
-            yield Finding(
-                subject=one.consumer,
-                object=one.broker_name,
-                topic=one.topic,
-                kind="given up without a commit",
-                from_ms=one.dropped_ms,
-                to_ms=until_ms,
-                bound_ms=0.0,
+            yield finding(
+                (one.consumer, one.broker_name, one.topic),
+                "given up without a commit",
+                (one.dropped_ms, until_ms),
+                Rule(_ROW, "before the queue is given up", 0.0),
+                out=(one.dropped_ms, until_ms),
+                tolerance=allowed,
                 measured_ms=over_ms,
                 over_ms=over_ms,
-                formula="before the queue is given up",
-                row=_ROW,
-                **marks,
-                **tolerated(allowed),
-                wrong_from_ms=one.dropped_ms,
-                wrong_to_ms=until_ms,
                 times={"worked off": one.worked_ms},
                 more={"rule": "left", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
             )

@@ -18,7 +18,7 @@ from ...oracle.recorded import Life
 from ...oracle.schedules import Troubles, pauses
 from ...oracle.world import World
 from ...verdict import Finding
-from ..findings import counted, tolerated
+from ..findings import Rule, counted, finding
 from ..tolerance import Tolerance, tolerance
 from .control import Control, Row
 from .known_brokers import MASTER_ID
@@ -154,24 +154,20 @@ class Process:
         else:
             act, tolerance_ = max(judged, key=lambda one: _margin_ms(one[0]))
         out = bool(wrong or late)
-        yield Finding(
-            subject=self.life.node,
-            object=task,
-            kind=kind,
-            from_ms=act.from_ms,
-            to_ms=self.end_ms,
-            bound_ms=act.latest_ms,
-            earliest_ms=act.earliest_ms,
-            formula=act.formula,
-            row=row,
-            **tolerated(tolerance_),
+        yield finding(
+            (self.life.node, task),
+            kind,
+            (act.from_ms, self.end_ms),
+            Rule(row, act.formula, act.latest_ms, earliest_ms=act.earliest_ms),
+            out=(min(act.at_ms, act.from_ms + act.latest_ms), max(act.at_ms, act.from_ms + act.latest_ms))
+            if out
+            else None,
+            tolerance=tolerance_,
             measured_ms=act.measured_ms,
             over_ms=act.over_ms,
             examined=len(judged),
             wrong=wrong,
             late=late,
-            wrong_from_ms=min(act.at_ms, act.from_ms + act.latest_ms) if out else None,
-            wrong_to_ms=max(act.at_ms, act.from_ms + act.latest_ms) if out else None,
             more={"never": True} if act.missing else {},
         )
 

@@ -19,7 +19,7 @@ from ...oracle.recorded import OURS
 from ...oracle.time_outs import avoids
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding
-from ..findings import NEVER, at_a_moment
+from ..findings import Rule, at_a_moment, finding
 from .rings import Routes
 from .uses import BrokerShares, Queue, Stray
 
@@ -78,15 +78,7 @@ def _next(ring: Sequence[Queue], before: Queue, *, avoided: str) -> Queue:
 def out_of_turn(shares: BrokerShares, world: World) -> Iterator[Finding]:
     """All that were in turn together, and each that was not."""
     if shares.in_turn:
-        yield Finding(
-            subject="producers",
-            kind="sent to the next queue",
-            from_ms=0.0,
-            to_ms=world.end_ms,
-            row=TURN,
-            formula=NEVER,
-            examined=shares.in_turn,
-        )
+        yield finding("producers", "sent to the next queue", (0.0, world.end_ms), Rule(TURN), examined=shares.in_turn)
     for one in islice(shares.strays, FINDINGS_MAX):
         queue, due, before = (f"{name} {queue_id}" for name, queue_id in (one.queue, one.due, one.before))
         kind, more = "sent to another queue than the next", {"queue": queue, "next": due, "after": before}

@@ -23,7 +23,7 @@ from ...oracle.schedules import PERSIST
 from ...oracle.slaves import offsets_vary
 from ...oracle.world import World
 from ...verdict import Finding
-from ..findings import NEVER, counted, tolerated
+from ..findings import Rule, counted, finding
 from ..tolerance import tolerance
 from .commits import Behind, CommitFacts
 from .control import Control
@@ -88,22 +88,15 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         marks = counted(missed.over_ms, allowed)
         if not any(marks.values()):
             continue
-        yield Finding(
-            subject=one.consumer,
-            object=one.broker_name,
-            topic=one.topic,
-            kind="consumed, and not committed" if one.committed_ms is None else "committed late",
-            from_ms=one.worked_ms,
-            to_ms=missed.until_ms,
-            bound_ms=missed.run.ended_ms - one.worked_ms,
+        yield finding(
+            (one.consumer, one.broker_name, one.topic),
+            "consumed, and not committed" if one.committed_ms is None else "committed late",
+            (one.worked_ms, missed.until_ms),
+            Rule(_ROW, "the next persistAllConsumerOffset", missed.run.ended_ms - one.worked_ms),
+            out=(missed.run.ended_ms, missed.until_ms),
+            tolerance=allowed,
             measured_ms=missed.until_ms - one.worked_ms,
             over_ms=missed.over_ms,
-            formula="the next persistAllConsumerOffset",
-            row=_ROW,
-            **marks,
-            **tolerated(allowed),
-            wrong_from_ms=missed.run.ended_ms,
-            wrong_to_ms=missed.until_ms,
             times={"persistAllConsumerOffset": missed.run.began_ms},
             more={"rule": "behind", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
         )
@@ -134,18 +127,13 @@ def forgotten(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker
             continue
         if rules.was_reset(queue, groups[one.group], one.told_ms, one.at_ms):
             continue
-        yield Finding(
-            subject=one.broker_name,
-            object=rules.holder(queue, groups[one.group], one.at_ms) or one.group,
-            topic=one.topic,
-            kind="had forgotten what was committed",
-            from_ms=one.told_ms,
-            to_ms=one.at_ms,
-            row="ConsumerOffsetManager: an offset stays until the next commit",
-            formula=NEVER,
+        yield finding(
+            (one.broker_name, rules.holder(queue, groups[one.group], one.at_ms) or one.group, one.topic),
+            "had forgotten what was committed",
+            (one.told_ms, one.at_ms),
+            Rule("ConsumerOffsetManager: an offset stays until the next commit"),
+            out=(one.told_ms, one.at_ms),
             wrong=1,
-            wrong_from_ms=one.told_ms,
-            wrong_to_ms=one.at_ms,
             times={"committed": one.told_ms},
             more={
                 "rule": "forgotten",

@@ -25,7 +25,7 @@ from ...oracle.roles import may_be_shown, shown_ids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import verdict_of
+from ..findings import Rule, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.demands import Demand, Demands, demand_tolerances
 from ..record.known_brokers import brokers_at, due_words, has_broker, known_brokers, words
@@ -216,34 +216,26 @@ def _said(rows: frozenset[QueueRow]) -> str:
 
 def _wrong_finding(counted: _Counted) -> Finding:
     answer, why = counted.first, counted.why
-    return Finding(
-        subject=answer.name_server,
-        object=answer.asker,
-        topic=answer.topic,
-        kind=why.kind,
-        from_ms=answer.from_ms,
-        to_ms=answer.to_ms,
-        formula=_FORMULA,
-        row=_ROW,
+    return finding(
+        (answer.name_server, answer.asker, answer.topic),
+        why.kind,
+        (answer.from_ms, answer.to_ms),
+        Rule(_ROW, _FORMULA),
+        out=(answer.from_ms, answer.to_ms),
         examined=counted.times,
         wrong=0 if why.is_late else counted.times,
         late=counted.times if why.is_late else 0,
-        wrong_from_ms=answer.from_ms,
-        wrong_to_ms=answer.to_ms,
         times={"last": counted.last_ms} if counted.times > 1 else {},
         more={"came": answer.came, "due": why.due, "answers": counted.times},
     )
 
 
 def _right_finding(name_server: str, asker: str, answers: Sequence[RouteAnswer]) -> Finding:
-    return Finding(
-        subject=name_server,
-        object=asker,
-        kind="answered",
-        from_ms=answers[0].from_ms,
-        to_ms=answers[-1].to_ms,
-        formula=_FORMULA,
-        row=_ROW,
+    return finding(
+        (name_server, asker),
+        "answered",
+        (answers[0].from_ms, answers[-1].to_ms),
+        Rule(_ROW, _FORMULA),
         examined=len(answers),
     )
 

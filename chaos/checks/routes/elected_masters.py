@@ -17,7 +17,7 @@ from ...oracle.roles import Settled, at_work, members_of, settled
 from ...oracle.windows import client_leave_window
 from ...oracle.world import World
 from ...verdict import Finding
-from ..findings import counted, tolerated
+from ..findings import finding
 from ..record.control import Control, Row, decoded
 from ..record.known_brokers import MASTER_ID, words
 from ..record.lateness import LagWindow
@@ -98,23 +98,16 @@ def _finding(
     until_ms = worst[0].end_ms if worst else one.at_ms
     over_ms = max((min(held.end_ms - one.from_ms, one.to_ms - held.start_ms) for held, *_ in wrong), default=0.0)
     over_ms = max(over_ms, 0.0)
-    yield Finding(
-        subject=node,
-        object=name,
-        topic=worst[1] if worst else "",
-        kind=kind,
-        from_ms=one.from_ms,
-        to_ms=one.to_ms,
-        bound_ms=one.window.latest_ms,
-        formula=one.window.formula,
-        row=one.window.row,
+    yield finding(
+        (node, name, worst[1] if worst else ""),
+        kind,
+        (one.from_ms, one.to_ms),
+        one.window,
+        out=(one.from_ms, until_ms) if over_ms else None,
+        tolerance=allowed,
         measured_ms=until_ms - one.at_ms,
         over_ms=over_ms,
         examined=len(topics),
         after=one.after,
-        **tolerated(allowed),
-        **counted(over_ms, allowed),
-        wrong_from_ms=one.from_ms if over_ms else None,
-        wrong_to_ms=until_ms if over_ms else None,
         more={"came": worst[2]} if worst and over_ms else {},
     )

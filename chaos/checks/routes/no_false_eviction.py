@@ -24,7 +24,7 @@ from ...oracle.world import World
 from ...topology import is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import NEVER, counted, lasted, rounded, tolerated, verdict_of
+from ..findings import Rule, at_no_time, finding, rounded, verdict_of
 from ..record.control import Control
 from ..record.lateness import LagWindow, may_time_out, patience_ms
 from ..tolerance import Tolerance, tolerance
@@ -179,19 +179,15 @@ def _stay(o: Obligation, stalls: _Stalls, drops: Sequence[tuple[float, _Drop]]) 
     late = [one for one in drops if one not in wrong and one[0] > tolerance_.valid_up_to_ms]
     worst = (wrong or late)[0][1] if wrong or late else None
     until_ms = o.to_ms if worst is None or worst.back_ms is None else min(worst.back_ms, o.to_ms)
-    return Finding(
-        subject=o.name_server,
-        object=o.broker,
-        kind="must not be dropped",
-        from_ms=o.from_ms,
-        to_ms=o.to_ms,
-        row=_ROW,
-        **tolerated(tolerance_),
-        **(lasted(worst.time_ms, until_ms) if worst else {"bound_ms": 0.0, "formula": NEVER}),
+    return finding(
+        (o.name_server, o.broker),
+        "must not be dropped",
+        (o.from_ms, o.to_ms),
+        at_no_time(_ROW),
+        out=(worst.time_ms, until_ms) if worst else None,
+        tolerance=tolerance_,
         wrong=len(wrong),
         late=len(late),
-        wrong_from_ms=worst.time_ms if worst else None,
-        wrong_to_ms=until_ms if worst else None,
         after=str(o.label),
         times=_back(worst),
         more=_of_drop(worst) if worst else {},
@@ -221,20 +217,19 @@ def _too_soon(world: World, pair: _Pair, seen: _Seen, stalls: _Stalls) -> list[F
 
 def _silence(timers: Timers, pair: _Pair, drop: _Drop, tolerance_: Tolerance) -> Finding:
     age_ms = drop.age_ms or 0.0
-    return Finding(
-        subject=pair[0],
-        object=pair[2],
-        kind="dropped too soon",
-        from_ms=drop.time_ms - age_ms,
-        to_ms=drop.time_ms,
-        earliest_ms=timers.E_ms if drop.reason == "expired" else timers.I_ms,
+    return finding(
+        (pair[0], pair[2]),
+        "dropped too soon",
+        (drop.time_ms - age_ms, drop.time_ms),
+        Rule(
+            "a NameServer drops a broker for silence",
+            _SOON[drop.reason],
+            earliest_ms=timers.E_ms if drop.reason == "expired" else timers.I_ms,
+        ),
+        out=(drop.time_ms, None) if drop.short_ms else None,
+        tolerance=tolerance_,
         measured_ms=drop.age_ms,
-        formula=_SOON[drop.reason],
-        row="a NameServer drops a broker for silence",
-        **tolerated(tolerance_),
-        **counted(drop.short_ms, tolerance_),
         over_ms=drop.short_ms,
-        wrong_from_ms=drop.time_ms if drop.short_ms else None,
         times=_back(drop),
         more=_of_drop(drop),
     )

@@ -21,7 +21,7 @@ from ...oracle.roles import elected_ids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import NEVER, lasted, tolerated, verdict_of
+from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
 from ..record.known_brokers import has_broker, known_brokers
 from ..record.lateness import LagWindow
@@ -177,21 +177,16 @@ def _finding(seen: _Seen, tolerance_: Tolerance) -> Finding:
     wrong = [r for r in seen.returns if r.reaches_ms > tolerance_.unknown_up_to_ms]
     late = [r for r in seen.returns if r not in wrong and r.reaches_ms > tolerance_.valid_up_to_ms]
     worst = next(iter(wrong or late), None)
-    return Finding(
-        subject=seen.who,
-        object=seen.broker,
-        topic=worst.topic if worst else "",
-        kind="must not come back",
-        from_ms=seen.from_ms,
-        to_ms=seen.to_ms,
-        row=_ROW,
-        **tolerated(tolerance_),
-        **(lasted(worst.stretch.s, min(worst.stretch.e, seen.to_ms)) if worst else {"bound_ms": 0.0, "formula": NEVER}),
+    return finding(
+        (seen.who, seen.broker, worst.topic if worst else ""),
+        "must not come back",
+        (seen.from_ms, seen.to_ms),
+        at_no_time(_ROW),
+        out=(worst.stretch.s, min(worst.stretch.e, seen.to_ms)) if worst else None,
+        tolerance=tolerance_,
         examined=seen.topics,
         wrong=len(wrong),
         late=len(late),
-        wrong_from_ms=worst.stretch.s if worst else None,
-        wrong_to_ms=min(worst.stretch.e, seen.to_ms) if worst else None,
         after=seen.after,
         times={"dropped": worst.dropped_ms} if worst else {},
     )

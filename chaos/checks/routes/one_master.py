@@ -28,7 +28,7 @@ from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import NEVER, counted, rounded, tolerated, verdict_of
+from ..findings import NEVER, at_no_time, finding, rounded, verdict_of
 from ..record.control import Control, Row, decoded, order
 from ..record.known_brokers import MASTER_ID, words
 from ..record.lateness import LagWindow
@@ -137,23 +137,16 @@ def _of_claims(control: Control, world: World) -> Iterator[Finding]:
         windows = [LagWindow(0, node, from_ms - world.timers.R_ms, max(both.end_ms, from_ms)) for node in nodes]
         allowed = tolerance(world.timers, control.lateness.measured(world, windows).get(0), window.timers)
         over_ms = max(length_ms - window.latest_ms, 0.0)
-        counts = counted(over_ms, allowed)
-        yield Finding(
-            subject=name_server,
-            object=name,
-            kind="two masters",
-            from_ms=from_ms,
-            to_ms=both.end_ms if length_ms else last_ms,
-            bound_ms=window.latest_ms,
-            formula=window.formula,
-            row=window.row,
+        yield finding(
+            (name_server, name),
+            "two masters",
+            (from_ms, both.end_ms if length_ms else last_ms),
+            window,
+            out=(both.start_ms + window.latest_ms, both.end_ms) if over_ms else None,
+            tolerance=allowed,
             measured_ms=length_ms,
             over_ms=over_ms,
             examined=sum(len(claim.times) for claim in claims),
-            **tolerated(allowed),
-            **counts,
-            wrong_from_ms=both.start_ms + window.latest_ms if over_ms else None,
-            wrong_to_ms=both.end_ms if over_ms else None,
             more={"masters": ", ".join(sorted({claim.address for claim in claims}))},
         )
 
@@ -236,14 +229,11 @@ def _of_routes(control: Control, world: World) -> Iterator[Finding]:
     for (node, broker, kind), seen in sorted(wrong.items()):
         yield _finding(control, world, node, broker, kind, seen)
     for node, routes in sorted(right.items()):
-        yield Finding(
-            subject=node,
-            kind="as it is",
-            from_ms=routes[0].from_ms,
-            to_ms=max(shown.to_ms for shown in routes),
-            bound_ms=0.0,
-            formula=NEVER,
-            row=_ROW,
+        yield finding(
+            node,
+            "as it is",
+            (routes[0].from_ms, max(shown.to_ms for shown in routes)),
+            at_no_time(_ROW),
             examined=len(routes),
         )
 
@@ -345,22 +335,16 @@ def _finding(
     windows = [LagWindow(0, node, longest.start_ms - world.timers.R_ms, longest.end_ms)]
     allowed = tolerance(world.timers, control.lateness.measured(world, windows).get(0), window.timers)
     first, what = seen[0]
-    return Finding(
-        subject=node,
-        object=broker,
-        topic=first.topic,
-        kind=kind,
-        from_ms=min(shown.from_ms for shown, _ in seen),
-        to_ms=max(shown.to_ms for shown, _ in seen),
-        bound_ms=window.latest_ms,
-        formula=window.formula,
-        row=window.row,
+    return finding(
+        (node, broker, first.topic),
+        kind,
+        (min(shown.from_ms for shown, _ in seen), max(shown.to_ms for shown, _ in seen)),
+        window,
+        out=(longest.start_ms + window.latest_ms, longest.end_ms) if over_ms else None,
+        tolerance=allowed,
         measured_ms=length_ms,
         over_ms=over_ms,
         examined=len(seen),
-        **tolerated(allowed),
-        **(counted(over_ms, allowed) if kind == _WAITS else {"wrong": 1}),
-        wrong_from_ms=longest.start_ms + window.latest_ms if over_ms else None,
-        wrong_to_ms=longest.end_ms if over_ms else None,
         more={"came": what.came},
+        **({} if kind == _WAITS else {"wrong": 1}),
     )

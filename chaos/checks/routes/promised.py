@@ -23,7 +23,7 @@ from ...oracle.schedules import POLL
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding
-from ..findings import counted, tolerated
+from ..findings import Rule, counted, finding
 from ..record.control import Control, decoded, order
 from ..record.known_brokers import MASTER_ID
 from ..record.lateness import LagWindow
@@ -72,24 +72,18 @@ def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterato
         over_ms = max(longest.length_ms - promised_ms, 0.0)
         counts = counted(over_ms, allowed)
         routes = [_held(tables, name, longest.topic, (s + e) / 2) for name in (one, other)]
-        yield Finding(
-            subject=other,
-            object=one,
-            topic=longest.topic,
-            kind="promised to agree",
-            from_ms=s,
-            to_ms=e,
-            bound_ms=promised_ms,
-            formula=AGREE,
-            row=_ROW,
+        yield finding(
+            (other, one, longest.topic),
+            "promised to agree",
+            (s, e),
+            Rule(_ROW, AGREE, promised_ms),
+            out=(s + promised_ms, e) if over_ms else None,
+            tolerance=allowed,
             measured_ms=longest.length_ms,
             over_ms=over_ms,
             examined=len(tables.topics),
-            **tolerated(allowed),
-            **{name: count * len(wrong) for name, count in counts.items()},
-            wrong_from_ms=s + promised_ms if over_ms else None,
-            wrong_to_ms=e if over_ms else None,
             more={"name_servers": [one, other], "routes": routes} if over_ms else {},
+            **{name: count * len(wrong) for name, count in counts.items()},
         )
 
 
@@ -150,21 +144,16 @@ def masters_stay(control: Control, world: World) -> Iterator[Finding]:
         owner = members[name].owner if name in members else str
         moved = [at_ms for (_, before), (at_ms, after) in pairwise(addresses) if not _is_one(owner, before, after)]
         length_ms = moved[-1] - moved[0] if moved else 0.0
-        yield Finding(
-            subject=node,
-            object=name,
-            kind="promised to stay",
-            from_ms=moved[0] if moved else addresses[0][0],
-            to_ms=moved[-1] if moved else addresses[-1][0],
-            bound_ms=0.0,
-            formula=STAY,
-            row=_ROW,
+        yield finding(
+            (node, name),
+            "promised to stay",
+            (moved[0] if moved else addresses[0][0], moved[-1] if moved else addresses[-1][0]),
+            Rule(_ROW, STAY, 0.0),
+            out=(moved[0], moved[-1]) if moved else None,
             measured_ms=length_ms if moved else None,
             over_ms=max(length_ms, 1.0) if moved else 0.0,
             examined=len(addresses),
             wrong=len(moved),
-            wrong_from_ms=moved[0] if moved else None,
-            wrong_to_ms=moved[-1] if moved else None,
             more={"masters": ", ".join(sorted({address for _, address in addresses}))} if moved else {},
         )
 
@@ -193,21 +182,15 @@ def wipes_last(tables: RouteTables, world: World) -> Iterator[Finding]:
         )
         longest = max(wrong, default=Stretch(0.0, 0.0), key=lambda one: one.end_ms - one.start_ms)
         over_ms, allowed = longest.end_ms - longest.start_ms, tolerance(world.timers, 0.0, 1)
-        yield Finding(
-            subject=act.node,
-            object=act.broker,
-            kind="promised to last",
-            from_ms=act.ended_ms,
-            to_ms=until_ms,
-            bound_ms=0.0,
-            formula=LAST,
-            row=_ROW,
+        yield finding(
+            (act.node, act.broker),
+            "promised to last",
+            (act.ended_ms, until_ms),
+            Rule(_ROW, LAST, 0.0),
+            out=(longest.start_ms, longest.end_ms) if over_ms else None,
+            tolerance=allowed,
             measured_ms=over_ms if over_ms else None,
             over_ms=over_ms,
-            **tolerated(allowed),
-            **counted(over_ms, allowed),
-            wrong_from_ms=longest.start_ms if over_ms else None,
-            wrong_to_ms=longest.end_ms if over_ms else None,
             after=f"{act.act_id} start",
         )
 
@@ -235,20 +218,14 @@ def polls_within(control: Control, world: World) -> Iterator[Finding]:
         s, e = max(pairwise(ends), key=lambda gap: gap[1] - gap[0])
         allowed = tolerance(world.timers, control.lateness.measured(world, [LagWindow(0, node, s, e)]).get(0), 1)
         over_ms = max(e - s - promised_ms, 0.0)
-        yield Finding(
-            subject=node,
-            object=POLL,
-            kind="promised to poll",
-            from_ms=s,
-            to_ms=e,
-            bound_ms=promised_ms,
-            formula=POLLS,
-            row=_ROW,
+        yield finding(
+            (node, POLL),
+            "promised to poll",
+            (s, e),
+            Rule(_ROW, POLLS, promised_ms),
+            out=(s + promised_ms, e) if over_ms else None,
+            tolerance=allowed,
             measured_ms=e - s,
             over_ms=over_ms,
             examined=len(times),
-            **tolerated(allowed),
-            **counted(over_ms, allowed),
-            wrong_from_ms=s + promised_ms if over_ms else None,
-            wrong_to_ms=e if over_ms else None,
         )

@@ -35,7 +35,7 @@ from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import NEVER, counted, lasted, tolerated, verdict_of
+from ..findings import Rule, at_no_time, counted, finding, verdict_of
 from ..record.control import Control
 from ..record.lateness import LagWindow, Missing
 from ..record.registered_rows import RegisteredRows, Sent, registered_rows
@@ -270,23 +270,16 @@ class _Pair:
             return
         over_ms, topic, at_ms = max(found)
         tolerance_ = self._tolerance(at_ms - 1000.0, at_ms + over_ms, 1)
-        yield Finding(
-            subject=self.life.node,
-            object=self.broker,
-            topic=topic,
-            kind="left without being dropped",
-            from_ms=at_ms,
-            to_ms=at_ms + over_ms,
-            bound_ms=0.0,
-            formula=NEVER,
-            row=_DROP_ROW,
-            **tolerated(tolerance_),
+        yield finding(
+            (self.life.node, self.broker, topic),
+            "left without being dropped",
+            (at_ms, at_ms + over_ms),
+            at_no_time(_DROP_ROW),
+            out=(at_ms, at_ms + over_ms),
+            tolerance=tolerance_,
             measured_ms=over_ms,
             over_ms=over_ms,
             examined=len(found),
-            **counted(over_ms, tolerance_),
-            wrong_from_ms=at_ms,
-            wrong_to_ms=at_ms + over_ms,
         )
 
     # -- findings
@@ -299,20 +292,15 @@ class _Pair:
             missing = Missing((self.life.node, self.broker), stretch[0], min(stretch[1], hold.to_ms))
             if self.control.lateness.stalled(self.world, {0: missing}):
                 said = {"wrong": 0, "late": 1}
-        return Finding(
-            subject=self.life.node,
-            object=self.broker,
-            topic=topic if over_ms else "",
-            kind="must hold what it acknowledged",
-            from_ms=hold.from_ms,
-            to_ms=hold.to_ms,
-            **(lasted(*stretch) if stretch else {"bound_ms": 0.0, "formula": NEVER}),
-            row=_HOLD_ROW,
-            **tolerated(tolerance_),
+        return finding(
+            (self.life.node, self.broker, topic if over_ms else ""),
+            "must hold what it acknowledged",
+            (hold.from_ms, hold.to_ms),
+            at_no_time(_HOLD_ROW),
+            out=(stretch[0], stretch[1]) if stretch else None,
+            tolerance=tolerance_,
             examined=hold.acknowledged,
             **said,
-            wrong_from_ms=stretch[0] if stretch else None,
-            wrong_to_ms=stretch[1] if stretch else None,
         )
 
     def expiry_finding(self, expiry: _Expiry) -> Finding:
@@ -326,22 +314,15 @@ class _Pair:
         ]
         gone_ms, topic, since_ms = max(held, default=(None, "", 0.0))
         over_ms = max((gone_ms or 0.0) - due_ms, 0.0)
-        return Finding(
-            subject=self.life.node,
-            object=self.broker,
-            topic=topic if over_ms else "",
-            kind="must not hold what was silent",
-            from_ms=due_ms,
-            to_ms=expiry.to_ms,
-            bound_ms=due_ms - expiry.last_ms,
-            formula=expiry.formula,
-            row=_EXPIRY_ROW,
-            **tolerated(tolerance_),
+        return finding(
+            (self.life.node, self.broker, topic if over_ms else ""),
+            "must not hold what was silent",
+            (due_ms, expiry.to_ms),
+            Rule(_EXPIRY_ROW, expiry.formula, due_ms - expiry.last_ms),
+            out=(since_ms, gone_ms) if over_ms else None,
+            tolerance=tolerance_,
             measured_ms=None if gone_ms is None else gone_ms - expiry.last_ms,
             over_ms=over_ms,
-            **counted(over_ms, tolerance_),
-            wrong_from_ms=since_ms if over_ms else None,
-            wrong_to_ms=gone_ms if over_ms else None,
             after=f"{expiry.fault_id} start",
             times={"last registered": expiry.last_ms},
         )

@@ -17,7 +17,7 @@ from ...oracle.obligations import FlappingRoute, flapping_routes
 from ...oracle.windows import NEVER
 from ...oracle.world import World
 from ...verdict import Finding
-from ..findings import counted, tolerated
+from ..findings import Rule, finding
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..record.route_tables import Presence, RouteTables, route_tables
@@ -56,22 +56,15 @@ def flapping_findings(control: Control, world: World) -> list[Finding]:
         for of in _of_topics(tables, world, route, is_shifted=number in shifted):
             over_ms = max(of.measured_ms - of.bound_ms, 0.0)
             found.append(
-                Finding(
-                    subject=route.name_server,
-                    object=route.broker,
-                    topic=of.topic,
-                    kind="held too long" if of.worst.present else "missing too long",
-                    from_ms=route.from_ms,
-                    to_ms=route.to_ms,
-                    bound_ms=of.bound_ms,
-                    formula=route.pulse.formula,
-                    row=route.pulse.row,
-                    **tolerated(tolerance_),
-                    **counted(over_ms, tolerance_),
+                finding(
+                    (route.name_server, route.broker, of.topic),
+                    "held too long" if of.worst.present else "missing too long",
+                    (route.from_ms, route.to_ms),
+                    Rule(route.pulse.row, route.pulse.formula, of.bound_ms),
+                    out=(of.worst.s, of.worst.e) if over_ms else None,
+                    tolerance=tolerance_,
                     measured_ms=of.measured_ms,
                     over_ms=over_ms,
-                    wrong_from_ms=of.worst.s if over_ms else None,
-                    wrong_to_ms=of.worst.e if over_ms else None,
                     after=f"{route.fault_id} start",
                 )
             )

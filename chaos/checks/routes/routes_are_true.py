@@ -18,7 +18,7 @@ from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import lasted, rounded, tolerated, verdict_of, wrongs
+from ..findings import Rule, finding, lasted, rounded, verdict_of, wrongs
 from ..record.control import Control
 from ..record.demands import Demand, Demands, demand_tolerances
 from ..record.lateness import Missing
@@ -160,22 +160,18 @@ def _margin(settled: _Settled) -> float:
 
 def _finding(o: Obligation, tolerance_: Tolerance, seen: _Seen) -> Finding:
     stretch = seen.stretch if seen.reaches_ms > 0 else None
-    return Finding(
-        subject=o.name_server,
-        object=o.broker,
-        topic=seen.topic if stretch else "",
-        kind="must not hold" if o.demand is ObligationKind.DROP else "must hold",
-        from_ms=o.from_ms,
-        to_ms=o.to_ms,
-        row=o.window.row,
-        **tolerated(tolerance_),
-        **_measured(o, tolerance_, seen),
+    return finding(
+        (o.name_server, o.broker, seen.topic if stretch else ""),
+        "must not hold" if o.demand is ObligationKind.DROP else "must hold",
+        (o.from_ms, o.to_ms),
+        Rule(o.window.row, ""),
+        out=(max(stretch[0], o.from_ms), min(stretch[1], o.to_ms)) if stretch else None,
+        tolerance=tolerance_,
         examined=seen.examined,
         wrong=seen.wrong,
         late=seen.late,
-        wrong_from_ms=max(stretch[0], o.from_ms) if stretch else None,
-        wrong_to_ms=min(stretch[1], o.to_ms) if stretch else None,
         after=str(o.label),
+        **_measured(o, tolerance_, seen),
     )
 
 

@@ -24,7 +24,7 @@ from ...oracle.roles import may_be_shown
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import NEVER, counted, lasted, tolerated, verdict_of
+from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control, Row, decoded
 from ..record.known_brokers import due_words, known_brokers, words
 from ..record.lateness import LagWindow
@@ -67,14 +67,11 @@ def judge(control: Control, world: World) -> Verdict:
         if not wrong:
             right[held.node].append(held)
     findings += [
-        Finding(
-            subject=node,
-            kind="as registered",
-            from_ms=routes[0].from_ms,
-            to_ms=max(held.to_ms for held in routes),
-            bound_ms=0.0,
-            formula=NEVER,
-            row=_ROW,
+        finding(
+            node,
+            "as registered",
+            (routes[0].from_ms, max(held.to_ms for held in routes)),
+            at_no_time(_ROW),
             examined=len(routes),
         )
         for node, routes in right.items()
@@ -223,20 +220,15 @@ class _Judged:
     def finding(self, held: _Held, wrong: _Wrong) -> Finding:
         over_ms = max(wrong.to_ms - wrong.from_ms, 0.0)
         tolerance_ = self._tolerance(held, wrong)
-        return Finding(
-            subject=held.node,
-            object=wrong.broker,
-            topic=held.topic,
-            kind=wrong.kind,
-            from_ms=held.from_ms,
-            to_ms=held.to_ms,
-            **lasted(wrong.from_ms, wrong.to_ms),
-            row=_ROW,
-            **tolerated(tolerance_),
-            **(counted(over_ms, tolerance_) if wrong.kind == "not as registered" else {"wrong": int(over_ms > 0)}),
-            wrong_from_ms=wrong.from_ms,
-            wrong_to_ms=wrong.to_ms,
+        return finding(
+            (held.node, wrong.broker, held.topic),
+            wrong.kind,
+            (held.from_ms, held.to_ms),
+            at_no_time(_ROW),
+            out=(wrong.from_ms, wrong.to_ms),
+            tolerance=tolerance_,
             more={"came": words(decoded(held.value)), "due": wrong.due},
+            **({} if wrong.kind == "not as registered" else {"wrong": int(over_ms > 0)}),
         )
 
     def _tolerance(self, held: _Held, wrong: _Wrong) -> Tolerance:

@@ -26,7 +26,7 @@ from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import lasted, rounded, tolerated, verdict_of, wrongs
+from ..findings import Rule, finding, lasted, rounded, verdict_of, wrongs
 from ..record.control import Control, decoded
 from ..record.lateness import LagWindow, Missing
 from ..record.route_tables import Process, RouteStretch, RouteTables, route_tables
@@ -362,23 +362,23 @@ def _finding(segment: Segment, tolerance_: Tolerance, seen: _Seen, tables: Route
         ends = (worst.reference, worst.member)
         more["routes"] = [_route_at(tables, process, seen.topic, worst.last_ms) for process in ends]
         more["name_servers"] = [process[0] for process in ends]
-    return Finding(
-        subject=worst.member[0] if worst else names[0],
-        object=worst.reference[0] if worst else names[-1],
-        topic=seen.topic if worst else "",
-        kind="must be equal",
-        from_ms=segment.from_ms,
-        to_ms=segment.to_ms,
-        row=window.row,
-        **tolerated(tolerance_),
-        **against,
+    return finding(
+        (
+            worst.member[0] if worst else names[0],
+            worst.reference[0] if worst else names[-1],
+            seen.topic if worst else "",
+        ),
+        "must be equal",
+        (segment.from_ms, segment.to_ms),
+        Rule(window.row, ""),
+        out=(worst.s, worst.e) if worst else None,
+        tolerance=tolerance_,
         examined=seen.examined,
         wrong=seen.wrong,
         late=seen.late,
-        wrong_from_ms=worst.s if worst else None,
-        wrong_to_ms=worst.e if worst else None,
         after=str(latest.label),
         more=more,
+        **against,
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Facts, Needs, Reads, Section
+from ..findings import Rule, finding
 from ..plain.history import value_of
 
 if TYPE_CHECKING:
@@ -123,15 +124,12 @@ CHECK = Check(
 
 
 def _finding(row: Unasked, peer: str) -> Finding:
-    return Finding(
-        subject=row.client,
-        object=peer,
-        kind="unasked",
-        from_ms=row.time_ms,
-        to_ms=row.time_ms,
-        formula="0 unasked",
-        row="oneway requests have no answer",
+    return finding(
+        (row.client, peer),
+        "unasked",
+        (row.time_ms, row.time_ms),
+        Rule("oneway requests have no answer", "0 unasked"),
+        out=(row.time_ms, None),
         wrong=1,
-        wrong_from_ms=row.time_ms,
         more={"answer": row.answer},
     )

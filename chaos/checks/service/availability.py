@@ -44,7 +44,7 @@ from ...oracle.windows import NEVER
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest, least, of_the_rest
-from ..findings import examples_of, rounded
+from ..findings import Rule, examples_of, finding, rounded
 from ..plain.slots import slots_of_rows
 from ..record.lateness import LagWindow, Lateness
 from ..record.slots import OPERATIONS, Slot, Slots, bucket_ms, of_clients
@@ -462,18 +462,15 @@ def _verdict(
 
 
 def _finding(fall: Shortfall, *, is_wrong: bool) -> Finding:
-    return Finding(
-        subject=fall.client or "",
-        kind=fall.why,
-        from_ms=fall.start_ms,
-        to_ms=fall.end_ms,
-        formula=f"at least {fall.floor:.4g} succeed",
-        row=_ROW,
+    return finding(
+        fall.client or "",
+        fall.why,
+        (fall.start_ms, fall.end_ms),
+        Rule(_ROW, f"at least {fall.floor:.4g} succeed"),
+        out=(fall.start_ms, fall.end_ms),
         examined=fall.good + fall.bad,
         wrong=fall.bad if is_wrong else 0,
         late=0 if is_wrong else fall.bad,
-        wrong_from_ms=fall.start_ms,
-        wrong_to_ms=fall.end_ms,
         more={
             "operation": fall.operation,
             "succeeded": fall.good,

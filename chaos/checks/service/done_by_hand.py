@@ -28,7 +28,7 @@ from ...oracle.schedules import FIRST_SCAN_MS
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import NEVER, counted, lasted, tolerated, verdict_of
+from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import words
 from ..record.lateness import LagWindow
@@ -280,19 +280,15 @@ class _Judged:
         is_right = has is None if asked is None else has is not None and has[:2] == asked
         tolerance_ = self._tolerance(act.node, act)
         over_ms = 0.0 if is_right else tolerance_.unknown_up_to_ms + self._world.timers.R_ms
-        yield Finding(
-            subject=act.node,
-            object=act.act_id,
-            topic=act.topic,
-            kind="the broker's topic",
-            from_ms=act.began_ms,
-            to_ms=act.ended_ms,
-            **lasted(act.ended_ms, act.ended_ms + over_ms),
-            row=_ROW,
-            **tolerated(tolerance_),
-            **counted(over_ms, tolerance_),
-            wrong_from_ms=act.ended_ms if over_ms else None,
-            wrong_to_ms=act.ended_ms + over_ms if over_ms else None,
+        yield finding(
+            (act.node, act.act_id, act.topic),
+            "the broker's topic",
+            (act.began_ms, act.ended_ms),
+            at_no_time(_ROW),
+            out=(act.ended_ms, act.ended_ms + over_ms) if over_ms else None,
+            tolerance=tolerance_,
+            measured_ms=over_ms,
+            over_ms=over_ms,
             after=act.act_id,
             more={} if is_right else {"came": str(has), "due": str(asked)},
         )
@@ -371,19 +367,13 @@ class _Judged:
         tolerance_ = self._tolerance(act.node, act)
         from_ms, to_ms, topic, came = self._worst(life, claim)
         over_ms = max(to_ms - from_ms, 0.0)
-        return Finding(
-            subject=act.node,
-            object=act.broker,
-            topic=topic,
-            kind=claim.kind,
-            from_ms=claim.from_ms,
-            to_ms=claim.to_ms,
-            **(lasted(from_ms, to_ms) if over_ms else {"bound_ms": 0.0, "formula": NEVER}),
-            row=_ROW,
-            **tolerated(tolerance_),
-            **counted(over_ms, tolerance_),
-            wrong_from_ms=from_ms if over_ms else None,
-            wrong_to_ms=to_ms if over_ms else None,
+        return finding(
+            (act.node, act.broker, topic),
+            claim.kind,
+            (claim.from_ms, claim.to_ms),
+            at_no_time(_ROW),
+            out=(from_ms, to_ms) if over_ms else None,
+            tolerance=tolerance_,
             after=act.act_id,
             more={"came": came, "due": claim.due} if over_ms else {},
         )

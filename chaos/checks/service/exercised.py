@@ -39,6 +39,7 @@ from ...oracle.world import World
 from ...topology import ADMIN
 from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from ..check import Check, Needs, Reads, Section
+from ..findings import Rule, finding
 from ..plain.effects import Asked as AskedOfCalls
 from ..plain.effects import effects_of_rows
 from ..plain.slots import slots_of_rows
@@ -224,16 +225,13 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 
 def _finding(who: str, what: str, from_ms: float, to_ms: float, fault_id: str = "") -> Finding:
-    return Finding(
-        subject=who,
-        kind=what,
-        from_ms=from_ms,
-        to_ms=to_ms,
-        formula=_FORMULA,
-        row=_ROW,
+    return finding(
+        who,
+        what,
+        (from_ms, to_ms),
+        Rule(_ROW, _FORMULA),
+        out=(from_ms, to_ms),
         late=1,
-        wrong_from_ms=from_ms,
-        wrong_to_ms=to_ms,
         after=f"{fault_id} start" if fault_id else "",
     )
 

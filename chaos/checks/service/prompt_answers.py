@@ -38,7 +38,7 @@ from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, of_the_rest
-from ..findings import rounded, tolerated, verdict_of
+from ..findings import Rule, finding, rounded, verdict_of
 from ..plain.traffic import latencies_of_rows
 from ..record.control import Control
 from ..record.lateness import PROXIES, Lateness
@@ -240,27 +240,20 @@ def _finding(times: Times, world: World, who: Who, timed: Timed, ends: Mapping[f
     if not wrong and who.operation != "delivery" and world.run.get("clock") == "virtual":
         wrong = _over(timed, least_ms, least_ms + longest.unknown_up_to_ms)
     late = slow if not wrong and slow >= few else 0
-    tolerance_ = longest
     is_slow = bool(wrong or late)
     took_ms = timed.slowest_ms or 0.0
-    return Finding(
-        subject=who.peer,
-        kind=_KINDS[who.operation],
-        from_ms=who.since_ms,
-        to_ms=end_ms,
-        bound_ms=least_ms if is_slow else None,
-        formula=_FORMULA,
-        row=_ROW,
-        tolerance_ms=tolerated(tolerance_)["tolerance_ms"],
-        lag_ms=tolerance_.lag_ms,
-        timers=tolerance_.timers,
+    return finding(
+        who.peer,
+        _KINDS[who.operation],
+        (who.since_ms, end_ms),
+        Rule(_ROW, _FORMULA, least_ms if is_slow else None),
+        out=(timed.first_slow_ms, end_ms) if is_slow else None,
+        tolerance=longest,
         measured_ms=took_ms if is_slow else None,
         over_ms=took_ms - least_ms if is_slow else 0.0,
         examined=timed.count,
         wrong=wrong,
         late=late,
-        wrong_from_ms=timed.first_slow_ms if is_slow else None,
-        wrong_to_ms=end_ms if is_slow else None,
         more={"operation": who.operation, "slow": wrong or late, "of": timed.count} if is_slow else {},
     )
 

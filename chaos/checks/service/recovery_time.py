@@ -23,7 +23,7 @@ from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Reads, Section
-from ..findings import counted, rounded, tolerated, verdict_of
+from ..findings import finding, rounded, verdict_of
 from ..plain.slots import slots_of_rows
 from ..record.lateness import LagWindow
 from ..record.slots import Slot, Slots, of_clients
@@ -173,20 +173,15 @@ def recoveries(
 def _finding(recovery: Recovery, tolerance_: Tolerance) -> Finding:
     success_ms = recovery.until_ms if recovery.after_ms is None else recovery.moment.at_ms + recovery.after_ms
     over_ms = recovery.over_ms
-    return Finding(
-        subject=recovery.client,
-        kind=f"first good {_NAMES[recovery.operation]}",
-        from_ms=recovery.due_ms,
-        to_ms=max(recovery.due_ms, recovery.until_ms),
-        bound_ms=recovery.bound.latest_ms,
-        formula=recovery.bound.formula,
-        row=recovery.bound.row,
-        **tolerated(tolerance_),
-        **counted(over_ms, tolerance_),
+    return finding(
+        recovery.client,
+        f"first good {_NAMES[recovery.operation]}",
+        (recovery.due_ms, max(recovery.due_ms, recovery.until_ms)),
+        recovery.bound,
+        out=(recovery.due_ms, success_ms) if over_ms else None,
+        tolerance=tolerance_,
         measured_ms=success_ms - recovery.moment.at_ms if over_ms else recovery.after_ms,
         over_ms=over_ms,
-        wrong_from_ms=recovery.due_ms if over_ms else None,
-        wrong_to_ms=success_ms if over_ms else None,
         after=f"{recovery.moment.fault_id} {recovery.moment.phase}",
     )
 

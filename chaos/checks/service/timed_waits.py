@@ -46,7 +46,7 @@ from ...oracle.time_outs import (
 )
 from ...topology import broker_name, is_slave
 from ...verdict import Finding
-from ..findings import NEVER, lasted
+from ..findings import at_no_time, finding
 from ..record.control import Row
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import Act, Process, Run, by_process
@@ -328,19 +328,14 @@ class Waits(Process):
                 if not self._within(heard.get(broker, ()), run.began_ms - late_ms - other_ms, until_ms + other_ms):
                     missed.append(run.began_ms)
         if examined:
-            out = lasted(missed[0], self.end_ms) if missed else {"bound_ms": 0.0, "formula": NEVER}
-            yield Finding(
-                subject=self.life.node,
-                object=HEARTBEAT,
-                kind="reaches every broker",
-                from_ms=rounds[0].began_ms,
-                to_ms=self.end_ms,
-                row="MQClientInstance: each round goes to every broker of its routes",
+            yield finding(
+                (self.life.node, HEARTBEAT),
+                "reaches every broker",
+                (rounds[0].began_ms, self.end_ms),
+                at_no_time("MQClientInstance: each round goes to every broker of its routes"),
+                out=(missed[0], self.end_ms) if missed else None,
                 examined=examined,
                 wrong=len(missed),
-                wrong_from_ms=missed[0] if missed else None,
-                wrong_to_ms=self.end_ms if missed else None,
-                **out,
             )
 
     def _routed(self, at_ms: float) -> set[str]:

@@ -42,7 +42,7 @@ from ...oracle.world import World
 from ...topology import ADDRESS_SERVER, broker_name
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
-from ..findings import NEVER, lasted, verdict_of
+from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
 from ..record.lateness import RESUME_GRACE_MS
 from ..record.timer_acts import Act, Process, Run, by_process
@@ -314,19 +314,14 @@ class _Tasks(Process):
         if polls:
             last_ms = silent[-1].began_ms if silent else 0.0
             asks_ms = next((run.began_ms for run in polls if run.began_ms > last_ms), max(self.end_ms, last_ms))
-            out = lasted(silent[0].began_ms, asks_ms) if silent else {"bound_ms": 0.0, "formula": NEVER}
-            yield Finding(
-                subject=self.life.node,
-                object=POLL,
-                kind="asks for every topic",
-                from_ms=polls[0].began_ms,
-                to_ms=self.end_ms,
-                row="MQClientInstance: each round asks for every topic",
+            yield finding(
+                (self.life.node, POLL),
+                "asks for every topic",
+                (polls[0].began_ms, self.end_ms),
+                at_no_time("MQClientInstance: each round asks for every topic"),
+                out=(silent[0].began_ms, asks_ms) if silent else None,
                 examined=len(polls),
                 wrong=len(silent),
-                wrong_from_ms=silent[0].began_ms if silent else None,
-                wrong_to_ms=asks_ms if silent else None,
-                **out,
             )
 
     def _calls_in(self, from_ms: float, to_ms: float) -> Sequence[Run]:

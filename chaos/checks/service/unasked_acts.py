@@ -28,7 +28,7 @@ from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
 from ...oracle.schedules import HEARTBEAT, POLL, REBALANCE
 from ...verdict import Finding
-from ..findings import NEVER, lasted
+from ..findings import at_no_time, finding
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import Process, Run, by_process
 
@@ -52,19 +52,14 @@ class Unasked(Process):
     def _told(self, what: str, kind: str, row: str, examined: int, wrong: Sequence[float]) -> Iterator[Finding]:
         if not examined:
             return
-        out = lasted(wrong[0], max(wrong[-1], wrong[0] + 1.0)) if wrong else {"bound_ms": 0.0, "formula": NEVER}
-        yield Finding(
-            subject=self.life.node,
-            object=what,
-            kind=kind,
-            from_ms=self.start_ms,
-            to_ms=self.end_ms,
-            row=row,
+        yield finding(
+            (self.life.node, what),
+            kind,
+            (self.start_ms, self.end_ms),
+            at_no_time(row),
+            out=(wrong[0], max(wrong[-1], wrong[0] + 1.0)) if wrong else None,
             examined=examined,
             wrong=len(wrong),
-            wrong_from_ms=wrong[0] if wrong else None,
-            wrong_to_ms=max(wrong[-1], wrong[0] + 1.0) if wrong else None,
-            **out,
         )
 
     def _runs(self, task: str) -> Sequence[Run]:
