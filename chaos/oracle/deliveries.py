@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 from ..topology import node_of_client_id
 from .by_hand import unreadable
 from .causes import RESEND_MAX_MS, most_hung_brokers
-from .intervals import Stretch, merged, without
+from .intervals import Stretch, merged, until_next, without
 from .quiet import (
     BARELY_MS,
     aftermath_ms,
@@ -276,11 +276,10 @@ class Dues:
     def _without_master(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
         """When its route has named the broker's slave alone for so long that a pull of the master is over, and routes
         of other topics have followed."""
-        states = self.routed.get((consumer, topic), ())
-        ends = [*(at_ms for at_ms, _ in states[1:]), self.world.end_ms]
+        states = until_next(self.routed.get((consumer, topic), ()), self.world.end_ms)
         alone = merged(
             Stretch(at_ms, end_ms)
-            for (at_ms, brokers), end_ms in zip(states, ends, strict=False)
+            for (at_ms, brokers), end_ms in states
             if (addresses := brokers.get(broker)) and "0" not in addresses
         )
         after_ms = self.world.timers_of(consumer).P_ms + PULL_MS + self.world.timers.C_ms
@@ -319,12 +318,10 @@ class Dues:
     def _unrouted(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
         """When the consumer's route did not name the broker, or its slave alone, which holds pulls of what it has no
         copy of, until a pull can be on its way again."""
-        states = self.routed[consumer, topic]
-        ends = [*(at_ms for at_ms, _ in states[1:]), self.world.end_ms]
         after_ms = PULL_MS + self.world.timers.C_ms
         return [
             Stretch(at_ms, end_ms + after_ms)
-            for (at_ms, brokers), end_ms in zip(states, ends, strict=True)
+            for (at_ms, brokers), end_ms in until_next(self.routed[consumer, topic], self.world.end_ms)
             if "0" not in brokers.get(broker, ())
         ]
 

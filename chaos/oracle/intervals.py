@@ -1,9 +1,11 @@
-"""Stretches of time: joined where they overlap, and what they leave free. In one place, because every rule needs it."""
+"""Stretches of time: joined where they overlap, what they leave free, and from one row of a thing to its next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+State = TypeVar("State")
 
 
 class Stretch(NamedTuple):
@@ -36,3 +38,19 @@ def without(start_ms: float, end_ms: float, taken: Iterable[Stretch]) -> list[St
     else:
         left.append(Stretch(start_ms, end_ms))
     return [stretch for stretch in left if stretch.start_ms < stretch.end_ms]
+
+
+def _begins_ms(state: Any) -> float:
+    at_ms: float = state[0]
+    return at_ms
+
+
+def until_next(
+    states: Sequence[State], end_ms: float, at_ms: Callable[[State], float] = _begins_ms
+) -> Iterator[tuple[State, float]]:
+    """Each state, in order of time, with when the next one takes its place; the last lasts until `end_ms`.
+
+    A state is a row, or begins with its time, unless `at_ms` says when it begins.
+    """
+    ends = [*map(at_ms, states[1:]), max([end_ms, *map(at_ms, states[-1:])])]
+    return zip(states, ends, strict=False)

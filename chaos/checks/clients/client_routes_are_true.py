@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...oracle.causes import hung_brokers
-from ...oracle.intervals import Stretch, without
+from ...oracle.intervals import Stretch, until_next, without
 from ...oracle.lists import certainly_off
 from ...oracle.lost_brokers import absences, alive, restarted_ms
 from ...oracle.reach import cut_off_until, failed_calls
@@ -111,8 +111,8 @@ class _Judged:
                 changes[row.process, row.topic or ""].append((row.time_ms, row.value))
         found = {}
         for (client, topic), of in changes.items():
-            ends = [at_ms for at_ms, _ in of[1:]] + [max(of[-1][0], self._end_ms(client))]
-            found[client, topic] = [Taken(at_ms, to_ms, value) for (at_ms, value), to_ms in zip(of, ends, strict=True)]
+            states = until_next(of, self._end_ms(client))
+            found[client, topic] = [Taken(at_ms, to_ms, value) for (at_ms, value), to_ms in states]
         return found
 
     def _end_ms(self, client: Client) -> float:
@@ -139,8 +139,7 @@ class _Judged:
         routes = self.routes.get((client, topic), ())
         starts = [taken.from_ms for taken in routes]
         worst: tuple[float, RouteAnswer, str | None] = (0.0, answers[0], None)
-        ends = [answer.from_ms for answer in answers[1:]] + [self._end_ms(client)]
-        for answer, to_ms in zip(answers, ends, strict=True):
+        for answer, to_ms in until_next(answers, self._end_ms(client), lambda answer: answer.from_ms):
             if not alive(self._world, client[0], answer.from_ms, answer.to_ms):
                 continue
             at = bisect_right(starts, answer.to_ms) - 1

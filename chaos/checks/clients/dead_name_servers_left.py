@@ -17,12 +17,14 @@ order of choices, this check for the time they take.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...oracle.intervals import until_next
 from ...oracle.lost_name_servers import NameServerLoss, name_server_losses
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
@@ -188,9 +190,8 @@ def _visits(rows: Sequence[Row], lists_ms: Sequence[float]) -> Mapping[str | Non
         or row.name_server != before.name_server
         or bisect_left(lists_ms, before.time_ms) < bisect_left(lists_ms, row.time_ms)
     ]
-    lefts = [row.time_ms for row in changes[1:]] + [float("inf")]
     found: dict[str | None, list[_Visit]] = defaultdict(list)
-    for row, left_ms in zip(changes, lefts, strict=True):
+    for row, left_ms in until_next(changes, math.inf):
         found[row.name_server].append(_Visit(row.time_ms, left_ms))
     return found
 

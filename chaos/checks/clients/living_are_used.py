@@ -27,7 +27,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ...oracle.deliveries import Asker, Holding, askers, dues, holdings, quiet_for_groups
-from ...oracle.intervals import Stretch
+from ...oracle.intervals import Stretch, until_next
 from ...oracle.quiet import aftermath_ms, clients_began_ms
 from ...oracle.recorded import OURS
 from ...oracle.slaves import served_by_slaves
@@ -287,8 +287,7 @@ def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[str,
                 if topic not in {world.topic_of(member) for member in group.members}:
                     continue
                 states = [(row.time_ms, row.decoded) for row in rows if row.topic == topic]
-                ends = [*(at_ms for at_ms, _ in states[1:]), min(life.end_ms, world.end_ms)]
-                for (at_ms, state), end_ms in zip(states, ends, strict=True):
+                for (at_ms, state), end_ms in until_next(states, min(life.end_ms, world.end_ms)):
                     if at_ms > clients_began_ms(world):  # routes, members and shares have to follow first
                         at_ms += aftermath_ms(world)
                     if isinstance(state, Mapping) and state.get("perm", 0) & _READABLE:

@@ -238,7 +238,8 @@ def _finding(one: Undelivered, tolerance_: Tolerance) -> Finding:
         "group": message.group,
         "rule": due.rule if due else "",
     }
-    since_ms, rule, timed = one.end_ms, Rule(_ROW, ""), {"wrong": 1.0}
+    since_ms, rule = one.end_ms, Rule(_ROW, "")
+    timed: dict[str, Any] = {"wrong": 1}
     if due is not None:
         since_ms, rule = due.at_ms, Rule(_ROW, _FORMULAS.get(due.rule, "D"), due.at_ms - due.from_ms)
         timed = {"measured_ms": one.end_ms - due.from_ms, "over_ms": one.end_ms - due.at_ms}

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ...oracle.intervals import until_next
 from ...oracle.roles import shown_ids
 from ...oracle.world import World
 from ...topology import broker_name
@@ -152,9 +153,6 @@ def _when(change: tuple[float, int, str | None]) -> float:
 
 def _stretches(changes: Sequence[tuple[float, int, str | None]], end_ms: float) -> list[RouteStretch]:
     ordered = sorted(changes, key=lambda change: change[:2])
-    ends = [change[0] for change in ordered[1:]] + [end_ms]
     return [
-        RouteStretch(s, min(e, end_ms), value)
-        for (s, _, value), e in zip(ordered, ends, strict=True)
-        if s < min(e, end_ms)
+        RouteStretch(s, min(e, end_ms), value) for (s, _, value), e in until_next(ordered, end_ms) if s < min(e, end_ms)
     ]

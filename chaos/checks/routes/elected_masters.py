@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...oracle.causes import hung_brokers
-from ...oracle.intervals import Stretch
+from ...oracle.intervals import Stretch, until_next
 from ...oracle.lost_brokers import alive
 from ...oracle.reach import failed_calls
 from ...oracle.roles import Settled, at_work, members_of, settled
@@ -76,8 +76,7 @@ def _finding(
     for (who, _, topic), rows in routes.items():
         if who != node:
             continue
-        ends = [*(row.time_ms for row in rows[1:]), max(world.end_ms, rows[-1].time_ms)]
-        for row, to_ms in zip(rows, ends, strict=True):
+        for row, to_ms in until_next(rows, world.end_ms):
             held = Stretch(max(row.time_ms, one.at_ms), min(to_ms, one.to_ms))
             route = decoded(row.value) if held.start_ms < held.end_ms else None
             ids = ((route or {}).get("brokers") or {}).get(name) if isinstance(route, Mapping) else None

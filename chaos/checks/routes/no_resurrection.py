@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ...oracle.intervals import until_next
 from ...oracle.lost_brokers import Absence, absences
 from ...oracle.obligations import Down, downs
 from ...oracle.roles import elected_ids
@@ -140,11 +141,10 @@ def _in_clients(control: Control, world: World, lost: Iterable[Absence]) -> Iter
                     taken.append((at_ms, named))
             if not taken:
                 continue
-            ends = [at_ms for at_ms, _ in taken[1:]] + [a.end_ms]
             # A route that never named the broker is no drop, and one that it lost before is another absence's.
             of_topic[topic] = [
                 _Stretch(present, at_ms, min(e, a.end_ms))
-                for number, ((at_ms, present), e) in enumerate(zip(taken, ends, strict=True))
+                for number, ((at_ms, present), e) in enumerate(until_next(taken, a.end_ms))
                 if number and at_ms >= a.start_ms
             ]
         topics, returns = _returns(of_topic, a.start_ms - _MOMENT_MS, a.route_from_ms, a.end_ms)

@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...oracle.intervals import Stretch, merged, without
+from ...oracle.intervals import Stretch, merged, until_next, without
 from ...oracle.obligations import told_by_hand
 from ...oracle.roles import NO_ID, Members, election, has_id, may_be_master, members_of, two_masters, unsettled
 from ...oracle.windows import Window
@@ -248,8 +248,7 @@ def _routes(control: Control, world: World) -> Iterator[_Shown]:
             of[row.event, row.node, row.incarnation, asked, row.topic or ""].append(row)
     for (event, node, incarnation, _, topic), rows in of.items():
         end_ms = ends.get((node, incarnation), world.end_ms)
-        until = [row.time_ms for row in rows[1:]] + [max(end_ms, rows[-1].time_ms)]
-        for row, to_ms in zip(rows, until, strict=True):
+        for row, to_ms in until_next(rows, end_ms):
             if row.value is not None and row.value != "null":
                 yield _Shown(node, event == "route", topic, row.time_ms, to_ms, row.value)
 

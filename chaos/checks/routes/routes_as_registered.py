@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ...oracle.intervals import Stretch, without
+from ...oracle.intervals import Stretch, until_next, without
 from ...oracle.obligations import told_by_hand
 from ...oracle.roles import may_be_shown
 from ...oracle.world import World
@@ -104,8 +104,7 @@ def _routes(control: Control, world: World) -> Iterator[_Held]:
             by_topic[row.node, row.incarnation, row.topic or ""].append(row)
     for (node, incarnation, topic), rows in by_topic.items():
         end_ms = ends.get((node, incarnation), world.end_ms)
-        until = [row.time_ms for row in rows[1:]] + [max(end_ms, rows[-1].time_ms)]
-        for row, to_ms in zip(rows, until, strict=True):
+        for row, to_ms in until_next(rows, end_ms):
             if row.value is not None and row.value != "null":
                 yield _Held(node, row.event == "route", topic, row.time_ms, to_ms, row.value)
 
