@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from nemesrv.chaos.verdict import Validity
 from nemesrv.clients.admin import AdminClient
@@ -19,18 +15,11 @@ from nemesrv.operations.cluster.watched_run import SUPPORTED, Explained, explain
 from nemesrv.operations.cluster.watcher import REQUESTS_PER_S, Watcher
 from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.node.network import Address, ProtocolFactory
-from nemesrv.remoting.node.profile import Profile
 from tests.test_in_process_cluster import CLOCK
 
-from .world import PROFILES, World, played
+from .world import PROFILES, World
 
 EXPIRES_S, SCANS_S = 120, 10
-Within = Callable[..., None]
-
-
-@pytest.fixture
-def within(tmp_path: Path) -> Within:
-    return functools.partial(played, tmp_path)
 
 
 class Watching:
@@ -96,189 +85,160 @@ def cut(world: World, node: str, server: Address) -> None:
 
 
 @PROFILES
-def test_a_cut_between_a_broker_and_a_name_server_is_named_within_expiry_scan_and_5_seconds(
-    within: Within, profile: Profile
-) -> None:
-    async def story(world: World) -> None:
-        await world.name_servers(0, 1, 2)
-        await world.broker("broker-a", "10.0.2.1")
-        await world.broker("broker-b", "10.0.2.2")
-        async with watched(world) as watching:
-            assert await watching.for_s(60) == []
-            cut(world, "broker-a@10.0.2.1", world.cluster.addresses[2])
-            began_s = CLOCK.monotonic_s()
-            (change,) = await watching.for_s(EXPIRES_S + SCANS_S + 5)
-            assert change.problem == ("broker-missing", ("broker-a", "10.0.1.3:9876"))
-            assert change.at_s - began_s <= EXPIRES_S + SCANS_S + 5
-            assert "10.0.1.1:9876 and 10.0.1.2:9876 hold it; it answers us" in change.sentence
-            await watching.for_s(60)
-            one = explained(watching.record)
-            assert thought_of(one) == ["broker-a <-> ns-2"]
-            assert {hypothesis["certainty"] for hypothesis in one.episodes[0]["hypotheses"]} == {"unsure"}, (
-                "what is silent and what is refused look the same from outside"
-            )
-            assert all(verdict.verdict is not Validity.INVALID for verdict in verdicts_of(one))
-
-    within(story, profile)
+async def test_a_cut_between_a_broker_and_a_name_server_is_named_within_expiry_scan_and_5_seconds(world: World) -> None:
+    await world.name_servers(0, 1, 2)
+    await world.broker("broker-a", "10.0.2.1")
+    await world.broker("broker-b", "10.0.2.2")
+    async with watched(world) as watching:
+        assert await watching.for_s(60) == []
+        cut(world, "broker-a@10.0.2.1", world.cluster.addresses[2])
+        began_s = CLOCK.monotonic_s()
+        (change,) = await watching.for_s(EXPIRES_S + SCANS_S + 5)
+        assert change.problem == ("broker-missing", ("broker-a", "10.0.1.3:9876"))
+        assert change.at_s - began_s <= EXPIRES_S + SCANS_S + 5
+        assert "10.0.1.1:9876 and 10.0.1.2:9876 hold it; it answers us" in change.sentence
+        await watching.for_s(60)
+        one = explained(watching.record)
+        assert thought_of(one) == ["broker-a <-> ns-2"]
+        assert {hypothesis["certainty"] for hypothesis in one.episodes[0]["hypotheses"]} == {"unsure"}, (
+            "what is silent and what is refused look the same from outside"
+        )
+        assert all(verdict.verdict is not Validity.INVALID for verdict in verdicts_of(one))
 
 
 @PROFILES
-def test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row(within: Within, profile: Profile) -> None:
-    async def story(world: World) -> None:
-        await world.name_servers(0, 1, 2)
-        await world.topic(await world.broker("broker-a", "10.0.2.1"))
-        await world.broker("broker-b", "10.0.2.2")
-        async with watched(world) as watching:
-            await watching.for_s(60)
-            for turn in range(10):
-                name = ("ns-0", "broker-a@10.0.2.1", "ns-1", "broker-b@10.0.2.2", "ns-2")[turn % 5]
-                await world.servers.pop(name).stop()
-                await watching.for_s(3)  # RocketMQ's restarts take some seconds
-                if name.startswith("ns-"):
-                    await world.name_servers(int(name[-1]))
-                else:
-                    await world.broker(*name.split("@"))
-                await watching.for_s(75)
-            assert [name for name in watching.found if name[0] != "name-server-silent"] == []
-            assert watching.watcher.auditor.problems == {}
-            one = explained(watching.record)
-            restarted = ["ns-0", "broker-a", "ns-1", "broker-b", "ns-2"]
-            assert thought_of(one) == restarted * 2
-            assert {episode["hypotheses"][0]["fault"] for episode in one.episodes} <= {"kill", "stop"}
-            found = {verdict.name: verdict.verdict for verdict in verdicts_of(one)}
-            assert found == dict.fromkeys(SUPPORTED, Validity.VALID)
-
-    within(story, profile)
+async def test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row(world: World) -> None:
+    await world.name_servers(0, 1, 2)
+    await world.topic(await world.broker("broker-a", "10.0.2.1"))
+    await world.broker("broker-b", "10.0.2.2")
+    async with watched(world) as watching:
+        await watching.for_s(60)
+        for turn in range(10):
+            name = ("ns-0", "broker-a@10.0.2.1", "ns-1", "broker-b@10.0.2.2", "ns-2")[turn % 5]
+            await world.servers.pop(name).stop()
+            await watching.for_s(3)  # RocketMQ's restarts take some seconds
+            if name.startswith("ns-"):
+                await world.name_servers(int(name[-1]))
+            else:
+                await world.broker(*name.split("@"))
+            await watching.for_s(75)
+        assert [name for name in watching.found if name[0] != "name-server-silent"] == []
+        assert watching.watcher.auditor.problems == {}
+        one = explained(watching.record)
+        restarted = ["ns-0", "broker-a", "ns-1", "broker-b", "ns-2"]
+        assert thought_of(one) == restarted * 2
+        assert {episode["hypotheses"][0]["fault"] for episode in one.episodes} <= {"kill", "stop"}
+        found = {verdict.name: verdict.verdict for verdict in verdicts_of(one)}
+        assert found == dict.fromkeys(SUPPORTED, Validity.VALID)
 
 
-def test_a_host_that_dies_is_no_cut_though_it_is_dropped_one_by_one(within: Within) -> None:
-    async def story(world: World) -> None:
-        await world.name_servers(0, 1, 2)
-        address = await world.broker("broker-a", "10.0.2.1")
-        await world.broker("broker-b", "10.0.2.2")
-        async with watched(world) as watching:
-            await watching.for_s(47)
-            for server in world.cluster.addresses:
-                cut(world, "broker-a@10.0.2.1", server)
-            world.cluster.network.hold(address)
-            assert await watching.for_s(200) == []
-            assert BrokerId("broker-a", 0) not in watching.watcher.auditor._tables["10.0.1.1:9876"]
-
-    within(story)
+async def test_a_host_that_dies_is_no_cut_though_it_is_dropped_one_by_one(world: World) -> None:
+    await world.name_servers(0, 1, 2)
+    address = await world.broker("broker-a", "10.0.2.1")
+    await world.broker("broker-b", "10.0.2.2")
+    async with watched(world) as watching:
+        await watching.for_s(47)
+        for server in world.cluster.addresses:
+            cut(world, "broker-a@10.0.2.1", server)
+        world.cluster.network.hold(address)
+        assert await watching.for_s(200) == []
+        assert BrokerId("broker-a", 0) not in watching.watcher.auditor._tables["10.0.1.1:9876"]
 
 
-def test_a_name_server_that_hangs_is_named_and_over_when_it_answers(within: Within) -> None:
+async def test_a_name_server_that_hangs_is_named_and_over_when_it_answers(world: World) -> None:
     """And what it lost and took again meanwhile is judged by when it hung."""
 
-    async def story(world: World) -> None:
-        await world.name_servers(0, 1, 2)
-        await world.broker("broker-a", "10.0.2.1")
-        async with watched(world) as watching:
-            await watching.for_s(60)
-            world.cluster.network.hold(world.cluster.addresses[1])
-            (change,) = await watching.for_s(15)
-            assert (change.found, change.problem) == (True, ("name-server-silent", ("10.0.1.2:9876",)))
-            world.cluster.network.release(world.cluster.addresses[1])
-            (over,) = await watching.for_s(10)
-            assert (over.found, over.problem) == (False, change.problem)
-            await watching.for_s(60)
-            one = explained(watching.record)
-            assert len(one.episodes) == 1
-            assert one.episodes[0]["hypotheses"][0]["certainty"] == "unsure", "only the watch noticed"
-            assert all(verdict.verdict is not Validity.INVALID for verdict in verdicts_of(one))
-
-    within(story)
+    await world.name_servers(0, 1, 2)
+    await world.broker("broker-a", "10.0.2.1")
+    async with watched(world) as watching:
+        await watching.for_s(60)
+        world.cluster.network.hold(world.cluster.addresses[1])
+        (change,) = await watching.for_s(15)
+        assert (change.found, change.problem) == (True, ("name-server-silent", ("10.0.1.2:9876",)))
+        world.cluster.network.release(world.cluster.addresses[1])
+        (over,) = await watching.for_s(10)
+        assert (over.found, over.problem) == (False, change.problem)
+        await watching.for_s(60)
+        one = explained(watching.record)
+        assert len(one.episodes) == 1
+        assert one.episodes[0]["hypotheses"][0]["certainty"] == "unsure", "only the watch noticed"
+        assert all(verdict.verdict is not Validity.INVALID for verdict in verdicts_of(one))
 
 
-def test_a_broker_with_a_shorter_list_and_one_with_a_longer_are_named_for_it(within: Within) -> None:
-    async def story(world: World) -> None:
-        await world.name_servers(0, 1, 2)
-        await world.broker("broker-a", "10.0.2.1", lists=(0, 1))
-        world.cluster.name_servers["elsewhere"] = Address("10.0.7.7", 9876)
-        await world.broker("broker-b", "10.0.2.2", lists=(0, 1, 2, 3))
-        del world.cluster.name_servers["elsewhere"]
-        async with watched(world) as watching:
-            await watching.for_s(60)
-            assert sorted(watching.found) == [
-                ("broker-not-listing", "broker-a", "10.0.1.3:9876"),
-                ("name-server-unlisted", "10.0.7.7:9876", "broker-b"),
-            ]
-
-    within(story)
+async def test_a_broker_with_a_shorter_list_and_one_with_a_longer_are_named_for_it(world: World) -> None:
+    await world.name_servers(0, 1, 2)
+    await world.broker("broker-a", "10.0.2.1", lists=(0, 1))
+    world.cluster.name_servers["elsewhere"] = Address("10.0.7.7", 9876)
+    await world.broker("broker-b", "10.0.2.2", lists=(0, 1, 2, 3))
+    del world.cluster.name_servers["elsewhere"]
+    async with watched(world) as watching:
+        await watching.for_s(60)
+        assert sorted(watching.found) == [
+            ("broker-not-listing", "broker-a", "10.0.1.3:9876"),
+            ("name-server-unlisted", "10.0.7.7:9876", "broker-b"),
+        ]
 
 
 @PROFILES
-def test_a_consumer_with_a_foreign_name_server_and_one_with_a_shorter_list_are_named(
-    within: Within, profile: Profile
-) -> None:
-    async def story(world: World) -> None:
-        await world.name_servers(0, 1, 2)
-        await world.topic(await world.broker("broker-a", "10.0.2.1"), "orders")
-        all_of_them, foreign = world.cluster.addresses, Address("10.0.7.7", 9876)
-        await world.consumer("consumer-0", all_of_them)
-        await world.consumer("consumer-1", (*all_of_them, foreign))
-        await world.consumer("consumer-2", all_of_them[:2])
-        async with watched(world) as watching:
-            await watching.for_s(100)
-            assert watching.found == [], "a list by HTTP is taken within 120 s"
-            await watching.for_s(100)
-            assert sorted((kind, about[0]) for kind, *about in watching.found) == [
-                ("client-not-listing", "10.0.1.3:9876"),
-                ("client-unlisted-name-server", "10.0.7.7:9876"),
-            ]
-            (said,) = (s for p, s in watching.watcher.auditor.problems.items() if p.kind == "client-not-listing")
-            assert said.startswith("consumer ")
-            assert said.endswith("its list is 10.0.1.1:9876;10.0.1.2:9876")
-            for name in ("consumer-1", "consumer-2"):
-                await world.leave(name)
-            await watching.for_s(60)
-            assert watching.watcher.auditor.problems == {}
-
-    within(story, profile)
+async def test_a_consumer_with_a_foreign_name_server_and_one_with_a_shorter_list_are_named(world: World) -> None:
+    await world.name_servers(0, 1, 2)
+    await world.topic(await world.broker("broker-a", "10.0.2.1"), "orders")
+    all_of_them, foreign = world.cluster.addresses, Address("10.0.7.7", 9876)
+    await world.consumer("consumer-0", all_of_them)
+    await world.consumer("consumer-1", (*all_of_them, foreign))
+    await world.consumer("consumer-2", all_of_them[:2])
+    async with watched(world) as watching:
+        await watching.for_s(100)
+        assert watching.found == [], "a list by HTTP is taken within 120 s"
+        await watching.for_s(100)
+        assert sorted((kind, about[0]) for kind, *about in watching.found) == [
+            ("client-not-listing", "10.0.1.3:9876"),
+            ("client-unlisted-name-server", "10.0.7.7:9876"),
+        ]
+        (said,) = (s for p, s in watching.watcher.auditor.problems.items() if p.kind == "client-not-listing")
+        assert said.startswith("consumer ")
+        assert said.endswith("its list is 10.0.1.1:9876;10.0.1.2:9876")
+        for name in ("consumer-1", "consumer-2"):
+            await world.leave(name)
+        await watching.for_s(60)
+        assert watching.watcher.auditor.problems == {}
 
 
-def test_topics_of_one_name_server_only_and_a_wiped_permission_are_named(within: Within) -> None:
-    async def story(world: World) -> None:
-        await world.name_servers(0, 1, 2)
-        await world.topic(await world.broker("broker-a", "10.0.2.1"), "orders")
-        await world.topic(Address("10.0.2.1", 10911), "bills")
-        async with watched(world) as watching:
-            await watching.for_s(60)
-            async with AdminClient(world.cluster.context("admin"), world.cluster.addresses) as admin:
-                await admin.delete_topic_in_name_server("bills", name_server=world.cluster.addresses[0])
-                await watching.for_s(60)
-                assert watching.found == [("topics-differ", "10.0.1.1:9876")]
-                await admin.wipe_write_perm("broker-a", name_server=world.cluster.addresses[1])
-            await watching.for_s(120)
-            assert ("route-differs", "orders") in watching.found
-            assert (
-                "10.0.1.2:9876 has broker-a 8/8 perm 4"
-                in watching.watcher.auditor.problems["route-differs", ("orders",)]
-            )
-
-    within(story)
-
-
-def test_no_name_server_gets_more_requests_than_the_limit_whatever_there_is_to_ask(within: Within) -> None:
-    async def story(world: World) -> None:
-        await world.name_servers(0)
-        address = await world.broker("broker-a", "10.0.2.1")
+async def test_topics_of_one_name_server_only_and_a_wiped_permission_are_named(world: World) -> None:
+    await world.name_servers(0, 1, 2)
+    await world.topic(await world.broker("broker-a", "10.0.2.1"), "orders")
+    await world.topic(Address("10.0.2.1", 10911), "bills")
+    async with watched(world) as watching:
+        await watching.for_s(60)
         async with AdminClient(world.cluster.context("admin"), world.cluster.addresses) as admin:
-            for number in range(300):
-                await admin.create_topic(address, f"topic-{number}")
-        world.asked = world.cluster.addresses[:1]
-        record = WatchedHistory([*map(str, world.asked)], now_s=CLOCK.monotonic_s(), wall_ms=0.0)
-        watcher = Watcher(world.cluster.context("watch"), world.asked, record=record)
-        began_s, looked = CLOCK.monotonic_s(), 0
-        async for look, _ in watcher.looks():
-            looked += len(look.name_servers["10.0.1.1:9876"].routes)
-            if CLOCK.monotonic_s() - began_s >= 60:
-                break
-        await watcher.close()
-        assert watcher.asked_of["10.0.1.1:9876"] <= REQUESTS_PER_S * 62 + 10
-        assert looked >= 300, "every topic had its turn within the minute"
+            await admin.delete_topic_in_name_server("bills", name_server=world.cluster.addresses[0])
+            await watching.for_s(60)
+            assert watching.found == [("topics-differ", "10.0.1.1:9876")]
+            await admin.wipe_write_perm("broker-a", name_server=world.cluster.addresses[1])
+        await watching.for_s(120)
+        assert ("route-differs", "orders") in watching.found
+        assert (
+            "10.0.1.2:9876 has broker-a 8/8 perm 4" in watching.watcher.auditor.problems["route-differs", ("orders",)]
+        )
 
-    within(story)
+
+async def test_no_name_server_gets_more_requests_than_the_limit_whatever_there_is_to_ask(world: World) -> None:
+    await world.name_servers(0)
+    address = await world.broker("broker-a", "10.0.2.1")
+    async with AdminClient(world.cluster.context("admin"), world.cluster.addresses) as admin:
+        for number in range(300):
+            await admin.create_topic(address, f"topic-{number}")
+    world.asked = world.cluster.addresses[:1]
+    record = WatchedHistory([*map(str, world.asked)], now_s=CLOCK.monotonic_s(), wall_ms=0.0)
+    watcher = Watcher(world.cluster.context("watch"), world.asked, record=record)
+    began_s, looked = CLOCK.monotonic_s(), 0
+    async for look, _ in watcher.looks():
+        looked += len(look.name_servers["10.0.1.1:9876"].routes)
+        if CLOCK.monotonic_s() - began_s >= 60:
+            break
+    await watcher.close()
+    assert watcher.asked_of["10.0.1.1:9876"] <= REQUESTS_PER_S * 62 + 10
+    assert looked >= 300, "every topic had its turn within the minute"
 
 
 # --- by hand --------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from nemesrv.remoting.headers.namesrv import UnRegisterBrokerRequestHeader
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from tests.test_in_process_cluster import CLOCK, Cluster
-from tests.virtual import run
 
 PROFILES = pytest.mark.parametrize("profile", [Profile.V4_9, Profile.V5_X])
 
@@ -98,16 +96,3 @@ class World:
     async def end(self) -> None:
         for node in (*self.consumers.values(), *self.servers.values()):
             await node.stop()
-
-
-def played(folder: Path, story: Callable[[World], Awaitable[None]], profile: Profile = Profile.V4_9) -> None:
-    """The story on a World of its own."""
-
-    async def whole() -> None:
-        world = World(folder, profile)
-        try:
-            await story(world)
-        finally:
-            await world.end()
-
-    run(whole)
