@@ -27,8 +27,8 @@ from .experiment.run_folder import RunFolder
 from .history.stored import SMALL_BYTES, local_path, local_size, parquet_files, refuse_unreadable, row_count
 from .installation import has, how_to_get, require_extras
 from .reporting import write_junit, write_reports
-from .reports.summary import append, replay_line, summary
-from .reports.table import left_out_line, print_table
+from .reports.ci import append, replay_line, summary
+from .reports.terminal import left_out_line, print_table
 from .scenarios.document import read
 from .scenarios.loading import load, parse
 from .scenarios.model import Scenario

@@ -246,7 +246,7 @@ def _key_of_marker(key: str) -> str:
 
 def _replay(item: pytest.Item, folder: Path, scenario: Scenario) -> str:
     """How to repeat the test, where its run is, and how to repeat the run without the test."""
-    from .reports.summary import replay_line
+    from .reports.ci import replay_line
 
     seed, profile, runs = scenario.seed or 0, *map(item.config.getoption, ("--nemesrv-profile", "--nemesrv-runs"))
     words: list[str] = ["pytest", item.nodeid, "--nemesrv-seed", str(seed), "--nemesrv-clock", scenario.clock or "real"]
@@ -261,7 +261,7 @@ def _replay(item: pytest.Item, folder: Path, scenario: Scenario) -> str:
 
 
 def _summarise(config: pytest.Config, cluster: RunningCluster) -> None:
-    from .reports.summary import append, replay_line, summary
+    from .reports.ci import append, replay_line, summary
 
     file = config.getoption("--nemesrv-summary")
     if file and cluster.verdicts is not None:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from .errors import HarnessError
 from .experiment.run_folder import RunFolder
 from .installation import require_extras
-from .reports.junit import junit
-from .reports.summary import replay_line
+from .reports.ci import junit, replay_line
 from .scenarios.model import Scenario
 from .verdict import Finding, Verdict, worst
 

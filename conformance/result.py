@@ -30,8 +30,8 @@ from ..chaos.experiment.run_folder import RunFolder
 from ..chaos.fronts.behaviour import Behaviour
 from ..chaos.fronts.observed import Asked, Observation
 from ..chaos.judging import EXIT_STATUS
-from ..chaos.reports.console import standard_output
-from ..chaos.reports.junit import junit
+from ..chaos.reports.ci import junit
+from ..chaos.reports.terminal import standard_output
 from ..chaos.verdict import Example, Validity, Verdict, worst
 from ..remoting.node.network import Address
 from .rule_verdicts import RuleVerdict

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ..errors import ScenarioError
-from ..reports.rows import rows_fitting, width_of_output
+from ..reports.text import rows_fitting, width_of_output
 from .options import json_option, scenario_names
 
 _TITLES = {

@@ -26,7 +26,7 @@ from ..errors import ScenarioError, nearest
 from ..experiment.harness import Harness
 from ..experiment.progress import Progress
 from ..judging import Engine, Judged, keep, of_run
-from ..reports.console import print_fitting, standard_output
+from ..reports.terminal import print_fitting, standard_output
 from ..runner import Options, record_virtual, require_parts, run_one
 from ..scenarios.loading import SHIPPED_DIR, find, load
 from ..scenarios.model import CHECK_NAMES, Scenario

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..verdict import Validity
 from .html import series
+from .html.run_to_draw import RunToDraw
 from .html.stretches import Lane, Stretch
-from .html.told import Told
 
 FORMATS = ("perfetto", "openmetrics")
 _SECTIONS = {
@@ -29,7 +29,7 @@ _SECTIONS = {
 _LEVEL = {Validity.VALID: 0, Validity.UNKNOWN: 1, Validity.INVALID: 2}
 
 
-def export(told: Told, format_: str) -> str:
+def export(told: RunToDraw, format_: str) -> str:
     """The run in this format. ValueError for one that is none of FORMATS."""
     if format_ == "perfetto":
         return perfetto(told)
@@ -38,7 +38,7 @@ def export(told: Told, format_: str) -> str:
     raise ValueError(f"{format_!r} is none of {', '.join(FORMATS)}")
 
 
-def perfetto(told: Told) -> str:
+def perfetto(told: RunToDraw) -> str:
     """Chrome's trace JSON: microseconds of RocketMQ time since the first process started."""
     found: list[dict[str, Any]] = []
 
@@ -88,7 +88,7 @@ def _names(pid: int, process: str, threads: Any) -> Iterator[dict[str, Any]]:
         yield {"ph": "M", "pid": pid, "tid": tid, "name": "thread_sort_index", "args": {"sort_index": tid}}
 
 
-def _counters(told: Told, pid: int) -> Iterator[dict[str, Any]]:
+def _counters(told: RunToDraw, pid: int) -> Iterator[dict[str, Any]]:
     """Sends by outcome and the lag, in slices of time; `ts` still in milliseconds."""
     yield {"ph": "M", "pid": pid, "ts": told.start_ms, "name": "process_name", "args": {"name": "traffic"}}
     sliced = series.slices(told.recorded.traffic, told.start_ms, told.end_ms)
@@ -103,7 +103,7 @@ def _counters(told: Told, pid: int) -> Iterator[dict[str, Any]]:
             yield {"ph": "C", "pid": pid, "ts": at_ms, "name": "lag", "args": {"messages": behind}}
 
 
-def openmetrics(told: Told) -> str:
+def openmetrics(told: RunToDraw) -> str:
     """OpenMetrics text: verdicts, what was examined and wrong, bounds, sends by outcome, and latencies, in seconds."""
     lines = _Metrics({"scenario": told.run.name, "seed": str(told.run.seed)})
     about = {"profile": told.run.profile, "defect": told.defect, "clock": str(told.world.run.get("clock") or "")}

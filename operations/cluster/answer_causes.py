@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...chaos.reports.words import all_of, any_of
+from ...chaos.reports.text import all_of, any_of
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, ResponseCode
 from .causes import NoRouteCause, cause, in_order, not_created
 from .server_answers import BrokerAnswer, NameServerAnswer, ServerAnswers

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...chaos.reports.words import all_of
+from ...chaos.reports.text import all_of
 from ...remoting.codes import MASTER_ID
 from .looks import BrokerId, BrokerLook, Look, Member, Route, TopicRow
 

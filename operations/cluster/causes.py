@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from ...chaos.reports.words import all_of
+from ...chaos.reports.text import all_of
 
 
 class Wording(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...chaos.reports.words import all_of
+from ...chaos.reports.text import all_of
 from .causes import NoRouteCause, cause, in_order, not_created
 from .logged import NO_ANSWER, NO_ROUTE, At, Failure, Logged, LoggedNameServer, Stay
 

@@ -24,7 +24,7 @@ from ...chaos.installation import require_extras
 from ...chaos.judging import Engine, exit_status, find, judge, reasons, show
 from ...chaos.logs.files import LogError, planned
 from ...chaos.preflight import Needs, require
-from ...chaos.reports.summary import INCIDENT
+from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from ...remoting.node.profile import Profile
 from ..inferring.episodes import episodes_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...chaos.checks import CHECKS
 from ...chaos.checks.check import Needs
-from ...chaos.reports.rows import rows_fitting, width_of_output
+from ...chaos.reports.text import rows_fitting, width_of_output
 
 SHOWN = 24
 """So many entries of the time line."""

@@ -18,7 +18,7 @@ from ...chaos.history.schema import Row, object_of
 from ...chaos.history.transitions import is_system, later_lists_of, lists_of, name_of_broker
 from ...chaos.oracle.timers import Timers
 from ...chaos.oracle.world import World
-from ...chaos.reports.summary import INCIDENT
+from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import CHECK_NAMES
 from ...chaos.settings.catalogue import GROUPS, settings_for
 from .incident import Entry, Episode, Hypothesis, Incident, read_incident

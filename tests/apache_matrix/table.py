@@ -9,7 +9,7 @@ from typing import Any
 
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.reporting import read_verdicts
-from nemesrv.chaos.reports.table import allowed, measured
+from nemesrv.chaos.reports.terminal import allowed, measured
 from nemesrv.chaos.verdict import Validity, worst
 
 MEASURED = Path(__file__).with_name("measured")

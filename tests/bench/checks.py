@@ -25,7 +25,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from nemesrv.chaos.reports.console import print_fitting, standard_output
+from nemesrv.chaos.reports.terminal import print_fitting, standard_output
 
 from ..generate import write
 from .measure import BenchError

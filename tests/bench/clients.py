@@ -29,7 +29,7 @@ from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.stage import RealStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.preflight import Needs, require
-from nemesrv.chaos.reports.console import print_fitting, standard_output
+from nemesrv.chaos.reports.terminal import print_fitting, standard_output
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 

@@ -23,7 +23,7 @@ from nemesrv.chaos.experiment.hosts.collect import Collector, Piece, RayHost
 from nemesrv.chaos.history.files import raw_name
 from nemesrv.chaos.history.recorder import EventLines
 from nemesrv.chaos.history.schema import raw_dir
-from nemesrv.chaos.reports.console import standard_output
+from nemesrv.chaos.reports.terminal import standard_output
 from nemesrv.remoting.node.clock import RealClock
 
 from .figures import Aim, Figures

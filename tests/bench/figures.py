@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.table import Table
 
-from nemesrv.chaos.reports.console import print_fitting
+from nemesrv.chaos.reports.terminal import print_fitting
 
 OURS = "NameServer"
 

@@ -30,7 +30,7 @@ from nemesrv.chaos.errors import ToxiproxyError
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.fronts.front import Front
 from nemesrv.chaos.fronts.observed import Observation
-from nemesrv.chaos.reports.console import standard_output
+from nemesrv.chaos.reports.terminal import standard_output
 from nemesrv.remoting.codes import SerializeType
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from nemesrv.chaos.logs.reading import read_plain, skimmed
-from nemesrv.chaos.reports.console import standard_output
+from nemesrv.chaos.reports.terminal import standard_output
 from nemesrv.operations.logs_to_rows.gather import USED
 
 from .figures import Aim, Figures

@@ -25,7 +25,7 @@ from pathlib import Path
 from rich.console import Console
 
 from nemesrv.chaos.apache.maven import JavaMissing
-from nemesrv.chaos.reports.console import standard_output
+from nemesrv.chaos.reports.terminal import standard_output
 from nemesrv.remoting.node.network import Address
 
 from . import java, measure

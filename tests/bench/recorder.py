@@ -27,7 +27,7 @@ from rich.console import Console
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.history.recorder import LagProbe, RecorderSpec
-from nemesrv.chaos.reports.console import standard_output
+from nemesrv.chaos.reports.terminal import standard_output
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.node.node import NodeContext

@@ -30,7 +30,7 @@ from nemesrv.chaos.experiment.virtual.loop import Scheduler
 from nemesrv.chaos.experiment.virtual.network import MemoryNetwork
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage, seldom_collected
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.reports.console import print_fitting, standard_output
+from nemesrv.chaos.reports.terminal import print_fitting, standard_output
 from nemesrv.chaos.scenarios.loading import find, parse
 from nemesrv.chaos.scenarios.model import Scenario, TimersModel
 from nemesrv.chaos.topology import Link

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from ...reports.console import print_fitting, standard_output
+from ...reports.terminal import print_fitting, standard_output
 from ...verdict import Validity
 from .shown import Shown, Variant
 

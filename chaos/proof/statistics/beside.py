@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from ...reports.console import print_fitting
-from ...reports.table import measured
+from ...reports.terminal import measured, print_fitting
 from ...verdict import Verdict
 from .measured import Shown
 

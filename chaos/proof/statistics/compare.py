@@ -24,7 +24,7 @@ from rich.table import Table
 
 from ...errors import ScenarioError
 from ...history.schema import parquet_path, raw_dir
-from ...reports.console import print_fitting, standard_output
+from ...reports.terminal import print_fitting, standard_output
 from ...verdict import Verdict
 from .beside import print_checks, print_routes, print_windows
 from .measured import side_by_side, topics_that_differ

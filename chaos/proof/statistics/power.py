@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ...errors import ScenarioError
 from ...oracle.start_choice import ALPHA, POWER, Plan, detectable_bias, plan, shares, starts_needed
-from ...reports.console import print_fitting, standard_output
+from ...reports.terminal import print_fitting, standard_output
 from ...scenarios.model import Scenario
 
 

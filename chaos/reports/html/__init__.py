@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .page import html_beside, html_report
-from .told import Run, Told
+from .run_to_draw import Run, RunToDraw
 
 __all__ = ["Run", "Told", "html_beside", "html_report"]

@@ -1,8 +1,8 @@
 """report.html: one self-contained file that a person opens without a network, reads in a minute and enjoys.
 
-    data.py, flow.py (history, columns) ─► holdings.py, clients.py, owners.py, series.py (plain) ─┐
-    verdicts, findings ─► found.py (what was over), places.py (where), words.py (in plain words) ─┴─► told.py: a run
-    told.py ─► sections.py: lanes.py, plots.py, changes.py, flow_plots.py (Bokeh) ─► page, of one run or of two
+    data.py (history, columns) ─► node_lanes.py, series.py (plain) ─────────────────────────────┐
+    verdicts, findings ─► found.py (what was over, and where), run_in_words.py (in plain words) ─┴─► run_to_draw.py
+    run_to_draw.py ─► sections.py: lanes.py, plots.py (Bokeh) ─► page, of one run or of two
 
 Bokeh's runtime, the style and the script are inside. A million events become at most 5 MB: traffic is told in slices of
 time, violations and changes are kept (stretches.py, series.py). Nothing here judges; the verdicts are given.
@@ -25,25 +25,25 @@ from bokeh.resources import Resources
 
 from ...oracle.windows import SYMBOLS
 from ...verdict import Verdict, worst
-from ..table import left_out_line
-from . import events, from_logs, replayed, sections
+from ..terminal import left_out_line
+from . import replayed, run_in_words, sections
 from .canvas import Canvas
-from .told import Run, Told
+from .run_in_words import sentence
+from .run_to_draw import Run, RunToDraw
 from .verdict_table import HEAD, HEAD_OF_TWO, rows_of_two, verdict_rows
-from .words import sentence
 
 _PREFIXES = ("a-", "b-")
 
 
 def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
     """The page of the run whose history is in `run_dir`; without a history, the verdicts alone."""
-    told = Told(run, verdicts, run_dir)
-    replay, incident = replayed.read_replay(run_dir), from_logs.read_incident(run_dir)
+    told = RunToDraw(run, verdicts, run_dir)
+    replay, incident = replayed.read_replay(run_dir), sections.read_incident(run_dir)
     rows = "".join(verdict_rows(v, told.of_verdict[v.name], told.of_examples[v.name]) for v in told.verdicts)
     said = escape(told.names(sentence(told.verdicts, told.world))) if verdicts or replay is None else ""
     said = _defect(told) + said + _left_out(run)
     if incident is not None:
-        said = told.names(from_logs.said(incident, verdicts, len(run.left_out)))
+        said = told.names(sections.said(incident, verdicts, len(run.left_out)))
     if replay is not None:
         said = f"{replayed.said(replay)} {said}"
     return _page(
@@ -61,7 +61,7 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
 
 def html_beside(one: tuple[Run, Sequence[Verdict], Path], other: tuple[Run, Sequence[Verdict], Path]) -> str:
     """Two runs on one axis: their verdicts in one table, and each plot of the one beside that of the other."""
-    told = [Told(*given, prefix=prefix) for given, prefix in zip((one, other), _PREFIXES, strict=True)]
+    told = [RunToDraw(*given, prefix=prefix) for given, prefix in zip((one, other), _PREFIXES, strict=True)]
     said = "".join(
         f"<span class='of'>{escape(t.run.name)}: <span class='badge {t.overall}'>{t.overall}</span> {_defect(t)}"
         f"{escape(t.names(sentence(t.verdicts, t.world)))}</span>"
@@ -89,7 +89,7 @@ _UNJUDGED = (
 )
 
 
-def _page(told: Sequence[Told], replay: Mapping[str, Any] | None, **shown: str) -> str:
+def _page(told: Sequence[RunToDraw], replay: Mapping[str, Any] | None, **shown: str) -> str:
     overall = str(worst(t.overall for t in told))
     badge = overall
     if replay is not None and not any(t.verdicts for t in told):
@@ -103,7 +103,7 @@ def _page(told: Sequence[Told], replay: Mapping[str, Any] | None, **shown: str) 
     listed: list[list[Any]] = []
     more = 0
     for t in recorded:
-        found, left_out = events.listed(t.recorded, t.logged, t.end_ms, t.names)
+        found, left_out = run_in_words.listed(t.recorded, t.logged, t.end_ms, t.names)
         prefix = f"{t.prefix[:1].upper()} " if t.prefix else ""
         listed += [[at, prefix + node, tone, text] for at, node, tone, text in found]
         more += left_out
@@ -121,7 +121,7 @@ def _page(told: Sequence[Told], replay: Mapping[str, Any] | None, **shown: str) 
         legend="".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in SYMBOLS.items()),
         jumps=_jumps(told) if body else "",
         plots=body or "<p>No history was recorded.</p>",
-        more=escape(" ".join(events.left_out(t.recorded, more if t is told[-1] else 0) for t in told)),
+        more=escape(" ".join(run_in_words.left_out(t.recorded, more if t is told[-1] else 0) for t in told)),
         bokeh=Resources(mode="inline", components=["bokeh"], minified=True).render_js() if body else "",
         data=_json(facts),
         draw=script,
@@ -129,7 +129,7 @@ def _page(told: Sequence[Told], replay: Mapping[str, Any] | None, **shown: str) 
 
 
 def _drawn(
-    told: Sequence[Told], start_ms: float, end_ms: float, replay: Mapping[str, Any] | None
+    told: Sequence[RunToDraw], start_ms: float, end_ms: float, replay: Mapping[str, Any] | None
 ) -> tuple[str, str, dict[str, Mapping[str, float]]]:
     """The sections as HTML, the script that fills them, and where on its y axis each lane is."""
     frame = Canvas(start_ms=start_ms, end_ms=end_ms, bands=told[0].bands, prefix=told[0].prefix)
@@ -165,13 +165,13 @@ def _beside(replay: Mapping[str, Any], div: str) -> str:
     return f"<section id='replay' aria-label='{title}'><h2>{title}</h2>{note}{div}{replayed.tables(replay)}</section>"
 
 
-def _defect(told: Told) -> str:
+def _defect(told: RunToDraw) -> str:
     if not told.defect:
         return ""
     return f'<strong class="planted">With the planted defect {escape(told.defect)}.</strong> '
 
 
-def _clock(told: Sequence[Told]) -> str:
+def _clock(told: Sequence[RunToDraw]) -> str:
     """What the times on the page count from, and what the wall clock said there."""
     said = "All times are seconds of RocketMQ time since the timeline's start; before it the cluster comes up."
     for t in told:
@@ -190,7 +190,7 @@ def _left_out(run: Run) -> str:
     return f" {escape(said[:1].upper() + said[1:])}." if said else ""
 
 
-def _facts(told: Told, incident: Mapping[str, Any] | None = None) -> str:
+def _facts(told: RunToDraw, incident: Mapping[str, Any] | None = None) -> str:
     run = told.run
     facts: list[tuple[str, object]] = [("profile", run.profile), ("events", f"{told.recorded.events:,}")]
     if incident is None:
@@ -201,14 +201,14 @@ def _facts(told: Told, incident: Mapping[str, Any] | None = None) -> str:
             ("clock", told.world.run.get("clock")),
         ]
     else:
-        facts += from_logs.facts(incident)
+        facts += sections.facts(incident)
     facts += [(f"zone {zone}", ", ".join(nodes)) for zone, nodes in (told.world.run.get("zones") or {}).items()]
     facts += [*((run.versions or {}).items())]
     return " ".join(f"<span><b>{escape(k)}</b> {escape(str(v))}</span>" for k, v in facts if v not in (None, ""))
 
 
-def _jumps(told: Sequence[Told]) -> str:
-    def items(t: Told) -> Iterator[str]:
+def _jumps(told: Sequence[RunToDraw]) -> str:
+    def items(t: RunToDraw) -> Iterator[str]:
         for band in t.bands[:12]:
             pad_ms = (band.end_ms - band.start_ms) * 0.1 + 1000
             from_s = max(t.start_ms, band.start_ms - pad_ms) / 1000

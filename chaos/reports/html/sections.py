@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from . import changes, flow_plots, from_logs, lanes, plots, series
+from ...verdict import Validity, Verdict
+from ..ci import INCIDENT
+from . import lanes, plots, series
 from .canvas import Canvas
-from .told import ROWS_MAX, Told
+from .run_to_draw import ROWS_MAX, RunToDraw
 
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "faults": ("Phases and faults", ""),
@@ -50,7 +54,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
 _NODE_KINDS = ("name_server", "broker", "slave", "producer", "consumer")
 
 
-def drawn(told: Told, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Mapping[str, float]]]:
+def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Mapping[str, float]]]:
     """Section → its plot; section → where on the y axis each of its lanes is."""
     recorded, world = told.recorded, told.world
     sliced = series.slices(recorded.traffic, canvas.start_ms, canvas.end_ms)
@@ -76,21 +80,21 @@ def drawn(told: Told, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Mapping
         found["sends"] = plots.sends_plot(canvas, sliced)
     flow = told.flow
     if any(len(timed.time_ms) for timed in (flow.look_ups, flow.pulls, flow.end_to_end)):
-        found["flow"] = flow_plots.flow_plot(canvas, flow)
+        found["flow"] = plots.flow_plot(canvas, flow)
     if len(flow.received_ms):
-        found["lag"] = flow_plots.lag_plot(canvas, flow)
+        found["lag"] = plots.lag_plot(canvas, flow)
     nodes = [node.name for kind in _NODE_KINDS for node in world.of_kind(kind)]
     if nodes:
-        found["changes"], rows["changes"] = changes.changes_plot(canvas, recorded, world, told.logged, nodes[:ROWS_MAX])
+        found["changes"], rows["changes"] = lanes.changes_plot(canvas, recorded, world, told.logged, nodes[:ROWS_MAX])
     if len(recorded.lags.time_ms):
         found["lateness"] = plots.lateness_plot(canvas, recorded)
     return found, rows
 
 
-def section(name: str, divs: Mapping[str, str], told: Mapping[str, Told]) -> str:
+def section(name: str, divs: Mapping[str, str], told: Mapping[str, RunToDraw]) -> str:
     """The section with the plot of each run, by the run's prefix."""
     of_logs = all(one.world.run.get("imported") for one in told.values())
-    title, note = (from_logs.HEADINGS if of_logs else {}).get(name) or SECTIONS[name]
+    title, note = (HEADINGS if of_logs else {}).get(name) or SECTIONS[name]
     hidden = sum(len(one.lanes[name]) - len(one.shown[name]) for one in told.values() if name in one.lanes)
     if hidden:
         note += f" {hidden} more rows are not shown; nothing in them was over."
@@ -105,9 +109,64 @@ def section(name: str, divs: Mapping[str, str], told: Mapping[str, Told]) -> str
     return f"<section id='{name}' aria-label='{escape(title)}'><h2>{escape(title)}</h2>{about}{body}</section>"
 
 
-def _phases(told: Told) -> list[lanes.Phase]:
+def _phases(told: RunToDraw) -> list[lanes.Phase]:
     rows = [(row["phase"], row["time_ms"]) for row in told.recorded.world_rows if row["event"] == "phase"]
     if rows and rows[0][1] > told.start_ms:
         rows.insert(0, ("start", told.start_ms))
     end_ms = told.end_ms
     return [(name, at, min(after, end_ms)) for (name, at), (_, after) in pairwise([*rows, ("", end_ms)]) if at < end_ms]
+
+
+# -- an import's page says first what is thought to have happened, as incident.json has it. Nothing is inferred here.
+
+EPISODES_MAX = 4
+
+HEADINGS = {
+    "lateness": (
+        "How exact the stamps are",
+        "What a log's time may be off by; the tolerance of the checks is made of it.",
+    ),
+    "faults": (
+        "What is thought to have happened",
+        "The inferred faults that are certain or likely; unsure ones are in incident.json.",
+    ),
+}
+"""Of sections that an import calls otherwise than a run."""
+
+
+def read_incident(run_dir: Path) -> dict[str, Any] | None:
+    """The document beside the history; None where the run is no import."""
+    try:
+        document = json.loads((run_dir / INCIDENT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return document if isinstance(document, dict) and isinstance(document.get("episodes"), list) else None
+
+
+def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
+    """The faults that explain the logs, as HTML; then what checks found, and how many could decide nothing."""
+    told = [escape(_hypothesis(episode)) for episode in document["episodes"][:EPISODES_MAX]]
+    more = len(document["episodes"]) - len(told)
+    told += [f"And {more} more in {INCIDENT}."] if more > 0 else []
+    told = told or ["Nothing in these logs asks for a fault."]
+    wrong = [v.name for v in verdicts if v.verdict is Validity.INVALID]
+    unknown = sum(v.verdict is Validity.UNKNOWN for v in verdicts) + left_out
+    found = f"INVALID: {', '.join(wrong)}." if wrong else "No check found anything wrong."
+    undecided = f" {unknown} checks cannot be decided by these logs; {INCIDENT} says by which." if unknown else ""
+    return " ".join(told) + f" {escape(found)}{escape(undecided)}"
+
+
+def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """What stands beneath: how many logs there are, and how much of them was understood."""
+    sources = document.get("sources") or []
+    lines = sum(int(source.get("lines") or 0) for source in sources)
+    understood = sum(int(source.get("understood") or 0) for source in sources)
+    return [("logs of", f"{len(sources)} processes"), ("lines understood", f"{understood:,} of {lines:,}")]
+
+
+def _hypothesis(episode: Mapping[str, Any]) -> str:
+    first = next(iter(episode.get("hypotheses") or ()), None)
+    if first is None:
+        return "Something happened that no fault explains."
+    sentence = str(first.get("sentence") or first.get("fault") or "")
+    return f"{str(first.get('certainty') or 'unsure').capitalize()}: {sentence.rstrip('.')}."

@@ -11,10 +11,10 @@ from ...checks import CHECKS
 from ...oracle.windows import SYMBOLS
 from ...verdict import Validity, Verdict
 from ..sentences import clients_sentence, measured_sentences
-from ..values import NEVER, label, phrase, phrases
-from .places import Place
+from ..text import NEVER, label, phrase, phrases
+from .found import Place
+from .run_to_draw import RunToDraw
 from .stretches import seconds
-from .told import Told
 
 LONG, SHOWN = 110, 56
 """A text of more than LONG letters opens on demand; SHOWN of them stand in the table."""
@@ -44,7 +44,7 @@ def verdict_rows(v: Verdict, place: Place, examples: Sequence[Place]) -> str:
     return row + why + _examples(examples, columns=6)
 
 
-def rows_of_two(one: Told, other: Told) -> str:
+def rows_of_two(one: RunToDraw, other: RunToDraw) -> str:
     """A row for each check of two runs: both verdicts, what each measured, and a link for each example."""
     of_one, of_other = ({v.name: v for v in told.verdicts} for told in (one, other))
     rows = ""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.commands.streams import use_lasting_streams
-from nemesrv.chaos.reports.ascii import nearest
+from nemesrv.chaos.reports.text import nearest
 
 from ..programs import NEMESRV, nemesrv
 
@@ -19,7 +19,7 @@ TABLE = """
 import sys
 from nemesrv.chaos.commands.streams import use_lasting_streams
 use_lasting_streams()
-from nemesrv.chaos.reports.table import print_table
+from nemesrv.chaos.reports.terminal import print_table
 from nemesrv.chaos.verdict import Validity, Verdict
 for _ in range(150):  # more than a pipe holds
     print_table([Verdict(name="order_kept", verdict=Validity.INVALID, examined=1, violations=1)], title="a ≥ b")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.finishing import clients_of
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.reports.html.places import Place
+from nemesrv.chaos.reports.html.found import Place
 from nemesrv.chaos.reports.html.verdict_table import verdict_rows
 from nemesrv.chaos.reports.sentences import clients_sentence
-from nemesrv.chaos.reports.table import legend_line, verdict_list
+from nemesrv.chaos.reports.terminal import legend_line, verdict_list
 from nemesrv.chaos.verdict import Clients, Validity, Verdict
 from tests.chaos.builder import cluster
 

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nemesrv.chaos.proof.selftest import Outcome, seeds_table, selftest_table
-from nemesrv.chaos.reports.console import PIPE_COLUMNS, print_fitting, standard_output
-from nemesrv.chaos.reports.table import print_table
+from nemesrv.chaos.reports.terminal import PIPE_COLUMNS, print_fitting, print_table, standard_output
 from nemesrv.chaos.verdict import Validity, Verdict
 
 

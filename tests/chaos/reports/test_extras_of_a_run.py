@@ -12,8 +12,8 @@ import pytest
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.reports.export import export
 from nemesrv.chaos.reports.html import Run, Told, html_beside, html_report
-from nemesrv.chaos.reports.html.changes import _deaths
-from nemesrv.chaos.reports.html.logs import LINES_MAX, TEXT_MAX
+from nemesrv.chaos.reports.html.lanes import _deaths
+from nemesrv.chaos.reports.html.run_to_draw import LINES_MAX, TEXT_MAX
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 from tests.chaos.reports.recorded import RUN, VERDICTS, recorded

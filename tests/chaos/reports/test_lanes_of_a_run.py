@@ -14,13 +14,11 @@ from nemesrv.chaos.history.rows import to_table, write_parquet
 from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html import data, series
-from nemesrv.chaos.reports.html.clients import client_lanes
-from nemesrv.chaos.reports.html.found import drawn_on, wrongs
-from nemesrv.chaos.reports.html.holdings import pair_lanes
-from nemesrv.chaos.reports.html.places import place_of_example, place_of_verdict
+from nemesrv.chaos.reports.html.found import drawn_on, place_of_example, place_of_verdict, wrongs
+from nemesrv.chaos.reports.html.node_lanes import client_lanes, pair_lanes
+from nemesrv.chaos.reports.html.run_in_words import Names, sentence
+from nemesrv.chaos.reports.html.run_to_draw import ROWS_MAX, fewer
 from nemesrv.chaos.reports.html.stretches import Lane, Stretch
-from nemesrv.chaos.reports.html.told import ROWS_MAX, fewer
-from nemesrv.chaos.reports.html.words import Names, sentence
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.builder import address_of, cluster
 from tests.chaos.reports.recorded import END_S, KILL_S, STALE_UNTIL_S, STEADY_S, VERDICTS, builder, recorded

@@ -6,9 +6,9 @@ from xml.etree import ElementTree as ET
 
 from rich.console import Console
 
-from nemesrv.chaos.reports.junit import junit
-from nemesrv.chaos.reports.table import verdict_table
-from nemesrv.chaos.reports.values import phrases
+from nemesrv.chaos.reports.ci import junit
+from nemesrv.chaos.reports.terminal import verdict_table
+from nemesrv.chaos.reports.text import phrases
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 
 VALID = Verdict(

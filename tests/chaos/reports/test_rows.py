@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.chaos.reports.rows import rows_fitting, width_of_output
+from nemesrv.chaos.reports.text import rows_fitting, width_of_output
 
 ROWS = (
     ("ns-0", "V4_9_8", "UTC+08:00 (inferred)", "collected/ns-0/namesrv.log and 3 more"),

@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.reports.html.places import Place
+from nemesrv.chaos.reports.ci import junit
+from nemesrv.chaos.reports.html.found import Place
+from nemesrv.chaos.reports.html.run_in_words import sentence
 from nemesrv.chaos.reports.html.verdict_table import verdict_rows
-from nemesrv.chaos.reports.html.words import sentence
-from nemesrv.chaos.reports.junit import junit
 from nemesrv.chaos.reports.sentences import measured_sentences, wrong_sentence
-from nemesrv.chaos.reports.table import allowed, legend_line, measured, verdict_list
+from nemesrv.chaos.reports.terminal import allowed, legend_line, measured, verdict_list
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.reports.recorded import builder
 

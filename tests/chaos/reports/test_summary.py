@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nemesrv.chaos.reports.summary import append, replay_line, summary
+from nemesrv.chaos.reports.ci import append, replay_line, summary
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 
 VALID = Verdict(

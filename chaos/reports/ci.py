@@ -1,0 +1,111 @@
+"""What a CI server reads of a run: its verdicts as JUnit XML, one test case a check, and as Markdown.
+
+INVALID is a failure, UNKNOWN an error; what was left out is skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from ..verdict import Validity, Verdict, worst
+from .sentences import example_sentence, wrong_sentence
+from .terminal import allowed, left_out_line, measured
+
+_NONE: Mapping[str, str] = {}
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(scenario: str, seed: int, verdicts: Sequence[Verdict], left_out: Mapping[str, str] = _NONE) -> bytes:
+    """The XML document, UTF-8."""
+    suite = ET.Element(
+        "testsuite",
+        name=f"nemesrv.{scenario}",
+        tests=str(len(verdicts) + len(left_out)),
+        failures=str(sum(v.verdict is Validity.INVALID for v in verdicts)),
+        errors=str(sum(v.verdict is Validity.UNKNOWN for v in verdicts)),
+        skipped=str(len(left_out)),
+    )
+    properties = ET.SubElement(suite, "properties")
+    ET.SubElement(properties, "property", name="seed", value=str(seed))
+    for verdict in verdicts:
+        case = ET.SubElement(suite, "testcase", classname=f"nemesrv.{scenario}", name=verdict.name)
+        detail = _clean(json.dumps(verdict.to_json(), indent=1, default=str, ensure_ascii=False))
+        if verdict.verdict is Validity.INVALID:
+            message = f"{wrong_sentence(verdict) or verdict.why} ({verdict.violations} of {verdict.examined} examined)"
+            ET.SubElement(case, "failure", message=_clean(message), type="INVALID").text = detail
+        elif verdict.verdict is Validity.UNKNOWN:
+            ET.SubElement(case, "error", message=_clean(verdict.why), type="UNKNOWN").text = detail
+        else:
+            ET.SubElement(case, "system-out").text = detail
+    for name, why in left_out.items():
+        case = ET.SubElement(suite, "testcase", classname=f"nemesrv.{scenario}", name=name)
+        ET.SubElement(case, "skipped", message=_clean(why))
+    root = ET.Element("testsuites")
+    root.append(suite)
+    ET.indent(root)
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("�", text)
+
+
+INCIDENT = "incident.json"
+"""Beside the history of an import."""
+
+_NOTHING_LEFT_OUT: Mapping[str, str] = {}
+
+_SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"}
+
+
+def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) -> str:
+    """The command that repeats a run, or an import's incident."""
+    if (folder := Path(scenario_file).parent).joinpath(INCIDENT).is_file():
+        return f"nemesrv replay {folder}"
+    return f"nemesrv run {scenario_file} --seed {seed}" + (" --clock virtual" if virtual else "")
+
+
+def summary(
+    scenario: str,
+    seed: int,
+    profile: str,
+    verdicts: Sequence[Verdict],
+    replay: str,
+    left_out: Mapping[str, str] = _NOTHING_LEFT_OUT,
+) -> str:
+    """For the page of a CI job (GitHub's `$GITHUB_STEP_SUMMARY`): a heading, a table with one row a check, the first counterexamples, and how to repeat the run."""
+    verdict = worst(v.verdict for v in verdicts)
+    lines = [
+        f"### {_SIGN[verdict]} {scenario}: {verdict}",
+        "",
+        f"Seed {seed}, profile {profile}. Repeat it: `{replay}`",
+        "",
+        "| check | verdict | examined | violations | measured | allowed |",
+        "|---|---|---:|---:|---|---|",
+    ]
+    for v in verdicts:
+        cells = (f"`{v.name}`", f"{_SIGN[v.verdict]} {v.verdict}", f"{v.examined:,}", f"{v.violations:,}")
+        lines.append(f"| {' | '.join(map(_cell, (*cells, measured(v), allowed(v))))} |")
+    if left_out:
+        lines += ["", _cell(left_out_line(left_out))]
+    for v in verdicts:
+        if v.verdict is not Validity.VALID:
+            lines += ["", f"**`{v.name}`** {_cell(v.why)}"]
+            lines += [f"- {_cell(example_sentence(example, v.timeline_ms))}" for example in v.examples]
+    return "\n".join(lines) + "\n\n"
+
+
+def _cell(text: str) -> str:
+    """`text` in one line that cannot end its cell, nor begin a tag."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def append(file: Path, text: str) -> None:
+    """Add `text` to the end of `file`, which several steps of a job share. OSError."""
+    with file.open("a", encoding="utf-8") as out:
+        out.write(text)

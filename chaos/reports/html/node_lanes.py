@@ -1,0 +1,404 @@
+"""What lanes show of nodes, queues and links: bars of what was, windows of what had to be, marks of what failed.
+
+A NameServer has a lane for each broker: held, partly held, missing, and stale where it was held although it must not be.
+
+    bars   ▇▇▇▇▇▇▇▇▇▇ held ▇▇▇▇▇▇▇▇▇▇▇▇▇│░░░░ missing ░░░░│▇▇▇▇ held
+    rules  ── must hold ──┤▒▒▒ may ▒▒▒├── must not hold ──┤▒▒ may ▒▒├── must hold
+
+Held counts topics: a broker is held whose name stands in a topic's route, partly held while it stands in fewer topics
+than it has. A lane of the NameServer's own says when its routes had to equal those of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...oracle.lost_name_servers import name_server_losses
+from ...oracle.recorded import Life
+from ...oracle.world import World
+from ...verdict import Verdict
+from .data import Array, Recorded, Traffic
+from .found import LANE_MAX
+from .intervals import Kind, bound, rules
+from .run_in_words import Names
+from .stretches import Lane, Mark, Stretch, seconds, span, thin, thin_marks
+
+EQUAL = "routes_converge"
+"""The check whose findings say when NameServers had to be equal."""
+
+
+def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = ()) -> list[Lane]:
+    """The lanes, NameServer by NameServer."""
+    counts = _counts(recorded)
+    due = _topics_due(recorded)
+    ruled = rules(world)
+    equal = _equal(verdicts, world)
+    lanes = []
+    for name_server in world.of_kind("name_server"):
+        if equal:
+            rows = thin(equal.get(name_server.name, []), LANE_MAX)
+            lanes.append(Lane(key=name_server.name, label="equal to others", group=name_server.name, windows=rows))
+        for broker in world.of_kind("broker", "slave"):
+            pair = (name_server.name, broker.name)
+            lives = world.lives_of(name_server.name)
+            held = [
+                stretch
+                for life in lives
+                for stretch in _bars(life, broker.name, counts.get((*pair, life.incarnation), []), due, world.end_ms)
+            ]
+            bars = [*held, *_away(lives, world)]
+            lanes.append(
+                Lane(
+                    key="/".join(pair),
+                    label=broker.name,
+                    group=name_server.name,
+                    bars=thin(sorted(bars, key=lambda s: s.start_ms), LANE_MAX),
+                    windows=thin(ruled.get((*pair, Kind.ROUTE), []), LANE_MAX),
+                )
+            )
+    return lanes
+
+
+def _equal(verdicts: Sequence[Verdict], world: World) -> Mapping[str, list[Stretch]]:
+    """NameServer → when its routes had to equal those of others that the same brokers reach."""
+    found: dict[str, list[Stretch]] = defaultdict(list)
+    for finding in (f for v in verdicts if v.name == EQUAL for f in v.findings):
+        start_ms, end_ms = finding.from_ms, min(finding.to_ms, world.end_ms)
+        members = [str(name) for name in finding.more.get("name_servers") or (finding.subject, finding.object)]
+        if start_ms < end_ms:
+            for name in members:
+                others = ", ".join(other for other in members if other != name)
+                text = f"{name} must hold the routes of {others} {span(start_ms, end_ms)}"
+                found[name].append(Stretch(start_ms=start_ms, end_ms=end_ms, kind="must", text=text))
+    return found
+
+
+Change = tuple[float, int]
+
+
+def _counts(recorded: Recorded) -> Mapping[tuple[str, str, int], list[Change]]:
+    """(NameServer, broker, incarnation) → (time, number of topics whose route names the broker), at each change."""
+    routes = recorded.routes
+    held: dict[tuple[int, int, int], frozenset[str]] = {}
+    topics: dict[tuple[str, str, int], int] = defaultdict(int)
+    changes: dict[tuple[str, str, int], list[Change]] = defaultdict(list)
+    nothing: frozenset[str] = frozenset()
+    columns = (routes.time_ms, routes.node, routes.incarnation, routes.topic, routes.value)
+    for time_ms, node, incarnation, topic, value in zip(*(column.tolist() for column in columns), strict=True):
+        new = nothing if value < 0 else routes.brokers_of[value]
+        before = held.get((node, incarnation, topic), nothing)
+        if new == before:
+            continue
+        held[node, incarnation, topic] = new
+        for broker in new ^ before:
+            key = (routes.nodes[node], broker, incarnation)
+            topics[key] += 1 if broker in new else -1
+            changes[key].append((time_ms, topics[key]))
+    return changes
+
+
+def _topics_due(recorded: Recorded) -> Mapping[str, list[Change]]:
+    """Broker → (time, how many topics it has); empty when the report did not keep all those rows."""
+    if recorded.left_out.get("topic"):
+        return {}
+    has: dict[str, set[str]] = defaultdict(set)
+    found: dict[str, list[Change]] = defaultdict(list)
+    for row in recorded.notable:
+        if row["event"] == "topic":
+            topics = has[row["node"]]
+            topics.discard(row["topic"]) if row["value"] in (None, "null") else topics.add(row["topic"])
+            found[row["node"]].append((row["time_ms"], len(topics)))
+    return found
+
+
+def _bars(
+    life: Life, broker: str, changes: Sequence[Change], due: Mapping[str, list[Change]], until_ms: float
+) -> list[Stretch]:
+    """What one process of a NameServer held of the broker, from its start to its end."""
+    end_ms = min(life.end_ms, until_ms)
+    if life.start_ms >= end_ms:
+        return []
+    wanted = due.get(broker, [])
+    times = sorted({life.start_ms, *(t for t, _ in (*changes, *wanted) if life.start_ms < t < end_ms)})
+    found: list[Stretch] = []
+    at = has = 0
+    topics = asked = 0
+    for start_ms, stop_ms in zip(times, [*times[1:], end_ms], strict=True):
+        while at < len(changes) and changes[at][0] <= start_ms:
+            topics, at = changes[at][1], at + 1
+        while has < len(wanted) and wanted[has][0] <= start_ms:
+            asked, has = wanted[has][1], has + 1
+        kind = "missing" if topics == 0 else "partly" if topics < asked else "held"
+        if found and found[-1].kind == kind:
+            start_ms = found.pop().start_ms
+        says = {
+            "missing": f"{life.node} did not hold {broker}",
+            "partly": f"{life.node} held {broker} in {topics} topics of {asked}",
+            "held": f"{life.node} held {broker} in {topics} topics",
+        }[kind]
+        found.append(Stretch(start_ms=start_ms, end_ms=stop_ms, kind=kind, text=f"{says} {span(start_ms, stop_ms)}"))
+    return found
+
+
+def _away(lives: Sequence[Life], world: World) -> list[Stretch]:
+    """The gaps between the lives of a NameServer."""
+    found = []
+    for before, after in zip(lives, [*lives[1:], None], strict=True):
+        start_ms, end_ms = before.end_ms, after.start_ms if after else world.end_ms
+        if start_ms < min(end_ms, world.end_ms):
+            text = f"{before.node} was not running {span(start_ms, end_ms)}"
+            found.append(Stretch(start_ms=start_ms, end_ms=end_ms, kind="away", text=text))
+    return found
+
+
+# -- a lane per client: which NameServer it had chosen, and a row for each broker it used, with what failed there.
+#
+#     producer-0   NameServer  ▇▇▇▇▇▇ ns-1 ▇▇▇▇▇▇▇▇│▇▇▇▇▇ ns-2 ▇▇▇▇▇▇▇
+#                  broker-a    ▇▇▇▇▇▇▇▇▇▇▇▇x x          ▇▇▇▇▇▇▇▇▇▇▇▇▇▇
+#                  broker-b    ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇
+#
+# A use is a try of a send or a pull at its beginning, as the check dead_brokers_avoided counts it; uses closer together
+# than a few pixels are one bar. Below the bars stands in which stretch the client had to have left a lost broker.
+
+ACROSS = 250
+"""How many bars a row shows at most: a gap shorter than a 250th of the run is not drawn."""
+
+MARKS_MAX = 150
+"""How many failures a row shows one by one."""
+
+LEAST_GAP_MS = 4000.0
+"""A client takes the queues of its brokers in turn, so that some seconds without one of them are no gap."""
+
+
+def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane]:
+    """The lanes, client by client: first its NameServer (key: the client), then each broker (key: client/broker)."""
+    uses, failures = _by_pair(recorded.traffic, "invoke"), _by_pair(recorded.traffic, "fail", "info")
+    ruled = rules(world)
+    chosen, calls = _chosen(recorded, world), _failed_calls(recorded, Names(world))
+    gap_ms = max((world.end_ms - start_ms) / ACROSS, LEAST_GAP_MS)
+    lanes = []
+    for client in world.of_kind("producer", "consumer"):
+        stays = chosen.get(client.name, [])
+        lanes.append(
+            Lane(
+                key=client.name,
+                label="NameServer",
+                group=client.name,
+                bars=thin(stays, ACROSS),
+                windows=thin(_stays(client.name, stays, world), ACROSS),
+                marks=thin_marks(calls.get(client.name, []), MARKS_MAX),
+            )
+        )
+        for broker in world.of_kind("broker"):
+            pair = (client.name, broker.name)
+            times = uses.get(pair, np.empty(0))
+            windows = ruled.get((*pair, Kind.USE), [])
+            if all(rule.kind == "may" for rule in windows):
+                windows = []  # it was never lost
+            lanes.append(
+                Lane(
+                    key="/".join(pair),
+                    label=broker.name,
+                    group=client.name,
+                    bars=_use_bars(*pair, times, gap_ms, world.end_ms),
+                    windows=thin(windows, ACROSS),
+                    marks=_failure_marks(*pair, failures.get(pair, np.empty(0))),
+                )
+            )
+    return lanes
+
+
+def _by_pair(traffic: Traffic, *outcomes: str) -> Mapping[tuple[str, str], Array]:
+    """(client, broker) → times of its tries and pulls that have one of these outcomes, in order."""
+    mask = (traffic.where("send_attempt", *outcomes) | traffic.where("pull", *outcomes)) & (traffic.broker >= 0)
+    if "info" in outcomes:
+        mask &= ~(traffic.answered & (traffic.event == 2))
+    time_ms, node, broker = traffic.time_ms[mask], traffic.node[mask].astype("i8"), traffic.broker[mask]
+    if not len(time_ms):
+        return {}
+    width = len(traffic.brokers)
+    pair = node * width + broker
+    order = np.argsort(pair, kind="stable")
+    keys, first = np.unique(pair[order], return_index=True)
+    parts = np.split(time_ms[order], first[1:])
+    return {
+        (traffic.nodes[key // width], traffic.brokers[key % width]): part
+        for key, part in zip(keys.tolist(), parts, strict=True)
+    }
+
+
+def _use_bars(client: str, broker: str, times: Array, gap_ms: float, end_ms: float) -> list[Stretch]:
+    times = times[times < end_ms]
+    if not len(times):
+        return []
+    breaks = np.flatnonzero(np.diff(times) > gap_ms) + 1
+    found = []
+    for part in np.split(times, breaks):
+        first_ms, last_ms, count = float(part[0]), float(part[-1]), len(part)
+        stretch_ms = max(last_ms, first_ms + gap_ms / 4)  # a single use must be seen
+        rate = f", {count / ((last_ms - first_ms) / 1000):.1f} a second" if count > 9 and last_ms > first_ms else ""
+        text = f"{client} used {broker} {count} times {span(first_ms, last_ms)}{rate}"
+        found.append(Stretch(start_ms=first_ms, end_ms=stretch_ms, kind="used", text=text, count=count))
+    return found
+
+
+def _failure_marks(client: str, broker: str, times: Array) -> list[Mark]:
+    marks = []
+    for at_ms, count in _clusters(times, MARKS_MAX):
+        plural = "1 try or pull" if count == 1 else f"{count} tries and pulls"
+        text = f"{plural} of {client} at {broker} failed or ended unknown, from {seconds(at_ms)} on"
+        marks.append(Mark(at_ms=at_ms, kind="failed", text=text, count=count))
+    return marks
+
+
+def _clusters(times: Array, most: int) -> list[tuple[float, int]]:
+    """(first time, count) of each slice of time that has any."""
+    if len(times) <= most:
+        return [(float(t), 1) for t in times]
+    slice_of = ((times - times[0]) / max(float(times[-1] - times[0]), 1e-9) * (most - 1)).astype("i8")
+    _, first, count = np.unique(slice_of, return_index=True, return_counts=True)
+    return list(zip(times[first].tolist(), count.tolist(), strict=True))
+
+
+def _chosen(recorded: Recorded, world: World) -> Mapping[str, list[Stretch]]:
+    """Client → the NameServers it had chosen, one after the other; kind is `ns` and the NameServer's index."""
+    names = {node.address: node.name for node in world.of_kind("name_server")}
+    rows: dict[str, list[tuple[float, str | None, str]]] = defaultdict(list)
+    for row in recorded.notable:
+        if row["event"] == "name_server_chosen":
+            rows[row["node"]].append((row["time_ms"], row["name_server"], row["value"] or ""))
+    found: dict[str, list[Stretch]] = {}
+    for client, chosen in rows.items():
+        ends = [life.end_ms for life in world.lives_of(client)]
+        stretches = []
+        for at, (start_ms, address, value) in enumerate(chosen):
+            after = chosen[at + 1][0] if at + 1 < len(chosen) else world.end_ms
+            end_ms = min([after, world.end_ms, *(end for end in ends if end > start_ms)])
+            if address is None or end_ms <= start_ms:
+                continue
+            text = f"{client} had chosen {names.get(address, address)} {span(start_ms, end_ms)} {value}"
+            stretches.append(
+                Stretch(start_ms=start_ms, end_ms=end_ms, kind=_kind_of_name_server(world, address), text=text)
+            )
+        found[client] = stretches
+    return found
+
+
+def _failed_calls(recorded: Recorded, names: Names) -> Mapping[str, list[Mark]]:
+    found: dict[str, list[Mark]] = defaultdict(list)
+    for row in recorded.notable:
+        if row["event"] == "name_server_call" and row["role"] in ("producer", "consumer"):
+            took = f" after {row['duration_ms']:.0f} ms" if row["duration_ms"] is not None else ""
+            asked = names(row["name_server"] or "a NameServer")
+            text = f"{row['node']}: call of {asked} ended {row['type']}{took} at {seconds(row['time_ms'])}"
+            found[row["node"]].append(Mark(at_ms=row["time_ms"], kind="failed", text=text))
+    return found
+
+
+def _stays(client: str, chosen: Sequence[Stretch], world: World) -> list[Stretch]:
+    """How long the client may stay on a lost NameServer that it had chosen, and from when on it must have left."""
+    found = []
+    for loss in name_server_losses(world):
+        if loss.client != client:
+            continue
+        for stretch in chosen:
+            if stretch.kind != _kind_of_name_server(world, loss.address):
+                continue
+            # Chosen while it was lost already: the window begins with the choice.
+            begin_ms = max(loss.start_ms, stretch.start_ms)
+            from_ms = begin_ms + loss.window.latest_ms
+            if begin_ms < min(stretch.end_ms, loss.end_ms):
+                says = f"{client} may stay on {loss.name_server} {span(begin_ms, from_ms)}: window "
+                says += bound(loss.window, loss.fault_id)
+                end_ms = min(from_ms, loss.end_ms)
+                found.append(Stretch(start_ms=begin_ms, end_ms=end_ms, kind="may", text=says))
+            start_ms, end_ms = max(from_ms, stretch.start_ms), min(stretch.end_ms, loss.end_ms)
+            if start_ms >= end_ms:
+                continue
+            text = f"{client} must have left {loss.name_server} {span(start_ms, end_ms)}; allowed "
+            text += bound(loss.window, loss.fault_id)
+            found.append(Stretch(start_ms=start_ms, end_ms=end_ms, kind="must_not", text=text))
+    return found
+
+
+def _kind_of_name_server(world: World, address: str) -> str:
+    """The kind of the bar of this NameServer: `ns` and its index."""
+    addresses = [node.address for node in world.of_kind("name_server")]
+    return f"ns{addresses.index(address) % 8}" if address in addresses else "ns7"
+
+
+# -- a lane per queue: which consumer held it, from when to when. And a lane per link that had a fault: what it was.
+#
+# broker-a 0   ▇▇▇▇▇▇ consumer-0 ▇▇▇▇▇▇▇▇│▇▇▇▇▇ consumer-1 ▇▇▇▇▇▇▇
+# broker-a → ns-0        ▇▇▇ black hole ▇▇▇
+
+COLOURS = 8
+"""So many consumers are told apart by colour."""
+
+
+def queue_lanes(recorded: Recorded, world: World) -> list[Lane]:
+    """The lanes, broker by broker; key `queue/orders/broker-a/0`. The kind of a bar is `owner0` … by the consumer."""
+    rows = [row for row in recorded.notable if row["event"] in ("queue_taken", "queue_dropped")]
+    topics = {row["topic"] for row in rows}
+    consumers = [node.name for node in world.of_kind("consumer")]
+    held: dict[tuple[str, str], dict[str, Any]] = {}
+    bars: dict[tuple[str, str, int], list[Stretch]] = defaultdict(list)
+
+    def close(row: dict[str, Any], end_ms: float) -> None:
+        start_ms, node = row["time_ms"], row["node"]
+        dies_ms = min((e for life in world.lives_of(node) if (e := life.end_ms) > start_ms), default=math.inf)
+        end_ms = min(end_ms, dies_ms, world.end_ms)
+        if start_ms >= end_ms:
+            return
+        queue = (row["topic"] or "", row["broker_name"] or "", int(row["queue_id"] or 0))
+        kind = f"owner{consumers.index(node) % COLOURS if node in consumers else COLOURS - 1}"
+        text = f"{node} held queue {queue[2]} of {queue[1]} ({queue[0]}) {span(start_ms, end_ms)}"
+        bars[queue].append(Stretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text))
+
+    for row in rows:
+        before = held.pop((row["node"], row["op_id"]), None)
+        if before is not None:
+            close(before, row["time_ms"])
+        if row["event"] == "queue_taken":
+            held[row["node"], row["op_id"]] = row
+    for row in held.values():
+        close(row, world.end_ms)
+    return [
+        Lane(
+            key=f"queue/{topic}/{broker}/{queue}",
+            label=_label(topic, queue, several=len(topics) > 1),
+            group=broker,
+            bars=thin(sorted(bars[topic, broker, queue], key=lambda s: s.start_ms), LANE_MAX),
+        )
+        for topic, broker, queue in sorted(bars, key=lambda key: (key[1], key[0], key[2]))
+    ]
+
+
+def _label(topic: str, queue: int, *, several: bool) -> str:
+    if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+        return f"retry {queue}"
+    return f"{topic} {queue}" if several else f"queue {queue}"
+
+
+def link_lanes(world: World) -> list[Lane]:
+    """The links that had a fault, by who dials; the others were whole all the time."""
+    bars: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
+    for fault in world.faults:
+        if fault.target is not None:
+            end_ms = min(fault.end_ms, world.end_ms)
+            way = "" if fault.stream in (None, "both") else f", {fault.stream} only"
+            numbers = ", ".join(f"{name} {value}" for name, value in fault.value.items())
+            said = f"{fault.kind.words} {fault.source} → {fault.target}{way} {span(fault.start_ms, end_ms)}"
+            text = f"{fault.fault_id}: {said}{f' ({numbers})' if numbers else ''}"
+            stretch = Stretch(start_ms=fault.start_ms, end_ms=end_ms, kind="fault", text=text)
+            bars[fault.source, fault.target].append(stretch)
+    return [
+        Lane(key=f"link/{source}/{target}", label=f"→ {target}", group=source, bars=thin(found, LANE_MAX))
+        for (source, target), found in sorted(bars.items())
+    ]

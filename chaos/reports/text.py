@@ -1,0 +1,123 @@
+"""Text for people without Rich, which would cost a command that prints a list a tenth of a second: values and names as
+words, rows in aligned columns, and what an encoding lacks.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+NEVER = "never"
+"""The formula of a check whose bound is that it happens at no time."""
+
+
+def label(key: str) -> str:
+    """`tolerance_ms` as "tolerance"."""
+    return key.removesuffix("_ms").replace("_", " ")
+
+
+def phrase(value: object, *, milliseconds: bool = False) -> str:
+    """One value as text; "" where there is nothing to say. Nested values become short lists of words."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value / 1000:.1f} s" if milliseconds else f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {text}" for name, text in phrases(value, milliseconds=milliseconds))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "; ".join(filter(None, (phrase(item, milliseconds=milliseconds) for item in value)))
+    return str(value)
+
+
+def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iterator[tuple[str, str]]:
+    """(label, text) of each entry that says something, in order. The bound of what may never happen is no time."""
+    for key, value in values.items():
+        if key == "bound_ms" and values.get("formula") == NEVER:
+            continue
+        text = phrase(value, milliseconds=milliseconds or key.endswith("_ms"))
+        if text:
+            yield label(key), text
+
+
+def all_of(names: Iterable[str]) -> str:
+    """`a, b and c`; at least one."""
+    return _joined(names, "and")
+
+
+def any_of(names: Iterable[str]) -> str:
+    """`a, b or c`; at least one."""
+    return _joined(names, "or")
+
+
+def _joined(names: Iterable[str], word: str) -> str:
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+_GAP = 2
+
+_LEAST_LAST = 30
+"""Of columns, for the last cell to be wrapped beside the others."""
+
+
+def width_of_output() -> int | None:
+    """Columns of the terminal; in a pipe what COLUMNS says, else None, which is a line a row however long."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def rows_fitting(rows: Sequence[Sequence[str]], width: int | None, indent: str = "") -> Iterator[str]:
+    """The rows' lines in aligned columns, each indented. The last cell is wrapped in its column, if that leaves it enough room; else each
+    row is its first cell and below it the others."""
+    columns = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    before_last = len(indent) + sum(columns[:-1]) + _GAP * (len(columns) - 1)
+    fits = width is None or before_last + min(columns[-1], _LEAST_LAST) <= width
+    below = indent + " " * _GAP
+    for row in rows:
+        if not fits:
+            yield from _wrapped(row[0], indent, below, width)
+            for cell in filter(None, row[1:]):
+                yield from _wrapped(cell, below, below, width)
+            continue
+        first = "".join(cell.ljust(column + _GAP) for cell, column in zip(row[:-1], columns[:-1], strict=True))
+        if row[-1]:
+            yield from _wrapped(row[-1], indent + first, " " * before_last, width)
+        else:
+            yield (indent + first).rstrip()
+
+
+def _wrapped(text: str, first: str, following: str, width: int | None) -> list[str]:
+    if width is None:
+        return [first + text]
+    return textwrap.wrap(
+        text,
+        max(width, len(following) + 1),
+        initial_indent=first,
+        subsequent_indent=following,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+_NEAREST = {
+    "−": "-", "–": "-", "—": "-", "·": "|", "→": "->", "←": "<-", "↔": "<->", "⇄": "<->", "≥": ">=", "≤": "<=",
+    "≠": "!=", "≈": "~", "±": "+-", "×": "x", "“": '"', "”": '"', "’": "'", "‘": "'", "•": "*", "█": "#", "░": ".",
+    "━": "-", "╸": "-", "╺": "-", "✓": "v", "✗": "x", "⁄": "/",
+}  # fmt: skip
+
+
+def nearest(text: str) -> str:
+    """The text in ASCII: each character becomes its nearest there, or a question mark."""
+    found = []
+    for char in text:
+        plain = _NEAREST.get(char) or unicodedata.normalize("NFKD", char)
+        plain = "".join(_NEAREST.get(part, part) for part in plain).encode("ascii", "ignore").decode()
+        found.append(plain or "?")
+    return "".join(found)
