@@ -92,9 +92,9 @@ def write_beside(one: RunFolder, other: RunFolder, file: Path) -> None:
 def write_export(folder: RunFolder, format_: str, file: Path) -> None:
     """The run as Perfetto or OpenMetrics reads it. HarnessError when it was never judged."""
     from .reports.export import export
-    from .reports.html import Told
+    from .reports.html import RunToDraw
 
-    told = Told(_run(folder, folder.scenario()), read_verdicts(folder), folder.path)
+    told = RunToDraw(_run(folder, folder.scenario()), read_verdicts(folder), folder.path)
     file.write_text(export(told, format_), encoding="utf-8")
 
 

@@ -78,7 +78,8 @@ def summary(
     replay: str,
     left_out: Mapping[str, str] = _NOTHING_LEFT_OUT,
 ) -> str:
-    """For the page of a CI job (GitHub's `$GITHUB_STEP_SUMMARY`): a heading, a table with one row a check, the first counterexamples, and how to repeat the run."""
+    """A heading, a table with one row a check, the first counterexamples, and how to repeat the run: for the page of a
+    CI job (GitHub's `$GITHUB_STEP_SUMMARY`)."""
     verdict = worst(v.verdict for v in verdicts)
     lines = [
         f"### {_SIGN[verdict]} {scenario}: {verdict}",

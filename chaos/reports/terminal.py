@@ -1,5 +1,5 @@
-"""What a terminal shows: the verdict table, and any table that fits there: where columns would be cut into single letters
-it is printed as a paragraph a row.
+"""What a terminal shows: the verdict table, and any table that fits there. Where columns would be cut into single
+letters it is a paragraph a row.
 """
 
 from __future__ import annotations

@@ -5,4 +5,4 @@ from __future__ import annotations
 from .page import html_beside, html_report
 from .run_to_draw import Run, RunToDraw
 
-__all__ = ["Run", "Told", "html_beside", "html_report"]
+__all__ = ["Run", "RunToDraw", "html_beside", "html_report"]

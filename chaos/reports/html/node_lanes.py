@@ -1,6 +1,6 @@
 """What lanes show of nodes, queues and links: bars of what was, windows of what had to be, marks of what failed.
 
-A NameServer has a lane for each broker: held, partly held, missing, and stale where it was held although it must not be.
+A NameServer has a lane for each broker: held, partly held, missing, and stale where it was held and must not be.
 
     bars   ▇▇▇▇▇▇▇▇▇▇ held ▇▇▇▇▇▇▇▇▇▇▇▇▇│░░░░ missing ░░░░│▇▇▇▇ held
     rules  ── must hold ──┤▒▒▒ may ▒▒▒├── must not hold ──┤▒▒ may ▒▒├── must hold

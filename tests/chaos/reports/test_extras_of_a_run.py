@@ -11,7 +11,7 @@ import pytest
 
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.reports.export import export
-from nemesrv.chaos.reports.html import Run, Told, html_beside, html_report
+from nemesrv.chaos.reports.html import Run, RunToDraw, html_beside, html_report
 from nemesrv.chaos.reports.html.lanes import _deaths
 from nemesrv.chaos.reports.html.run_to_draw import LINES_MAX, TEXT_MAX
 from nemesrv.chaos.verdict import Example, Validity, Verdict
@@ -22,9 +22,9 @@ SAMPLE = re.compile(r'nemesrv_\w+\{\w+="(?:[^"\\]|\\.)*"(?:,\w+="(?:[^"\\]|\\.)*
 ORIGIN_MS = 1_700_000_000_000
 
 
-def told_of(folder: Path, story: HistoryBuilder, *verdicts: Verdict) -> Told:
+def told_of(folder: Path, story: HistoryBuilder, *verdicts: Verdict) -> RunToDraw:
     write_parquet(story.rows, folder)
-    return Told(RUN, verdicts, folder)
+    return RunToDraw(RUN, verdicts, folder)
 
 
 def story() -> HistoryBuilder:
@@ -142,7 +142,7 @@ def test_the_symbols_of_formulas_are_explained_on_hover_and_in_a_legend(tmp_path
 
 
 def test_perfetto_gets_a_track_for_each_lane_faults_and_what_was_over(tmp_path: Path) -> None:
-    trace = json.loads(export(Told(RUN, VERDICTS, recorded(tmp_path)), "perfetto"))
+    trace = json.loads(export(RunToDraw(RUN, VERDICTS, recorded(tmp_path)), "perfetto"))
     events = trace["traceEvents"]
     (over,) = [event for event in events if event["name"] == "over"]
     assert (over["ts"], over["dur"]) == (23_000_000, 40_000_000)
@@ -153,7 +153,7 @@ def test_perfetto_gets_a_track_for_each_lane_faults_and_what_was_over(tmp_path: 
 
 
 def test_openmetrics_says_verdicts_sends_and_latencies(tmp_path: Path) -> None:
-    text = export(Told(RUN, VERDICTS, recorded(tmp_path)), "openmetrics")
+    text = export(RunToDraw(RUN, VERDICTS, recorded(tmp_path)), "openmetrics")
     assert text.endswith("# EOF\n")
     samples = [line for line in text.splitlines() if not line.startswith("#")]
     assert all(SAMPLE.fullmatch(line) for line in samples)
@@ -168,7 +168,7 @@ def test_openmetrics_says_verdicts_sends_and_latencies(tmp_path: Path) -> None:
     ):
         assert expected in samples
     with pytest.raises(ValueError, match="perfetto"):
-        export(Told(RUN, [], tmp_path), "csv")
+        export(RunToDraw(RUN, [], tmp_path), "csv")
 
 
 def test_two_runs_stand_beside_each_other_on_one_axis(tmp_path: Path) -> None:

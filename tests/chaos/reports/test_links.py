@@ -13,7 +13,7 @@ from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.proof.selftest import scenario_of
-from nemesrv.chaos.reports.html import Run, Told
+from nemesrv.chaos.reports.html import Run, RunToDraw
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.verdict import Example, Validity
 
@@ -68,14 +68,14 @@ def test_every_link_leads_to_a_lane_and_a_time_that_contain_the_event(
     (verdict,) = check_run(str(folder.path), (check,), spark)
     assert verdict.verdict is Validity.INVALID
     assert verdict.examples
-    told = Told(Run(name=check), [verdict], folder.path)
+    told = RunToDraw(Run(name=check), [verdict], folder.path)
     assert told.defect == defect.name
     for example, place in zip(told.verdicts[0].examples, told.of_examples[check], strict=True):
         follow(told, example, place.link())
     follow(told, told.verdicts[0].examples[0], told.of_verdict[check].link())
 
 
-def follow(told: Told, example: Example, link: str) -> None:
+def follow(told: RunToDraw, example: Example, link: str) -> None:
     """The link leads to a lane of the example's node where what is drawn as over contains the event."""
     where = parse_qs(link.removeprefix("#"))
     from_ms, to_ms = (float(second) * 1000 for second in where["at"][0].split(","))
