@@ -74,7 +74,7 @@ def width_of_output() -> int | None:
 
 
 def rows_fitting(rows: Sequence[Sequence[str]], width: int | None, indent: str = "") -> Iterator[str]:
-    """The rows' lines, in aligned columns, each indented. The last cell is wrapped in its column, if that leaves it room;
+    """The rows' lines, in aligned columns, indented. The last cell is wrapped in its column, if that leaves it room;
     else each row is its first cell and below it the others."""
     columns = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     before_last = len(indent) + sum(columns[:-1]) + _GAP * (len(columns) - 1)
