@@ -41,14 +41,12 @@ async def call(
     return success(response)
 
 
-async def find_broker(
-    instance: MQClientInstance, queue: MessageQueue, broker_id: int = MASTER_ID, *, only_this: bool = False
-) -> FindBrokerResult:
+async def find_broker(instance: MQClientInstance, queue: MessageQueue, broker_id: int = MASTER_ID) -> FindBrokerResult:
     """Where to ask about `queue`, after one more look at its route when unknown. Raises ClientError, TransportError."""
-    found = instance.find_broker_address_in_subscribe(queue.broker_name, broker_id, only_this)
+    found = instance.find_broker_address_in_subscribe(queue.broker_name, broker_id)
     if found is None:
         await instance.update_route(queue.topic)
-        found = instance.find_broker_address_in_subscribe(queue.broker_name, broker_id, only_this)
+        found = instance.find_broker_address_in_subscribe(queue.broker_name, broker_id)
     if found is None:
         raise ClientError(f"The broker[{queue.broker_name}] not exist")
     return found

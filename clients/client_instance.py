@@ -47,8 +47,7 @@ from ..remoting.top_addressing import TopAddressing
 from ..remoting.topics import RETRY_GROUP_TOPIC_PREFIX, TBW102
 from ..remoting.transport import Connection, RemotingClient
 from .config import DEFAULT_INSTANCE_NAME, ClientConfig
-from .locks import try_lock
-from .name_server_client import NameServerClient
+from .name_server_client import NameServerClient, try_lock
 from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, dialable_addresses, publish_info, subscribe_set
 from .scheduler import FixedRateScheduler
 
@@ -312,16 +311,14 @@ class MQClientInstance:
         """The master's address, or None."""
         return self.route_cache.broker_addr_table.get(broker_name, {}).get(MASTER_ID)
 
-    def find_broker_address_in_subscribe(
-        self, broker_name: str, broker_id: int, only_this: bool = False
-    ) -> FindBrokerResult | None:
-        """Broker `broker_id`; if it is an unknown slave the next id; else any of that name unless `only_this`."""
+    def find_broker_address_in_subscribe(self, broker_name: str, broker_id: int) -> FindBrokerResult | None:
+        """Broker `broker_id`; if it is an unknown slave the next id; else any of that name."""
         addresses = self.route_cache.broker_addr_table.get(broker_name, {})
         slave = broker_id != MASTER_ID
         address = addresses.get(broker_id)
         if address is None and slave:
             address = addresses.get(broker_id + 1)
-        if address is None and addresses and not only_this:
+        if address is None and addresses:
             found_id, address = next(iter(addresses.items()))
             slave = found_id != MASTER_ID
         if address is None:
@@ -399,7 +396,7 @@ class MQClientInstance:
     async def _call_broker(
         self, address: Address, code: int, header: Header | None, body: bytes = b""
     ) -> RemotingCommand:
-        command = RemotingCommand.request(code, header, body, version=self._config.profile.version)
+        command = RemotingCommand.request(code, header, body)
         return await self.remoting.invoke(address, command, timeout_s=self.api_timeout_s)
 
     async def _clean_and_heartbeat(self) -> None:

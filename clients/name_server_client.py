@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ..remoting.bodies.route import TopicRouteData
+from ..remoting.bodies.route import TopicRouteData, canonical
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import RemotingCommand
 from ..remoting.errors import (
@@ -32,18 +32,30 @@ from ..remoting.errors import (
     TransportError,
 )
 from ..remoting.headers.namesrv import GetRouteInfoRequestHeader
+from ..remoting.node.clock import Clock
 from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
 from ..remoting.time_outs import record_timed_out
 from ..remoting.transport import RemotingClient
-from .locks import LOCK_TIMEOUT_S, try_lock
 from .name_servers import JAVA, NameServerSelector, SelectionRules
-from .route_cache import canonical
 
+LOCK_TIMEOUT_S = 3.0
+"""`MQClientInstance.LOCK_TIMEOUT_MILLIS`, `NettyRemotingClient.LOCK_TIMEOUT_MILLIS`."""
 API_TIMEOUT_S = 3.0
 SHORT_WAIT_S = 0.1
 """5.x does not blame the server for an answer that connecting left no more time than this (and a quarter) for."""
+
+
+async def try_lock(lock: asyncio.Lock, clock: Clock, timeout_s: float = LOCK_TIMEOUT_S) -> bool:
+    """Whether `lock` was acquired within `timeout_s`, as Java's `tryLock(timeout)`; the caller releases it."""
+    if not lock.locked():
+        return await lock.acquire()
+    try:
+        async with clock.timeout(timeout_s):
+            return await lock.acquire()
+    except TimeoutError:
+        return False
 
 
 class _Tries:
@@ -153,11 +165,7 @@ class NameServerClient:
 
     async def query_route(self, topic: str, timeout_s: float = API_TIMEOUT_S) -> TopicRouteData:
         """The topic's route. Raises TopicNotExist or another ResponseError for an error code, else as `invoke`."""
-        request = RemotingCommand.request(
-            RequestCode.GET_ROUTEINFO_BY_TOPIC,
-            GetRouteInfoRequestHeader(topic=topic),
-            version=self._profile.version,
-        )
+        request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
         response = await self.invoke(request, timeout_s)
         if response.code != ResponseCode.SUCCESS or not response.body:
             raise ResponseError.for_code(response.code, response.remark)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..remoting.bodies.route import TopicRouteData
+from ..remoting.bodies.route import TopicRouteData, canonical
 from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ..remoting.message import MessageQueue
 from ..remoting.node.network import Address
@@ -23,8 +23,6 @@ class TopicPublishInfo:
     """The queues of a topic that a producer may write to, in the order in which it goes round them."""
 
     queues: tuple[MessageQueue, ...] = ()
-    order_topic: bool = False
-    have_route: bool = False
     write_queue_nums: Mapping[str, int] = field(default_factory=dict)
     """Of the writable rows by broker name, whether or not the broker has a master."""
 
@@ -45,9 +43,7 @@ def publish_info(topic: str, route: TopicRouteData) -> TopicPublishInfo:
         for item in route.order_topic_conf.split(";"):
             broker_name, _, queue_nums = item.partition(":")
             ordered += [MessageQueue(topic, broker_name, queue_id) for queue_id in range(int(queue_nums))]
-        return TopicPublishInfo(
-            queues=tuple(ordered), order_topic=True, have_route=True, write_queue_nums=write_queue_nums
-        )
+        return TopicPublishInfo(queues=tuple(ordered), write_queue_nums=write_queue_nums)
     masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
     queues = [
         MessageQueue(topic, row.broker_name, queue_id)
@@ -55,7 +51,7 @@ def publish_info(topic: str, route: TopicRouteData) -> TopicPublishInfo:
         if row.broker_name in masters
         for queue_id in range(row.write_queue_nums)
     ]
-    return TopicPublishInfo(queues=tuple(queues), have_route=True, write_queue_nums=write_queue_nums)
+    return TopicPublishInfo(queues=tuple(queues), write_queue_nums=write_queue_nums)
 
 
 def subscribe_set(topic: str, route: TopicRouteData) -> frozenset[MessageQueue]:
@@ -93,20 +89,6 @@ def _comparable(route: TopicRouteData) -> object:
     )
     brokers = sorted((broker.broker_name, sorted(broker.broker_addrs.items())) for broker in route.broker_datas)
     return route.order_topic_conf, rows, brokers, route.filter_server_table, route.topic_queue_mapping_by_broker
-
-
-def canonical(route: TopicRouteData) -> dict[str, object]:
-    """`route` as the history writes it, the same form for a client as for a NameServer."""
-    return {
-        "brokers": {
-            broker.broker_name: {str(id_): address for id_, address in sorted(broker.broker_addrs.items())}
-            for broker in sorted(route.broker_datas, key=lambda broker: broker.broker_name)
-        },
-        "queues": {
-            row.broker_name: [row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag]
-            for row in sorted(route.queue_datas, key=lambda row: row.broker_name)
-        },
-    }
 
 
 def dialable_addresses(broker_addrs: Mapping[int, str]) -> dict[int, Address]:

@@ -495,19 +495,3 @@ def filter_by_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
         queue_datas=tuple(row for row in route.queue_datas if row.broker_name not in removed),
         filter_server_table={a: servers for a, servers in route.filter_server_table.items() if a not in gone},
     )
-
-
-def canonical(route: TopicRouteData | None) -> dict[str, object] | None:
-    """As the history has it, equal for equal routes: {"brokers": {name: {id: addr}}, "queues": {name: [numbers]}}."""
-    if route is None:
-        return None
-    return {
-        "brokers": {
-            data.broker_name: {str(id_): data.broker_addrs[id_] for id_ in sorted(data.broker_addrs)}
-            for data in sorted(route.broker_datas, key=lambda data: data.broker_name)
-        },
-        "queues": {
-            row.broker_name: [row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag]
-            for row in sorted(route.queue_datas, key=lambda row: row.broker_name)
-        },
-    }

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from pathlib import Path
 
+from ...remoting.bodies.route import canonical
 from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError, RocketMQError
@@ -32,7 +33,7 @@ from .kv_config import KVConfig
 from .processor import Caller, DefaultRequestProcessor
 from .product_environment import ClusterTestRequestProcessor, FetchAddresses, ProductEnvironment
 from .route_cache import RouteCache, may_be_route_request
-from .route_table import RouteTable, canonical
+from .route_table import RouteTable
 from .tables import Dropped, DropReason, MinBrokerIdChanged
 
 _PIPELINE = "NETTY SERVER PIPELINE: "
@@ -276,7 +277,8 @@ class NameServer:
     def _record_routes(self, topics: Iterable[str]) -> None:
         """One `route` event for each topic that a client would now be told something else about."""
         for topic in topics:
-            value = canonical(self.table.route(topic))
+            route = self.table.route(topic)
+            value = None if route is None else canonical(route)
             if value == self._recorded_routes.get(topic):
                 continue
             if value is None:

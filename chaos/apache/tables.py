@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...actors.namesrv.route_table import canonical
-from ...remoting.bodies.route import ClusterInfo, TopicRouteData
+from ...remoting.bodies.route import ClusterInfo, TopicRouteData, canonical
 from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError

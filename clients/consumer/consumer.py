@@ -13,35 +13,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...remoting.bodies.client import ConsumerData, ConsumerRunningInfo, SubscriptionData
+from ...remoting.bodies.client import ConsumerData, ConsumerRunningInfo, ProcessQueueInfo, SubscriptionData
 from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
 from ..client_instance import MQClientInstance
 from .config import SUB_ALL, ConsumerConfig, MessageModel, retry_topic
 from .consume_service import ConsumeService, Listener
 from .offset_store import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore
+from .process_queue import ProcessQueue
 from .pull_service import PullService
 from .rebalance import Rebalancer
-from .running_info import running_info
 from .send_back import SendBackService
 
 
 class DefaultMQPushConsumer:
-    """A node. With `client` it shares that instance, which its owner starts and stops."""
+    """A node."""
 
-    def __init__(
-        self,
-        context: NodeContext,
-        config: ConsumerConfig,
-        listener: Listener,
-        *,
-        client: MQClientInstance | None = None,
-    ) -> None:
+    def __init__(self, context: NodeContext, config: ConsumerConfig, listener: Listener) -> None:
         self._context, self._config = context, config
-        self._owns_client = client is None
         self._started_ms = 0
-        self.client = client or MQClientInstance(context, config, config.namesrv_addr)
+        self.client = MQClientInstance(context, config, config.namesrv_addr)
         clustering = config.message_model is MessageModel.CLUSTERING
         self._send_back = SendBackService(context, config, self.client) if clustering else None
         self._offsets = self._offset_store()
@@ -88,8 +81,7 @@ class DefaultMQPushConsumer:
         self.client.register_consumer(self._config.consumer_group, self)
         self._consume_service.start()
         try:
-            if self._owns_client:
-                await self.client.start()
+            await self.client.start()
             for data in self.subscriptions():
                 await self.client.update_route(data.topic)
         except BaseException:
@@ -108,8 +100,7 @@ class DefaultMQPushConsumer:
         if self._send_back is not None:
             await self._send_back.stop()
         await self.client.unregister_consumer(self._config.consumer_group)
-        if self._owns_client:
-            await self.client.stop()
+        await self.client.stop()
 
     # -- what the instance asks (ConsumerInner)
 
@@ -127,13 +118,32 @@ class DefaultMQPushConsumer:
         )
 
     def running_info(self) -> ConsumerRunningInfo:
-        """What it says of itself now."""
-        return running_info(
-            self._config,
-            started_ms=self._started_ms,
-            subscriptions=self.subscriptions(),
-            queues=self._rebalancer.process_queues,
-            offsets=self._offsets,
+        """What it says of itself to `mqadmin consumerStatus` (307), but for what the client instance knows.
+
+        It keeps no statistics by topic, so the table of them is empty.
+        """
+        config, queues = self._config, self._rebalancer.process_queues
+        return ConsumerRunningInfo(
+            properties={
+                "consumerGroup": config.consumer_group,
+                "messageModel": config.message_model.value,
+                "consumeFromWhere": config.consume_from_where.value,
+                "consumeThreadMax": str(config.consume_thread_max),
+                "consumeMessageBatchMaxSize": str(config.consume_message_batch_max_size),
+                "pullBatchSize": str(config.pull_batch_size),
+                "pullThresholdForQueue": str(config.pull_threshold_for_queue),
+                "consumeConcurrentlyMaxSpan": str(config.consume_concurrently_max_span),
+                "pollNameServerInterval": str(config.poll_name_server_interval_ms),
+                "heartbeatBrokerInterval": str(config.heartbeat_broker_interval_ms),
+                "persistConsumerOffsetInterval": str(config.persist_consumer_offset_interval_ms),
+                "PROP_CONSUMEORDERLY": "false",
+                "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+                "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
+                "PROP_THREADPOOL_CORE_SIZE": str(config.consume_thread_max),
+            },
+            subscription_set=tuple(sorted(self.subscriptions(), key=lambda data: data.topic)),
+            mq_table={queue: _queue(held, self._offsets.in_memory(queue)) for queue, held in queues.items()},
+            mq_pop_table={} if config.profile is Profile.V5_X else None,
         )
 
     async def persist_offsets(self) -> None:
@@ -150,3 +160,16 @@ class DefaultMQPushConsumer:
 def offsets_path(data_dir: Path, group: str) -> Path:
     """Where a broadcasting consumer keeps its offsets."""
     return data_dir / "rocketmq_offsets" / group / "offsets.json"
+
+
+def _queue(held: ProcessQueue, commit_offset: int | None) -> ProcessQueueInfo:
+    first, last = held.in_flight
+    return ProcessQueueInfo(
+        commit_offset=commit_offset or 0,
+        cached_msg_min_offset=first,
+        cached_msg_max_offset=last,
+        cached_msg_count=len(held),
+        droped=held.dropped,
+        last_pull_timestamp=held.last_pull_ms,
+        last_consume_timestamp=held.last_consume_ms,
+    )

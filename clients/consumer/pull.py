@@ -48,11 +48,9 @@ class PullResult:
     """As stored, tags not filtered yet; empty unless FOUND."""
 
 
-def pull_sys_flag(
-    *, commit_offset: bool = False, suspend: bool = False, subscription: bool = False, class_filter: bool = False
-) -> int:
+def pull_sys_flag(*, commit_offset: bool = False, suspend: bool = False, subscription: bool = False) -> int:
     """The bits of a pull request's sysFlag."""
-    return commit_offset | suspend << 1 | subscription << 2 | class_filter << 3
+    return commit_offset | suspend << 1 | subscription << 2
 
 
 def parse_pull_response(response: RemotingCommand, *, strict: bool = False) -> PullResult:

@@ -10,7 +10,7 @@ pulled for 120 s is dropped and taken anew. Upstream: `RebalanceImpl`, `Rebalanc
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from ...remoting.bodies.client import SubscriptionData
@@ -21,15 +21,39 @@ from ...remoting.node.profile import Profile
 from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ..broker_calls import find_broker, max_offset, search_offset
 from ..client_instance import MQClientInstance
-from .allocation import allocate_averagely
 from .config import ConsumeFromWhere, ConsumerConfig, MessageModel
 from .offset_store import OffsetStore
 from .process_queue import ProcessQueue
 
-"""5.x looks again this soon when a round left work undone (`rocketmq.client.rebalance.minInterval`)."""
-
 OnQueueTaken = Callable[[MessageQueue, ProcessQueue, int], None]
 """A queue was won: pull it, from this offset."""
+
+
+def java_order(text: str) -> bytes:
+    """A sort key that orders as Java's String.compareTo, by UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+    """By topic, broker name and queue id, as Java's MessageQueue.compareTo."""
+    return sorted(queues, key=lambda queue: (java_order(queue.topic), java_order(queue.broker_name), queue.queue_id))
+
+
+def allocate_averagely(
+    client_id: str, queues: Iterable[MessageQueue], client_ids: Collection[str]
+) -> list[MessageQueue]:
+    """The contiguous slice of the sorted queues that belongs to `client_id`; empty when it is not among `client_ids`.
+
+    The first `len(queues) % len(client_ids)` members get one queue more than the others. Members that see different
+    lists disagree until their next rebalance. Upstream: `AllocateMessageQueueAveragely`.
+    """
+    all_queues, members = sort_queues(queues), sorted(client_ids, key=java_order)
+    if client_id not in members:
+        return []
+    index = members.index(client_id)
+    share, remainder = divmod(len(all_queues), len(members))
+    start = index * share + min(index, remainder)
+    return all_queues[start : start + share + (1 if index < remainder else 0)]
 
 
 class Rebalancer:

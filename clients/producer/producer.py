@@ -205,7 +205,7 @@ class DefaultMQProducer:
                 self._fault.forget(broker_name)
                 continue
             header = GetMaxOffsetRequestHeader(topic=topic or "", queue_id=0)
-            command = RemotingCommand.request(RequestCode.GET_MAX_OFFSET, header, version=self._config.profile.version)
+            command = RemotingCommand.request(RequestCode.GET_MAX_OFFSET, header)
             try:
                 response = await self.client.remoting.invoke(address, command, timeout_s=DETECT_TIMEOUT_MS / 1000)
             except RocketMQError as exc:

@@ -70,7 +70,7 @@ class SendRequest:
             broker_name=queue.broker_name,
         )
         code = RequestCode.SEND_BATCH_MESSAGE if self.batch else RequestCode.SEND_MESSAGE_V2
-        return RemotingCommand.request(code, header.to_v2(), self.body, oneway=oneway, version=config.profile.version)
+        return RemotingCommand.request(code, header.to_v2(), self.body, oneway=oneway)
 
 
 def single(message: Message, config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:

@@ -18,9 +18,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ...actors.namesrv.route_table import canonical
 from ...remoting.bodies.client import ConsumerConnection, SubscriptionGroupWrapper
-from ...remoting.bodies.route import ClusterInfo, DataVersion, KVTable, TopicList, TopicRouteData
+from ...remoting.bodies.route import ClusterInfo, DataVersion, KVTable, TopicList, TopicRouteData, canonical
 from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import Header, RemotingCommand, success
 from ...remoting.errors import RemoteProtocolError, RocketMQError
@@ -378,7 +377,7 @@ def _topics(body: bytes) -> frozenset[str]:
 
 
 def _table(body: bytes) -> RecordedRoute:
-    return canonical(TopicRouteData.decode(body)) or {}
+    return canonical(TopicRouteData.decode(body))
 
 
 def _route(body: bytes) -> Route:

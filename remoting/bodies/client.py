@@ -144,7 +144,6 @@ class LockBatchRequestBody(Body):
     mq_set: frozenset[MessageQueue] = frozenset()
 
 
-UnlockBatchRequestBody = LockBatchRequestBody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

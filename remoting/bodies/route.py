@@ -1,6 +1,6 @@
 """The bodies that NameServers give out and take in, but for the registration itself (register.py).
 
-Upstream: `protocol/route/*`, `protocol/body/*`, `DataVersion`, `TopicConfig`, `KVConfigSerializeWrapper`.
+Upstream: `protocol/route/*`, `protocol/body/*`, `DataVersion`, `TopicConfig`.
 """
 
 from __future__ import annotations
@@ -166,13 +166,6 @@ class KVTable(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KVConfigSerializeWrapper(Body):
-    """A NameServer's KV file: namespace to key to value."""
-
-    config_table: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMemberGroup(Body):
     cluster: str | None = None
     broker_name: str
@@ -182,3 +175,17 @@ class BrokerMemberGroup(Body):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetBrokerMemberGroupResponseBody(Body):
     broker_member_group: BrokerMemberGroup
+
+
+def canonical(route: TopicRouteData) -> dict[str, object]:
+    """As the history has it, equal for equal routes: {"brokers": {name: {id: addr}}, "queues": {name: [numbers]}}."""
+    return {
+        "brokers": {
+            data.broker_name: {str(id_): data.broker_addrs[id_] for id_ in sorted(data.broker_addrs)}
+            for data in sorted(route.broker_datas, key=lambda data: data.broker_name)
+        },
+        "queues": {
+            row.broker_name: [row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag]
+            for row in sorted(route.queue_datas, key=lambda row: row.broker_name)
+        },
+    }

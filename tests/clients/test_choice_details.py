@@ -12,10 +12,10 @@ from collections import Counter
 
 import pytest
 
-from nemesrv.clients.consumer.allocation import allocate_averagely, java_order, sort_queues
+from nemesrv.clients.consumer.rebalance import allocate_averagely, java_order, sort_queues
 from nemesrv.clients.name_servers import NameServerSelector
 from nemesrv.clients.producer.fault_strategy import MQFaultStrategy
-from nemesrv.clients.producer.queue_selection import QueueRing
+from nemesrv.clients.producer.publish_table import QueueRing
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ConnectError, RequestTimeout, ResponseError, TooManyRequests, TopicNotExist

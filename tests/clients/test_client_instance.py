@@ -285,7 +285,6 @@ def test_a_broker_is_found_for_consuming_by_id_then_next_id_then_any() -> None:
         assert find("broker-a", 2) == (second.address, True, 0)
         assert find("broker-a", 1) == (second.address, True, 0)  # id + 1
         assert find("broker-a", 5) == (b.a.address, False, 0)  # any
-        assert find("broker-a", 5, only_this=True) is None
         assert find("unknown", 0) is None
         b.instance.register_consumer("readers", Consumer(b.world, "orders"))
         await b.instance.send_heartbeat_to_all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from nemesrv.clients.locks import try_lock
+from nemesrv.clients.name_server_client import try_lock
 from nemesrv.clients.scheduler import FixedRateScheduler
 from tests.virtual import VirtualClock, run
 

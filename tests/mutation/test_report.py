@@ -29,16 +29,16 @@ def test_a_mutant_is_known_by_its_function_and_its_lines_whatever_its_number() -
     assert Mutant.of_diff(NAME, DIFF) == SURVIVOR
     assert Mutant.of_diff(NAME.replace("_3", "_4"), DIFF) == SURVIVOR
     assert (
-        function_of("nemesrv.clients.consumer.allocation.x_java_order__mutmut_11")
-        == "clients/consumer/allocation.py:java_order"
+        function_of("nemesrv.clients.consumer.rebalance.x_java_order__mutmut_11")
+        == "clients/consumer/rebalance.py:java_order"
     )
 
 
 def test_equivalent_mutants_count_neither_for_nor_against() -> None:
-    table = sums({"clients/name_servers.py": 19, "clients/consumer/allocation.py": 5}, [SURVIVOR, OTHER], [ENTRY])
+    table = sums({"clients/name_servers.py": 19, "clients/consumer/rebalance.py": 5}, [SURVIVOR, OTHER], [ENTRY])
     counts = {name: (row.mutants, row.killed, row.equivalent, row.survived) for name, row in table.items()}
     assert counts == {
-        "clients/consumer/allocation.py": (5, 5, 0, 0),
+        "clients/consumer/rebalance.py": (5, 5, 0, 0),
         "clients/name_servers.py": (21, 19, 1, 1),
         "all": (26, 24, 1, 1),
     }

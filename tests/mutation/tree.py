@@ -19,8 +19,8 @@ MUTATED = (
     "clients/name_servers.py",
     "clients/name_server_client.py",
     "clients/producer/fault_strategy.py",
-    "clients/producer/queue_selection.py",
-    "clients/consumer/allocation.py",
+    "clients/producer/publish_table.py",
+    "clients/consumer/rebalance.py",
 )
 """The NameServer's tables, and every rule by which a client chooses a NameServer, a broker or a queue."""
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from ....actors.broker.server import Broker
 from ....clients.client_instance import FindBrokerResult
-from ....clients.consumer.allocation import allocate_averagely
 from ....clients.consumer.consume_service import ConsumeService
 from ....clients.consumer.offset_store import RemoteBrokerOffsetStore
 from ....clients.consumer.process_queue import ProcessQueue
-from ....clients.consumer.rebalance import Rebalancer
+from ....clients.consumer.rebalance import Rebalancer, allocate_averagely
 from ....remoting.codes import MASTER_ID, RequestCode
 from ....remoting.message import MessageQueue, StoredMessage
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
@@ -394,8 +393,8 @@ def consumer_keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
     instance = node.instance
     find = instance.find_broker_address_in_subscribe
 
-    def find_slave(broker_name: str, _id: int, _only: bool = False) -> FindBrokerResult | None:
-        return find(broker_name, MASTER_ID + 1, False)
+    def find_slave(broker_name: str, _id: int) -> FindBrokerResult | None:
+        return find(broker_name, MASTER_ID + 1)
 
     there = SimpleNamespace(
         find_broker_address_in_subscribe=find_slave, update_route=instance.update_route, remoting=instance.remoting

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ....clients.producer.publish_table import Publish
-from ....clients.producer.queue_selection import QueueRing
+from ....clients.producer.publish_table import Publish, QueueRing
 from ....clients.producer.send_record import SendRecord
 from ....clients.producer.send_request import SendRequest
 from ....clients.producer.send_result import SendResult, SendStatus

@@ -163,8 +163,9 @@ def slave_registers_without_an_id(broker: Broker) -> None:
 def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
     """a consumer pulls from masters only, also when there is none"""
 
-    def find_master(find: Any, broker_name: str, _id: int, _only: bool = False) -> Any:
-        return find(broker_name, MASTER_ID, True)
+    def find_master(find: Any, broker_name: str, _id: int) -> FindBrokerResult | None:
+        found: FindBrokerResult | None = find(broker_name, MASTER_ID)
+        return None if found is None or found.slave else found
 
     around(node.instance, "find_broker_address_in_subscribe", find_master)
 
@@ -229,8 +230,8 @@ def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
     """a consumer that a slave has served once goes on pulling there when the master is back"""
     served = set[str]()
 
-    def find_again(find: Any, broker_name: str, broker_id: int, only_this: bool = False) -> FindBrokerResult | None:
-        found: FindBrokerResult | None = find(broker_name, 1 if broker_name in served else broker_id, only_this)
+    def find_again(find: Any, broker_name: str, broker_id: int) -> FindBrokerResult | None:
+        found: FindBrokerResult | None = find(broker_name, 1 if broker_name in served else broker_id)
         if found is not None and found.slave:
             served.add(broker_name)
         return found

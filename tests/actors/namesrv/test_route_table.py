@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.actors.namesrv.route_table import RouteTable, canonical, filter_by_zone
+from nemesrv.actors.namesrv.route_table import RouteTable, filter_by_zone
 from nemesrv.actors.namesrv.tables import RouteOptions
-from nemesrv.remoting.bodies.route import QueueData, TopicRouteData
+from nemesrv.remoting.bodies.route import QueueData, TopicRouteData, canonical
 from nemesrv.remoting.node.profile import Profile
 from tests.actors.namesrv.helpers import BOTH, perms, register, registration, table_with, topic, version
 
@@ -22,7 +22,7 @@ def routed(table: RouteTable, name: str = "T") -> TopicRouteData:
 @pytest.mark.parametrize("profile", BOTH)
 def test_a_registered_broker_is_in_the_route_of_its_topics(profile: Profile) -> None:
     table = table_with(profile, registration(topics=(topic("T", queues=8), topic("U"))))
-    assert canonical(table.route("T")) == {
+    assert canonical(routed(table)) == {
         "brokers": {"broker-a": {"0": "10.0.0.1:10911"}},
         "queues": {"broker-a": [8, 8, 6, 0]},
     }

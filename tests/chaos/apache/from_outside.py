@@ -20,7 +20,6 @@ from unittest import mock
 
 from nemesrv.actors.actor import NodeActor, NodeSpec, Surroundings
 from nemesrv.actors.broker.server import Broker
-from nemesrv.actors.namesrv.route_table import canonical
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.apache.broker_rows import BrokerRows
 from nemesrv.chaos.apache.name_server_rows import NameServerRows
@@ -32,6 +31,7 @@ from nemesrv.chaos.fronts.decode import Conversation, Stream
 from nemesrv.chaos.fronts.observed import By, Closed, How, Observation, Opened
 from nemesrv.chaos.fronts.rows import Row
 from nemesrv.chaos.topology import NodeKind, broker_id, broker_name
+from nemesrv.remoting.bodies.route import canonical
 from nemesrv.remoting.errors import ProtocolError
 from nemesrv.remoting.node.network import Address
 
@@ -91,7 +91,8 @@ class Process:
     def poll(self) -> None:
         if isinstance(self.node, NameServer):
             table = self.node.table
-            routes = {topic: canonical(table.route(topic)) for topic in self.derived.topics()}
+            told = {topic: table.route(topic) for topic in self.derived.topics()}
+            routes = {topic: route and canonical(route) for topic, route in told.items()}
             brokers = {name: dict(group.addrs) for name, group in table.broker_addr_table.items()}
             self.derived.polled(self.now_ms() - 2.0, self.now_ms(), Table(brokers=brokers, routes=routes))
 

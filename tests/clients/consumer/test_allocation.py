@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.clients.consumer.allocation import allocate_averagely, java_order, sort_queues
+from nemesrv.clients.consumer.rebalance import allocate_averagely, java_order, sort_queues
 from nemesrv.remoting.message import MessageQueue
 
 

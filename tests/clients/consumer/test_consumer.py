@@ -288,14 +288,10 @@ def test_a_consumer_that_finds_no_name_server_says_so_and_leaves_nothing_running
 def test_a_group_has_one_consumer_on_a_client() -> None:
     async def body() -> None:
         world = World()
-        first = await world.consumer()
-        shared = Consuming(world.network, (world.broker.address,))
-        second = type(first.consumer)(
-            shared.consumer._context, shared.consumer._config, shared._consume, client=first.consumer.client
-        )
+        first = (await world.consumer()).consumer
         with pytest.raises(ClientError, match="has been created before"):
-            await second.start()
-        await first.consumer.stop()
+            first.client.register_consumer("group", first)
+        await first.stop()
 
     run(body)
 

@@ -26,7 +26,6 @@ def test_each_flag_has_its_bit() -> None:
     assert pull_sys_flag(suspend=True) == 2, "what a push consumer without an offset sends"
     assert pull_sys_flag(suspend=True, commit_offset=True) == 3
     assert pull_sys_flag(subscription=True) == 4
-    assert pull_sys_flag(class_filter=True) == 8
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from nemesrv.clients.consumer.pull_delays import PullDelays
+from nemesrv.clients.consumer.pull_service import PullDelays
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.node import NodeContext
 from tests.virtual import MemoryNetwork, VirtualClock, run

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from nemesrv.clients.producer.fault_strategy import MQFaultStrategy
-from nemesrv.clients.producer.queue_selection import QueueRing
+from nemesrv.clients.producer.publish_table import QueueRing
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.node.profile import Profile
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemesrv.clients.producer.isolation_record import IsolationRecord
+from nemesrv.clients.producer.fault_strategy import IsolationRecord
 
 
 def recorder() -> tuple[IsolationRecord, list[tuple[Any, ...]]]:

@@ -33,7 +33,6 @@ def test_a_message_travels_as_310_with_all_the_letters() -> None:
     assert fields is not None
     assert command.code == RequestCode.SEND_MESSAGE_V2
     assert command.body == b"hello"
-    assert command.version == 409
     properties = parse_properties(fields.pop("i"))
     assert properties == {"WAIT": "true", "KEYS": "k0", "TAGS": "TagA", "UNIQ_KEY": "ID0"}
     assert fields == {

@@ -40,7 +40,6 @@ from nemesrv.remoting.bodies.route import (
     ClusterInfo,
     DataVersion,
     GetBrokerMemberGroupResponseBody,
-    KVConfigSerializeWrapper,
     KVTable,
     QueueData,
     TopicConfig,
@@ -163,7 +162,6 @@ GOLDEN = [
     (TopicList(broker_addr="h:1"), '{"brokerAddr":"h:1","topicList":[]}'),
     (KVTable(table={"k": "v"}), '{"table":{"k":"v"}}'),
     (KVTable(), '{"table":{}}'),
-    (KVConfigSerializeWrapper(config_table={"ns": {"k": "v"}}), '{"configTable":{"ns":{"k":"v"}}}'),
     (
         GetBrokerMemberGroupResponseBody(
             broker_member_group=BrokerMemberGroup(cluster="c", broker_name="a", broker_addrs={0: "h:1"})

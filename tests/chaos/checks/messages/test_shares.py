@@ -9,7 +9,7 @@ import pytest
 from nemesrv.chaos.checks.messages.queue_ownership import judge
 from nemesrv.chaos.checks.messages.shares import share, shares_taken
 from nemesrv.chaos.verdict import Validity
-from nemesrv.clients.consumer.allocation import allocate_averagely
+from nemesrv.clients.consumer.rebalance import allocate_averagely
 from nemesrv.remoting.message import MessageQueue
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
 
