@@ -144,8 +144,6 @@ class LockBatchRequestBody(Body):
     mq_set: frozenset[MessageQueue] = frozenset()
 
 
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockBatchResponseBody(Body):
     lock_ok_mq_set: frozenset[MessageQueue] = wire("lockOKMQSet", default=frozenset())
