@@ -1,0 +1,353 @@
+"""One of each kind of thing that people add, as small as can be: by the letter of a recipe in docs/architecture.md.
+
+ADDED has them by the heading of their recipe, file by file. `house` makes a copy of the tree that has them all. There
+`python -m tests.recipes` prints, by recipe, each place that must know the new thing, and whether it does.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+COPIED = (
+    *("remoting", "actors", "clients", "chaos", "conformance", "operations", "src", "tests", "docs", "README.md"),
+    *("CONTRIBUTING.md", "Makefile", "pyproject.toml", "conftest.py"),
+)
+
+
+class Edit(NamedTuple):
+    file: str
+    new: str
+    old: str = ""
+    """What the new text is in place of; empty: the file is new."""
+
+
+_CHECK = '''"""No NameServer answers a look-up with an error of its own (code 1)."""
+
+from __future__ import annotations
+
+from ....remoting.codes import ResponseCode
+from ...oracle.world import World
+from ...verdict import Finding, Verdict
+from ..check import Check, Needs, Section
+from ..findings import verdict_of
+from ..record.control import Control, Row
+
+NAME = "look_ups_served"
+
+
+def judge(control: Control, world: World) -> Verdict:
+    """Examined: answered look-ups. Violations: those answered with code 1."""
+    rows = [row for row in control.rows("name_server_call") if row.f == "route" and row.code is not None]
+    return verdict_of(
+        NAME,
+        [_finding(row) for row in rows if row.time_ms < world.end_ms],
+        measured={"answers": len(rows)},
+        nothing="no look-up was answered",
+        noun="look-ups answered with an error",
+    )
+
+
+CHECK = Check(
+    name=NAME,
+    says="no NameServer answers a look-up with an error of its own",
+    section=Section.ROUTES,
+    needs=(Needs.WIRE,),
+    judge=judge,
+)
+
+
+def _finding(row: Row) -> Finding:
+    return Finding(
+        subject=row.node,
+        object=row.name_server or "",
+        kind="answered with an error",
+        from_ms=row.time_ms,
+        to_ms=row.time_ms,
+        row="a look-up is answered with a route, or code 17",
+        wrong=int(row.code == ResponseCode.SYSTEM_ERROR),
+    )
+'''
+_DEFECT = """_FAILS = Defect(
+    name="name-server-fails-look-ups",
+    what="a NameServer answers every look-up with an error",
+    kinds=_NAME_SERVER,
+    nodes=_ONE,
+    scenario="look-ups-fail",
+    caught_by=checks("look_ups_served"),
+    also=checks("answers_are_true", "routes_as_registered", "client_routes_are_true", "availability"),
+    plant=_with_code(ResponseCode.SYSTEM_ERROR),
+)
+DEFECTS = (
+    _FAILS,
+"""
+_FAULT = """class Thin(Bandwidth):
+    do: Literal["thin"] = "thin"
+    title = "thin link"
+    injection = "toxiproxy.thin"
+    injected = "nobody injects it"
+    equals = "a thin link"
+
+
+class Reset(LinkFault):
+"""
+_FACT = """class Rack(NamedTuple):
+    node: str
+    from_ms: float
+    name: str
+
+
+def racks_in(rows: Iterable[Mapping[str, Any]]) -> tuple[Rack, ...]:
+    told = (row for row in rows if row["event"] == "rack")
+    return tuple(Rack(row["source"], row["time_ms"], object_of(row["value"])["rack"]) for row in told)
+
+
+class Move(NamedTuple):
+"""
+_SHAPE = """def _beside(expression: str, words: Sequence[str], members: Members) -> Separates:
+    _no_words(expression, words)
+    return lambda node, _peer: "both" if node == "ns-0" else None
+
+
+SHAPES: dict[str, Callable[[str, Sequence[str], Members], Separates]] = {
+    "beside": _beside,
+"""
+_COMMAND = """import click
+
+
+@click.command()
+def gossip() -> None:
+    click.echo("nothing was heard")
+"""
+_THIN = """# A link may be thin.
+description: A thin link.
+settle_s: 20
+checks: [look_ups_served, exercised]
+timeline:
+  - {at_s: 5, do: thin, links: ["broker-a <-> ns-0"], rate_kb_s: 9}
+  - {at_s: 20, do: heal}
+"""
+_SELF_TEST = """# Look-ups alone.
+description: No fault.
+steady_s: 40
+settle_s: 20
+checks: [look_ups_served]
+"""
+_SETTING = '    number("gossipInterval", "BrokerConfig", BROKERS, "gossip_interval", MS, "how often it gossips"),\n'
+
+ADDED: Mapping[str, tuple[Edit, ...]] = {
+    "A check": (Edit("chaos/checks/routes/look_ups_served.py", _CHECK),),
+    "A planted defect": (
+        Edit("chaos/proof/defects/answers.py", _DEFECT, "DEFECTS = (\n"),
+        Edit("chaos/scenarios/selftest/look-ups-fail.yaml", _SELF_TEST),
+    ),
+    "A scenario": (Edit("chaos/scenarios/thin-link.yaml", _THIN),),
+    "A fault": (
+        Edit("chaos/faults/link_faults.py", _FAULT, "class Reset(LinkFault):\n"),
+        Edit("chaos/faults/link_faults.py", "AnyLinkFault = Thin | ", "AnyLinkFault = "),
+        Edit("tests/chaos/faults/test_kinds.py", "    Thin(rate_kb_s=9),\n    Cut(),\n", "    Cut(),\n"),
+        Edit("tests/chaos/faults/test_kinds.py", "    Thin,\n    Timeout,\n", "    Timeout,\n"),
+    ),
+    "An event": (
+        Edit(
+            "chaos/history/schema.py",
+            '    # NameServers\n    Event("gossip", Group.CONTROL, "NameServer", ("value",), "it heard of a topic"),\n',
+            "    # NameServers\n",
+        ),
+        Edit(
+            "actors/namesrv/server.py",
+            'self._context.record("gossip", value=topic)\n            self._context.record("route"',
+            'self._context.record("route"',
+        ),
+    ),
+    "A fact about brokers": (
+        Edit(
+            "chaos/history/schema.py",
+            '    # Brokers\n    Event("rack", Group.ENVIRONMENT, "harness", ("source", "value"), "where it stands"),\n',
+            "    # Brokers\n",
+        ),
+        Edit("chaos/oracle/recorded.py", _FACT, "class Move(NamedTuple):\n"),
+        Edit("chaos/oracle/world.py", "    racks: tuple[Rack, ...] = ()\n    resets: tuple[", "    resets: tuple["),
+        Edit("chaos/oracle/world.py", "racks=racks_in(picked),\n            resets=resets_in(", "resets=resets_in("),
+        Edit(
+            "chaos/oracle/world.py", "from .recorded import (\n    Rack,\n    racks_in,\n", "from .recorded import (\n"
+        ),
+    ),
+    "A client profile": (
+        Edit("chaos/oracle/profiles/zig.yaml", (ROOT / "chaos/oracle/profiles/go.yaml").read_text(encoding="utf-8")),
+        Edit("chaos/scenarios/model.py", 'ClientProfileName = Literal["zig", ', "ClientProfileName = Literal["),
+    ),
+    "A setting": (
+        Edit("chaos/settings/servers.py", f"OF_BROKERS = (\n{_SETTING}", "OF_BROKERS = (\n"),
+        Edit("actors/broker/config.py", "    gossip_interval: int = 5_000\n    broker_id: int", "    broker_id: int"),
+    ),
+    "A shape": (
+        Edit(
+            "chaos/shapes.py",
+            _SHAPE,
+            "SHAPES: dict[str, Callable[[str, Sequence[str], Members], Separates]] = {\n",
+        ),
+    ),
+    "A command": (
+        Edit("chaos/commands/gossip.py", _COMMAND),
+        Edit("chaos/__main__.py", "from .commands.gossip import gossip\nfrom .commands.check", "from .commands.check"),
+        Edit("chaos/__main__.py", "    gossip,\n    run,\n", "    run,\n"),
+        Edit(
+            "README.md",
+            "| `.venv/bin/nemesrv gossip` | what was heard |\n| `.venv/bin/nemesrv museum`",
+            "| `.venv/bin/nemesrv museum`",
+        ),
+    ),
+}
+"""By the heading of the recipe."""
+
+
+def house(folder: Path) -> None:
+    """A copy of the tree with all that is ADDED. AssertionError where a place that a recipe names is not there."""
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    for recipe, edits in ADDED.items():
+        for edit in edits:
+            file = folder / edit.file
+            text = file.read_text(encoding="utf-8") if edit.old else ""
+            assert edit.old in text, f"{recipe}: {edit.file} has no {edit.old!r}"
+            assert edit.old or not file.exists(), f"{recipe}: {edit.file} is there already"
+            file.write_text(text.replace(edit.old, edit.new, 1) if edit.old else edit.new, encoding="utf-8")
+
+
+def known() -> dict[str, dict[str, bool | str]]:
+    """Recipe → place that must know what was added → whether it does, or why not; of the house in which this runs."""
+    found: dict[str, dict[str, bool | str]] = {}
+    for recipe, asks in asks_of_recipes().items():
+        found[recipe] = {}
+        for place, ask in asks.items():
+            try:
+                found[recipe][place] = bool(ask())
+            except Exception as exc:
+                found[recipe][place] = f"{type(exc).__name__}: {exc}"
+    return found
+
+
+def asks_of_recipes() -> Mapping[str, Mapping[str, Callable[[], object]]]:
+    from nemesrv.chaos import explain, shapes
+    from nemesrv.chaos.__main__ import cli
+    from nemesrv.chaos.checks import CHECKS
+    from nemesrv.chaos.checks.plain.verdicts import verdicts, verdicts_of_rows
+    from nemesrv.chaos.commands import options
+    from nemesrv.chaos.faults import kinds
+    from nemesrv.chaos.history import docs, rows, schema
+    from nemesrv.chaos.oracle import client_profiles
+    from nemesrv.chaos.oracle.world import World
+    from nemesrv.chaos.proof.defects import DEFECTS
+    from nemesrv.chaos.proof.defects.__main__ import render
+    from nemesrv.chaos.reports.html.found import section_of
+    from nemesrv.chaos.runner import record_virtual
+    from nemesrv.chaos.scenarios import model
+    from nemesrv.chaos.settings.catalogue import CATALOGUE
+    from nemesrv.chaos.settings.docs import render as settings
+    from nemesrv.conformance.profile import profile_of
+    from nemesrv.operations.cluster.judging import LEFT_OUT, SUPPORTED
+    from nemesrv.operations.importing.printing import needs
+    from tests import generated
+    from tests.chaos.builder import cluster
+
+    @cache
+    def run() -> Path:
+        folder = Path(tempfile.mkdtemp())
+        record_virtual(model.find("thin-link"), 1, folder)
+        return folder
+
+    def ran(event: str, **fields: object) -> list[object]:
+        return [
+            row
+            for row in rows.read_rows(run())
+            if row["event"] == event and all(row[name] == value for name, value in fields.items())
+        ]
+
+    def parsed(**document: object) -> model.Scenario:
+        return model.parse({"name": "x", "checks": ["exercised"], **document}, file="x.yaml")
+
+    told = cluster()
+    told.at(2).event("harness", "rack", source="broker-a", value={"rack": "r1"}).end(60)
+    check, defect = "look_ups_served", "name-server-fails-look-ups"
+    link = {"at_s": 1, "do": "thin", "rate_kb_s": 9, "links": ["ns-0 <-> broker-a"]}
+    return {
+        "A check": {
+            "chaos/checks/__init__.py": lambda: check in CHECKS,
+            "chaos/scenarios/model.py": lambda: check in model.CHECK_NAMES,
+            "chaos/checks/plain/verdicts.py": lambda: check in [v.name for v in verdicts_of_rows(told.in_order())],
+            "chaos/checks/plain/verdicts.py, of a run": lambda: (
+                {v.name: v.verdict for v in verdicts(run())}[check] == "VALID"
+            ),
+            "operations/cluster/judging.py": lambda: (check in SUPPORTED) != (check in LEFT_OUT),
+            "operations/importing/printing.py": lambda: needs(check),
+            "chaos/reports/html/found.py": lambda: section_of(check) == CHECKS[check].section,
+            "chaos/commands/options.py": lambda: options.check_names(None, None, check),  # type: ignore[arg-type]
+            "tests/generated.py: README.md": lambda: f"| `{check}` |" in generated.checks(),
+        },
+        "A planted defect": {
+            "chaos/proof/defects/__init__.py": lambda: defect in DEFECTS,
+            "chaos/proof/defects/__main__.py: docs/defects.md": lambda: f"`{defect}`" in render(),
+        },
+        "A scenario": {
+            "chaos/scenarios/model.py": lambda: "thin-link" in model.shipped(),
+            "chaos/commands/options.py": lambda: options.scenario_names(None, None, "thin"),  # type: ignore[arg-type]
+            "chaos/explain.py": lambda: explain.explanation(model.find("thin-link")),
+        },
+        "A fault": {
+            "chaos/faults/kinds.py: a timeline's `do`": lambda: parsed(timeline=[link]),
+            "chaos/faults/kinds.py: a recorded fault": lambda: (
+                kinds.recorded("thin", "toxiproxy.thin", "both", {"rate_kb_s": 9}).do == "thin"
+            ),
+            "chaos/faults/kinds.py: README.md": lambda: "| `thin` |" in kinds.table(),
+            "chaos/experiment/virtual/": lambda: ran("fault", fault="thin"),
+        },
+        "An event": {
+            "chaos/history/schema.py": lambda: "gossip" in schema.EVENTS,
+            "chaos/history/docs.py: docs/history.md": lambda: "| `gossip` |" in docs.render(),
+            "chaos/history/recorder.py": lambda: ran("gossip"),
+        },
+        "A fact about brokers": {
+            "chaos/oracle/world.py": lambda: World.of_rows(told.in_order()).racks[0].name == "r1",  # type: ignore[attr-defined]
+            "chaos/history/schema.py": lambda: "rack" in schema.named(schema.Group.ENVIRONMENT),
+        },
+        "A client profile": {
+            "chaos/oracle/client_profiles.py": lambda: "zig" in client_profiles.PROFILES,
+            "chaos/scenarios/model.py: `workload`": lambda: parsed(workload={"client_profile": "zig"}),
+            "chaos/scenarios/model.py: `nodes`": lambda: parsed(nodes={"producer-0": {"client_profile": "zig"}}),
+            "conformance/profile.py": lambda: profile_of("zig"),
+        },
+        "A setting": {
+            "chaos/settings/catalogue.py": lambda: "gossipInterval" in [one.name for one in CATALOGUE],
+            "chaos/settings/docs.py: docs/settings.md": lambda: "`gossipInterval`" in settings(),
+            "chaos/scenarios/model.py: `config`": lambda: parsed(config={"brokers": {"gossipInterval": 9}}),
+        },
+        "A shape": {
+            "chaos/shapes.py": lambda: shapes.is_shape("beside"),
+            "chaos/scenarios/model.py: `links`": lambda: parsed(
+                timeline=[{**link, "links": ["isolate ns-0", "beside"]}]
+            ),
+        },
+        "A command": {
+            "chaos/__main__.py": lambda: "gossip" in cli.commands,
+        },
+    }
+
+
+def main() -> int:
+    sys.stdout.write(json.dumps(known()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""The rooms are few and none is large, and docs/architecture.md names what there is."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+
+from tests.structure import PAGE, PRODUCT, ROOT, decisions, files_of_folders, filled_in, rooms_of_chaos
+
+DOC = PAGE.read_text(encoding="utf-8")
+ROOMS_MAX = 14
+FILES_MAX = 25
+
+
+def block(heading: str) -> str:
+    """The first block of code below a heading of docs/architecture.md."""
+    found = re.search(rf"## {re.escape(heading)}\n.*?```\n(.*?)```", DOC, re.DOTALL)
+    assert found is not None, heading
+    return found[1]
+
+
+def test_chaos_has_few_rooms() -> None:
+    assert len(rooms_of_chaos()) <= ROOMS_MAX, rooms_of_chaos()
+
+
+def test_no_folder_of_the_product_has_many_files() -> None:
+    assert {folder: count for folder, count in files_of_folders().items() if count > FILES_MAX} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("if a:\n    pass\nelif b:\n    pass", 2),
+        ("x = 1 if a and b or c else 2", 3),
+        ("[x for x in y if x if z]", 2),
+        ("match x:\n    case 1:\n        pass\n    case _:\n        pass", 2),
+        ("for x in y:\n    print(x)", 0),
+    ],
+)
+def test_a_decision_is_where_a_program_goes_one_way_or_another(source: str, count: int) -> None:
+    assert decisions(source) == count
+
+
+def test_the_map_names_every_top_level_folder_and_every_room_of_chaos() -> None:
+    assert set(re.findall(r"^(\w+)/", block("Six folders"), re.MULTILINE)) == {*PRODUCT, "tests", "deploy"}
+    assert set(re.findall(r"^\w* +(\w+)/", block("The rooms of chaos/"), re.MULTILINE)) == set(rooms_of_chaos())
+
+
+def test_the_floors_are_those_that_import_linter_holds() -> None:
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    for name in ("chaos", "operations"):
+        held = next(
+            c["layers"] for c in tools["importlinter"]["contracts"] if c.get("containers") == [f"nemesrv.{name}"]
+        )
+        assert re.split(r"\s*›\s*", block(f"Floors of {name}/").strip()) == held
+
+
+def test_every_path_that_the_map_names_is_there() -> None:
+    tops = "|".join((*PRODUCT, "tests", "docs", "deploy", "src"))
+    paths = {path for path in re.findall(rf"`((?:{tops})/[\w./-]*)`", DOC) if not re.search("[A-Z]{4}", path)}
+    assert paths
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+
+
+def test_the_numbers_go_into_the_last_column() -> None:
+    page = "| | before | after |\n|---|---:|---:|\n| lines | 111,596 | |\n| files | 712 | 9 |\n"
+    assert filled_in(page, {"lines": "95,000", "files": "600"}).splitlines()[2:] == [
+        "| lines | 111,596 | 95,000 |",
+        "| files | 712 | 600 |",
+    ]
+    with pytest.raises(KeyError, match="rooms"):
+        filled_in(page, {"rooms": "14"})
