@@ -12,8 +12,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 COPIED = (
@@ -113,7 +114,7 @@ class Move(NamedTuple):
 """
 _SHAPE = """def _beside(expression: str, words: Sequence[str], members: Members) -> Separates:
     _no_words(expression, words)
-    return lambda node, _peer: "both" if node == "ns-0" else None
+    return lambda _node, peer: "both" if peer == "ns-0" else None
 
 
 SHAPES: dict[str, Callable[[str, Sequence[str], Members], Separates]] = {
@@ -239,109 +240,92 @@ def known() -> dict[str, dict[str, bool | str]]:
 
 
 def asks_of_recipes() -> Mapping[str, Mapping[str, Callable[[], object]]]:
-    from nemesrv.chaos import explain, shapes
-    from nemesrv.chaos.__main__ import cli
-    from nemesrv.chaos.checks import CHECKS
-    from nemesrv.chaos.checks.plain.verdicts import verdicts, verdicts_of_rows
-    from nemesrv.chaos.commands import options
-    from nemesrv.chaos.faults import kinds
-    from nemesrv.chaos.history import docs, rows, schema
-    from nemesrv.chaos.oracle import client_profiles
-    from nemesrv.chaos.oracle.world import World
-    from nemesrv.chaos.proof.defects import DEFECTS
-    from nemesrv.chaos.proof.defects.__main__ import render
-    from nemesrv.chaos.reports.html.found import section_of
     from nemesrv.chaos.runner import record_virtual
-    from nemesrv.chaos.scenarios import model
-    from nemesrv.chaos.settings.catalogue import CATALOGUE
-    from nemesrv.chaos.settings.docs import render as settings
-    from nemesrv.conformance.profile import profile_of
-    from nemesrv.operations.cluster.judging import LEFT_OUT, SUPPORTED
-    from nemesrv.operations.importing.printing import needs
+    from nemesrv.chaos.scenarios import loading, model
     from tests import generated
     from tests.chaos.builder import cluster
 
     @cache
     def run() -> Path:
-        folder = Path(tempfile.mkdtemp())
-        record_virtual(model.find("thin-link"), 1, folder)
+        folder = Path(tempfile.mkdtemp()) / "run"
+        record_virtual(loading.find("thin-link"), 1, folder)
         return folder
 
-    def ran(event: str, **fields: object) -> list[object]:
-        return [
-            row
-            for row in rows.read_rows(run())
-            if row["event"] == event and all(row[name] == value for name, value in fields.items())
-        ]
+    def ran(event: str, **fields: object) -> bool:
+        rows = of("chaos.history.rows").read_rows(run())
+        return any(row["event"] == event and all(row[key] == value for key, value in fields.items()) for row in rows)
 
-    def parsed(**document: object) -> model.Scenario:
-        return model.parse({"name": "x", "checks": ["exercised"], **document}, file="x.yaml")
+    def parsed(**document: object) -> object:
+        return loading.parse({"name": "x", "checks": ["exercised"], **document}, file="x.yaml")
 
     told = cluster()
     told.at(2).event("harness", "rack", source="broker-a", value={"rack": "r1"}).end(60)
     check, defect = "look_ups_served", "name-server-fails-look-ups"
-    link = {"at_s": 1, "do": "thin", "rate_kb_s": 9, "links": ["ns-0 <-> broker-a"]}
+    thin = {"at_s": 1, "do": "thin", "rate_kb_s": 9}
     return {
         "A check": {
-            "chaos/checks/__init__.py": lambda: check in CHECKS,
+            "chaos/checks/__init__.py": lambda: check in of("chaos.checks").CHECKS,
             "chaos/scenarios/model.py": lambda: check in model.CHECK_NAMES,
-            "chaos/checks/plain/verdicts.py": lambda: check in [v.name for v in verdicts_of_rows(told.in_order())],
-            "chaos/checks/plain/verdicts.py, of a run": lambda: (
-                {v.name: v.verdict for v in verdicts(run())}[check] == "VALID"
+            "chaos/checks/plain/verdicts.py": lambda: (
+                {one.name: one.verdict for one in of("chaos.checks.plain.verdicts").verdicts(run())}[check] == "VALID"
             ),
-            "operations/cluster/judging.py": lambda: (check in SUPPORTED) != (check in LEFT_OUT),
-            "operations/importing/printing.py": lambda: needs(check),
-            "chaos/reports/html/found.py": lambda: section_of(check) == CHECKS[check].section,
-            "chaos/commands/options.py": lambda: options.check_names(None, None, check),  # type: ignore[arg-type]
+            "operations/cluster/watched_run.py": lambda: (
+                check in (*of("operations.cluster.watched_run").SUPPORTED, *of("operations.cluster.watched_run").LEFT_OUT)
+            ),
+            "operations/importing/printing.py": lambda: of("operations.importing.printing").needs(check),
+            "chaos/reports/html/found.py": lambda: of("chaos.reports.html.found").section_of(check) == "routes",
+            "chaos/commands/options.py": lambda: of("chaos.commands.options").check_names(None, None, check),
             "tests/generated.py: README.md": lambda: f"| `{check}` |" in generated.checks(),
         },
         "A planted defect": {
-            "chaos/proof/defects/__init__.py": lambda: defect in DEFECTS,
-            "chaos/proof/defects/__main__.py: docs/defects.md": lambda: f"`{defect}`" in render(),
+            "chaos/proof/defects/__init__.py": lambda: defect in of("chaos.proof.defects").DEFECTS,
+            "docs/defects.md": lambda: f"`{defect}`" in of("chaos.proof.defects.__main__").render(),
         },
         "A scenario": {
-            "chaos/scenarios/model.py": lambda: "thin-link" in model.shipped(),
-            "chaos/commands/options.py": lambda: options.scenario_names(None, None, "thin"),  # type: ignore[arg-type]
-            "chaos/explain.py": lambda: explain.explanation(model.find("thin-link")),
+            "chaos/scenarios/loading.py": lambda: "thin-link" in loading.shipped(),
+            "chaos/commands/options.py": lambda: of("chaos.commands.options").scenario_names(None, None, "thin"),
+            "chaos/explain.py": lambda: of("chaos.explain").explanation(loading.find("thin-link")),
         },
         "A fault": {
-            "chaos/faults/kinds.py: a timeline's `do`": lambda: parsed(timeline=[link]),
-            "chaos/faults/kinds.py: a recorded fault": lambda: (
-                kinds.recorded("thin", "toxiproxy.thin", "both", {"rate_kb_s": 9}).do == "thin"
+            "chaos/faults/kinds.py: a timeline's `do`": lambda: parsed(
+                timeline=[{**thin, "links": ["ns-0 <-> broker-a"]}]
             ),
-            "chaos/faults/kinds.py: README.md": lambda: "| `thin` |" in kinds.table(),
+            "chaos/faults/kinds.py: a recorded fault": lambda: (
+                of("chaos.faults.kinds").recorded("thin", "toxiproxy.thin", "both", {"rate_kb_s": 9}).do == "thin"
+            ),
+            "chaos/faults/kinds.py: README.md": lambda: "| `thin` |" in of("chaos.faults.kinds").table(),
             "chaos/experiment/virtual/": lambda: ran("fault", fault="thin"),
         },
         "An event": {
-            "chaos/history/schema.py": lambda: "gossip" in schema.EVENTS,
-            "chaos/history/docs.py: docs/history.md": lambda: "| `gossip` |" in docs.render(),
+            "chaos/history/schema.py": lambda: "gossip" in of("chaos.history.schema").EVENTS,
+            "docs/history.md": lambda: "| `gossip` |" in of("chaos.history.docs").render(),
             "chaos/history/recorder.py": lambda: ran("gossip"),
         },
         "A fact about brokers": {
-            "chaos/oracle/world.py": lambda: World.of_rows(told.in_order()).racks[0].name == "r1",  # type: ignore[attr-defined]
-            "chaos/history/schema.py": lambda: "rack" in schema.named(schema.Group.ENVIRONMENT),
-        },
-        "A client profile": {
-            "chaos/oracle/client_profiles.py": lambda: "zig" in client_profiles.PROFILES,
-            "chaos/scenarios/model.py: `workload`": lambda: parsed(workload={"client_profile": "zig"}),
-            "chaos/scenarios/model.py: `nodes`": lambda: parsed(nodes={"producer-0": {"client_profile": "zig"}}),
-            "conformance/profile.py": lambda: profile_of("zig"),
-        },
-        "A setting": {
-            "chaos/settings/catalogue.py": lambda: "gossipInterval" in [one.name for one in CATALOGUE],
-            "chaos/settings/docs.py: docs/settings.md": lambda: "`gossipInterval`" in settings(),
-            "chaos/scenarios/model.py: `config`": lambda: parsed(config={"brokers": {"gossipInterval": 9}}),
-        },
-        "A shape": {
-            "chaos/shapes.py": lambda: shapes.is_shape("beside"),
-            "chaos/scenarios/model.py: `links`": lambda: parsed(
-                timeline=[{**link, "links": ["isolate ns-0", "beside"]}]
+            "chaos/oracle/world.py": lambda: (
+                of("chaos.oracle.world").World.of_rows(told.in_order()).racks[0].name == "r1"
             ),
         },
-        "A command": {
-            "chaos/__main__.py": lambda: "gossip" in cli.commands,
+        "A client profile": {
+            "chaos/oracle/client_profiles.py": lambda: "zig" in of("chaos.oracle.client_profiles").PROFILES,
+            "chaos/scenarios/model.py: `workload`": lambda: parsed(workload={"client_profile": "zig"}),
+            "chaos/scenarios/model.py: `nodes`": lambda: parsed(nodes={"producer-0": {"client_profile": "zig"}}),
+            "conformance/rule_verdicts.py": lambda: of("conformance.rule_verdicts").profile_of("zig"),
         },
+        "A setting": {
+            "chaos/settings/catalogue.py": lambda: (
+                "gossipInterval" in [one.name for one in of("chaos.settings.catalogue").CATALOGUE]
+            ),
+            "docs/settings.md": lambda: "`gossipInterval`" in of("chaos.settings.docs").render(),
+            "chaos/scenarios/: `config`": lambda: parsed(config={"brokers": {"gossipInterval": 9}}),
+        },
+        "A shape": {"chaos/scenarios/: `links`": lambda: parsed(timeline=[{**thin, "links": ["beside"]}])},
+        "A command": {"chaos/__main__.py": lambda: "gossip" in of("chaos.__main__").cli.commands},
     }
+
+
+def of(module: str) -> Any:
+    return import_module(f"nemesrv.{module}")
 
 
 def main() -> int:

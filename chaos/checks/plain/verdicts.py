@@ -41,12 +41,6 @@ def verdicts_of_rows(rows: list[dict[str, Any]], names: Collection[str] | None =
     return found
 
 
-def unfinished(rows: list[dict[str, Any]], world: World, names: Collection[str] | None = None) -> list[Verdict]:
-    """What each check alone says; nothing is gathered for a check that is not asked for."""
-    history = PlainHistory.of_rows(rows)
-    return [_alone(check, history, world) for check in CHECKS.values() if names is None or check.name in names]
-
-
 def _alone(check: Check[Any], history: PlainHistory, world: World) -> Verdict:
     seen = seen_by(check, world)
     return check.judge(check.plain(history, seen), seen)

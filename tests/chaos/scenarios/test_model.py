@@ -22,21 +22,6 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_the_scenarios_that_ship() -> None:
-    assert set(shipped()) == {
-        "acting-master",
-        "smoke",
-        "broker-partition",
-        "broker-crash",
-        "broker-hang",
-        "master-lost-slave-serves",
-        "name-server-crash",
-        "name-server-partition",
-        "slave-reads",
-        "starts",
-    }
-
-
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: str, tmp_path: Path) -> None:
     scenario = find(name)
