@@ -270,7 +270,8 @@ def asks_of_recipes() -> Mapping[str, Mapping[str, Callable[[], object]]]:
                 {one.name: one.verdict for one in of("chaos.checks.plain.verdicts").verdicts(run())}[check] == "VALID"
             ),
             "operations/cluster/watched_run.py": lambda: (
-                check in (*of("operations.cluster.watched_run").SUPPORTED, *of("operations.cluster.watched_run").LEFT_OUT)
+                check
+                in (*of("operations.cluster.watched_run").SUPPORTED, *of("operations.cluster.watched_run").LEFT_OUT)
             ),
             "operations/importing/printing.py": lambda: of("operations.importing.printing").needs(check),
             "chaos/reports/html/found.py": lambda: of("chaos.reports.html.found").section_of(check) == "routes",
