@@ -76,19 +76,15 @@ def _finding(row: Row) -> Finding:
         wrong=int(row.code == ResponseCode.SYSTEM_ERROR),
     )
 '''
-_DEFECT = """_FAILS = Defect(
-    name="name-server-fails-look-ups",
-    what="a NameServer answers every look-up with an error",
-    kinds=_NAME_SERVER,
-    nodes=_ONE,
-    scenario="look-ups-fail",
-    caught_by=checks("look_ups_served"),
-    also=checks("answers_are_true", "routes_as_registered", "client_routes_are_true", "availability"),
-    plant=_with_code(ResponseCode.SYSTEM_ERROR),
-)
-DEFECTS = (
-    _FAILS,
-"""
+_DEFECT = '''@planted(NS_0, "look-ups-fail", caught_by="look_ups_served")
+@may_find(f"{_OF_ROUTES} answers_are_true availability")
+def name_server_fails_look_ups(server: NameServer) -> None:
+    """a NameServer answers every look-up with an error"""
+    _with_code(server, ResponseCode.SYSTEM_ERROR)
+
+
+# -- as before, or twice
+'''
 _FAULT = """class Thin(Bandwidth):
     do: Literal["thin"] = "thin"
     title = "thin link"
@@ -146,7 +142,7 @@ _SETTING = '    number("gossipInterval", "BrokerConfig", BROKERS, "gossip_interv
 ADDED: Mapping[str, tuple[Edit, ...]] = {
     "A check": (Edit("chaos/checks/routes/look_ups_served.py", _CHECK),),
     "A planted defect": (
-        Edit("chaos/proof/defects/answers.py", _DEFECT, "DEFECTS = (\n"),
+        Edit("chaos/proof/defects/answers.py", _DEFECT, "# -- as before, or twice\n"),
         Edit("chaos/scenarios/selftest/look-ups-fail.yaml", _SELF_TEST),
     ),
     "A scenario": (Edit("chaos/scenarios/thin-link.yaml", _THIN),),
