@@ -70,7 +70,7 @@ KILL, STOP, RESTART, NAME_SERVER_LIST = "kill", "stop", "restart", "name_server_
 """What a step does that no front can, in the words of a timeline (chaos/faults/kinds.py)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SituationStep:
     at_s: float | None
     """After the program is at work; None: before it starts."""
@@ -99,7 +99,7 @@ class Role(StrEnum):
     CONSUMER = "consumer"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Situation:
     name: str
     says: str
@@ -120,24 +120,31 @@ class Situation:
     """Milliseconds are measured in it, which the starts of other processes would spoil."""
 
 
-def _chosen(name: str, says: str, behaviour: Behaviour, for_s: float = 75.0) -> Situation:
-    steps = (SituationStep(at_s=5.0, target=Target.CHOSEN, behaviour=behaviour),)
-    return Situation(name=name, says=f"5 s after the start the NameServer in use {says}", for_s=for_s, steps=steps)
+def _chosen(name: str, says: str, behaviour: Behaviour) -> Situation:
+    steps = (SituationStep(5.0, Target.CHOSEN, behaviour),)
+    return Situation(name, f"5 s after the start the NameServer in use {says}", 75.0, steps)
 
 
-def _broker(name: str, says: str, *steps: SituationStep, for_s: float = 75.0) -> Situation:
-    return Situation(name=name, says=says, for_s=for_s, steps=steps)
+def _broker(name: str, says: str, behaviour: Behaviour | None, *more: SituationStep, for_s: float = 75.0) -> Situation:
+    """`behaviour`: of the broker in use; None: it dies."""
+    step = SituationStep(8.0, Target.BROKER, behaviour, None if behaviour else KILL)
+    return Situation(name, f"8 s after the start the broker in use {says}", for_s, (step, *more))
+
+
+def _one_of_two_consumers(name: str, says: str, do: str) -> Situation:
+    steps = (SituationStep(40.0, Target.CLIENT, do=do),)
+    return Situation(name, f"of two consumers of a group one is {says} after 40 s", 90.0, steps, Role.CONSUMER, 2)
 
 
 _ALL: tuple[Situation, ...] = (
-    Situation(name="starts", says="many processes start, one after the other", for_s=0.5, many=True),
-    Situation(name="quiet", says="nothing happens", for_s=100.0, is_fine=True),
+    Situation("starts", "many processes start, one after the other", 0.5, many=True),
+    Situation("quiet", "nothing happens", 100.0, is_fine=True),
     Situation(
-        name="slow",
-        says="every NameServer answers look-ups after 1 s",
-        for_s=100.0,
+        "slow",
+        "every NameServer answers look-ups after 1 s",
+        100.0,
         is_fine=True,
-        steps=(SituationStep(at_s=None, target=Target.NAME_SERVERS, behaviour=Behaviour(delay_ms=1000.0)),),
+        steps=(SituationStep(None, Target.NAME_SERVERS, Behaviour(delay_ms=1000.0)),),
     ),
     _chosen("refused", "closes its connections and refuses dials", REFUSES),
     _chosen("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
@@ -146,113 +153,67 @@ _ALL: tuple[Situation, ...] = (
     _chosen("closed", "closes its connections once", CLOSES_ONCE),
     _chosen("reset", "resets its connections once", RESETS_ONCE),
     _chosen("closes_each", "closes each connection as soon as it is accepted", CLOSES_EACH),
+    _chosen("error_code", "answers look-ups with SYSTEM_ERROR 1", Behaviour(codes={GET_ROUTEINFO: SYSTEM_ERROR})),
     _chosen(
-        "error_code",
-        "answers look-ups with SYSTEM_ERROR 1",
-        Behaviour(codes={GET_ROUTEINFO: SYSTEM_ERROR}),
-    ),
-    _chosen(
-        "topic_not_exist",
-        "answers look-ups with TOPIC_NOT_EXIST 17",
-        Behaviour(codes={GET_ROUTEINFO: TOPIC_NOT_EXIST}),
+        "topic_not_exist", "answers look-ups with TOPIC_NOT_EXIST 17", Behaviour(codes={GET_ROUTEINFO: TOPIC_NOT_EXIST})
     ),
     Situation(
-        name="one_dead",
-        says="of two NameServers the first is silent from the beginning",
-        for_s=130.0,
-        steps=(SituationStep(at_s=None, target=Target.FIRST, behaviour=SILENT),),
+        "one_dead",
+        "of two NameServers the first is silent from the beginning",
+        130.0,
+        steps=(SituationStep(None, Target.FIRST, SILENT),),
         name_servers=2,
     ),
     Situation(
-        name="one_unreachable",
-        says="neither of two NameServers knows a route of the topic, so that each send asks; 5 s after the start the "
+        "one_unreachable",
+        "neither of two NameServers knows a route of the topic, so that each send asks; 5 s after the start the "
         "one that is not in use drops SYNs, and the one in use closes its connections and refuses for 1 s "
         "(apache/rocketmq#7056)",
-        for_s=29.0,  # three look-ups of 6 s, Go's, and before the second round of anybody's poll
+        29.0,  # three look-ups of 6 s, Go's, and before the second round of anybody's poll
         steps=(
-            SituationStep(at_s=5.0, target=Target.OTHERS, behaviour=DROPS_SYNS),
-            SituationStep(at_s=5.0, target=Target.CHOSEN, behaviour=REFUSES),
-            SituationStep(at_s=6.0, target=Target.CHOSEN, behaviour=PASSES),
+            SituationStep(5.0, Target.OTHERS, DROPS_SYNS),
+            SituationStep(5.0, Target.CHOSEN, REFUSES),
+            SituationStep(6.0, Target.CHOSEN, PASSES),
         ),
         name_servers=2,
         has_topic=False,
     ),
     Situation(
-        name="all_gone",
-        says="5 s after the start each of four NameServers refuses; 65 s later the second is back",
-        for_s=195.0,  # a client that tries one of four a poll comes round to it in four polls
-        steps=(
-            SituationStep(at_s=5.0, target=Target.NAME_SERVERS, behaviour=REFUSES),
-            SituationStep(at_s=70.0, target=Target.SECOND, behaviour=PASSES),
-        ),
+        "all_gone",
+        "5 s after the start each of four NameServers refuses; 65 s later the second is back",
+        195.0,  # a client that tries one of four a poll comes round to it in four polls
+        steps=(SituationStep(5.0, Target.NAME_SERVERS, REFUSES), SituationStep(70.0, Target.SECOND, PASSES)),
         name_servers=4,
     ),
-    Situation(name="empty", says="no NameServer knows a route of the topic", for_s=15.0, has_topic=False),
+    Situation("empty", "no NameServer knows a route of the topic", 15.0, has_topic=False),
     Situation(
-        name="list_changes",
-        says="the list by HTTP loses the NameServer in use and gains another",
-        for_s=2 * LIST_PERIOD_S - 60.0,
-        steps=(SituationStep(at_s=20.0, target=Target.LIST, do=NAME_SERVER_LIST),),
+        "list_changes",
+        "the list by HTTP loses the NameServer in use and gains another",
+        2 * LIST_PERIOD_S - 60.0,
+        steps=(SituationStep(20.0, Target.LIST, do=NAME_SERVER_LIST),),
         by_http=True,
     ),
-    _broker(
-        "broker_killed",
-        "8 s after the start the broker in use dies",
-        SituationStep(at_s=8.0, target=Target.BROKER, do=KILL),
-    ),
-    _broker(
-        "broker_silent",
-        "8 s after the start the broker in use stops answering; its route stays",
-        SituationStep(at_s=8.0, target=Target.BROKER, behaviour=SILENT),
-    ),
-    _broker(
-        "broker_refuses",
-        "8 s after the start the broker in use refuses; its route stays",
-        SituationStep(at_s=8.0, target=Target.BROKER, behaviour=REFUSES),
-    ),
-    _broker(
-        "broker_unreachable",
-        "8 s after the start the broker in use is cut off: silence and dropped SYNs; its route stays",
-        SituationStep(at_s=8.0, target=Target.BROKER, behaviour=BLACK_HOLE),
-    ),
+    _broker("broker_killed", "dies", None),
+    _broker("broker_silent", "stops answering; its route stays", SILENT),
+    _broker("broker_refuses", "refuses; its route stays", REFUSES),
+    _broker("broker_unreachable", "is cut off: silence and dropped SYNs; its route stays", BLACK_HOLE),
     _broker(
         "broker_busy",
-        "8 s after the start the broker in use answers sends with SERVICE_NOT_AVAILABLE 14",
-        SituationStep(
-            at_s=8.0, target=Target.BROKER, behaviour=Behaviour(codes=dict.fromkeys(SENDS, SERVICE_NOT_AVAILABLE))
-        ),
+        "answers sends with SERVICE_NOT_AVAILABLE 14",
+        Behaviour(codes=dict.fromkeys(SENDS, SERVICE_NOT_AVAILABLE)),
         for_s=30.0,
     ),
-    Situation(
-        name="route_changes",
-        says="8 s after the start the broker in use leaves the route and goes on serving",
-        for_s=75.0,
-        # the behaviour's `without` is the broker's name, which the stand fills in
-        steps=(SituationStep(at_s=8.0, target=Target.BROKER, behaviour=Behaviour(without=frozenset({"*"}))),),
-    ),
+    # the behaviour's `without` is the broker's name, which the step fills in
+    _broker("route_changes", "leaves the route and goes on serving", Behaviour(without=frozenset({"*"}))),
     _broker(
         "broker_returns",
-        "8 s after the start the broker in use dies; 30 s later it is back",
-        SituationStep(at_s=8.0, target=Target.BROKER, do=KILL),
-        SituationStep(at_s=38.0, target=Target.BROKER, do=RESTART),
+        "dies; 30 s later it is back",
+        None,
+        SituationStep(38.0, Target.BROKER, do=RESTART),
         for_s=110.0,
     ),
-    Situation(
-        name="consumer_dies",
-        says="of two consumers of a group one is killed after 40 s",
-        for_s=90.0,
-        role=Role.CONSUMER,
-        processes=2,
-        steps=(SituationStep(at_s=40.0, target=Target.CLIENT, do=KILL),),
-    ),
-    Situation(
-        name="consumer_stops",
-        says="of two consumers of a group one is stopped after 40 s",
-        for_s=90.0,
-        role=Role.CONSUMER,
-        processes=2,
-        steps=(SituationStep(at_s=40.0, target=Target.CLIENT, do=STOP),),
-    ),
+    _one_of_two_consumers("consumer_dies", "killed", KILL),
+    _one_of_two_consumers("consumer_stops", "stopped", STOP),
 )
 
 SITUATIONS: Mapping[str, Situation] = {situation.name: situation for situation in _ALL}

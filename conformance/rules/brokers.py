@@ -249,13 +249,13 @@ RULES = (
     _last_use_rule("unreachable_broker_s", "is cut off and is still in the route", "broker_unreachable"),
     _last_use_rule("unrouted_broker_s", "left the route and still answers", "route_changes"),
     Rule(
-        name="sends_lost",
-        says="the share of sends that failed after a broker died, hung, refused or was cut off",
+        "sends_lost",
+        "the share of sends that failed after a broker died, hung, refused or was cut off",
+        _FAILS,
+        _sends_lost,
         unit="of all",
-        situations=_FAILS,
         tolerance=0.1,
         is_bound=True,
-        measure=_sends_lost,
     ),
     seconds_rule(
         "send_stall_s",
@@ -264,11 +264,11 @@ RULES = (
         _stall,
     ),
     Rule(
-        name="send_retries",
-        says="where a send goes next that a broker answered with SERVICE_NOT_AVAILABLE 14",
-        situations=("broker_busy",),
+        "send_retries",
+        "where a send goes next that a broker answered with SERVICE_NOT_AVAILABLE 14",
+        ("broker_busy",),
+        _retries,
         words=(ELSEWHERE, SAME, NONE),
-        measure=_retries,
     ),
     seconds_rule(
         "returned_broker_s",

@@ -258,35 +258,35 @@ def _again(watched: Sequence[Watched]) -> tuple[int, int]:
 
 RULES = (
     Rule(
-        name="list_order",
-        says="the list in use: in the order that it was told, or shuffled; from the starts of many processes and from "
+        "list_order",
+        "the list in use: in the order that it was told, or shuffled; from the starts of many processes and from "
         "which NameServer follows which",
-        situations=CHOICES,
+        CHOICES,
+        _order,
         words=("as given", "shuffled"),
-        measure=_order,
     ),
     Rule(
-        name="start",
-        says="the NameServer that is asked first: random (p: how often even choices are at least so uneven), a fixed "
+        "start",
+        "the NameServer that is asked first: random (p: how often even choices are at least so uneven), a fixed "
         "place of the list, or chosen by its latency",
-        situations=("starts",),
+        ("starts",),
+        _start,
         words=("random", *map(str, range(10)), "scored", "uneven"),
         also={"0 of the shuffle": ("random",)},
-        measure=_start,
     ),
     Rule(
-        name="sticky",
-        says="whether the NameServer that answered is asked again",
-        situations=("quiet", "slow"),
+        "sticky",
+        "whether the NameServer that answered is asked again",
+        ("quiet", "slow"),
+        _sticky,
         words=("kept", "next at every request", "moves"),
-        measure=_sticky,
     ),
     Rule(
-        name="next",
-        says="the NameServer that follows: the next of the list; in a shuffled one all others have their turn first",
-        situations=CHOICES,
+        "next",
+        "the NameServer that follows: the next of the list; in a shuffled one all others have their turn first",
+        CHOICES,
+        _next,
         words=("the next", AGAIN, "skips", "out of turn"),
         by_time=True,
-        measure=_next,
     ),
 )

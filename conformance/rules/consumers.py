@@ -137,12 +137,12 @@ RULES = (
     _rule("queues_of_killed_s", "was killed", "consumer_dies"),
     _rule("queues_of_stopped_s", "stopped", "consumer_stops"),
     Rule(
-        name="received_twice",
-        says="messages that were received again when one of two consumers of a group ended",
+        "received_twice",
+        "messages that were received again when one of two consumers of a group ended",
+        _ENDS,
+        _twice,
         unit="messages",
-        situations=_ENDS,
         tolerance=TWICE_BY_CHANCE,
         is_bound=True,
-        measure=_twice,
     ),
 )

@@ -82,13 +82,8 @@ def _idle(tried: Try) -> bool:
 
 
 def _rule(name: str, what: str, situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Rule:
-    return Rule(
-        name=name,
-        says=f"whether another NameServer is turned to when the one in use {what}",
-        situations=(situation, "quiet"),
-        words=(LEFT, KEPT, "either"),
-        measure=_measure(situation, decide),
-    )
+    says = f"whether another NameServer is turned to when the one in use {what}"
+    return Rule(name, says, (situation, "quiet"), _measure(situation, decide), words=(LEFT, KEPT, "either"))
 
 
 RULES = (

@@ -143,20 +143,20 @@ NOT_ASKED = "not asked again"
 
 RULES = (
     Rule(
-        name="poll_period_s",
-        says="the time between two look-ups of the topic's route while nothing happens (median)",
+        "poll_period_s",
+        "the time between two look-ups of the topic's route while nothing happens (median)",
+        ("quiet",),
+        _period,
         unit="s",
-        situations=("quiet",),
         tolerance=0.5,
-        measure=_period,
     ),
     Rule(
-        name="poll_kind",
-        says="whether a poll is due so long after the last one began or ended: its period while answers take 1 s",
-        situations=_SLOW,
+        "poll_kind",
+        "whether a poll is due so long after the last one began or ended: its period while answers take 1 s",
+        _SLOW,
+        _kind,
         words=(RATE, DELAY),
         by_time=True,
-        measure=_kind,
     ),
     seconds_rule("poll_jitter_s", "how far one period is from the median at most", ("quiet",), _jitter, tolerance=0.2),
     seconds_rule(
@@ -167,13 +167,13 @@ RULES = (
         NOT_TAKEN,
     ),
     Rule(
-        name="storm",
-        says="look-ups in the first second at NameServers that know no route of the topic",
+        "storm",
+        "look-ups in the first second at NameServers that know no route of the topic",
+        ("empty",),
+        _storm,
         unit="look-ups",
-        situations=("empty",),
         tolerance=0.0,
         is_bound=True,
-        measure=_storm,
     ),
     seconds_rule(
         "back_after_all_gone_s",

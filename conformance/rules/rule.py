@@ -123,15 +123,16 @@ class Samples:
         return Measured(value=value, count=len(self.values), why=why, examples=self.examples)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
     name: str
     says: str
     """One line: what is measured, and how."""
-    unit: str = ""
-    """s, or what is counted; "" for words."""
     situations: tuple[str, ...]
     """Those that it is measured in; it gets what was watched in them alone."""
+    measure: Measure = field(repr=False)
+    unit: str = ""
+    """s, or what is counted; "" for words."""
     words: tuple[str, ...] = ()
     """The words that its value may be."""
     tolerance: float | None = None
@@ -142,7 +143,6 @@ class Rule:
     """Less of it is as good: what was measured is written into a profile as the most that is allowed."""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """An expected word, and the measured ones that meet it besides itself."""
-    measure: Measure = field(repr=False)
 
     @property
     def allowed(self) -> str:
@@ -198,16 +198,7 @@ def seconds_rule(
     name: str, says: str, situations: tuple[str, ...], measure: Measure, *words: str, tolerance: float = 1.0
 ) -> Rule:
     """How long something takes at most: less is as good. `words` where it never comes to that."""
-    return Rule(
-        name=name,
-        says=says,
-        unit="s",
-        situations=situations,
-        words=words,
-        tolerance=tolerance,
-        is_bound=True,
-        measure=measure,
-    )
+    return Rule(name, says, situations, measure, "s", words, tolerance, is_bound=True)
 
 
 def plain(expected: Expected) -> object:
