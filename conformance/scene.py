@@ -6,7 +6,7 @@ open ─► begin ─► at_work ─► go_on: steps ─► close ─► found
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -79,12 +79,10 @@ class Scene:
     # --- what is seen, and of whom ------------------------------------------------------------------------------------
 
     def _process_of(self, peer: Address, own: Address) -> int | None:
-        running = [seat for seat in self._seats if seat.subject is not None and seat.subject.is_running]
+        running = [seat for seat in self._seats if seat.subject.is_running]
         if len(running) == 1:
-            assert running[0].subject is not None
             return running[0].subject.process
         for seat in running:
-            assert seat.subject is not None
             if process_of(peer, own, descendants(seat.subject.pid)) is not None:
                 return seat.subject.process
         return None
@@ -92,7 +90,7 @@ class Scene:
     def _saw(self, seen: Observation) -> None:
         connection = getattr(seen, "connection", None)
         if isinstance(seen, Opened):
-            seat = next((each for each in self._seats if seen.process and each.process == seen.process), None)
+            seat = next((each for each in self._seats if seen.process and each.subject.process == seen.process), None)
             if seat is None:  # nobody's: another program of this machine dialled, or a process that is gone by now
                 return
             self._of_connection[seen.connection] = seat
@@ -138,40 +136,27 @@ class Scene:
             group=GROUP,
             role=self._situation.role,
         )
-        fronts = self._stand.front_of
         for at in range(self._situation.processes):
-            seat = Seat(number + at, list(self._before))
-            seat.dials = Dials(seat.saw, self._clock, fronts.get)
             name = self._name if self._situation.processes == 1 else f"{self._name}-{at}"
-            seat.subject = Subject(
-                self._plan.program,
-                told,
-                log=self._logs / f"{name}.log",
-                saw=seat.seen.append,
-                now_ms=self._now_ms,
-                dials=seat.dials,
-            )
+            log = self._logs / f"{name}.log"
+            seat = Seat(number + at, [*self._before], self._plan.program, told, log, self._clock, self._stand.front_of)
             self._seats.append(seat)
             await seat.subject.start()
             if at + 1 < self._situation.processes:  # as many starts at once as there are lanes
-                await _within(limit_s, seat.is_up.wait(), self._ended(seat))
+                await _within(limit_s, seat.is_up.wait(), seat.subject.ended())
 
     async def at_work(self, limit_s: float) -> None:
         """Every process is at work, has ended, or does not speak our protocol; or it took too long."""
         events = [seat.at_work if self._situation.has_topic else seat.asked for seat in self._seats]
         waits = (
-            _within(limit_s, each.wait(), seat.is_foreign.wait(), self._ended(seat))
+            _within(limit_s, each.wait(), seat.is_foreign.wait(), seat.subject.ended())
             for each, seat in zip(events, self._seats, strict=True)
         )
         await asyncio.gather(*waits)
 
-    async def _ended(self, seat: Seat) -> None:
-        assert seat.subject is not None
-        await seat.subject.ended()
-
     async def go_on(self) -> None:
         """The steps at their times, and the end."""
-        await self.at_work(max(0.0, START_LIMIT_S - (self._now_ms() - self._seats[0].began_ms) / 1000))
+        await self.at_work(max(0.0, START_LIMIT_S - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
         if (
             self._situation.has_topic
             and all(seat.at_work_ms is None for seat in self._seats)
@@ -193,12 +178,11 @@ class Scene:
     def weigh(self) -> None:
         """Find out how much memory each process takes."""
         for seat in self._seats:
-            assert seat.subject is not None
             seat.memory = memory_of(seat.subject.pid)
 
     async def _until(self, at_s: float) -> bool:
         """Wait; False when every process has ended before."""
-        ended = [asyncio.ensure_future(self._ended(seat)) for seat in self._seats]
+        ended = [asyncio.ensure_future(seat.subject.ended()) for seat in self._seats]
         try:
             async with asyncio.timeout(max(0.0, at_s - self._clock.monotonic_s())):
                 await asyncio.gather(*ended)
@@ -214,7 +198,6 @@ class Scene:
             await self._stand.do(step)
             return
         seat = self._seats[-1]
-        assert seat.subject is not None
         self._stand.did(str(step.do), str(seat.number))
         seat.stopping_ms = self._now_ms()
         seat.ended = await seat.subject.stop(kill=step.do == KILL)
@@ -227,7 +210,6 @@ class Scene:
             await self._stand.close()
 
     async def _stop(self, seat: Seat) -> None:
-        assert seat.subject is not None
         if not seat.ended:
             now_ms = self._now_ms()
             seat.stopping_ms = now_ms if seat.subject.is_running else seat.subject.ended_ms or now_ms
@@ -239,8 +221,6 @@ class Scene:
 
     def _found(self, seat: Seat, lateness: LoopLateness) -> WatchedProcess:
         subject, dials = seat.subject, seat.dials
-        assert subject is not None
-        assert dials is not None
         ended_ms = subject.ended_ms or seat.stopping_ms
         watched = Watched(
             situation=self._situation.name,
@@ -271,10 +251,21 @@ def _of(seen: Observation, process: int) -> Observation:
 class Seat:
     """One process of a situation."""
 
-    def __init__(self, number: int, seen: list[Observation]) -> None:
+    def __init__(
+        self,
+        number: int,
+        seen: list[Observation],
+        program: Program,
+        told: Instructions,
+        log: Path,
+        clock: RealClock,
+        front_of: Mapping[Address, str],
+    ) -> None:
         self.number, self.seen = number, seen
-        self.subject: Subject | None = None
-        self.dials: Dials | None = None
+        self.dials = Dials(self.saw, clock, front_of.get)
+        self.subject = Subject(
+            program, told, log=log, saw=seen.append, now_ms=lambda: clock.monotonic_s() * 1000, dials=self.dials
+        )
         self.at_work, self.asked, self.is_foreign = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.is_up = asyncio.Event()
         self.at_work_ms: float | None = None
@@ -287,16 +278,6 @@ class Seat:
         self.seen.append(seen)
         if isinstance(seen, Dialled | Opened):
             self.is_up.set()
-
-    @property
-    def process(self) -> int:
-        assert self.subject is not None
-        return self.subject.process
-
-    @property
-    def began_ms(self) -> float:
-        assert self.subject is not None
-        return self.subject.began_ms
 
 
 async def _within(limit_s: float, *works: Awaitable[object]) -> None:
