@@ -130,6 +130,35 @@ def verdict_of(
     )
 
 
+def verdict_by_counts(
+    name: str,
+    *,
+    examined: int,
+    wrong: int,
+    unsure: int = 0,
+    why: str,
+    why_unsure: str = "",
+    findings: Iterable[Finding],
+    **more: Any,
+) -> Verdict:
+    """The verdict where all are counted, and the findings are only the first of them.
+
+    UNKNOWN where none is wrong for certain and `unsure` of them may be. `why` says what is wrong, `why_unsure` what may
+    be.
+    """
+    validity = Validity.INVALID if wrong else Validity.UNKNOWN if unsure else Validity.VALID
+    found = tuple(findings)
+    return Verdict(
+        name=name,
+        verdict=validity,
+        examined=examined,
+        violations=wrong,
+        findings=found,
+        why={Validity.INVALID: why, Validity.UNKNOWN: why_unsure}.get(validity, ""),
+        **{"examples": examples_of(found, validity), **more},
+    )
+
+
 def _says(finding: Finding) -> str:
     """The bound in words; where there is none in time, what is allowed in its place."""
     if finding.too_early:

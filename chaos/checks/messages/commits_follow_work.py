@@ -26,9 +26,9 @@ from ...oracle.recorded import OURS
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.world import World
 from ...topology import node_of_client_id
-from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
+from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest
-from ..findings import NEVER, Rule, at_no_time, examples_of, finding
+from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts
 from ..plain.commits import commit_facts
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts
@@ -141,7 +141,7 @@ def judge(seen: Commits, world: World) -> Verdict:
         why = "no offset was committed" if world.of_kind("consumer") else "there was no consumer"
         return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
     bad = sum(getattr(seen, name) for name in _RULES) + seen.at_brokers
-    wrong, validity, why = bad - seen.unsure, Validity.VALID, ""
+    wrong = bad - seen.unsure
     if wrong and world.mixed_up_by_hand:
         return Verdict.nothing_examined(NAME, world.mixed_up_by_hand, measured=measured, allowed=allowed)
     said = (
@@ -150,23 +150,17 @@ def judge(seen: Commits, world: World) -> Verdict:
         f"{seen.left} queues given up without a commit, {seen.misplaced} times at a slave, "
         f"{seen.forgotten} offsets forgotten, {seen.at_brokers} of broadcasters at a broker"
     )
-    if wrong:
-        validity, why = Validity.INVALID, f"of {seen.commits} commits: {said}"
-    elif bad:
-        validity = Validity.UNKNOWN
-        why = (
-            f"of {seen.commits} commits: {said}, which a killed consumer's last rows or the machine's lateness explain"
-        )
-    return Verdict(
-        name=NAME,
-        verdict=validity,
+    why = f"of {seen.commits} commits: {said}"
+    return verdict_by_counts(
+        NAME,
         examined=examined,
-        violations=wrong,
+        wrong=wrong,
+        unsure=bad,
+        why=why,
+        why_unsure=f"{why}, which a killed consumer's last rows or the machine's lateness explain",
         measured=measured,
         allowed=allowed,
-        examples=examples_of(seen.first, validity),
         findings=seen.first,
-        why=why,
     )
 
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.world import World
-from ...verdict import Finding, Validity, Verdict
+from ...verdict import Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest
-from ..findings import Rule, examples_of, finding, rounded
+from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.repeats import repeats_of_rows
 from ..record.lateness import LagWindow, Lateness
 from ..tolerance import Tolerance, tolerance
@@ -137,27 +137,18 @@ def judge(repeats: Repeats, world: World) -> Verdict:
         measured["oldest_ms"] = rounded(repeats.oldest_ms)
     if not repeats.messages:
         return Verdict.nothing_examined(NAME, "no message was received", measured=measured, allowed=allowed)
-    validity, why = Validity.VALID, ""
-    if repeats.wrong:
-        validity, why = Validity.INVALID, f"{repeats.wrong} duplicates that no fault, rebalance or retry explains"
-    elif repeats.late:
-        lateness = "nobody measured" if repeats.lag_ms is None else f"up to {repeats.lag_ms:.0f} ms"
-        validity = Validity.UNKNOWN
-        why = (
-            f"{repeats.late} duplicates may be the machine's lateness ({lateness}), "
-            "or the taking of their queue is missing"
-        )
-    findings = tuple(_finding(repeat, tolerance_, first_ms) for repeat in repeats.first)
-    return Verdict(
-        name=NAME,
-        verdict=validity,
+    lateness = "nobody measured" if repeats.lag_ms is None else f"up to {repeats.lag_ms:.0f} ms"
+    return verdict_by_counts(
+        NAME,
         examined=repeats.messages,
-        violations=repeats.wrong,
+        wrong=repeats.wrong,
+        unsure=repeats.late,
+        why=f"{repeats.wrong} duplicates that no fault, rebalance or retry explains",
+        why_unsure=f"{repeats.late} duplicates may be the machine's lateness ({lateness}), "
+        "or the taking of their queue is missing",
         measured=measured,
         allowed=allowed,
-        examples=examples_of(findings, validity),
-        findings=findings,
-        why=why,
+        findings=(_finding(repeat, tolerance_, first_ms) for repeat in repeats.first),
     )
 
 

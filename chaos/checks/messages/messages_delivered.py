@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.deliveries import PROMPT_MS, Due, askers, dues, holdings
 from ...oracle.world import World
-from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
+from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest
-from ..findings import Rule, examples_of, finding, rounded
+from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.deliveries import slow_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
@@ -160,26 +160,18 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         why = "no acknowledged message was due" if seen.acknowledged else "no send was acknowledged"
         why = why if world.of_kind("consumer") else "there was no consumer"
         return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
-    bad = seen.late + seen.not_received + seen.changed
-    wrong, validity, why = bad - seen.unsure, Validity.VALID, ""
     said = f"{seen.not_received} not received, {seen.late} late, {seen.changed} not as they were sent"
-    if wrong:
-        validity, why = Validity.INVALID, f"of {examined} acknowledged messages that were due: {said}"
-    elif bad:
-        lateness = "nobody measured" if seen.lag_ms is None else f"up to {seen.lag_ms:.0f} ms"
-        validity = Validity.UNKNOWN
-        why = f"of {examined} acknowledged messages {said}, which may be the machine's lateness ({lateness})"
-    findings = tuple(_finding(one, tolerance(world.timers, one.lag_ms, _CHAINED)) for one in seen.first)
-    return Verdict(
-        name=NAME,
-        verdict=validity,
+    lateness = "nobody measured" if seen.lag_ms is None else f"up to {seen.lag_ms:.0f} ms"
+    return verdict_by_counts(
+        NAME,
         examined=examined,
-        violations=wrong,
+        wrong=seen.late + seen.not_received + seen.changed - seen.unsure,
+        unsure=seen.unsure,
+        why=f"of {examined} acknowledged messages that were due: {said}",
+        why_unsure=f"of {examined} acknowledged messages {said}, which may be the machine's lateness ({lateness})",
         measured=measured,
         allowed=allowed,
-        examples=examples_of(findings, validity),
-        findings=findings,
-        why=why,
+        findings=(_finding(one, tolerance(world.timers, one.lag_ms, _CHAINED)) for one in seen.first),
     )
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.slaves import alone
 from ...oracle.world import World
-from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
+from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section
-from ..findings import Rule, examples_of, finding
+from ..findings import Rule, finding, verdict_by_counts
 from ..plain.traffic import fates_of_rows
 
 if TYPE_CHECKING:
@@ -86,33 +86,25 @@ def judge(fates: Fates, world: World) -> Verdict:
     measured = {name: getattr(fates, name) for name in _COUNTS}
     if not fates.acknowledged:
         return Verdict.nothing_examined(NAME, "no send was acknowledged", measured=measured, allowed=_ALLOWED)
-    validity, why = Validity.VALID, ""
     if fates.lost and world.mixed_up_by_hand:
         return Verdict.nothing_examined(NAME, world.mixed_up_by_hand, measured=measured, allowed=_ALLOWED)
-    if fates.lost:
-        validity = Validity.INVALID
-        why = f"{fates.lost} of {fates.acknowledged} acknowledged sends are neither received nor in the final reads"
-    elif fates.unread:
-        validity = Validity.UNKNOWN
-        why = f"{fates.unread} acknowledged sends were not received, and the final reads of their queues are incomplete"
-    if fates.unsafe and not fates.lost:
-        validity = Validity.INVALID
-        why = f"{fates.unsafe} of {fates.acknowledged} sends were acknowledged by a SYNC_MASTER without a slave"
+    why = f"{fates.lost} of {fates.acknowledged} acknowledged sends are neither received nor in the final reads"
     if fates.unsafe:
         measured["unsafe"] = fates.unsafe
-    findings = tuple(map(_unsafe, fates.first_unsafe)) + tuple(
-        map(_finding, sorted(fates.missing, key=lambda send: (not send.is_lost, send)))
-    )
-    return Verdict(
-        name=NAME,
-        verdict=validity,
+    if fates.unsafe and not fates.lost:
+        why = f"{fates.unsafe} of {fates.acknowledged} sends were acknowledged by a SYNC_MASTER without a slave"
+    missing = sorted(fates.missing, key=lambda send: (not send.is_lost, send))
+    return verdict_by_counts(
+        NAME,
         examined=fates.acknowledged,
-        violations=fates.lost + fates.unsafe,
+        wrong=fates.lost + fates.unsafe,
+        unsure=fates.unread,
+        why=why,
+        why_unsure=f"{fates.unread} acknowledged sends were not received, and the final reads of their queues are "
+        "incomplete",
         measured=measured,
         allowed=_ALLOWED,
-        examples=examples_of(findings, validity),
-        findings=findings,
-        why=why,
+        findings=(*map(_unsafe, fates.first_unsafe), *map(_finding, missing)),
     )
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...oracle.world import World
-from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from ...verdict import Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section
-from ..findings import Rule, finding
+from ..findings import Rule, finding, verdict_by_counts
 from ..plain.traffic import order_of_rows
 
 if TYPE_CHECKING:
@@ -82,19 +82,14 @@ def judge(order: Order, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, "no send was acknowledged", measured=measured, allowed=allowed)
     if wrong and world.mixed_up_by_hand:
         return Verdict.nothing_examined(NAME, world.mixed_up_by_hand, measured=measured, allowed=allowed)
-    findings = tuple(map(_finding, sorted(order.misplaced)))
-    return Verdict(
-        name=NAME,
-        verdict=Validity.INVALID if wrong else Validity.VALID,
+    return verdict_by_counts(
+        NAME,
         examined=examined,
-        violations=wrong,
+        wrong=wrong,
+        why=f"{wrong} of {examined} acknowledged sends or receipts are behind a later one of their queue",
         measured=measured,
         allowed=allowed,
-        examples=tuple(f.example for f in findings[:EXAMPLES_MAX]),
-        findings=findings,
-        why=f"{wrong} of {examined} acknowledged sends or receipts are behind a later one of their queue"
-        if wrong
-        else "",
+        findings=map(_finding, sorted(order.misplaced)),
     )
 
 

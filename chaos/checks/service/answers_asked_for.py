@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...oracle.world import World
-from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
+from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section
-from ..findings import Rule, finding
+from ..findings import Rule, finding, verdict_by_counts
 from ..plain.history import value_of
 
 if TYPE_CHECKING:
@@ -96,16 +96,15 @@ def judge(answers: Answers, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, "no call was answered", measured=measured, allowed=_ALLOWED)
     names = world.owners
     findings = tuple(_finding(row, names.get(row.address, row.address)) for row in sorted(answers.rows))
-    return Verdict(
-        name=NAME,
-        verdict=Validity.INVALID if answers.unasked else Validity.VALID,
+    return verdict_by_counts(
+        NAME,
         examined=answers.answered + answers.unasked,
-        violations=answers.unasked,
+        wrong=answers.unasked,
         measured=measured,
         allowed=_ALLOWED,
         examples=tuple(f.example for f in (*findings[:1], *findings[1:][-1:])),
         findings=findings,
-        why=f"{answers.unasked} answers of {len(answers.peers)} peers were not asked for" if answers.unasked else "",
+        why=f"{answers.unasked} answers of {len(answers.peers)} peers were not asked for",
     )
 
 

@@ -42,9 +42,9 @@ from ...oracle.reach import lost, moments
 from ...oracle.recovery import LOOK_UP, share_lost, turns_lost, unrouted_window
 from ...oracle.windows import NEVER
 from ...oracle.world import World
-from ...verdict import Finding, Validity, Verdict
+from ...verdict import Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest, least, of_the_rest
-from ..findings import Rule, examples_of, finding, rounded
+from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.slots import slots_of_rows
 from ..record.lateness import LagWindow, Lateness
 from ..record.slots import OPERATIONS, Slot, Slots, bucket_ms, of_clients
@@ -436,28 +436,19 @@ def _verdict(
         # A loop that is this late can make a call of T time out that nothing else disturbed.
         explained = index not in lags or lags[index] * _HOPS >= least_ms
         (late if explained else wrong).append(fall)
-    validity, why, violations = Validity.VALID, "", sum(fall.bad for fall in wrong)
-    if wrong:
-        validity = Validity.INVALID
-        why = f"{violations} of {examined} operations failed where fewer may: {wrong[0].why}"
-    elif late:
-        lag_ms = max(lags.values(), default=None)
-        said = "nobody measured how late timers fired" if lag_ms is None else f"timers fired {lag_ms:.0f} ms late"
-        validity, why = (
-            Validity.UNKNOWN,
-            f"{sum(fall.bad for fall in late)} of {examined} operations failed, but {said}",
-        )
-    findings = [_finding(fall, is_wrong=True) for fall in wrong] + [_finding(fall, is_wrong=False) for fall in late]
-    return Verdict(
-        name=NAME,
-        verdict=validity,
+    failed, unsure = (sum(fall.bad for fall in falls) for falls in (wrong, late))
+    lag_ms = max(lags.values(), default=None)
+    said = "nobody measured how late timers fired" if lag_ms is None else f"timers fired {lag_ms:.0f} ms late"
+    return verdict_by_counts(
+        NAME,
         examined=examined,
-        violations=violations,
+        wrong=failed,
+        unsure=unsure,
+        why=f"{failed} of {examined} operations failed where fewer may: {wrong[0].why if wrong else ''}",
+        why_unsure=f"{unsure} of {examined} operations failed, but {said}",
         measured=measured,
         allowed=allowed,
-        examples=examples_of(findings, validity),
-        findings=tuple(findings),
-        why=why,
+        findings=(_finding(fall, is_wrong=falls is wrong) for falls in (wrong, late) for fall in falls),
     )
 
 

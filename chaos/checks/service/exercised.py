@@ -37,9 +37,9 @@ from ...faults.process_faults import Absent, Remove
 from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import ADMIN
-from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Reads, Section
-from ..findings import Rule, finding
+from ..findings import Rule, finding, verdict_by_counts
 from ..plain.effects import Asked as AskedOfCalls
 from ..plain.effects import effects_of_rows
 from ..plain.slots import slots_of_rows
@@ -154,10 +154,14 @@ def judge(evidence: Evidence, world: World) -> Verdict:
             asked = f"{len(planned) - len(acts)} faults and {len(acts)} acts by hand"
             what = f"{asked} were planned, {len(acted)} and {len(done)} done"
         missing.append(_finding("harness", what, 0.0, world.end_ms))
-    return Verdict(
-        name=NAME,
-        verdict=Validity.UNKNOWN if missing else Validity.VALID,
+    first = missing[0].kind if missing else ""
+    return verdict_by_counts(
+        NAME,
         examined=len(by_id) + len(done) + len(clients),
+        wrong=0,
+        unsure=len(missing),
+        why="",
+        why_unsure=f"{len(missing)} things did not happen, so the run proves nothing about them: {first}",
         measured={
             "faults": len(by_id),
             **({"acts": len(done)} if done else {}),
@@ -168,11 +172,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
             "probes": len(evidence.control.rows("probe")),
         },
         allowed={"bound_ms": None, "formula": _FORMULA, "tolerance_ms": 0, "row": _ROW},
-        examples=tuple(finding.example for finding in missing[:EXAMPLES_MAX]),
-        findings=tuple(missing),
-        why=f"{len(missing)} things did not happen, so the run proves nothing about them: {missing[0].kind}"
-        if missing
-        else "",
+        findings=missing,
     )
 
 
