@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from nemesrv.actors.broker.server import Broker
@@ -13,10 +13,19 @@ from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.oracle.schedules import FETCH, HEARTBEAT, LIGHT_HEARTBEAT, PERSIST, POLL, REBALANCE, REGISTER, SCAN
 from nemesrv.chaos.proof.defects import timers
 from nemesrv.chaos.proof.defects.name_server_table import dropped_by
-from nemesrv.chaos.proof.defects.planting import around, instance_of, replace_part, with_settings
+from nemesrv.chaos.proof.defects.planting import (
+    BROKER_A,
+    CONSUMER_0,
+    NS_0,
+    PRODUCER_0,
+    Where,
+    around,
+    instance_of,
+    replace_part,
+    with_settings,
+)
 from nemesrv.chaos.proof.defects.timers import client_setting
 from nemesrv.chaos.scenarios.defect import in_its_parts
-from nemesrv.chaos.topology import NodeKind
 from nemesrv.clients.route_cache import TopicPublishInfo
 from nemesrv.remoting.bodies.route import TopicRouteData
 from nemesrv.remoting.node.node import Node
@@ -33,18 +42,18 @@ QUIET = {
 TWO_BROKERS = {**QUIET, "cluster": {"name_servers": 2, "brokers": 2}}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Timer:
     """One timer: its setting, whose it is, and how a node gets another."""
 
     name: str
-    node: str
-    kind: NodeKind
-    task: str = ""
+    where: Where
+    task: str
     """What `timers_kept` calls it; empty: every check counts."""
     period_ms: int
     """What the deviation is a share of."""
     plant: Plant
+    _: KW_ONLY
     base: Mapping[str, Any] = field(default_factory=lambda: QUIET)
     timeline: Sequence[Mapping[str, Any]] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -157,10 +166,7 @@ _LOST_FROM_CLIENTS = ({"at_s": 40, "do": "black_hole", "links": ["clients <-> ch
 _HUNG = ({"at_s": 40, "do": "pause", "nodes": ["broker-a"]}, {"at_s": 100, "do": "resume", "nodes": ["broker-a"]})
 _CRASHED = ({"at_s": 40, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 100, "do": "restart", "nodes": ["broker-a"]})
 _SILENT = ({"at_s": 40, "do": "black_hole", "links": ["broker-a <-> ns-0"]}, {"at_s": 240, "do": "heal"})
-_UNREACHABLE = (
-    {"at_s": 40, "do": "packet_loss", "links": ["clients <-> name_servers"]},
-    {"at_s": RUN_S, "do": "heal"},
-)
+_UNREACHABLE = ({"at_s": 40, "do": "packet_loss", "links": ["clients <-> name_servers"]}, {"at_s": RUN_S, "do": "heal"})
 _SLOW = (
     {"at_s": 40, "do": "latency", "links": ["producers <-> broker-a"], "latency_ms": 350},
     {"at_s": 50, "do": "heal"},
@@ -171,107 +177,84 @@ _SETTLES = {"settle_s": 60}
 _BUSY = {"workload": {**QUIET["workload"], "sends_per_s": 4}}
 
 TIMERS: tuple[Timer, ...] = (
+    Timer("S: scan", NS_0, SCAN, 10_000, timers.scans_every),
+    # a scan just after E, or just before
     Timer(
-        name="S: scan",
-        node="ns-0",
-        kind=NodeKind.NAME_SERVER,
-        task=SCAN,
-        period_ms=10_000,
-        plant=timers.scans_every,
-    ),
-    Timer(
-        name="E: expiry",
-        node="ns-0",
-        kind=NodeKind.NAME_SERVER,
-        period_ms=120_000,
-        plant=expires_after,
+        "E: expiry",
+        NS_0,
+        "",
+        120_000,
+        expires_after,
         timeline=_SILENT,
-        phases=({"broker-a": 4, "ns-0": 4.2}, {"broker-a": 4, "ns-0": 3.8}),  # a scan just after E, or just before
+        phases=({"broker-a": 4, "ns-0": 4.2}, {"broker-a": 4, "ns-0": 3.8}),
         more={**_LONG, "config": {"name_servers": {"serverChannelMaxIdleTimeSeconds": 300}}},
     ),
     Timer(
-        name="I: idle close of a broker's channel",
-        node="ns-0",
-        kind=NodeKind.NAME_SERVER,
-        period_ms=60_000,
-        plant=idles_for,
+        "I: idle close of a broker's channel",
+        NS_0,
+        "",
+        60_000,
+        idles_for,
         timeline=_SILENT,
         more={**_LONG, "config": {"name_servers": {"serverChannelMaxIdleTimeSeconds": 60}}},
     ),
     Timer(
-        name="broker taken back by a NameServer, of R",
-        node="ns-0",
-        kind=NodeKind.NAME_SERVER,
-        period_ms=30_000,
-        plant=takes_brokers_back_after,
+        "broker taken back by a NameServer, of R",
+        NS_0,
+        "",
+        30_000,
+        takes_brokers_back_after,
         base=TWO_BROKERS,
         timeline=_CRASHED,
         more=_SETTLES,
         only_longer="at once",
     ),
+    Timer("R: registration", BROKER_A, REGISTER, 30_000, timers.registers_every),
     Timer(
-        name="R: registration",
-        node="broker-a",
-        kind=NodeKind.BROKER,
-        task=REGISTER,
-        period_ms=30_000,
-        plant=timers.registers_every,
-    ),
-    Timer(
-        name="B: patience with a NameServer, of a broker",
-        node="broker-a",
-        kind=NodeKind.BROKER,
-        task="REGISTER_BROKER time-out",
-        period_ms=6_000,
-        plant=_registers_within,
+        "B: patience with a NameServer, of a broker",
+        BROKER_A,
+        "REGISTER_BROKER time-out",
+        6_000,
+        _registers_within,
         timeline=_SILENT,
         more=_LONG,
     ),
     Timer(
-        name="h: light heartbeat of a broker whose slave may act for it",
-        node="broker-a",
-        kind=NodeKind.BROKER,
-        task=LIGHT_HEARTBEAT,
-        period_ms=1_000,
-        plant=_says_it_lives_every,
+        "h: light heartbeat of a broker whose slave may act for it",
+        BROKER_A,
+        LIGHT_HEARTBEAT,
+        1_000,
+        _says_it_lives_every,
         base={**QUIET, "cluster": {"name_servers": 1, "brokers": 1, "slaves": 1, "profile": "5.x"}},
         more={"config": {"name_servers": {"supportActingMaster": True}, "brokers": {"enableSlaveActingMaster": True}}},
     ),
+    Timer("P: route poll", CONSUMER_0, POLL, 30_000, _of_client("poll_name_server_interval_ms")),
     Timer(
-        name="P: route poll",
-        node="consumer-0",
-        kind=NodeKind.CONSUMER,
-        task=POLL,
-        period_ms=30_000,
-        plant=_of_client("poll_name_server_interval_ms"),
-    ),
-    Timer(
-        name="N: list of NameServers by HTTP",
-        node="consumer-0",
-        kind=NodeKind.CONSUMER,
-        task=FETCH,
-        period_ms=120_000,
-        plant=fetches_lists_every,
+        "N: list of NameServers by HTTP",
+        CONSUMER_0,
+        FETCH,
+        120_000,
+        fetches_lists_every,
         base={**QUIET, "cluster": {"name_servers": 2, "brokers": 1, "name_server_list": ["ns-0", "ns-1"]}},
         more={"steady_s": 140},
     ),
     Timer(
-        name="route taken by a client, of P",
-        node="producer-0",
-        kind=NodeKind.PRODUCER,
-        period_ms=30_000,
-        plant=takes_routes_after,
+        "route taken by a client, of P",
+        PRODUCER_0,
+        "",
+        30_000,
+        takes_routes_after,
         base=TWO_BROKERS,
         timeline=_CRASHED,
         more=_SETTLES,
         only_longer="at once",
     ),
     Timer(
-        name="dead broker left by a producer, of P",
-        node="producer-0",
-        kind=NodeKind.PRODUCER,
-        period_ms=30_000,
-        plant=leaves_brokers_after,
+        "dead broker left by a producer, of P",
+        PRODUCER_0,
+        "",
+        30_000,
+        leaves_brokers_after,
         base={**TWO_BROKERS, **_BUSY},
         timeline=_CRASHED,
         phases=({"producer-0": 9.9}, {}),
@@ -279,115 +262,92 @@ TIMERS: tuple[Timer, ...] = (
         only_longer="at once",
     ),
     Timer(
-        name="A: patience with a NameServer, of a client",
-        node="consumer-0",
-        kind=NodeKind.CONSUMER,
-        task="GET_ROUTEINFO_BY_TOPIC time-out",
-        period_ms=3_000,
-        plant=timers.waits_for_answers,
+        "A: patience with a NameServer, of a client",
+        CONSUMER_0,
+        "GET_ROUTEINFO_BY_TOPIC time-out",
+        3_000,
+        timers.waits_for_answers,
         timeline=_LOST_FROM_CLIENTS,
     ),
     Timer(
-        name="C: connect",
-        node="consumer-0",
-        kind=NodeKind.CONSUMER,
-        task="connect time-out",
-        period_ms=3_000,
-        plant=timers.connects_within,
+        "C: connect",
+        CONSUMER_0,
+        "connect time-out",
+        3_000,
+        timers.connects_within,
         base={**QUIET, "cluster": {"name_servers": 1, "brokers": 1}},
         timeline=_UNREACHABLE,
     ),
     Timer(
-        name="T: send with all its tries",
-        node="producer-0",
-        kind=NodeKind.PRODUCER,
-        task="send time-out",
-        period_ms=3_000,
-        plant=timers.sends_within,
+        "T: send with all its tries",
+        PRODUCER_0,
+        "send time-out",
+        3_000,
+        timers.sends_within,
         base=TWO_BROKERS,
         timeline=_HUNG,
     ),
+    Timer("H: heartbeat", CONSUMER_0, HEARTBEAT, 30_000, _of_client("heartbeat_broker_interval_ms")),
+    # as for E
     Timer(
-        name="H: heartbeat",
-        node="consumer-0",
-        kind=NodeKind.CONSUMER,
-        task=HEARTBEAT,
-        period_ms=30_000,
-        plant=_of_client("heartbeat_broker_interval_ms"),
-    ),
-    Timer(
-        name="client expiry at a broker",
-        node="broker-a",
-        kind=NodeKind.BROKER,
-        task="client expiry",
-        period_ms=120_000,
-        plant=timers.forgets_clients_after,
+        "client expiry at a broker",
+        BROKER_A,
+        "client expiry",
+        120_000,
+        timers.forgets_clients_after,
         timeline=_CUT_OFF,
-        phases=({"consumer-0": 9, "broker-a": 0.2}, {"consumer-0": 9, "broker-a": 9.8}),  # as for E
+        phases=({"consumer-0": 9, "broker-a": 0.2}, {"consumer-0": 9, "broker-a": 9.8}),
         more={**_LONG, "config": {"brokers": {"serverChannelMaxIdleTimeSeconds": 300}}},
     ),
     Timer(
-        name="persistConsumerOffsetInterval: commit",
-        node="consumer-0",
-        kind=NodeKind.CONSUMER,
-        task=PERSIST,
-        period_ms=5_000,
-        plant=_of_client("persist_consumer_offset_interval_ms"),
+        "persistConsumerOffsetInterval: commit",
+        CONSUMER_0,
+        PERSIST,
+        5_000,
+        _of_client("persist_consumer_offset_interval_ms"),
     ),
+    Timer("Qr: rebalance", CONSUMER_0, REBALANCE, 20_000, timers.rebalances_every),
+    # a message each 20.3 s: held pulls begin at other moments of the check's 5 s each time
     Timer(
-        name="Qr: rebalance",
-        node="consumer-0",
-        kind=NodeKind.CONSUMER,
-        task=REBALANCE,
-        period_ms=20_000,
-        plant=timers.rebalances_every,
-    ),
-    Timer(
-        name="long poll: held",
-        node="broker-a",
-        kind=NodeKind.BROKER,
-        task="long poll",
-        period_ms=15_000,
-        plant=timers.holds_pulls,
-        # a message each 20.3 s: held pulls begin at other moments of the check's 5 s each time
+        "long poll: held",
+        BROKER_A,
+        "long poll",
+        15_000,
+        timers.holds_pulls,
         more={"steady_s": 320, "workload": {**QUIET["workload"], "sends_per_s": 1 / 20.3}},
     ),
     Timer(
-        name="long poll: woken by a message, of the check's 5 s",
-        node="broker-a",
-        kind=NodeKind.BROKER,
-        task="long poll",
-        period_ms=5_000,
-        plant=lambda node, factor: wakes_pulls_after(node, 5 * (factor - 1)),
+        "long poll: woken by a message, of the check's 5 s",
+        BROKER_A,
+        "long poll",
+        5_000,
+        lambda node, factor: wakes_pulls_after(node, 5 * (factor - 1)),
         only_longer="at once",
     ),
     Timer(
-        name="pull put off after one that failed",
-        node="consumer-0",
-        kind=NodeKind.CONSUMER,
-        task="pull delay: exception",
-        period_ms=1_000,
-        plant=timers.pulls_again_after,
+        "pull put off after one that failed",
+        CONSUMER_0,
+        "pull delay: exception",
+        1_000,
+        timers.pulls_again_after,
         timeline=_CRASHED,
     ),
     Timer(
-        name="isolation by latency",
-        node="producer-0",
-        kind=NodeKind.PRODUCER,
-        task="isolation",
-        period_ms=30_000,
-        plant=timers.isolates,
+        "isolation by latency",
+        PRODUCER_0,
+        "isolation",
+        30_000,
+        timers.isolates,
         base={**TWO_BROKERS, **_BUSY},
         timeline=_SLOW,
         more={**_SETTLES, "config": {"producers": {"sendLatencyFaultEnable": True}}},
     ),
     Timer(
-        name="isolation: until the broker is used again",
-        node="producer-0",
-        kind=NodeKind.PRODUCER,
-        task="isolation",
-        period_ms=30_000,
-        plant=lambda node, factor: timers.ends_isolations(node, round(30_000 * (1 - factor))),
+        "isolation: until the broker is used again",
+        PRODUCER_0,
+        "isolation",
+        30_000,
+        lambda node, factor: timers.ends_isolations(node, round(30_000 * (1 - factor))),
         base={**TWO_BROKERS, **_BUSY},
         timeline=_SLOW,
         more={**_SETTLES, "config": {"producers": {"sendLatencyFaultEnable": True}}},

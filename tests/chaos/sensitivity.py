@@ -36,8 +36,8 @@ def found(timer: Timer, factor: float) -> list[tuple[str, Finding]]:
     defect = Defect(
         name="sensitivity",
         what="",
-        kinds=(timer.kind,),
-        nodes=(timer.node,),
+        kinds=timer.where.kinds,
+        nodes=timer.where.nodes,
         plant=lambda node: timer.plant(node, factor),
         source=Path(__file__),
     )
@@ -56,7 +56,7 @@ def _found(timer: Timer, folder: Path) -> Iterator[tuple[str, Finding]]:
         judged = verdicts(folder)
     for verdict in judged:
         for finding in verdict.findings if verdict.verdict is Validity.INVALID else ():
-            is_it = (finding.subject, finding.object) == (timer.node, timer.task)
+            is_it = (finding.subject, finding.object) == (timer.where.nodes[0], timer.task)
             if finding.wrong and (is_it if timer.task else True):
                 yield verdict.name, finding
 

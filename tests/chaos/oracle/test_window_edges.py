@@ -12,7 +12,6 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.defects import Defect
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
-from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.sensitivity import found
 
@@ -26,8 +25,13 @@ def judged(edge: Edge, out: Path, defect: Defect | None) -> dict[str, Verdict]:
     }
 
 
-def planted(node: str, kind: NodeKind, plant: Any) -> Defect:
-    return Defect(name="edge", what="", kinds=(kind,), nodes=(node,), plant=plant, source=Path(__file__))
+def planted(edge: Edge) -> Defect:
+    def plant(node: Any) -> None:
+        edge.plant(node, edge.factor)
+
+    return Defect(
+        name="edge", what="", kinds=edge.where.kinds, nodes=edge.where.nodes, plant=plant, source=Path(__file__)
+    )
 
 
 def is_near(edge: Edge, finding: Finding) -> bool:
@@ -46,9 +50,7 @@ def test_just_inside_is_valid_and_just_outside_is_invalid(edge: Edge, tmp_path: 
     if edge.measured is not None:
         near_ms = edge.measured(read_rows(tmp_path / "inside" / "run"))
         assert any(abs(of - edge.window_ms) <= SHARE * edge.window_ms for of in near_ms)
-    outside = judged(
-        edge, tmp_path / "outside", planted(edge.node, edge.of, lambda made: edge.plant(made, edge.factor))
-    )
+    outside = judged(edge, tmp_path / "outside", planted(edge))
     assert outside[edge.check].verdict is Validity.INVALID
 
 

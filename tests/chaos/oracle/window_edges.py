@@ -8,13 +8,12 @@ without an edge stand in NOT_APPROACHED, each with its reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
-from nemesrv.chaos.proof.defects.planting import around, instance_of, with_settings
-from nemesrv.chaos.topology import NodeKind
+from nemesrv.chaos.proof.defects.planting import NS_0, PRODUCER_0, Where, around, instance_of, with_settings
 from tests.chaos.sensitive_timers import (
     QUIET,
     TIMERS,
@@ -33,7 +32,7 @@ _ONE_5X = {**_ONE, "cluster": {"name_servers": 1, "brokers": 2, "profile": "5.x"
 _TWO = {**_ONE, "cluster": {"name_servers": 2, "brokers": 2}}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Edge:
     """One end of one row's window."""
 
@@ -42,31 +41,29 @@ class Edge:
     """Section and row of the table."""
     check: str
     """Which check says INVALID just outside, and in which findings the inside comes near to the edge."""
-    kind: str = ""
-    """Of these findings; empty: any that has this bound."""
     window_ms: float
+    where: Where
+    plant: Plant
+    _: KW_ONLY
     early: bool = False
     """Whether it is the early end."""
     is_measured: bool = True
     """Whether the inside has a finding with this bound; not where nothing at all may happen."""
     measured: Callable[[Sequence[Mapping[str, Any]]], Iterable[float]] | None = None
     """What comes near to it in the inside's rows, where the check has no finding of it."""
-    base: Mapping[str, Any] = field(default_factory=lambda: QUIET)
-    timeline: Sequence[Mapping[str, Any]] = ()
-    more: Mapping[str, Any] = field(default_factory=dict)
+    base: Mapping[str, Any] = field(default_factory=lambda: _ONE)
+    timeline: Sequence[Mapping[str, Any]]
+    config: Mapping[str, Any] = field(default_factory=dict)
     inside: Mapping[str, float]
     """Phases at which nothing wrong comes nearest."""
     outside: Mapping[str, float] | None = None
     """Phases at which the deviation shows; None: the same."""
-    node: str
-    of: NodeKind
-    plant: Plant
     factor: float = 1 + SHARE
 
     def document(self, *, planted_: bool) -> dict[str, Any]:
         phases = self.inside if self.outside is None or not planted_ else self.outside
-        document = {"name": "edge", **self.base, "timeline": list(self.timeline), "phases": dict(phases), **self.more}
-        return {**document, "checks": ["timers_kept"]}
+        runs = {"timeline": list(self.timeline), "phases": dict(phases), "config": self.config, "settle_s": 60}
+        return {"name": "edge", **self.base, **runs, "checks": ["timers_kept"]}
 
 
 def _drops_after(server: NameServer, factor: float) -> None:
@@ -110,225 +107,193 @@ _FROZEN = [{"at_s": 40, "do": "pause", "nodes": ["broker-a"]}, {"at_s": 90, "do"
 _ACTING: Mapping[str, Any] = {
     "base": {**_ONE_5X, "cluster": {"name_servers": 1, "brokers": 2, "slaves": 1, "profile": "5.x"}},
     "timeline": _FROZEN,
-    "more": {
-        "settle_s": 60,
-        "config": {"name_servers": {"supportActingMaster": True}, "brokers": {"enableSlaveActingMaster": True}},
-    },
-    "node": "ns-0",
-    "of": NodeKind.NAME_SERVER,
+    "config": {"name_servers": {"supportActingMaster": True}, "brokers": {"enableSlaveActingMaster": True}},
 }
 _HUNG = [{"at_s": 40, "do": "pause", "nodes": ["broker-a"]}, {"at_s": 260, "do": "resume", "nodes": ["broker-a"]}]
 
 EDGES: tuple[Edge, ...] = (
     Edge(
-        name="crash",
-        row="2: process crash: about 0",
-        check="routes_are_true",
-        window_ms=0,
-        base=_ONE,
+        "crash",
+        "2: process crash: about 0",
+        "routes_are_true",
+        0,
+        NS_0,
+        _drops_after,
         timeline=_KILLED,
-        more={"settle_s": 60},
         inside={},
-        node="ns-0",
-        of=NodeKind.NAME_SERVER,
-        plant=_drops_after,
     ),
+    # registered 0.1 s before, a scan 9.9 s after E
     Edge(
-        name="silent-4.9-latest",
-        row="2: silent, 4.x: at most E + S = 130 s",
-        check="routes_are_true",
-        window_ms=130_000,
-        base=_ONE,
+        "silent-4.9-latest",
+        "2: silent, 4.x: at most E + S = 130 s",
+        "routes_are_true",
+        130_000,
+        NS_0,
+        expires_after,
         timeline=_cut(_A_FROM_NS, 40, 230),
-        more={"settle_s": 60, "config": _NEVER_IDLE},
-        inside={"broker-a": 9.9, "ns-0": 9.8},  # registered 0.1 s before, a scan 9.9 s after E
+        inside={"broker-a": 9.9, "ns-0": 9.8},
         outside={"broker-a": 9.9, "ns-0": 0.1},
-        node="ns-0",
-        of=NodeKind.NAME_SERVER,
-        plant=expires_after,
+        config=_NEVER_IDLE,
     ),
     Edge(
-        name="silent-4.9-earliest",
-        row="2: silent, 4.x: not before E - R = 90 s",
-        check="no_false_eviction",
-        window_ms=120_000,
+        "silent-4.9-earliest",
+        "2: silent, 4.x: not before E - R = 90 s",
+        "no_false_eviction",
+        120_000,
+        NS_0,
+        expires_after,
         early=True,
-        base=_ONE,
         timeline=_cut(_A_FROM_NS, 40, 230),
-        more={"settle_s": 60, "config": _NEVER_IDLE},
         inside={"broker-a": 10.1, "ns-0": 0.2},
         outside={"broker-a": 10.1, "ns-0": 9.9},
-        node="ns-0",
-        of=NodeKind.NAME_SERVER,
-        plant=expires_after,
         factor=1 - SHARE,
+        config=_NEVER_IDLE,
     ),
     Edge(
-        name="silent-5.x-latest",
-        row="2: silent, 5.x: at most E + S = 125 s",
-        check="routes_are_true",
-        window_ms=125_000,
+        "silent-5.x-latest",
+        "2: silent, 5.x: at most E + S = 125 s",
+        "routes_are_true",
+        125_000,
+        NS_0,
+        expires_after,
         base=_ONE_5X,
         timeline=_cut(_A_FROM_NS, 40, 230),
-        more={"settle_s": 60, "config": _NEVER_IDLE},
         inside={"broker-a": 9.9, "ns-0": 4.8},
         outside={"broker-a": 9.9, "ns-0": 0.1},
-        node="ns-0",
-        of=NodeKind.NAME_SERVER,
-        plant=expires_after,
+        config=_NEVER_IDLE,
     ),
     Edge(
-        name="idle",
-        row="2: idle close: I = 120 s after the last registration",
-        check="registrations_are_kept",
-        window_ms=120_000,
-        base=_ONE,
+        "idle",
+        "2: idle close: I = 120 s after the last registration",
+        "registrations_are_kept",
+        120_000,
+        NS_0,
+        idles_for,
         timeline=_cut(_A_FROM_NS, 40, 230),
-        more={"settle_s": 60},
         inside={"broker-a": 4, "ns-0": 3.9},
-        node="ns-0",
-        of=NodeKind.NAME_SERVER,
-        plant=idles_for,
     ),
     Edge(
-        name="backward-packets",
-        row="2: NameServer to broker loss, packets: E .. R + E + S = 160 s",
-        check="routes_are_true",
-        window_ms=160_000,
-        base=_ONE,
+        "backward-packets",
+        "2: NameServer to broker loss, packets: E .. R + E + S = 160 s",
+        "routes_are_true",
+        160_000,
+        NS_0,
+        expires_after,
         timeline=[
             {"at_s": 40, "do": "packet_loss", "links": _A_FROM_NS, "stream": "downstream"},
             {"at_s": 250, "do": "heal"},
         ],
-        more={"settle_s": 60, "config": _NEVER_IDLE},
         inside={"broker-a": 9.9, "ns-0": 9.8},
         outside={"broker-a": 9.9, "ns-0": 0.1},
-        node="ns-0",
-        of=NodeKind.NAME_SERVER,
-        plant=expires_after,
+        config=_NEVER_IDLE,
     ),
+    # 88.8 s: within 2 % of the gap
     Edge(
-        name="partition-length",
-        row="2: how long may a partition last: 60 s never lose the route (gap 90 s)",
-        check="no_false_eviction",
-        window_ms=90_000,
+        "partition-length",
+        "2: how long may a partition last: 60 s never lose the route (gap 90 s)",
+        "no_false_eviction",
+        90_000,
+        NS_0,
+        lambda node, _: expires_after(node, 0.74),
         is_measured=False,
-        base=_ONE,
         timeline=_cut(_A_FROM_NS, 40, 99.9),
-        more={"settle_s": 60},
         inside={"broker-a": 10.1, "ns-0": 9.9},
-        node="ns-0",
-        of=NodeKind.NAME_SERVER,
-        plant=lambda node, _: expires_after(node, 0.74),  # 88.8 s: within 2 % of the gap
     ),
     Edge(
-        name="acting-master-latest",
-        row="1: h, and 2: slave-acting-master: at most E + S = 15 s",
-        check="routes_are_true",
-        window_ms=15_000,
+        "acting-master-latest",
+        "1: h, and 2: slave-acting-master: at most E + S = 15 s",
+        "routes_are_true",
+        15_000,
+        NS_0,
+        lambda node, factor: expires_after(node, 1 + (factor - 1) * 15 / 120),
         inside={"broker-a": 9.9, "ns-0": 4.8},
         outside={"broker-a": 9.9, "ns-0": 0.1},
-        plant=lambda node, factor: expires_after(node, 1 + (factor - 1) * 15 / 120),
         **_ACTING,
     ),
+    # the last heartbeat 0.1 s before
     Edge(
-        name="acting-master-earliest",
-        row="1: h, and 2: slave-acting-master: not before E - h = 9 s",
-        check="no_false_eviction",
-        window_ms=10_000,
+        "acting-master-earliest",
+        "1: h, and 2: slave-acting-master: not before E - h = 9 s",
+        "no_false_eviction",
+        10_000,
+        NS_0,
+        lambda node, factor: expires_after(node, 1 + (factor - 1) * 10 / 120),
         early=True,
-        inside={"broker-a": 9.9, "ns-0": 0.05},  # the last heartbeat 0.1 s before
+        inside={"broker-a": 9.9, "ns-0": 0.05},
         outside={"broker-a": 9.9, "ns-0": 4.75},
-        plant=lambda node, factor: expires_after(node, 1 + (factor - 1) * 10 / 120),
         factor=1 - SHARE,
         **_ACTING,
     ),
+    # polls 44.5 s after
     Edge(
-        name="waits-for-service",
-        row="1: W: code 1 for at most W = 45 s after its start",
-        check="answers_are_true",
-        window_ms=45_000,
+        "waits-for-service",
+        "1: W: code 1 for at most W = 45 s after its start",
+        "answers_are_true",
+        45_000,
+        NS_0,
+        _waits_for_service,
         is_measured=False,
         measured=_code_1_after,
         base=_ONE_5X,
         timeline=[{"at_s": 55.4, "do": "restart", "nodes": ["ns-0"]}],
-        more={"settle_s": 60, "config": {"name_servers": {"needWaitForService": True}}},
-        inside={"producer-0": 9.9},  # polls 44.5 s after
-        outside={"producer-0": 10.9},
-        node="ns-0",
-        of=NodeKind.NAME_SERVER,
-        plant=_waits_for_service,
-    ),
-    Edge(
-        name="producer-leaves-a-crash",
-        row="3: crash: producer leaves within P = 30 s",
-        check="dead_brokers_avoided",
-        window_ms=30_000,
-        base=_ONE,
-        timeline=_KILLED,
-        more={"settle_s": 60},
         inside={"producer-0": 9.9},
-        node="producer-0",
-        of=NodeKind.PRODUCER,
-        plant=leaves_brokers_after,
+        outside={"producer-0": 10.9},
+        config={"name_servers": {"needWaitForService": True}},
     ),
     Edge(
-        name="producer-leaves-a-hang",
-        row="3: hang, 4.x: producer leaves within E + S + P = 160 s, and J = A of the broker that hangs",
-        check="dead_brokers_avoided",
-        window_ms=163_000,
-        base=_ONE,
+        "producer-leaves-a-crash",
+        "3: crash: producer leaves within P = 30 s",
+        "dead_brokers_avoided",
+        30_000,
+        PRODUCER_0,
+        leaves_brokers_after,
+        timeline=_KILLED,
+        inside={"producer-0": 9.9},
+    ),
+    Edge(
+        "producer-leaves-a-hang",
+        "3: hang, 4.x: producer leaves within E + S + P = 160 s, and J = A of the broker that hangs",
+        "dead_brokers_avoided",
+        163_000,
+        PRODUCER_0,
+        lambda node, factor: leaves_brokers_after(node, 1 + ((factor - 1) * 163 + 3) / 30),
         timeline=_HUNG,
-        more={"settle_s": 60, "config": {**_NEVER_IDLE, "producers": {"sendMsgTimeout": 500}}},
         inside={"broker-a": 9.95, "ns-0": 9.9, "producer-0": 19.85},
-        node="producer-0",
-        of=NodeKind.PRODUCER,
-        plant=lambda node, factor: leaves_brokers_after(node, 1 + ((factor - 1) * 163 + 3) / 30),
+        config={**_NEVER_IDLE, "producers": {"sendMsgTimeout": 500}},
     ),
     Edge(
-        name="producer-leaves-a-hang-acting",
-        row="3: slave-acting-master: producer leaves within E + S + P = 45 s, and J = 0.5 s",
-        check="dead_brokers_avoided",
-        window_ms=45_500,
+        "producer-leaves-a-hang-acting",
+        "3: slave-acting-master: producer leaves within E + S + P = 45 s, and J = 0.5 s",
+        "dead_brokers_avoided",
+        45_500,
+        PRODUCER_0,
+        lambda node, factor: takes_routes_after(node, 1 + ((factor - 1) * 45.5 + 0.5) / 30),
         base={**_ACTING["base"], "workload": {**_ONE["workload"], "sends_per_s": 20}},
         timeline=[_HUNG[0], {**_HUNG[1], "at_s": 130}],
-        more={
-            **_ACTING["more"],
-            "config": {
-                **_ACTING["more"]["config"],
-                "producers": {"sendMsgTimeout": 100, "mqClientApiTimeout": 500},
-            },
-        },
+        config={**_ACTING["config"], "producers": {"sendMsgTimeout": 100, "mqClientApiTimeout": 500}},
         inside={"broker-a": 9.98, "ns-0": 4.97, "producer-0": 24.94},
-        node="producer-0",
-        of=NodeKind.PRODUCER,
-        plant=lambda node, factor: takes_routes_after(node, 1 + ((factor - 1) * 45.5 + 0.5) / 30),
     ),
     Edge(
-        name="name-server-refuses",
-        row="4: port refused: left at the next call, P = 30 s",
-        check="dead_name_servers_left",
-        window_ms=30_000,
+        "name-server-refuses",
+        "4: port refused: left at the next call, P = 30 s",
+        "dead_name_servers_left",
+        30_000,
+        PRODUCER_0,
+        lambda node, factor: _asks_another_after(node, (factor - 1) * 30 + 0.2),
         base=_TWO,
         timeline=[{"at_s": 40, "do": "cut", "links": ["clients <-> chosen"]}, {"at_s": 100, "do": "heal"}],
-        more={"settle_s": 60},
         inside={"producer-0": 9.9},
-        node="producer-0",
-        of=NodeKind.PRODUCER,
-        plant=lambda node, factor: _asks_another_after(node, (factor - 1) * 30 + 0.2),
     ),
     Edge(
-        name="name-server-hangs",
-        row="4: accepts, never answers: P + 1·P = 60 s",
-        check="dead_name_servers_left",
-        window_ms=60_000,
+        "name-server-hangs",
+        "4: accepts, never answers: P + 1·P = 60 s",
+        "dead_name_servers_left",
+        60_000,
+        PRODUCER_0,
+        lambda node, factor: _asks_another_after(node, (factor - 1) * 60),
         base=_TWO,
         timeline=_cut(["clients <-> chosen"], 40, 120),
-        more={"settle_s": 60},
         inside={"producer-0": 9.9},
-        node="producer-0",
-        of=NodeKind.PRODUCER,
-        plant=lambda node, factor: _asks_another_after(node, (factor - 1) * 60),
     ),
 )
 
