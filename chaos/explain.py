@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from .checks import CHECKS
-from .checks.settling import too_short
+from .checks.finishing import too_short
 from .experiment.expectation import expected_world
 from .faults.host_faults import HostAction
 from .oracle.lost_brokers import absences

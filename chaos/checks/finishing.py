@@ -1,24 +1,36 @@
-"""What is said of every verdict besides what its check says: clients under test that nobody met, a run that ended too
-soon after its last fault, rows that are missing, the time line, and whose clients were looked at.
+"""What is said of every verdict besides what its check says, and whose clients were looked at.
 
-Whose clients a run had: how many of each kind, who made them, and by which client's rules they choose.
+| where                                              | the verdict                                                     |
+|----------------------------------------------------|-----------------------------------------------------------------|
+| nothing was seen of a client under test            | UNKNOWN in place of VALID                                       |
+| the run ended too soon after its last fault        | names what it does not decide: a check that says nothing for a  |
+|                                                    | while after a fault's end names that time (`Check.settles`)     |
+| faults were inferred from logs, whose moments are  | a deviation no larger than that is late, not wrong              |
+| known to some seconds only                         |                                                                 |
+| nobody knows what nodes on some host did, or when  | never VALID or INVALID by it: a check of control rows that      |
+|                                                    | names all it examined keeps what touches none of those nodes in |
+|                                                    | that time; any other is UNKNOWN                                 |
 """
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..oracle.hosts import Blind
+from ..oracle.quiet import felt, harmful
 from ..oracle.world import World
-from ..verdict import Clients, Verdict
+from ..topology import NodeKind
+from ..verdict import Clients, Finding, Validity, Verdict
 from . import CHECKS
-from .blind import with_blind
-from .check import Check
+from .check import Check, Reads
+from .findings import examples_of
 from .record.control import Control
-from .settling import with_settling
-from .under_test import with_clients_under_test
 
 
 def finished(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
@@ -59,3 +71,144 @@ def with_joining(checks: Iterable[str], control: Control) -> list[str]:
     named = list(checks)
     others = [check for name, check in CHECKS.items() if name not in named and check.joins_for]
     return [*named, *(check.name for check in others if control.rows(*check.joins_for))]
+
+
+_STAMPS_MS = 2_000.0
+"""What a length between two logs of whole seconds may be off."""
+
+
+def with_inferred(verdict: Verdict, world: World) -> Verdict:
+    """The verdict; UNKNOWN in place of INVALID by what the inexact moments of inferred faults explain."""
+    if not world.run.get("imported") or verdict.verdict is not Validity.INVALID or not verdict.findings:
+        return verdict
+    bounds = [float(fault.value.get("bound_ms") or 0.0) for fault in world.faults]
+    slack_ms = _STAMPS_MS + 2 * max(bounds, default=0.0)
+    findings = tuple(
+        replace(one, wrong=0, late=one.late + one.wrong) if one.wrong and 0 < one.over_ms <= slack_ms else one
+        for one in verdict.findings
+    )
+    wrong = sum(one.wrong for one in findings)
+    if wrong == verdict.violations:
+        return verdict
+    if wrong:
+        return replace(verdict, violations=wrong, findings=findings, examples=examples_of(findings, verdict.verdict))
+    why = (
+        f"what deviates does so by no more than the moments of the inferred faults may be off ({slack_ms / 1000:.1f} s)"
+    )
+    examples = examples_of(findings, Validity.UNKNOWN)
+    return replace(verdict, verdict=Validity.UNKNOWN, violations=0, findings=findings, examples=examples, why=why)
+
+
+Touches = Callable[[Finding], bool]
+
+
+def with_blind(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
+    """The verdict of what does not depend on a blind stretch; UNKNOWN, with the reason, where all or some does."""
+    verdict = with_inferred(verdict, world)
+    seen = [one for one in world.blind if one.from_ms < world.end_ms and one.to_ms > 0.0]
+    if not seen or verdict.check_failed or not verdict.examined:
+        return verdict
+    complete = check.reads is Reads.CONTROL and verdict.examined == sum(one.examined for one in verdict.findings)
+    touches = _touching(seen, world) if complete else lambda _finding: True
+    touched = sum(one.examined for one in verdict.findings if touches(one)) if complete else verdict.examined
+    if not touched:
+        lost = {", ".join(sorted(one.nodes)): one.why for one in seen if one.missing}
+        return replace(verdict, undecided={**verdict.undecided, **lost}) if lost else verdict
+    findings = tuple(_undecided(one) if touches(one) else one for one in verdict.findings)
+    wrong = sum(one.wrong for one in findings)
+    reasons = "; ".join(dict.fromkeys(one.why for one in seen))
+    if wrong:
+        of = f"{wrong} of them are wrong all the same" if wrong > 1 else "one of them is wrong all the same"
+        why = f"{touched} of {verdict.examined} depend on what nobody knows ({reasons}); of the others {of}"
+        validity = Validity.INVALID
+    else:
+        why, validity = f"{touched} of {verdict.examined} depend on what nobody knows: {reasons}", Validity.UNKNOWN
+    examples = examples_of(findings, validity) or (verdict.examples if validity is not Validity.INVALID else ())
+    return replace(verdict, verdict=validity, violations=wrong, findings=findings, examples=examples, why=why)
+
+
+def _undecided(finding: Finding) -> Finding:
+    return replace(finding, wrong=0, late=finding.late + finding.wrong) if finding.wrong else finding
+
+
+def _touching(seen: Iterable[Blind], world: World) -> Touches:
+    """Whether a finding names a node of a blind stretch, and what it judged may reach into that."""
+    timers = world.timers
+    reach_ms = timers.E_ms + timers.S_ms + 2 * timers.P_ms + timers.R_ms + timers.T_ms + timers.lateness_cap_ms
+    known = []
+    for one in seen:
+        far_ms = 0.0 if one.missing else reach_ms  # who is lost does nothing later
+        known.append((_named(one.nodes, world), one.from_ms - far_ms, one.to_ms + far_ms))
+
+    def touches(finding: Finding) -> bool:
+        members = world.groups.get(finding.subject, ())  # of a group each is concerned
+        more = json.dumps(dict(finding.more), default=str)
+        text = " ".join((finding.subject, finding.object, finding.after, *members, more))
+        until_ms = finding.to_ms if math.isfinite(finding.to_ms) else world.end_ms
+        return any(
+            finding.from_ms < to_ms and until_ms > from_ms and names.search(text) for names, from_ms, to_ms in known
+        )
+
+    return touches
+
+
+def _named(nodes: Iterable[str], world: World) -> re.Pattern[str]:
+    """The nodes' names and addresses, as whole words."""
+    names = set(nodes)
+    addresses = {address for node in world.nodes if node.name in names for address in node.addresses}
+    return re.compile(r"(?<![\w.-])(?:" + "|".join(map(re.escape, sorted(names | addresses))) + r")(?![\w.-])")
+
+
+def with_clients_under_test(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
+    """The verdict; UNKNOWN in place of VALID where it is to be about a client under test that nothing was seen of."""
+    if not check.outside or verdict.verdict is not Validity.VALID:
+        return verdict
+    unseen = [node.name for node in world.under_test() if node.kind == NodeKind.EXTERNAL]
+    if not unseen:
+        return verdict
+    names, are = ", ".join(unseen), "are" if len(unseen) > 1 else "is"
+    why = f"{names}, which {are} under test, made no connection"
+    return replace(verdict, verdict=Validity.UNKNOWN, why=why)
+
+
+AFTER_THE_LAST_FAULT = "after the last fault"
+
+
+def settling_needed_s(check: Check[Any], world: World) -> float | None:
+    """How many seconds must pass after the last fault before the check judges anything. None: the run had enough, or
+    the check asks for none, or there was no fault that ended."""
+    last_ms = _last_ms(world)
+    if check.settles is None or not math.isfinite(last_ms):
+        return None
+    needed_ms = check.settles(world)
+    return None if world.end_ms - last_ms > needed_ms else math.ceil(needed_ms / 1000) + 1
+
+
+def _last_ms(world: World) -> float:
+    """When the last fault had ended; -inf without any."""
+    return max((felt(world, fault).end_ms for fault in harmful(world)), default=-math.inf)
+
+
+def too_short(checks: Mapping[str, Check[Any]], world: World) -> dict[str, str]:
+    """Check → a sentence, of those that judge nothing after the last fault."""
+    if world.run.get("imported"):
+        return {}  # nobody can have logs settle for longer
+    had_s = (world.end_ms - _last_ms(world)) / 1000
+    found = {name: settling_needed_s(check, world) for name, check in checks.items()}
+    return {
+        name: f"nothing is judged, because the {had_s:.0f} s that follow are too short: "
+        f"`settle_s: {needed:.0f}` is enough"
+        for name, needed in found.items()
+        if needed is not None
+    }
+
+
+def with_settling(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
+    """The verdict, which names what it does not decide when the run did not settle for long enough."""
+    why = too_short({check.name: check}, world).get(check.name)
+    if why is None or any(f.examined and f.from_ms >= _last_ms(world) for f in verdict.findings):
+        return verdict
+    undecided = {**verdict.undecided, AFTER_THE_LAST_FAULT: why}
+    if verdict.examined:
+        return replace(verdict, undecided=undecided)
+    return replace(verdict, undecided=undecided, why=f"{verdict.why}; {AFTER_THE_LAST_FAULT} {why}")

@@ -6,7 +6,7 @@
                                                                     (turns.py)
     a try that follows a failed one                                 on another broker, where its route has one (with
                                                                     sendLatencyFaultEnable: that is not isolated), and
-                                                                    only while the send has tries and time (tries.py)
+                                                                    only while the send has tries and time
     a queue of a living broker, in a quiet time                     somebody of each group asks for it every 20 s
     a queue whose master is gone, and a slave there                 so does whoever holds it, at the slave, and goes
                                                                     back to the master when the route has it again
@@ -15,6 +15,9 @@ What is in turn is counted, not tested: one send beyond those bounds is found. q
 queue is used; a producer with fewer is named as not decided. A broker that is back is in its producer's route again
 and so among the q (with sendLatencyFaultEnable, when its isolation is over). Whether NameServers are chosen evenly is
 name_server_selection's question, and whether each queue has one owner is queue_ownership's.
+
+Which brokers such a producer avoids when is by its `broker_isolated` rows; which try may follow which is
+oracle/time_outs.py.
 """
 
 from __future__ import annotations
@@ -23,15 +26,16 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ....remoting.node.profile import Profile
 from ...oracle.deliveries import Asker, Holding, askers, dues, holdings, quiet_for_groups
 from ...oracle.intervals import Stretch, until_next
 from ...oracle.quiet import aftermath_ms, clients_began_ms
 from ...oracle.recorded import OURS
 from ...oracle.slaves import served_by_slaves
-from ...oracle.time_outs import avoidance, avoids
+from ...oracle.time_outs import avoidance, avoids, isolation_ms
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, of_the_rest
@@ -40,16 +44,15 @@ from ..plain.uses import shares_of
 from ..record.at_slaves import read_there
 from ..record.control import Control
 from ..record.lateness import LagWindow
-from ..record.rings import Routes
-from ..record.turns import TURN, out_of_turn
-from ..record.uses import PART_MS, BrokerShares, Queue, SameBroker, Segment, edges
+from ..record.timer_acts import by_process
+from ..record.turns import TURN, Routes, out_of_turn
+from ..record.uses import PART_MS, BrokerShares, GivenUp, Queue, SameBroker, Segment, edges
 from ..tolerance import tolerance
-from .isolated import Isolated
-from .tries import odd_tries
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
     from ..plain.history import PlainHistory
+
 
 NAME = "living_are_used"
 _OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
@@ -342,3 +345,56 @@ def _longest(unread: Sequence[int]) -> tuple[int, int]:
         if at - first + READ_PARTS > most:
             longest, most = first, at - first + READ_PARTS
     return longest, most
+
+
+class _Isolation(NamedTuple):
+    at_ms: float
+    broker_name: str
+    until_ms: float
+
+
+class Isolated:
+    """How long each attempt isolates its broker is counted by the producer's table, and not by what it says."""
+
+    def __init__(self, control: Control, world: World) -> None:
+        self._longest_counts = world.timers.profile is not Profile.V4_9  # 5.x never shortens one
+        self._of: dict[tuple[str, int], list[_Isolation]] = defaultdict(list)
+        for row in control.rows("broker_isolated"):
+            if row.f == "isolated":
+                failed = bool((row.decoded or {}).get("failed"))
+                for_ms = isolation_ms(world, row.node, row.duration_ms or 0.0, failed=failed)
+                one = _Isolation(row.time_ms, row.broker_name or "", row.time_ms + for_ms)
+                self._of[row.node, row.incarnation].append(one)
+
+    def until_ms(self, node: str, incarnation: int, at_ms: float) -> dict[str, float]:
+        """Each broker that the process had isolated by then, and until when."""
+        found: dict[str, float] = {}
+        for one in self._of.get((node, incarnation), ()):
+            if one.at_ms <= at_ms:
+                before_ms = found.get(one.broker_name, 0.0) if self._longest_counts else 0.0
+                found[one.broker_name] = max(before_ms, one.until_ms)
+        return found
+
+
+_TRIED_ROW = "sendDefaultImpl: tried again while it is not stored, has a try left, and its time is not over"
+_NEAR_MS = 50.0
+
+
+def odd_tries(shares: BrokerShares, control: Control) -> Iterator[Finding]:
+    """One for each try that should not have been, and for each that was missing."""
+    for odd in shares.odd[:FINDINGS_MAX]:
+        more = {"op_id": odd.op_id, "attempt": odd.attempt}
+        yield at_a_moment(odd.node, odd.broker_name, odd.kind, odd.time_ms, _TRIED_ROW, more)
+    missing = (one for one in shares.given_up if not _asked_in_vain(one, control))
+    for one in islice(missing, FINDINGS_MAX):
+        more = {"op_id": one.op_id, "attempt": one.attempt, "left_ms": round(one.left_ms, 3)}
+        yield at_a_moment(
+            one.node, one.broker_name, "given up with a try and time left", one.ended_ms, _TRIED_ROW, more
+        )
+
+
+def _asked_in_vain(one: GivenUp, control: Control) -> bool:
+    """Whether a look-up failed just then: a send that needs an address ends with it."""
+    calls = by_process(control, "name_server_call").get((one.node, one.incarnation), ())
+    until_ms = one.ended_ms + one.left_ms + _NEAR_MS
+    return any(one.ended_ms - _NEAR_MS <= call.ended_ms <= until_ms and call.row.type != "ok" for call in calls)

@@ -4,7 +4,7 @@ profile where it is one under test (docs/clients-under-test.md).
 Over every selection of the run (a process of a client, or one of the prober's starts), for Java's clients:
 
     shuffled      the list in use is a permutation of the configured NameServers, and over all selections each is drawn
-                  equally often (list_orders.py)
+                  equally often
     uniform       over all selections, the first choice falls on each NameServer equally often (alpha 1e-6); and over
                   those of producers and consumers alone, which many starts of the prober would hide
     in order      each later choice is the next entry of the client's own list
@@ -25,6 +25,11 @@ All these rules but `uniform` are exact: one row decides. `uniform` is a matter 
 enough first choices to find one NameServer chosen ten points too often with POWER; with fewer an even result says
 nothing, so it is named as not decided, and the verdict is that of the exact rules. A run whose workload names a
 `start_bias` asks for a decision: with too few starts to find it, it is UNKNOWN.
+
+Every order of a shuffled list is as likely as any other: many clients that all drew the same one did not shuffle.
+
+A client that is left by its NameServer goes on to the next of its own order. Where all have one order, all clients of a
+NameServer that dies go to one and the same next. Upstream: `NettyRemotingClient.updateNameServerAddressList`.
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import factorial
 from typing import Any
 
 from ...oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
@@ -43,7 +49,6 @@ from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from ..check import Check, Needs, Section
 from ..findings import Rule, finding
 from ..record.control import Control
-from .list_orders import uneven_orders
 from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
 
 NAME = "name_server_selection"
@@ -369,3 +374,28 @@ def _uniform(first: _FirstChoices, profile: ClientProfile, undecided: str) -> Fi
             **({"not_decided": undecided} if undecided and not first.uneven else {}),
         },
     )
+
+
+SHUFFLED_EVENLY = "shuffled evenly"
+LIST_MAX = 3
+"""Of a longer list there are too many orders for the starts of a run."""
+_EXPECTED_MIN = 10
+
+
+def uneven_orders(found: Iterable[Selection]) -> Iterator[Broken]:
+    """One for each configured list of which some orders were drawn so often that chance is no reason."""
+    by_list: dict[tuple[str, ...], list[tuple[Selection, Choice]]] = defaultdict(list)
+    for of in found:
+        if of.choices and (listed := of.choices[0].listed):
+            by_list[tuple(sorted(listed))].append((of, of.choices[0]))
+    for listed, drawn in by_list.items():
+        if not 1 < len(listed) <= LIST_MAX or len(set(listed)) < len(listed):
+            continue
+        orders, cells = Counter(choice.listed for _, choice in drawn), factorial(len(listed))
+        if method(len(drawn), cells) is not EXACT and len(drawn) < _EXPECTED_MIN * cells:
+            continue
+        p = p_value([*orders.values(), *[0] * (cells - len(orders))])
+        if p < ALPHA:
+            (_, most), *_ = orders.most_common(1)
+            of, choice = drawn[-1]
+            yield of.broken(SHUFFLED_EVENLY, choice.row, f"{most} of {len(drawn)} the same, p = {p:.2g}")

@@ -22,8 +22,8 @@ from ..record.at_slaves import copied_before, slaves_that_tell
 from ..record.commits import Ahead, Back, Behind, CommitFacts, Older, asker_of
 from ..record.handed_over import given_up
 from ..record.uncommitted import brokers_that_tell, interval_ms
+from .deliveries import members, of_each_group
 from .gathering import Gathering
-from .groups import members, of_each_group
 from .plain_pages import QUEUE
 from .shared import traffic
 from .small_tables import beside

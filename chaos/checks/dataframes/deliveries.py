@@ -10,7 +10,8 @@ rows lie within D. So of a large history only messages near disturbances get a r
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,9 +20,13 @@ from ...oracle.deliveries import PROMPT_MS, Asker, askers
 from ...oracle.world import World
 from ..record.slow_messages import Slow
 from .gathering import Gathering
-from .groups import members, of_each_group
 from .plain_pages import QUEUE, page, place
 from .shared import is_shared, traffic
+from .small_tables import beside
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
 
 _BROADCAST_MAX = 200_000
 
@@ -130,3 +135,21 @@ def _found(by_message: DataFrame, prompt: int, prompt_ms: float | None) -> Found
         else:
             slow.append(Slow(*row["slow"]))
     return Found(prompt, prompt_ms, sorted(slow, key=lambda one: (one.acked_ms, one.msg_key, one.group)))
+
+
+def members(history: DataFrame, groups: Sequence[Asker]) -> DataFrame:
+    """node, group: to be joined by `node` to rows of this history."""
+    found = [(node, group.name) for group in groups for node in sorted(group.members)]
+    return beside(history, found, "node string, group string")
+
+
+def of_each_group(rows: DataFrame, groups: Sequence[Asker]) -> DataFrame:
+    """The rows once for each group that reads their `topic`, and which `group` that is."""
+
+    def named(group: Asker) -> Column:
+        reads = F.lit(True) if group.topic == "" else F.col("topic") == group.topic
+        return F.when(reads, F.lit(group.name))
+
+    if len(groups) == 1:
+        return rows.withColumn("group", named(groups[0])).where(F.col("group").isNotNull())
+    return rows.withColumn("group", F.explode(F.array_compact(F.array(*map(named, groups)))))

@@ -1,4 +1,7 @@
-"""What the checks gather from one history: its control rows, collected in one job, and the DataFrame for the rest."""
+"""What the checks gather from one history: its control rows, collected in one job, and the DataFrame for the rest.
+
+Beside them how many rows each process has, and where some are not there (history/wholeness.py).
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,20 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from ...history.schema import Group, named
-from ...history.wholeness import missing
+from ...history.wholeness import Gap, Process, missing
 from ...oracle.world import ENVIRONMENT_EVENTS, World
 from ..record.control import Control, Row, order
 from ..record.lateness import Lateness
-from .numbering import gaps_of, processes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...oracle.windows import Timers
+
 
 T = TypeVar("T")
 
@@ -110,3 +113,23 @@ def _values(column: pa.ChunkedArray) -> Sequence[Any]:
     encoded = pc.dictionary_encode(column).combine_chunks()
     texts = [*encoded.dictionary.to_pylist(), None]
     return [texts[at] for at in pc.fill_null(encoded.indices, -1).to_pylist()]
+
+
+def processes_of(history: DataFrame) -> list[Process]:
+    """Each process's rows, counted."""
+    counted = history.groupBy("node", "incarnation").agg(
+        F.count("*").alias("rows"), F.max("seq").alias("last_seq"), F.max_by("time_ms", "seq").alias("last_ms")
+    )
+    return [Process(*row) for row in counted.orderBy("node", "incarnation").collect()]
+
+
+def gaps_of(history: DataFrame, process: Process) -> list[Gap]:
+    """Where rows of the process are not there."""
+    of_process = history.where((F.col("node") == process.node) & (F.col("incarnation") == process.incarnation))
+    in_order = Window.orderBy("seq")
+    before = F.coalesce(F.lag("seq").over(in_order), F.lit(-1))
+    numbered = of_process.select(
+        (F.col("seq") - before - 1).alias("rows"), F.lag("time_ms").over(in_order).alias("since_ms"), "time_ms", "seq"
+    )
+    found = numbered.where("rows > 0").orderBy("seq").select("rows", "since_ms", "time_ms")
+    return [Gap(*row) for row in found.collect()]

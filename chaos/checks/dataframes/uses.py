@@ -28,8 +28,7 @@ from ...oracle.time_outs import (
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
 from ..record.control import Control
-from ..record.rings import Routes
-from ..record.turns import Step, Stepped, goes_round, judged
+from ..record.turns import Routes, Step, Stepped, goes_round, judged
 from ..record.uses import (
     PART_MS,
     BrokerShares,

@@ -7,27 +7,37 @@ what every living NameServer holds alike, so that tables which differ are routes
 With broadcasting every consumer is a group of its own. Two owners mean duplicates, none means that nobody consumes.
 
 In disturbed times, too, each rebalance takes the share that the averaging allocation gives (shares.py), and a group
-that is new to a queue begins at its first message (first_takes.py). That alone makes no VALID: it says nothing of
+that is new to a queue begins at its first message. That alone makes no VALID: it says nothing of
 whether all saw the same.
+
+A group that never committed an offset of a queue begins at its first message while the broker has that in memory.
+
+    queue   0 1 2 3 4 · · ·
+    group   never there: code 14 is answered with 0, whatever the consumer's consumeFromWhere
+            └ taken at 0: right      └ taken at 5: 0 to 4 never reach the group, and nobody notices
+
+The broker says so (`setZeroIfNotFound`, true unless the client says otherwise) while the queue is young: none of its
+messages was deleted or is on disk alone. No run is long enough for that.
+Upstream: `ConsumerManageProcessor.queryConsumerOffset`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....remoting.codes import RequestCode
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, Unanswered, holdings, judged, pieces
 from ...oracle.quiet import aftermath_ms
+from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
 from ..findings import Rule, finding, lasted, rounded, verdict_of
-from ..record.control import Control
+from ..record.control import Control, Row
 from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance
-from .first_takes import FIRST_TAKEN, first_takes
 from .shares import shares_taken
 
 NAME = "queue_ownership"
@@ -178,3 +188,36 @@ def _against(stretch: Judged, worst: Piece | None, settled_ms: float) -> dict[st
         "formula": stretch.change.window.formula,
         "over_ms": max(settled_ms - due_ms, 0.0),
     }
+
+
+FIRST_TAKEN = "first taken"
+_FIRST_ROW = "ConsumerManageProcessor: a group without an offset begins at 0 where all of the queue is in memory"
+
+
+def first_takes(control: Control, world: World) -> Iterator[Finding]:
+    """One for each group: how many queues it took for the first time, and those that it began beyond their begin."""
+    if world.workload.get("broadcasting") or world.mixed_up_by_hand or control.rows("offset_reset"):
+        return  # each broadcaster keeps its own offsets, and begins at the end; an operator may say where
+    group_of = {member: group for group, members in world.groups.items() for member in members}
+    ours = {node.name for node in world.of_kind("consumer", "broker", "slave") if node.implementation == OURS}
+    first: dict[str, dict[tuple[str | None, str | None, int | None], Row]] = {}
+    for row in control.rows("queue_taken"):
+        if row.node in group_of and not (row.topic or "").startswith(RETRY_GROUP_TOPIC_PREFIX):
+            queue = row.topic, row.broker_name, row.queue_id
+            first.setdefault(group_of[row.node], {}).setdefault(queue, row)
+    for group, taken in first.items():
+        rows = [row for row in taken.values() if row.node in ours and row.broker_name in ours]
+        wrong = [row for row in rows if (row.offset or 0) > 0]
+        if not rows:
+            continue
+        one = (wrong or rows)[0]
+        yield finding(
+            (one.node, one.broker_name or "", one.topic or ""),
+            FIRST_TAKEN,
+            (one.time_ms, one.time_ms),
+            Rule(_FIRST_ROW),
+            out=(one.time_ms, one.time_ms) if wrong else None,
+            examined=len(rows),
+            wrong=len(wrong),
+            more={"group": group, "queue_id": one.queue_id, "offset": one.offset},
+        )

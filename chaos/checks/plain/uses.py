@@ -10,8 +10,7 @@ from typing import Any
 from ...oracle.time_outs import STORED, avoidance, send_rules
 from ...oracle.world import World
 from ..record.control import Control
-from ..record.rings import Routes
-from ..record.turns import Step, Stepped, goes_round, judged
+from ..record.turns import Routes, Step, Stepped, goes_round, judged
 from ..record.uses import (
     PART_MS,
     BrokerShares,

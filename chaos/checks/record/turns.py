@@ -6,21 +6,25 @@
 
 Where nothing fails counts say it (living_are_used.py). Only pairs of tries of which that is certain: of one send, or of
 two of which the earlier was stored (who gives a send up for its time has drawn a queue already), both begun after the
-same change of a route. Upstream: `TopicPublishInfo.selectOneMessageQueue`.
+same change of a route. The queues that a producer goes round are by the routes that it took. Upstream:
+`TopicPublishInfo.selectOneMessageQueue`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ....remoting.topics import TBW102
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import avoids
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding
 from ..findings import Rule, at_a_moment, finding
-from .rings import Routes
+from .control import Control
 from .uses import BrokerShares, Queue, Stray
 
 TURN = "selectOneMessageQueue: the next queue of the route"
@@ -83,3 +87,39 @@ def out_of_turn(shares: BrokerShares, world: World) -> Iterator[Finding]:
         queue, due, before = (f"{name} {queue_id}" for name, queue_id in (one.queue, one.due, one.before))
         kind, more = "sent to another queue than the next", {"queue": queue, "next": due, "after": before}
         yield at_a_moment(one.node, one.queue[0], kind, one.first_ms, TURN, more, one.times)
+
+
+_WRITABLE = 2
+
+
+class Routes:
+    """What each client held when, from `route_changed` rows."""
+
+    def __init__(self, control: Control) -> None:
+        self._of: dict[tuple[str, int, str], list[tuple[float, Any]]] = defaultdict(list)
+        for row in control.rows("route_changed"):
+            self._of[row.node, row.incarnation, row.topic or ""].append((row.time_ms, row.decoded))
+
+    def ring(self, node: str, incarnation: int, topic: str, at_ms: float) -> tuple[Queue, ...]:
+        """The queues that a producer goes round: the writable ones of brokers with a master; () for no route."""
+        found = self._of.get((node, incarnation, topic), [])
+        at = bisect_right(found, at_ms, key=lambda one: one[0])
+        route = found[at - 1][1] if at else None
+        return _ring(route) if isinstance(route, Mapping) else ()
+
+    def brokers(self, node: str, incarnation: int, at_ms: float) -> set[str]:
+        """The brokers that it may write to, of every topic that it has a route of; createTopicKey is none that is sent
+        to."""
+        topics = [topic for name, life, topic in self._of if (name, life) == (node, incarnation)]
+        rings = [self.ring(node, incarnation, topic, at_ms) for topic in topics if topic != TBW102]
+        return set.intersection(*({broker for broker, _ in ring} for ring in rings)) if rings else set()
+
+
+def _ring(route: Mapping[str, Any]) -> tuple[Queue, ...]:
+    masters = {name for name, addresses in (route.get("brokers") or {}).items() if "0" in addresses}
+    return tuple(
+        (name, queue_id)
+        for name, (_, write, perm, *_rest) in sorted((route.get("queues") or {}).items())
+        if name in masters and perm & _WRITABLE
+        for queue_id in range(write)
+    )

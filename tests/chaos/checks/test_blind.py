@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.checks.blind import with_blind
+from nemesrv.chaos.checks.finishing import with_blind
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 

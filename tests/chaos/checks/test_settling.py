@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
-from nemesrv.chaos.checks.settling import AFTER_THE_LAST_FAULT, settling_needed_s, with_settling
+from nemesrv.chaos.checks.finishing import AFTER_THE_LAST_FAULT, settling_needed_s, with_settling
 from nemesrv.chaos.explain import explanation
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Finding, Validity, Verdict

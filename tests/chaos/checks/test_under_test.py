@@ -10,8 +10,7 @@ import pytest
 
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.clients.name_server_selection import judge
-from nemesrv.chaos.checks.finishing import clients_of
-from nemesrv.chaos.checks.under_test import with_clients_under_test
+from nemesrv.chaos.checks.finishing import clients_of, with_clients_under_test
 from nemesrv.chaos.oracle.client_profiles import PROFILES
 from nemesrv.chaos.oracle.lost_name_servers import name_server_losses
 from nemesrv.chaos.verdict import Clients, Validity, Verdict

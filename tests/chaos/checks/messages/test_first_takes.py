@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.messages.first_takes import first_takes
+from nemesrv.chaos.checks.messages.queue_ownership import first_takes
 from tests.chaos.builder import HistoryBuilder, cluster
 
 
