@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from .commands.check import check
+from .commands.compare import compare
 from .commands.conform import conform
 from .commands.doctor import doctor
 from .commands.ending import Stopped, end, from_a_shell
@@ -25,6 +26,7 @@ from .commands.fault import fault
 from .commands.import_ import import_logs
 from .commands.museum import museum
 from .commands.nodes import broker, namesrv
+from .commands.power import power
 from .commands.predict import predict
 from .commands.preflight import preflight
 from .commands.replay import replay
@@ -32,7 +34,6 @@ from .commands.report import report
 from .commands.run import run
 from .commands.scenarios import scenarios
 from .commands.selftest import selftest
-from .commands.statistics import compare, power
 from .commands.streams import use_lasting_streams
 from .commands.up import up
 from .commands.watch import watch

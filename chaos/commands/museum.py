@@ -1,4 +1,4 @@
-"""`nemesrv museum`: reported incidents, each as it was and with its fix (chaos/museum)."""
+"""`nemesrv museum`: reported incidents, each as it was and with its fix (proof/museum.py)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,11 @@ def museum(names: tuple[str, ...], out: Path | None, at_once: int | None, as_jso
     Exit status: 0 when each is INVALID by the checks that are to find it and VALID with its fix, 1 when one is not.
     """
     from ..machine import processors
-    from ..proof.museum.shown import chosen, show
-    from ..proof.museum.table import document, museum_table, print_museum
+    from ..proof.museum import chosen, document, print_museum, show
 
     shown = list(show(chosen(names), at_once or processors(), out))
     if as_json:
         click.echo(json.dumps([document(one) for one in shown], ensure_ascii=False))
     else:
-        print_museum(museum_table(shown))
+        print_museum(shown)
     sys.exit(0 if all(one.as_meant for one in shown) else 1)

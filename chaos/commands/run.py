@@ -106,7 +106,7 @@ def run(
     found = [find(name, sets, implementation) for name in names]
     for each in found:
         if each.workload.start_bias is not None:
-            from ..proof.statistics.power import announcement
+            from .power import announcement
 
             click.echo(announcement(each), err=as_json)
     sys.exit(run_all(found, options))

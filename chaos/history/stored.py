@@ -7,7 +7,7 @@ What a run recorded is merged first where the run ended before it could do so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -85,8 +85,8 @@ def row_count(path: Path) -> int:
     return sum(pq.read_metadata(file).num_rows for file in merged_files(path))
 
 
-def rows_of(path: Path) -> list[Row]:
-    """The history's rows in its order, each with all columns, `value` decoded."""
+def rows_of(path: Path, events: Collection[str] | None = None) -> list[Row]:
+    """The history's rows, or of these events only, in its order, each with all columns, `value` decoded."""
     from .rows import rows_in
 
-    return rows_in(merged_files(path))
+    return rows_in(merged_files(path), events)

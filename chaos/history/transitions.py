@@ -57,6 +57,30 @@ class Transition(NamedTuple):
         """What another must equal to be the same change: two that differ in the moment only are."""
         return self.node, self.kind, self.subject, self.how
 
+    @property
+    def words(self) -> str:
+        """`ns-0 lost broker-a (silent)`."""
+        node, kind, subject, how = self.key
+        if kind in ("started", "stopped"):
+            return f"{node} {kind}"
+        if kind == "came":
+            return f"{node} has {subject}"
+        if kind == "lost":
+            return f"{node} lost {subject} ({how})"
+        if kind == "route":
+            return f"{node}: {subject} is at {how}"
+        if kind == "took":
+            return f"{node} takes the route of {subject}: {how}"
+        if kind == "chose":
+            return f"{node} chose {subject}"
+        if kind == "looks up":
+            return f"{node} looks up {subject}: {how}"
+        if kind == "registers":
+            return f"{node} registers at {subject}" if how == "ok" else f"{node} cannot register at {subject}"
+        if kind == "permission":
+            return f"{node}: write permission of {subject} {how}"
+        return f"{node}: {kind} {subject}" + (f" ({how})" if how else "")
+
 
 Lane = tuple[str, str]
 """(NameServer, broker), (client, "NameServer"), or (NameServer or client, topic)."""

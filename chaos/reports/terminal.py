@@ -46,6 +46,25 @@ class _Console(Console):
         return super().render(renderable, options)
 
 
+def print_rows(
+    console: Console,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    caption: str | None = None,
+    numbers: bool = False,
+    show_lines: bool = False,
+) -> None:
+    """A table of these rows, as `print_fitting` prints it. `numbers`: its cells end below each other."""
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", show_lines=show_lines)
+    for at, column in enumerate(columns):
+        table.add_column(column, justify="right" if numbers else "left", no_wrap=show_lines and not at)
+    for row in rows:
+        table.add_row(*row)
+    print_fitting(console, table)
+
+
 def print_fitting(console: Console, table: Table) -> None:
     """The table, or its rows as paragraphs where a word of it would not fit its column."""
     least = Measurement.get(console, console.options.update_width(10_000), table).minimum

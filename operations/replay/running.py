@@ -17,21 +17,20 @@ from ...chaos.experiment.harness import Harness
 from ...chaos.experiment.hosts_stage import real_stage
 from ...chaos.experiment.run_folder import RunFolder, refuse_used
 from ...chaos.experiment.virtual.stage import VirtualStage
+from ...chaos.history.matching import Pair
 from ...chaos.history.transitions import Seen, Transition, seen
 from ...chaos.installation import has
 from ...chaos.oracle.world import World
+from ...chaos.proof.statistics.per_client import EVENTS as OF_CLIENTS
+from ...chaos.proof.statistics.per_client import Client, beside, clients_of
 from ...chaos.reporting import write_replay
 from ...chaos.runner import Options, as_run_with, planted, processes_of, record, require_parts, with_file_beside
 from ...chaos.scenarios.document import change
 from ...chaos.scenarios.loading import parse
 from ...chaos.scenarios.model import Scenario
-from . import telling
 from .imported import imported, incident_file
-from .matching import Pair
 from .original import Original, compared_to_ms, recorded, rows_of
 from .similarity import EXACT_MS, Similarity, similarity
-from .varied import EVENTS as OF_VARIED
-from .varied import Client, beside, clients_of
 
 REPLAY_FILE = "replay.json"
 
@@ -222,12 +221,14 @@ def varied(replayed: Replayed, wanted: Wanted) -> list[dict[str, Any]]:
         again = held_against(replayed.original, scenario, folder)
         was, now = _clients(replayed), _clients(again)
         changes = replayed.held[1].transitions, again.held[1].transitions
-        found.append(beside(vary, was, now, changes, again.similarity.happens) | {"run_dir": folder.path.name})
+        found.append(
+            beside(vary, was, now, changes) | {"happens": again.similarity.happens, "run_dir": folder.path.name}
+        )
     return found
 
 
 def _clients(replayed: Replayed) -> dict[str, Client]:
-    rows = rows_of(replayed.folder.path, OF_VARIED)
+    rows = rows_of(replayed.folder.path, OF_CLIENTS)
     begin_ms = next(row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] == "steady")
     names = replayed.original.names
     return clients_of(rows, begin_ms, begin_ms + replayed.lasts_ms, replayed.held[1].transitions, names)
@@ -261,7 +262,7 @@ def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) 
 def _transition(pair: Pair) -> dict[str, Any]:
     what = pair.what
     return {
-        "told": telling.told(what._asdict()),
+        "told": what.words,
         "found": "both" if pair.apart_ms is not None else "original" if pair.original else "replay",
         "node": what.node,
         "kind": what.kind,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...chaos.history.matching import Pair, matched
 from ...chaos.history.transitions import Transition
-from .matching import Pair, matched
 
 EXACT_MS = 500.0
 """Nothing is told of less than this: a log's stamps have whole seconds, and a machine is that late now and then."""

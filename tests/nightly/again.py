@@ -121,11 +121,6 @@ NIGHTLY = (
         ),
     ),
     Nightly(
-        "tests/chaos/proof/statistics/test_compare.py::test_two_recorded_runs_are_compared_from_their_histories",
-        "`nemesrv compare` of two runs that Spark reads",
-        ("tests/chaos/proof/statistics/test_compare.py", "tests/chaos/proof/statistics/test_samples.py"),
-    ),
-    Nightly(
         "tests/operations/replay/test_replay.py::test_what_a_fix_would_have_changed_is_said_client_by_client",
         "what a fix would have changed, of a replay",
         (_REPLAYED, "tests/operations/replay/test_picture.py", "tests/operations/replay"),

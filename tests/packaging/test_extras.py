@@ -84,8 +84,7 @@ def test_without_extras_there_is_help(python: Path, command: str) -> None:
         ("up", "nemesrv up needs ray, which is not installed: pip install 'nemesrv[ray]'"),
         ("check .", "nemesrv check needs pyspark, which is not installed: pip install 'nemesrv[spark]'"),
         ("report .", "the report needs bokeh, which is not installed: pip install 'nemesrv[report]'"),
-        ("compare . .", "nemesrv compare needs pyspark and scipy, which are not installed: "
-         "pip install 'nemesrv[spark,statistics]'"),
+        ("compare . .", "nemesrv compare needs scipy, which is not installed: pip install 'nemesrv[statistics]'"),
         ("watch -n 127.0.0.1:9 --metrics 0", "--metrics needs prometheus_client, which is not installed: "
          "pip install 'nemesrv[watch]'"),
     ],

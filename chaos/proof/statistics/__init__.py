@@ -1,8 +1,7 @@
-"""Statistics that hold up: the start choice test with its power, and the comparison of runs.
+"""A or B: two sides of runs, and what differs.
 
-start_choice.py   is the first NameServer chosen evenly, and how many starts does it take to know
-power.py          the command `nemesrv power`
-two_samples.py    two samples: they differ, no difference found, or cannot tell
-samples.py        recovery time, availability and staleness of recorded runs (Spark)
-compare.py        the command `nemesrv compare`
+samples.py       recovery time, availability, staleness and what else one run measured
+per_client.py    what each client of one run went through, and the two sides client by client
+two_samples.py   two samples: they differ, no difference found, or cannot tell
+compare.py       both sides' runs compared, and the tables of `nemesrv compare`
 """

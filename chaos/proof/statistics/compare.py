@@ -11,143 +11,136 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
-from ...errors import ScenarioError
-from ...history.schema import parquet_path, raw_dir
-from ...reports.terminal import print_fitting, standard_output
+from ...history.stored import rows_of
+from ...history.transitions import EVENTS as OF_TRANSITIONS
+from ...history.transitions import Transition, seen
+from ...oracle.world import World
+from ...reports.terminal import measured, print_rows, standard_output
 from ...verdict import Verdict
-from .beside import print_checks, print_routes, print_windows
-from .measured import side_by_side, topics_that_differ
-from .samples import METRICS, RunSamples
-from .two_samples import Comparison, Kind, Outcome, compare_all
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from .per_client import EVENTS as OF_CLIENTS
+from .per_client import Client, beside, client_lines, clients_of, typical
+from .samples import EVENTS as OF_SAMPLES
+from .samples import METRICS, RunSamples, samples_of, topics_that_differ
+from .two_samples import Comparison, Described, Kind, Outcome, compare_all, describe_all
 
 RUNS_ENOUGH = 5
 """Runs a side from which all six metrics can be told: 5 and 5 come apart at p = 0.008 at best, 4 and 4 at 0.029."""
-_DEPTH = 2
 _STYLE = {Outcome.DIFFERS: "bold red", Outcome.NO_DIFFERENCE: "green", Outcome.CANNOT_TELL: "yellow"}
+_WORST = ("VALID", "UNKNOWN", "INVALID")
 
 
-def run_folders(side: str, paths: Iterable[Path]) -> list[Path]:
-    """The run folders that `paths` name: each is one, or a folder that holds some. ScenarioError when one has none."""
-    found: list[Path] = []
-    for path in paths:
-        if not path.is_dir():
-            raise ScenarioError("compare", side, str(path), "a run folder, or a folder of run folders")
-        here = [path] if _is_run(path) else _runs_in(path)
-        if not here:
-            raise ScenarioError("compare", side, str(path), "a run folder, or a folder of run folders, with a history")
-        found += [folder for folder in here if folder.resolve() not in {other.resolve() for other in found}]
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a side."""
+
+    samples: RunSamples
+    clients: Mapping[str, Client]
+    transitions: Sequence[Transition]
+    verdicts: Sequence[Verdict] = ()
+    """None where it was not judged."""
 
 
-def _is_run(path: Path) -> bool:
-    return parquet_path(path).is_file() or any(raw_dir(path).glob("*.jsonl"))
-
-
-def _runs_in(path: Path) -> list[Path]:
-    levels = (sorted(path.glob("/".join("*" * depth))) for depth in range(1, _DEPTH + 1))
-    return [folder for level in levels for folder in level if not folder.is_symlink() and _is_run(folder)]
-
-
-def compare(
-    a: Sequence[Path],
-    b: Sequence[Path],
-    *,
-    samples: str,
-    alpha: float,
-    seed: int,
-    as_json: bool,
-    spark_master: str | None,
-    verdicts_of: Callable[[Path], Sequence[Verdict]] = lambda _: (),
-) -> int:
-    """The exit status; prints the tables, or one JSON object. `samples`: run or client."""
-    folders = [run_folders("A", a), run_folders("B", b)]
-    with _spark(spark_master) as spark:
-        runs_a, runs_b = ([_read(folder, spark) for folder in side] for side in folders)
-    found = compare_runs(runs_a, runs_b, samples=samples, alpha=alpha, seed=seed)
-    windows = side_by_side(
-        [run.windows for run in runs_a],
-        [run.windows for run in runs_b],
-        by_run=samples == "run",
-        alpha=alpha,
-        seed=seed,
+def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> Run:
+    """What the history in the folder says; `name` where the folder is not kept."""
+    rows = rows_of(folder, {*OF_SAMPLES, *OF_TRANSITIONS, *OF_CLIENTS})
+    world = World.of_rows(rows)
+    phases = {row["phase"]: row["time_ms"] for row in reversed(rows) if row["event"] == "phase"}
+    from_ms = phases.get("steady", -math.inf)
+    to_ms = min(phases.get("final_reads", math.inf), world.end_ms)
+    transitions = seen(rows, from_ms, to_ms, zero_ms=world.timeline_ms).transitions
+    return Run(
+        samples=samples_of(name or str(folder), rows),
+        clients=clients_of(rows, from_ms, to_ms, transitions, {}),
+        transitions=transitions,
+        verdicts=verdicts,
     )
-    routes = topics_that_differ([run.routes for run in runs_a], [run.routes for run in runs_b])
-    checks = [{folder: verdicts_of(folder) for folder in side} for side in folders]
-    if as_json:
-        document = _document(samples, runs_a, runs_b, found, alpha)
-        document |= {
-            "windows": [asdict(each) for each in windows],
-            "routes_that_differ": routes,
-            "checks": [[[v.to_json() for v in told] for told in side.values()] for side in checks],
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """The runs of A and of B, side by side."""
+
+    a: Sequence[Run]
+    b: Sequence[Run]
+    samples: str = "run"
+    """What is one sample: run or client."""
+    alpha: float = 0.05
+    seed: int = 0
+
+    @property
+    def runs(self) -> tuple[Sequence[Run], Sequence[Run]]:
+        return self.a, self.b
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """One for each metric that either side measured."""
+        return compare_runs(*self._samples, samples=self.samples, alpha=self.alpha, seed=self.seed)
+
+    @property
+    def _samples(self) -> tuple[list[RunSamples], list[RunSamples]]:
+        return [run.samples for run in self.a], [run.samples for run in self.b]
+
+    @property
+    def windows(self) -> list[Described]:
+        sides = [[run.windows for run in side] for side in self._samples]
+        values = {
+            name: (_values(sides[0], name, np.median, self.samples), _values(sides[1], name, np.median, self.samples))
+            for name in dict.fromkeys(name for side in sides for run in side for name in run)
         }
-        click.echo(json.dumps(plain(document), default=str))
-    else:
-        console = standard_output()
-        _print(console, samples, runs_a, runs_b, found, alpha)
-        print_windows(console, windows, alpha)
-        print_routes(console, routes, any(run.routes for run in (*runs_a, *runs_b)))
-        print_checks(console, *(list(side.values()) for side in checks))
-    return exit_status(found)
+        return describe_all(values, alpha=self.alpha, seed=self.seed)
 
+    @property
+    def settings(self) -> dict[str, tuple[list[str], list[str]]]:
+        return settings_that_differ(*self._samples)
 
-@contextmanager
-def _spark(master: str | None) -> Iterator[SparkSession]:
-    """The session of this process; one that was started for this is ended."""
-    from pyspark.sql import SparkSession
+    @property
+    def routes(self) -> dict[str, tuple[int, int]]:
+        return topics_that_differ(*([run.routes for run in side] for side in self._samples))
 
-    from ...checks.spark.session import session, stop
+    @property
+    def clients(self) -> dict[str, Any]:
+        """Client by client: of several runs the medians, and the transitions of the first of each side."""
+        was, now = (typical([run.clients for run in side]) for side in self.runs)
+        return beside("B", was, now, (self.a[0].transitions, self.b[0].transitions))
 
-    before = SparkSession.getActiveSession()
-    spark = session(master)
-    try:
-        yield spark
-    finally:
-        if before is None:
-            stop(spark)
+    def cut_short(self, metric: str) -> list[int]:
+        return [sum(run.cut_short.get(metric, 0) for run in side) for side in self._samples]
 
-
-def _read(folder: Path, spark: SparkSession) -> RunSamples:
-    from ...checks.spark.storage import load
-    from .samples import samples_of
-
-    history = load(folder, spark).cache()
-    try:
-        return samples_of(str(folder), history)
-    finally:
-        history.unpersist()
+    @property
+    def exit_status(self) -> int:
+        return exit_status(self.comparisons)
 
 
 def compare_runs(
     a: Sequence[RunSamples], b: Sequence[RunSamples], *, samples: str = "run", alpha: float = 0.05, seed: int = 0
 ) -> list[Comparison]:
     """One comparison for each metric that either side measured. `samples`: run or client."""
-    by_run = samples == "run"
-    values = {
-        metric: (kind, _values(a, metric, by_run), _values(b, metric, by_run)) for metric, kind in METRICS.items()
-    }
+    sides = [[run.samples for run in side] for side in (a, b)]
+    values = {}
+    for metric, kind in METRICS.items():
+        whole: Callable[[Any], Any] = np.median if kind is Kind.TIMES else np.mean
+        of_a, of_b = (_values(side, metric, whole, samples) for side in sides)
+        values[metric] = kind, of_a, of_b
     return compare_all(values, alpha=alpha, seed=seed)
 
 
-def _values(runs: Sequence[RunSamples], metric: str, by_run: bool) -> list[float]:
-    each = [run.samples.get(metric, ()) for run in runs]
-    if not by_run:
-        return [value for values in each for value in values]
-    whole: Callable[[Any], Any] = np.median if METRICS[metric] is Kind.TIMES else np.mean
-    return [float(whole(values)) for values in each if values]
+def _values(
+    runs: Sequence[Mapping[str, Sequence[float]]], name: str, whole: Callable[[Any], Any], samples: str
+) -> list[float]:
+    """One value a run, or all of them."""
+    each = [run[name] for run in runs if run.get(name)]
+    return [float(whole(one)) for one in each] if samples == "run" else [value for one in each for value in one]
 
 
 def exit_status(found: Sequence[Comparison]) -> int:
@@ -170,23 +163,38 @@ def settings_that_differ(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> di
     return {name: both for name, both in found.items() if both[0] != both[1]}
 
 
-def _document(
-    unit: str, a: Sequence[RunSamples], b: Sequence[RunSamples], found: Sequence[Comparison], alpha: float
-) -> dict[str, Any]:
+def print_sides(sides: Sides, *, as_json: bool) -> None:
+    """The tables, or one JSON object, on stdout."""
+    if as_json:
+        click.echo(json.dumps(plain(_document(sides)), default=str))
+        return
+    console = standard_output()
+    _print_comparisons(console, sides)
+    _print_windows(console, sides)
+    _print_routes(console, sides)
+    _print_checks(console, sides)
+    for line in client_lines([sides.clients]):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _document(sides: Sides) -> dict[str, Any]:
+    comparisons = []
+    for one in sides.comparisons:
+        a, b = sides.cut_short(one.name)
+        comparisons.append(asdict(one) | {"cut_short_a": a, "cut_short_b": b})
     return {
-        "a": [run.run for run in a],
-        "b": [run.run for run in b],
-        "differ_in": settings_that_differ(a, b),
-        "sample": unit,
-        "alpha": alpha,
-        "comparisons": [
-            asdict(c) | {"cut_short_a": _cut_short(a, c.name), "cut_short_b": _cut_short(b, c.name)} for c in found
-        ],
+        "a": [run.samples.run for run in sides.a],
+        "b": [run.samples.run for run in sides.b],
+        "differ_in": sides.settings,
+        "sample": sides.samples,
+        "alpha": sides.alpha,
+        "comparisons": comparisons,
+        "windows": [asdict(each) for each in sides.windows],
+        "routes_that_differ": sides.routes,
+        "checks": [[[verdict.to_json() for verdict in run.verdicts] for run in side] for side in sides.runs],
+        "clients": sides.clients["clients"],
+        "sentence": sides.clients["sentence"],
     }
-
-
-def _cut_short(runs: Sequence[RunSamples], metric: str) -> int:
-    return sum(run.cut_short.get(metric, 0) for run in runs)
 
 
 def plain(value: Any) -> Any:
@@ -202,41 +210,93 @@ def plain(value: Any) -> Any:
             return value
 
 
-def _print(
-    console: Console,
-    unit: str,
-    a: Sequence[RunSamples],
-    b: Sequence[RunSamples],
-    found: Sequence[Comparison],
-    alpha: float,
-) -> None:
-    for name, side in (("A", a), ("B", b)):
-        console.print(f"{name}: {len(side)} run(s): {', '.join(run.run for run in side)}", highlight=False)
-    differing = settings_that_differ(a, b)
-    told = "; ".join(f"{name} {', '.join(x)} / {', '.join(y)}" for name, (x, y) in differing.items())
+def _print_comparisons(console: Console, sides: Sides) -> None:
+    for name, side in zip("AB", sides.runs, strict=True):
+        console.print(f"{name}: {len(side)} run(s): {', '.join(run.samples.run for run in side)}", highlight=False)
+    told = "; ".join(f"{name} {', '.join(x)} / {', '.join(y)}" for name, (x, y) in sides.settings.items())
     console.print(f"settings that differ (A / B): {told or 'none'}", highlight=False)
-    table = Table()
-    for column in ("metric", "samples", "A: median, p99", "B: median, p99", "B − A", "p (Holm)", "Cliff's δ", "result"):
-        table.add_column(column)
-    for c in found:
-        cut = _cut_short(a, c.name) + _cut_short(b, c.name)
-        table.add_row(
-            c.name,
-            f"{c.n_a} / {c.n_b}" + (f" ({cut} cut short)" if cut else ""),
-            _middle(c.kind, c.median_a, c.mean_a, c.p99_a),
-            _middle(c.kind, c.median_b, c.mean_b, c.p99_b),
-            _interval(c),
-            "" if c.p_holm is None else f"{c.p_holm:.2g}",
-            "" if c.effect is None else f"{c.effect:+.2f} (found from {_detectable(c)})",
-            f"[{_STYLE[c.outcome]}]{c.outcome}[/]" + (f": {c.why}" if c.why else ""),
+    columns = ("metric", "samples", "A: median, p99", "B: median, p99", "B − A", "p (Holm)", "Cliff's δ", "result")
+    rows = []
+    for c in sides.comparisons:
+        cut = sum(sides.cut_short(c.name))
+        found_from = "none" if c.detectable is None else f"{c.detectable:.2f}"
+        rows.append(
+            (
+                c.name,
+                f"{c.n_a} / {c.n_b}" + (f" ({cut} cut short)" if cut else ""),
+                _middle(c.kind, c.median_a, c.mean_a, c.p99_a),
+                _middle(c.kind, c.median_b, c.mean_b, c.p99_b),
+                _interval(c),
+                "" if c.p_holm is None else f"{c.p_holm:.2g}",
+                "" if c.effect is None else f"{c.effect:+.2f} (found from {found_from})",
+                f"[{_STYLE[c.outcome]}]{c.outcome}[/]" + (f": {c.why}" if c.why else ""),
+            )
         )
-    print_fitting(console, table)
-    if not found:
+    print_rows(console, columns, rows)
+    if not rows:
         console.print("neither side has any sample: cannot tell")
     sample = "a sample is one client's or NameServer's measurement, so this holds for these runs only"
-    if unit == "run":
+    if sides.samples == "run":
         sample = f"a sample is one run, and {RUNS_ENOUGH} a side are enough for all metrics"
-    console.print(f"All together at alpha {alpha:g}, intervals hold together with {100 * (1 - alpha):g} %; {sample}.")
+    held = f"{100 * (1 - sides.alpha):g} %"
+    console.print(f"All together at alpha {sides.alpha:g}, intervals hold together with {held}; {sample}.")
+
+
+def _print_windows(console: Console, sides: Sides) -> None:
+    held = f"{100 * (1 - sides.alpha):g} %"
+    rows = []
+    for each in sides.windows:
+        cells = [
+            "–" if median is None else " ".join(filter(None, (_s(median), _ends(interval))))
+            for median, interval in zip(each.median, each.interval, strict=True)
+        ]
+        apart = "" if each.difference is None else f"{_s(each.difference[0])} {_ends(each.difference[1:])}"
+        rows.append((each.name, f"{each.n[0]} / {each.n[1]}", *cells, apart))
+    if rows:
+        columns = ("window", "values", "A", "B", f"B − A [{held}]")
+        print_rows(console, columns, rows, title=f"windows: median [{held}]; described, not tested")
+
+
+def _print_routes(console: Console, sides: Sides) -> None:
+    """Whether every NameServer of both sides ended with the same routes, whatever the ports."""
+    if not any(run.samples.routes for side in sides.runs for run in side):
+        return
+    topics = sides.routes
+    told = "; ".join(f"{topic} ({a} / {b} different ones)" for topic, (a, b) in list(topics.items())[:10])
+    more = f" and {len(topics) - 10} more" if len(topics) > 10 else ""
+    said = f"routes at the end differ (A / B): {told}{more}"
+    console.print(said if topics else "routes at the end: the same at every NameServer of both sides", highlight=False)
+
+
+def _print_checks(console: Console, sides: Sides) -> None:
+    """What each check said of the runs of each side, and measured in the worst, of runs that were judged."""
+    names = dict.fromkeys(verdict.name for side in sides.runs for run in side for verdict in run.verdicts)
+    rows = []
+    for name in names:
+        both = [[verdict for run in side for verdict in run.verdicts if verdict.name == name] for side in sides.runs]
+        rows.append((name, *map(_verdicts, both)))
+    if rows:
+        title = "checks: verdicts, and what was measured in the worst run"
+        print_rows(console, ("check", "A", "B"), rows, title=title)
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> str:
+    if not verdicts:
+        return "–"
+    counted = Counter(str(verdict.verdict) for verdict in verdicts)
+    worst = max(verdicts, key=lambda verdict: _WORST.index(str(verdict.verdict)))
+    told = ", ".join(f"{count} {word}" for word, count in counted.items())
+    return ": ".join(filter(None, (told, measured(worst))))
+
+
+def _ends(interval: Sequence[float] | None) -> str:
+    return "" if interval is None else f"[{_s(interval[0])} .. {_s(interval[1])}]"
+
+
+def _s(value_ms: float) -> str:
+    if not math.isfinite(value_ms):
+        return "∞" if value_ms > 0 else "−∞"
+    return f"{value_ms / 1000:.2f} s" if abs(value_ms) >= 100 else f"{value_ms:.1f} ms"
 
 
 def _shown(kind: Kind, value: float) -> str:
@@ -257,7 +317,3 @@ def _interval(c: Comparison) -> str:
     if c.estimate is None or c.low is None or c.high is None:
         return ""
     return f"{_shown(c.kind, c.estimate)} [{_shown(c.kind, c.low)} .. {_shown(c.kind, c.high)}]"
-
-
-def _detectable(c: Comparison) -> str:
-    return "none" if c.detectable is None else f"{c.detectable:.2f}"

@@ -1,4 +1,4 @@
-"""What recorded runs measured, as samples to compare: recovery time, availability, staleness. Spark reads, no verdicts.
+"""What recorded runs measured, as samples to compare: recovery time, availability, staleness; and what else is shown.
 
     recovery time   per client, operation and moment (a fault or a heal): until the first good operation begun after it
     availability    per client: the share of its operations that succeeded from the first fault to the end (without a
@@ -7,33 +7,51 @@
                     with an empty table): until the observer's route of the topic said so. 0 when it already did.
                     What never came right counts as long as it was watched, and is counted as cut short
 
+Shown and not tested:
+
+    registration period      per NameServer and broker: from one accepted registration to the next
+    silence before a drop    per drop at a NameServer: since the broker's last registration there
+    drop, return             staleness of changes that came right, but not at once
+    good send                per producer: the median of its sends that succeeded
+
 Moments, operations and recoveries are those of the checks `recovery_time` and `availability`. Times are RocketMQ's.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from statistics import median
+from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from ...checks.dataframes.gathering import gather
-from ...checks.dataframes.operations import slots
-from ...checks.dataframes.small_tables import frame
-from ...checks.record.slots import Slot
+from ...checks.plain.slots import slots
+from ...checks.record.slots import OPERATIONS, Slot
 from ...checks.service.recovery_time import recoveries
+from ...history.schema import object_of
+from ...history.transitions import seen
 from ...oracle.causes import Cause, link_causes, process_causes
 from ...oracle.intervals import Stretch, merged
 from ...oracle.reach import moments
 from ...oracle.recorded import Life
-from ...oracle.world import World
-from .measured import EVENTS, routes_of, windows_of
+from ...oracle.world import ENVIRONMENT_EVENTS, World
+from ...topology import broker_name
 from .two_samples import Kind
+
+EVENTS = (
+    *ENVIRONMENT_EVENTS,
+    *OPERATIONS,
+    "registration",
+    "broker_dropped",
+    "route",
+    "started",
+    "stopped",
+    "route_changed",
+)
+"""The rows that are read."""
 
 METRICS: Mapping[str, Kind] = {
     "recovery time, send": Kind.TIMES,
@@ -58,7 +76,7 @@ class RunSamples:
     cut_short: Mapping[str, int] = field(default_factory=dict)
     """How many of a metric's samples ended before what they waited for."""
     windows: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """What is described and not tested (measured.py): milliseconds."""
+    """What is shown and not tested: milliseconds."""
     routes: Mapping[str, str] = field(default_factory=dict)
     """NameServer to what it held at the end."""
 
@@ -66,23 +84,23 @@ class RunSamples:
 class Change(NamedTuple):
     """From `at_ms` to `until_ms` the observer's routes should (`present`) or should not name the broker."""
 
-    id: int
     observer: str
-    incarnation: int
+    life_ms: float
+    """When the observer's process began."""
     broker: str
     present: bool
     at_ms: float
     until_ms: float
 
 
-def samples_of(run: str, history: DataFrame, world: World | None = None) -> RunSamples:
-    """All samples of one history."""
-    world = gather(history)[1] if world is None else world
+def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
+    """All samples of one history, whose rows are in order."""
+    world = World.of_rows(rows)
     found = moments(world)
-    seen = slots(history, world, [moment.at_ms for moment in found])
+    of_clients = slots(rows, world, [moment.at_ms for moment in found])
     samples: dict[str, list[float]] = {metric: [] for metric in METRICS}
     cut_short: dict[str, int] = defaultdict(int)
-    for recovery in recoveries(world, found, seen):
+    for recovery in recoveries(world, found, of_clients):
         metric = f"recovery time, {recovery.operation}"
         watched_ms = recovery.until_ms - recovery.moment.at_ms
         if metric not in samples or (recovery.after_ms is None and watched_ms <= 0):
@@ -91,17 +109,16 @@ def samples_of(run: str, history: DataFrame, world: World | None = None) -> RunS
             cut_short[metric] += 1
         samples[metric].append(watched_ms if recovery.after_ms is None else recovery.after_ms)
     for operation in _OPERATIONS:
-        samples[f"availability, {operation}"] += _shares(seen, operation, after=1 if found else 0)
+        samples[f"availability, {operation}"] += _shares(of_clients, operation, after=1 if found else 0)
     kinds = {node.name: "NameServers" for node in world.of_kind("name_server")}
     moved: dict[str, list[float]] = defaultdict(list)
-    for change, stale_ms, done in _stale(history, world, changes(world)):
+    for change, stale_ms, done in _stale(rows, world):
         kind = kinds.get(change.observer, "clients")
         metric = f"staleness, {kind}"
         samples[metric].append(stale_ms)
         cut_short[metric] += not done
         if done and stale_ms:
             moved[f"{'return' if change.present else 'drop'}, {kind}"].append(stale_ms)
-    told = [row.asDict() for row in _told(history).collect()]
     timers = world.timers
     return RunSamples(
         run=run,
@@ -116,26 +133,70 @@ def samples_of(run: str, history: DataFrame, world: World | None = None) -> RunS
         samples={metric: tuple(values) for metric, values in samples.items()},
         cut_short={metric: count for metric, count in cut_short.items() if count},
         windows={
-            **windows_of(told),
+            **windows_of(rows),
             **{name: tuple(values) for name, values in moved.items()},
-            "good send": tuple(_good_sends(history)),
+            "good send": tuple(_good_sends(rows)),
         },
-        routes=routes_of(told, list(kinds)),
+        routes=routes_of(rows, list(kinds)),
     )
 
 
-def _told(history: DataFrame) -> DataFrame:
-    """The rows that measured.py reads, in order of time."""
-    rows = history.where(F.col("event").isin(*EVENTS)).orderBy("time_ms", "seq")
-    return rows.select("node", "event", "time_ms", "address", "code", "topic", "value")
-
-
-def _good_sends(history: DataFrame) -> list[float]:
+def _good_sends(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     """Of each producer the median, in milliseconds."""
-    good = history.where((F.col("event") == "send") & (F.col("type") == "ok") & F.col("duration_ms").isNotNull())
-    return [
-        row["ms"] for row in good.groupBy("node").agg(F.median("duration_ms").alias("ms")).orderBy("node").collect()
-    ]
+    good: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if row["event"] == "send" and row["type"] == "ok" and row.get("duration_ms") is not None:
+            good[row["node"]].append(row["duration_ms"])
+    return [median(times) for _, times in sorted(good.items())]
+
+
+def windows_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, ...]]:
+    """Periods and silences, from the rows of one run in order of time."""
+    last: dict[tuple[str, str], float] = {}
+    found = defaultdict[str, list[float]](list)
+    for row in rows:
+        key = (str(row["node"]), str(row.get("address")))
+        if row["event"] == "registration" and not row.get("code"):
+            if key in last:
+                found["registration period"].append(row["time_ms"] - last[key])
+            last[key] = row["time_ms"]
+        elif row["event"] == "broker_dropped" and key in last:
+            found["silence before a drop"].append(row["time_ms"] - last.pop(key))
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def routes_of(rows: Iterable[Mapping[str, Any]], name_servers: Sequence[str]) -> dict[str, str]:
+    """NameServer to what it held at the end, whatever the ports: topic, brokers with their ids, and queues."""
+    held: dict[str, dict[str, object]] = {name: {} for name in name_servers}
+    for row in rows:
+        if row["node"] not in held:
+            continue
+        if row["event"] == "started":
+            held[row["node"]] = {}
+        elif row["event"] == "route":
+            value = object_of(row.get("value"))
+            brokers = {name: sorted(ids) for name, ids in (value.get("brokers") or {}).items()}
+            topics = held[row["node"]]
+            if brokers:
+                topics[row["topic"]] = {"brokers": brokers, "queues": value.get("queues")}
+            else:
+                topics.pop(row["topic"], None)
+    return {name: json.dumps(topics, sort_keys=True) for name, topics in held.items()}
+
+
+def topics_that_differ(a: Iterable[Mapping[str, str]], b: Iterable[Mapping[str, str]]) -> dict[str, tuple[int, int]]:
+    """Topic to how many different routes NameServers had of it at the end on each side, where not all had the same one.
+
+    Sides whose every NameServer ended with the same route of every topic give nothing.
+    """
+    sides = [[json.loads(held) for run in side for held in run.values()] for side in (a, b)]
+    topics = {topic for side in sides for held in side for topic in held}
+    found = {}
+    for topic in sorted(topics):
+        routes = [{json.dumps(held.get(topic), sort_keys=True) for held in side} for side in sides]
+        if len(routes[0] | routes[1]) > 1:
+            found[topic] = (len(routes[0]), len(routes[1]))
+    return found
 
 
 def _implementations(world: World) -> dict[str, str]:
@@ -171,8 +232,8 @@ def changes(world: World) -> list[Change]:
                 end_ms = min(life.end_ms, world.end_ms)
                 for (at_ms, present), (until_ms, _) in pairwise([*edges, (end_ms, True)]):
                     if not _disturbed(world, life, at_ms, until_ms):
-                        change = (observer.name, life.incarnation, broker.name, present, at_ms, until_ms)
-                        found.append(Change(len(found), *change))
+                        began_ms = -math.inf if life is lives[0] else life.start_ms
+                        found.append(Change(observer.name, began_ms, broker.name, present, at_ms, until_ms))
     return found
 
 
@@ -196,42 +257,29 @@ def _disturbed(world: World, life: Life, from_ms: float, to_ms: float) -> bool:
     return any(fault.start_ms >= life.start_ms and fault.overlaps(from_ms, to_ms) for fault in faults)
 
 
-def _stale(history: DataFrame, world: World, found: Sequence[Change]) -> list[tuple[Change, float, bool]]:
+def _stale(rows: Sequence[Mapping[str, Any]], world: World) -> list[tuple[Change, float, bool]]:
     """How long each observer's route of the workload's topic was wrong after each change, and whether it came right.
 
     An observer that never had a route of the topic is left out: it does not ask for it.
     """
-    if not found:
-        return []
-    schema = "id int, observer string, incarnation_ int, broker string, present boolean, at_ms double, until_ms double"
-    asked = frame(history, list(found), schema)
-    topic = world.workload.get("topic")
-    rows = history.where(F.col("event").isin("route", "route_changed"))
-    rows = rows.where(F.col("topic") == topic) if topic else rows
-    named = F.map_keys(F.from_json("value", "brokers map<string, map<string, string>>")["brokers"])
-    right = F.coalesce(F.array_contains(named, F.col("broker")), F.lit(False)) == F.col("present")
-    moment = F.struct("time_ms", "seq")
-    judged = (
-        rows.join(asked, (F.col("node") == F.col("observer")) & (F.col("time_ms") < F.col("until_ms")))
-        .withColumn("same_life", F.col("incarnation") == F.col("incarnation_"))
-        .withColumn("right", right)
-        .withColumn("before", F.col("time_ms") < F.col("at_ms"))
-        .groupBy("id")
-        .agg(
-            F.max_by("right", F.when(F.col("before") & F.col("same_life"), moment)).alias("was_right"),
-            F.min(F.when(~F.col("before") & F.col("same_life") & F.col("right"), F.col("time_ms"))).alias("right_ms"),
-        )
-    )
-    by_id = {row["id"]: row for row in judged.collect()}
+    held = seen(rows, -math.inf, math.inf, zero_ms=0, blink_ms=0).held
+    topics = {row["topic"] for row in rows if row["event"] in ("route", "route_changed")}
+    if topic := world.workload.get("topic"):
+        topics &= {topic}
     stale: list[tuple[Change, float, bool]] = []
-    for change in found:
-        row = by_id.get(change.id)
-        if row is None:
+    for change in changes(world):
+        routes = sorted(one for topic in topics for one in held.get((change.observer, str(topic)), ()))
+        if not any(from_ms < change.until_ms for from_ms, _, _ in routes):
             continue
-        if row["was_right"]:
+        now = [
+            (from_ms, (change.broker in {broker_name(one.split(" ")[0]) for one in told.split(", ")}) == change.present)
+            for from_ms, _, told in routes
+            if change.life_ms <= from_ms < change.until_ms
+        ]
+        before = [right for from_ms, right in now if from_ms < change.at_ms]
+        if before and before[-1]:
             stale.append((change, 0.0, True))
-        elif row["right_ms"] is None:
-            stale.append((change, change.until_ms - change.at_ms, False))
-        else:
-            stale.append((change, row["right_ms"] - change.at_ms, True))
+            continue
+        right_ms = next((from_ms for from_ms, right in now if right and from_ms >= change.at_ms), change.until_ms)
+        stale.append((change, right_ms - change.at_ms, right_ms < change.until_ms))
     return stale

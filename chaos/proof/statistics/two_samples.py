@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 RESAMPLES = 9_999
+DESCRIBED = 2_000
+"""Resamples of what is shown and not tested."""
 ENOUGH = 20
 """Samples a side from which the normal approximation of U is used."""
 PAIRS_MAX = 2_000
@@ -96,6 +98,51 @@ def compare_all(
         else:
             found.append(_untold(name, kind, a, b, alpha))
     return _by_holm(found, alpha)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A quantity that is shown and not tested: both sides' number of values and median with its interval, and B − A."""
+
+    name: str
+    n: tuple[int, int]
+    median: tuple[float | None, float | None]
+    interval: tuple[tuple[float, float] | None, tuple[float, float] | None]
+    difference: tuple[float, float, float] | None
+    """B − A (Hodges-Lehmann), from, to."""
+
+
+def describe_all(
+    values: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, alpha: float, seed: int
+) -> list[Described]:
+    """One for each quantity, in order."""
+    found = []
+    for index, (name, both) in enumerate(values.items()):
+        rng = np.random.default_rng([seed, index])
+        a, b = (np.asarray(side, dtype=np.float64) for side in both)
+        found.append(
+            Described(
+                name=name,
+                n=(len(a), len(b)),
+                median=(_median(a), _median(b)),
+                interval=(_interval(a, alpha, rng), _interval(b, alpha, rng)),
+                difference=hodges_lehmann(a, b, alpha, rng) if len(a) and len(b) else None,
+            )
+        )
+    return found
+
+
+def _median(values: Numbers) -> float | None:
+    return float(np.median(values)) if len(values) else None
+
+
+def _interval(values: Numbers, alpha: float, rng: np.random.Generator) -> tuple[float, float] | None:
+    """Of the median, by bootstrap; None where one value says nothing of its own spread."""
+    if len(values) < 2:
+        return None
+    medians = np.median(rng.choice(values, (DESCRIBED, min(len(values), DESCRIBED))), axis=1)
+    low, high = np.quantile(medians, (alpha / 2, 1 - alpha / 2))
+    return float(low), float(high)
 
 
 def attainable_p(n_a: int, n_b: int) -> float:

@@ -8,6 +8,8 @@ import pytest
 
 from nemesrv.chaos.commands.sides import Asked, is_implementation, refuse_other, scenarios_of
 from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.history.rows import write_parquet
+from tests.chaos.builder import cluster
 from tests.chaos.programs import nemesrv
 
 
@@ -51,7 +53,9 @@ def test_with_a_scenario_both_sides_are_implementations(tmp_path: Path) -> None:
             refuse_other(words, folders)
 
 
-def test_what_is_for_runs_only_is_refused_without_a_scenario(tmp_path: Path) -> None:
-    done = nemesrv("compare", str(tmp_path), str(tmp_path), "--runs", "2", cwd=tmp_path)
+def test_what_is_for_runs_only_is_refused_of_recorded_ones(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_parquet(cluster().end(10).rows, tmp_path / name)
+    done = nemesrv("compare", "a", "b", "--runs", "2", cwd=tmp_path)
     assert done.returncode == 2
-    assert "compare: --runs: allowed is given with --scenario only" in done.stderr
+    assert "compare: --runs: allowed is given with a scenario, or --scenario, only" in done.stderr

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from scipy import special, stats
 
 from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.commands.power import announcement
 from nemesrv.chaos.oracle import start_choice
 from nemesrv.chaos.oracle.start_choice import (
     CHI_SQUARE,
@@ -28,7 +29,6 @@ from nemesrv.chaos.oracle.start_choice import (
     shares,
     starts_needed,
 )
-from nemesrv.chaos.proof.statistics.power import announcement
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.clients.name_servers import NameServerSelector
 from nemesrv.remoting.node.network import Address

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nemesrv.chaos.history.matching import matched
 from nemesrv.chaos.history.transitions import Transition
-from nemesrv.operations.replay.matching import matched
 from nemesrv.operations.replay.similarity import similarity
 
 

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.proof.museum.shown import Shown, Variant, chosen
-from nemesrv.chaos.proof.museum.table import document, museum_table
+from nemesrv.chaos.proof.museum import Shown, Variant, caption, chosen, document
 from nemesrv.chaos.scenarios.loading import load, shipped
 from nemesrv.chaos.verdict import Validity, Verdict
 
@@ -62,8 +61,7 @@ def test_red_by_the_named_check_and_green_by_all(
     assert one.as_meant is expected
     assert document(one)["as_meant"] is expected
     assert document(one)["also"] == [name for name in buggy if buggy[name] is RED and name != "availability"]
-    caption = str(museum_table([one]).caption)
-    assert caption.endswith("not so: i03-one-of-two-drops-syns") is not expected
+    assert caption([one]).endswith("not so: i03-one-of-two-drops-syns") is not expected
 
 
 def test_one_that_does_not_ship_is_refused() -> None:

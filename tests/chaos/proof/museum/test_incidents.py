@@ -17,7 +17,7 @@ import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.proof.museum.shown import SEED
+from nemesrv.chaos.proof.museum import SEED
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import fixed, load, shipped
 from nemesrv.chaos.scenarios.model import Scenario

@@ -7,13 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
+from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.commands.ending import explain
+from nemesrv.chaos.commands.sides import run_folders
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import write_parquet
-from nemesrv.chaos.proof.statistics.compare import compare, compare_runs, exit_status, run_folders, settings_that_differ
+from nemesrv.chaos.proof.statistics.compare import (
+    Sides,
+    compare_runs,
+    exit_status,
+    print_sides,
+    run_of,
+    settings_that_differ,
+)
 from nemesrv.chaos.proof.statistics.samples import METRICS, RunSamples
 from nemesrv.chaos.proof.statistics.two_samples import Comparison, Outcome
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
@@ -126,20 +134,54 @@ def recorded(path: Path, poll_s: float, clients: int) -> Path:
     return path
 
 
-@pytest.mark.spark
 def test_two_recorded_runs_are_compared_from_their_histories(
-    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    slow, fast = recorded(tmp_path / "slow", 30, 12), recorded(tmp_path / "fast", 10, 12)
-    settings = {"samples": "client", "alpha": 0.05, "seed": 0, "spark_master": None}
-    assert compare([slow], [fast], as_json=True, **settings) == 1  # type: ignore[arg-type]
+    slow, fast = (run_of(recorded(tmp_path / name, poll_s, 12)) for name, poll_s in (("slow", 30), ("fast", 10)))
+    sides = Sides(a=[slow], b=[fast], samples="client")
+    print_sides(sides, as_json=True)
+    assert sides.exit_status == 1
     document = json.loads(capsys.readouterr().out)
     stale = {each["name"]: each for each in document["comparisons"]}[STALE]
     assert (stale["outcome"], stale["n_a"], document["sample"]) == ("differs", 12, "client")
     assert stale["estimate"] == pytest.approx(-10_833, abs=1)
     assert stale["low"] <= stale["estimate"] <= stale["high"]
     assert document["differ_in"] == {"P_ms": [["30000"], ["10000"]]}
-    assert compare([slow], [slow], as_json=False, **settings) == 3  # type: ignore[arg-type]
+    same = Sides(a=[slow], b=[slow], samples="client")
+    print_sides(same, as_json=False)
+    assert same.exit_status == 3
     shown = capsys.readouterr().out
     assert "no difference found" in shown
     assert "cannot tell" in shown
+    assert "With B: nothing would have been different." in shown
+
+
+def test_a_scenario_is_run_on_both_sides_with_the_same_seeds_and_what_one_side_changes_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "short.yaml"
+    file.write_text(SHORT, encoding="utf-8")
+    words = [str(file), "--set-b", "timeline.0.nodes=[broker-b]", "--runs", "2", "--seed", "7", "--json"]
+    done = CliRunner().invoke(cli, ["compare", *words, "--out", str(tmp_path / "kept")])
+    assert done.exit_code == 3, done.output
+    document = json.loads(done.stdout)
+    assert [Path(run).name for run in document["a"] + document["b"]] == ["a-7", "a-8", "b-7", "b-8"]
+    assert [run[0]["name"] for run in document["checks"][0]] == ["routes_are_true"] * 2
+    assert "transitions" in document["sentence"]
+    was, _ = document["clients"]["producer-0"]
+    assert was["sends"] > 20
+    assert (tmp_path / "kept" / "b-8" / "scenario.yaml").is_file()
+    first, other = (str(tmp_path / "kept" / name) for name in ("a-7", "b-7"))
+    again = CliRunner().invoke(cli, ["compare", first, "--set-b", "settle_s=20", "--runs", "1"])
+    assert again.exit_code == 3, again.output
+    assert "With B: nothing would have been different." in again.output
+    same = CliRunner().invoke(cli, ["compare", first, other])
+    assert "routes_are_true" not in same.output, "nothing judged these"
+
+
+SHORT = """
+cluster: {name_servers: 2, brokers: 2}
+workload: {producers: 1, consumers: 1, sends_per_s: 1, client_starts: 0}
+timeline:
+  - {at_s: 10, do: stop, nodes: [broker-a]}
+settle_s: 20
+checks: [routes_are_true]
+"""

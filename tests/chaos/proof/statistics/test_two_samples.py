@@ -14,6 +14,7 @@ from nemesrv.chaos.proof.statistics.two_samples import (
     Outcome,
     attainable_p,
     compare_all,
+    describe_all,
     hodges_lehmann,
 )
 
@@ -167,3 +168,22 @@ def test_test_and_interval_agree_with_scipy_s_on_the_side_of_zero() -> None:
         assert told.high is not None
         differ += (told.outcome is Outcome.DIFFERS) != (not told.low <= 0 <= told.high)
     assert differ <= 2  # the approximation's continuity correction, at the very edge
+
+
+def test_what_is_described_has_a_median_and_an_interval_that_holds_what_was_measured() -> None:
+    slow, fast = [120.0 + n for n in range(6)], [20.0 + n for n in range(6)]
+    (shown,) = describe_all({"drop": (slow, fast)}, alpha=0.05, seed=1)
+    assert (shown.n, shown.median) == ((6, 6), (122.5, 22.5))
+    assert shown.interval[0] is not None
+    assert 120 <= shown.interval[0][0] <= 122.5 <= shown.interval[0][1] <= 125
+    assert shown.difference is not None
+    assert shown.difference[0] == pytest.approx(-100)
+    assert -106 <= shown.difference[1] <= -100 <= shown.difference[2] <= -94
+
+
+def test_of_one_value_a_side_no_interval_is_claimed() -> None:
+    (shown,) = describe_all({"drop": ([100.0], [20.0])}, alpha=0.05, seed=1)
+    assert shown.interval == (None, None)
+    assert shown.difference == (-80.0, -math.inf, math.inf)
+    (only,) = describe_all({"drop": ([100.0], [])}, alpha=0.05, seed=1)
+    assert (only.median, only.difference) == ((100.0, None), None)

@@ -1,14 +1,15 @@
-"""`--vary`: what would have been different. The replay again with something changed, client by client. Pure."""
+"""What each client went through in a run, and what differs in another one: two sides client by client. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median_low
 from typing import Any
 
-from ...chaos.history.transitions import Transition
-from .matching import matched
+from ...history.matching import matched
+from ...history.transitions import Transition
 
 EVENTS = ("send", "receive", "route_changed", "name_server_chosen", "fault", "phase")
 _FAR = 0.1
@@ -82,14 +83,33 @@ def clients_of(
     return dict(found)
 
 
+def typical(runs: Sequence[Mapping[str, Client]]) -> dict[str, Client]:
+    """Client to the median of what it went through in each of the runs."""
+    found = {}
+    for name in sorted({name for run in runs for name in run}):
+        each = [run[name] for run in runs if name in run]
+
+        def middle(values: Iterable[float | None]) -> float | None:
+            known = [value for value in values if value is not None]
+            return median_low(known) if known else None
+
+        found[name] = Client(
+            sends=median_low(one.sends for one in each),
+            failed=median_low(one.failed for one in each),
+            longest_gap_ms=middle(one.longest_gap_ms for one in each),
+            recovered_ms=middle(one.recovered_ms for one in each),
+            transitions=median_low(one.transitions for one in each),
+        )
+    return found
+
+
 def beside(
     vary: str,
     was: Mapping[str, Client],
     now: Mapping[str, Client],
     transitions: tuple[Sequence[Transition], Sequence[Transition]],
-    happens: str,
 ) -> dict[str, Any]:
-    """One variant of replay.json: both sides of each client, and what it comes to in a sentence."""
+    """Both sides of each client, and what differs in a sentence. `vary`: what was changed."""
     pairs = matched(*transitions)
     changes = {
         "was": len(transitions[0]),
@@ -104,7 +124,6 @@ def beside(
     return {
         "vary": vary,
         "transitions": changes,
-        "happens": happens,
         "clients": clients,
         "sentence": _sentence(vary, was, now, changes),
     }
@@ -141,5 +160,23 @@ def _worst(of: Mapping[str, Client], name: str) -> float | None:
     return max((getattr(one, name) for one in of.values() if getattr(one, name) is not None), default=None)
 
 
+def client_lines(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Of what `beside` gives: the sentences, and one table of the clients."""
+    if not variants:
+        return
+    for one in variants:
+        yield one["sentence"]
+    width = max((len(client) for one in variants for client in one["clients"]), default=6)
+    head = f"{'failed sends':>14}  {'longest gap':>20}  {'recovered after':>20}  {'transitions':>11}"
+    yield f"  {'client':{width}}  {head}"
+    for one in variants:
+        yield f"  {one['vary']}"
+        for client, (was, now) in one["clients"].items():
+            failed = f"{was['failed']} -> {now['failed']}"
+            gap, recovered = (f"{_s(was[name])} -> {_s(now[name])}" for name in ("longest_gap_ms", "recovered_ms"))
+            changes = f"{was['transitions']} -> {now['transitions']}"
+            yield f"  {client:{width}}  {failed:>14}  {gap:>20}  {recovered:>20}  {changes:>11}"
+
+
 def _s(ms: float | None) -> str:
-    return "–" if ms is None else f"{ms / 1000:.1f} s"
+    return "-" if ms is None else f"{ms / 1000:.1f} s"

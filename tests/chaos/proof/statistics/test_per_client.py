@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nemesrv.chaos.history.transitions import Transition
-from nemesrv.operations.replay.varied import Client, beside, clients_of
+from nemesrv.chaos.proof.statistics.per_client import Client, beside, clients_of, typical
 
 
 def row(at_s: float, event: str, node: str = "producer-0", **fields: Any) -> dict[str, Any]:
@@ -48,13 +48,20 @@ def test_a_sentence_says_what_differs_and_nothing_else() -> None:
     now = {"producer-0": Client(sends=100, failed=1, longest_gap_ms=3_200, recovered_ms=3_000)}
     lost, came = Transition(5.0, "ns-0", "lost", "broker-a", "silent"), Transition(9.0, "ns-0", "came", "broker-a")
     same = [lost, came], [lost, came]
-    said = beside("x=1", was, now, same, "again")["sentence"]
+    said = beside("x=1", was, now, same)["sentence"]
     assert said == (
         "With x=1: fewer failed sends, 1 in place of 40 (40.0 % and 1.0 % of all, then and now); "
         "the last failed send after the fault earlier, 3.0 s in place of 120.0 s."
     )
-    assert beside("x=1", was, was, same, "again")["sentence"] == "With x=1: nothing would have been different."
+    assert beside("x=1", was, was, same)["sentence"] == "With x=1: nothing would have been different."
     other = [lost, came], [came._replace(at_ms=3000.0), lost._replace(how="closed")]
-    said = beside("x=1", was, was, other, "in part")["sentence"]
+    said = beside("x=1", was, was, other)["sentence"]
     assert said == "With x=1: of 2 transitions 1 would not have come, 1 at another time, 1 others would."
-    assert "more failed sends, 40 in place of 1" in beside("x=1", now, was, same, "in part")["sentence"]
+    assert "more failed sends, 40 in place of 1" in beside("x=1", now, was, same)["sentence"]
+
+
+def test_of_several_runs_a_client_has_the_median_of_each_number() -> None:
+    runs = [{"producer-0": Client(sends=10, failed=number, recovered_ms=1000.0 * number)} for number in (1, 5, 2)]
+    found = typical([*runs, {"consumer-0": Client(longest_gap_ms=7.0)}])
+    assert (found["producer-0"].failed, found["producer-0"].recovered_ms) == (2, 2_000)
+    assert (found["consumer-0"].longest_gap_ms, found["consumer-0"].recovered_ms) == (7.0, None)

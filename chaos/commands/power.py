@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
-from ...errors import ScenarioError
-from ...oracle.start_choice import ALPHA, POWER, Plan, detectable_bias, plan, shares, starts_needed
-from ...reports.terminal import print_fitting, standard_output
-from ...scenarios.model import Scenario
+from ..errors import ScenarioError
+from ..oracle.start_choice import ALPHA, POWER, Plan, detectable_bias, plan, shares, starts_needed
+from .values import Number, WholeNumber
+
+if TYPE_CHECKING:
+    from ..scenarios.model import Scenario
 
 
 def planned(
@@ -59,17 +61,46 @@ def print_power(plans: list[Plan], *, power: float, as_json: bool) -> None:
         f"One of {first.name_servers} NameServers is chosen first {100 * first.bias:g} percentage points too often: "
         f"{favoured[0]} of the starts in place of {even}, each other one {favoured[-1]}."
     )
-    table = Table()
-    for column in ("alpha", "starts", "power", "false alarms", f"bias found with power {power:g}", "judged by"):
-        table.add_column(column, justify="right")
+    from ..reports.terminal import print_rows, standard_output
+
+    rows = []
     for each in plans:
         found = detectable_bias(each.starts, each.name_servers, power=power, alpha=each.alpha)
-        table.add_row(
-            f"{each.alpha:g}",
-            f"{each.starts:,}",
-            f"{each.power:.4f}",
-            f"{each.false_alarms:.3g}",
-            "none" if found is None else f"{100 * found:.1f} points",
-            each.method,
+        rows.append(
+            (
+                f"{each.alpha:g}",
+                f"{each.starts:,}",
+                f"{each.power:.4f}",
+                f"{each.false_alarms:.3g}",
+                "none" if found is None else f"{100 * found:.1f} points",
+                each.method,
+            )
         )
-    print_fitting(standard_output(120), table)
+    columns = ("alpha", "starts", "power", "false alarms", f"bias found with power {power:g}", "judged by")
+    print_rows(standard_output(120), columns, rows, numbers=True)
+
+
+@click.command()
+@click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True)
+@click.option("--bias", type=Number(0, 1, min_open=True), default=0.1, show_default=True)
+@click.option("--power", type=Number(0.5, 1, max_open=True), default=0.99, show_default=True)
+@click.option(
+    "--alpha",
+    "alphas",
+    type=Number(1e-12, 0.5),
+    multiple=True,
+    default=(1e-3, 1e-6),
+    show_default=True,
+    help="False alarms allowed; may be repeated. Verdicts use 1e-6.",
+)
+@click.option("--starts", type=WholeNumber(1, 100_000), help="What so many starts tell, not how many are needed.")
+@click.option("--json", "as_json", is_flag=True)
+def power(
+    name_servers: int, bias: float, power: float, alphas: tuple[float, ...], starts: int | None, as_json: bool
+) -> None:
+    """How many client starts find a biased choice of the first NameServer.
+
+    BIAS is how much too often one NameServer is chosen, as a share of all starts: 0.1 of three is 43.3 %.
+    """
+    plans = planned(name_servers, bias=bias, power=power, alphas=alphas, starts=starts)
+    print_power(plans, power=power, as_json=as_json)

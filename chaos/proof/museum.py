@@ -9,22 +9,26 @@ Runs are independent, so they are spread over processes. Nothing needs Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from ...checks.plain.verdicts import verdicts
-from ...errors import ScenarioError, nearest
-from ...experiment.run_folder import refuse_used
-from ...reports.sentences import wrong_sentence
-from ...runner import record_virtual
-from ...scenarios.incident import IncidentModel
-from ...scenarios.loading import fixed, load, shipped
-from ...verdict import Validity, Verdict
+from ..checks.plain.verdicts import verdicts
+from ..errors import ScenarioError, nearest
+from ..experiment.run_folder import refuse_used
+from ..machine import in_processes
+from ..reports.sentences import wrong_sentence
+from ..reports.terminal import print_rows, standard_output
+from ..runner import record_virtual
+from ..scenarios.incident import IncidentModel
+from ..scenarios.loading import fixed, load, shipped
+from ..verdict import Validity, Verdict
 
 SEED = 1
 """The incidents' phases and first choices are what was reported; another seed may draw others."""
+WIDTH = 180
+"""Of a pipe, where COLUMNS does not say how wide it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,28 +97,76 @@ def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iter
     """Each file's incident, in this order, as soon as it and those before it are done. The run folders are `out`'s
     NAME/buggy and NAME/fixed; None: they are deleted. ScenarioError for an `out` that is there and not empty."""
     refuse_used(out)
-    with TemporaryDirectory(prefix="nemesrv-museum-") as place, ProcessPoolExecutor(processes) as pool:
-        runs = [
-            (pool.submit(_ran, file, False, _at(out or Path(place), file, "buggy")),
-             pool.submit(_ran, file, True, _at(out or Path(place), file, "fixed")))
-            for file in files
-        ]  # fmt: skip
-        for file, (buggy, after) in zip(files, runs, strict=True):
+    with TemporaryDirectory(prefix="nemesrv-museum-") as place:
+        folders = [(file, (out or Path(place)) / file.stem) for file in files]
+        jobs = [(file, name, folder / name) for file, folder in folders for name in ("buggy", "fixed")]
+        variants = in_processes(_ran, jobs, processes)
+        for file, buggy, after in zip(files, variants, variants, strict=True):
             scenario = load(file)
             assert scenario.incident is not None
             yield Shown(
                 name=scenario.name,
                 description=scenario.description,
                 incident=scenario.incident,
-                buggy=buggy.result(),
-                fixed=after.result(),
+                buggy=buggy,
+                fixed=after,
             )
 
 
-def _at(out: Path, file: Path, variant: str) -> Path:
-    return out / file.stem / variant
-
-
-def _ran(file: Path, is_fixed: bool, folder: Path) -> Variant:
-    scenario = fixed(file) if is_fixed else load(file)
+def _ran(job: tuple[Path, str, Path]) -> Variant:
+    file, name, folder = job
+    scenario = fixed(file) if name == "fixed" else load(file)
     return Variant(verdicts=tuple(verdicts(record_virtual(scenario, SEED, folder).path)))
+
+
+def print_museum(shown: Sequence[Shown]) -> None:
+    """On stdout, as wide as the terminal; in a pipe as COLUMNS says, else 180 columns."""
+    columns = ("incident", "upstream", "what was reported", "as it was", "with its fix")
+    rows = (
+        (one.name, "\n".join(one.incident.upstream), one.incident.reported, _buggy(one), _fixed(one)) for one in shown
+    )
+    console = standard_output(WIDTH, highlight=False)
+    print_rows(console, columns, rows, title="museum", caption=caption(shown), show_lines=True)
+
+
+def caption(shown: Sequence[Shown]) -> str:
+    """How many are as they are meant to be, and which are not."""
+    wrong = [one.name for one in shown if not one.as_meant]
+    told = f"{len(shown) - len(wrong)} of {len(shown)} are INVALID as reported and VALID with their fix"
+    return told + (f"; not so: {', '.join(wrong)}" if wrong else "")
+
+
+def _buggy(one: Shown) -> str:
+    names = ", ".join(one.incident.found_by)
+    if not one.is_red:
+        silent = sorted({*one.incident.found_by} - one.buggy.of(Validity.INVALID).keys())
+        return f"[bold red]not found[/] by {', '.join(silent)}"
+    also = f" (and {', '.join(one.also)})" if one.also else ""
+    return f"[bold red]INVALID[/] by {names}{also}: {one.finding}"
+
+
+def _fixed(one: Shown) -> str:
+    wrong = one.fixed.of(Validity.INVALID)
+    unsure = [name for name in one.incident.found_by if name in one.fixed.of(Validity.UNKNOWN)]
+    if wrong:
+        return f"[bold red]INVALID[/] by {', '.join(wrong)}. {one.incident.fixed.by}"
+    said = f"[yellow]UNKNOWN[/] by {', '.join(unsure)}" if unsure else "[green]VALID[/]"
+    return f"{said}. {one.incident.fixed.by}"
+
+
+def document(one: Shown) -> dict[str, Any]:
+    """An entry of `museum --json`."""
+    return {
+        "name": one.name,
+        "description": one.description,
+        **one.incident.model_dump(mode="json", exclude={"fixed"}),
+        "finding": one.finding,
+        "also": list(one.also),
+        "buggy": _said(one.buggy),
+        "fixed": {**_said(one.fixed), "by": one.incident.fixed.by, "sets": dict(one.incident.fixed.sets)},
+        "as_meant": one.as_meant,
+    }
+
+
+def _said(variant: Variant) -> dict[str, list[str]]:
+    return {str(validity): list(variant.of(validity)) for validity in Validity}

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...chaos.history.transitions import Transition
+from .transitions import Transition
 
 APART_MAX_MS = 120_000.0
 """Two transitions further apart are not the same one: E, after which a NameServer has forgotten a silent broker."""

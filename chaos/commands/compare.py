@@ -1,0 +1,101 @@
+"""`nemesrv compare`: two runs, imports, scenarios or implementations side by side (proof/statistics/compare.py)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ..errors import ScenarioError
+from ..installation import require_extras
+from .ending import supervised
+from .options import set_option
+from .values import Number, WholeNumber
+
+
+@click.command()
+@click.argument("sides", nargs=-1, metavar="[A [B]]")
+@click.option("--a", "side_a", multiple=True, type=click.Path(path_type=Path), help="A run of A; may be repeated.")
+@click.option("--b", "side_b", multiple=True, type=click.Path(path_type=Path), help="A run of B; may be repeated.")
+@click.option("--scenario", metavar="SCENARIO", help="Of A and B that are implementations: what to run on both.")
+@set_option
+@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="The same on side A only.")
+@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="The same on side B only.")
+@click.option(
+    "--runs",
+    "count",
+    type=WholeNumber(1, 100),
+    help="How many times to run each side; default 5, and 1 with --scenario.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Keep those runs here; with --scenario they are in runs/.")
+@click.option(
+    "--samples",
+    type=click.Choice(["run", "client"]),
+    default="run",
+    show_default=True,
+    help="What is one sample; with client, what is told holds for these runs only.",
+)
+@click.option("--alpha", type=Number(1e-6, 0.5), default=0.05, show_default=True, help="For all metrics.")
+@click.option(
+    "--seed",
+    type=WholeNumber(min=0),
+    help="Of permutations and bootstrap, default 0; and of the first run on each side.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
+@supervised
+def compare(
+    sides: tuple[str, ...],
+    side_a: tuple[Path, ...],
+    side_b: tuple[Path, ...],
+    scenario: str | None,
+    sets: tuple[str, ...],
+    sets_a: tuple[str, ...],
+    sets_b: tuple[str, ...],
+    count: int | None,
+    out: Path | None,
+    samples: str,
+    alpha: float,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Do two runs, configurations or versions differ in recovery time, availability or staleness.
+
+    A and B are run folders, imports or folders of them (several on a side by --a and --b), or scenarios, which are run
+    on the virtual clock first, with the same seeds. A folder with --set is run again with that changed. With A alone, B
+    is A with what --set-b changes. Five runs a side are enough for all metrics. With --scenario A and B are
+    implementations, such as ours and apache-5.3.3, and are run on the real clock first. Windows, routes, verdicts and
+    clients of both are shown beside each other. Exit status: 0 no difference found, 1 they differ, 3 cannot tell.
+
+    \b
+    nemesrv compare runs/before runs/after
+    nemesrv compare broker-crash --set-b pollNameServerInterval=10000
+    nemesrv compare ours apache --scenario broker-crash --runs 5 --seed 1
+    """
+    require_extras("nemesrv compare", "statistics")
+    from .sides import Asked, Side, measure, refuse_other, run_implementations
+
+    asked = Asked(scenario=scenario, sets=sets, runs=count, seed=seed, out=out, quiet=as_json)
+    if scenario is not None:
+        if sets_a or sets_b:
+            raise ScenarioError("compare", "--set-a" if sets_a else "--set-b", "", "given without --scenario only")
+        refuse_other(sides, (*side_a, *side_b))
+        both = [
+            Side(name, folders=folders) for name, folders in zip("AB", run_implementations(sides, asked), strict=True)
+        ]
+    else:
+        if len(sides) > 2 or (len(sides) == 1 and not (sets_a or sets_b or side_a or side_b)):
+            raise ScenarioError("compare", "A B", " ".join(sides), "two run folders or scenarios, or --a and --b")
+        alone = len(sides) == 1 and bool(sets_a or sets_b)
+        words_a = (*sides[:1], *map(str, side_a))
+        words_b = (*(sides[:1] if alone else sides[1:]), *map(str, side_b))
+        both = [
+            Side.of(name, words, (*sets, *own), again=alone, asked=asked)
+            for name, words, own in (("A", words_a, sets_a), ("B", words_b, sets_b))
+        ]
+    from ..proof.statistics.compare import Sides, print_sides
+
+    a, b = measure(both, asked)
+    found = Sides(a=a, b=b, samples=samples, alpha=alpha, seed=seed or 0)
+    print_sides(found, as_json=as_json)
+    sys.exit(found.exit_status)

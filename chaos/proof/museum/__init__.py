@@ -1,1 +1,0 @@
-"""The museum: reported incidents as shipped scenarios, each red by the check that finds it and green when fixed."""
