@@ -16,7 +16,7 @@ import logging
 import random
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
@@ -35,8 +35,8 @@ from ..clients.config import ProducerConfig
 from ..clients.producer.producer import DefaultMQProducer
 from ..remoting.errors import ConnectError, RocketMQError
 from ..remoting.message import Message
-from ..remoting.node.clock import RealClock
-from ..remoting.node.network import Address, Listener, ProtocolFactory, TcpNetwork
+from ..remoting.node.clock import Clock
+from ..remoting.node.network import Address, Listener, Network, ProtocolFactory, TcpNetwork
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
 from .situations import GET_ROUTEINFO, KILL, NAME_SERVER_LIST, RESTART, SENDS, SituationStep, Target
@@ -47,7 +47,7 @@ ADDRESS_SERVER = "address-server"
 LOOPBACK = "127.0.0.1"
 _ANY_PORT = Address(LOOPBACK, 0)
 _STORE_FILE = 16 << 20
-_USES = frozenset({*SENDS, 11, 361})
+USES = frozenset({*SENDS, 11, 361})
 """Sends and pulls: what a client uses a broker for."""
 FEED_EVERY_S = 0.1
 
@@ -63,11 +63,11 @@ class Stand:
         name_servers: int,
         brokers: int,
         profile: Profile,
-        clock: RealClock,
+        clock: Clock,
         see: Callable[[Observation], None],
         data: Path,
         log: Path,
-        seed: int = 0,
+        seed: int | str = 0,
         process: Process | None = None,
         has_topic: bool = True,
         by_http: bool = False,
@@ -88,7 +88,7 @@ class Stand:
         self.fronts: dict[str, Front] = {}
         self._name_servers: dict[str, NameServer] = {}
         self._name_server_addresses: list[Address] = []
-        self._brokers: dict[str, _RunningBroker] = {}
+        self._brokers: dict[str, RunningBroker] = {}
         self._addressing: AddressServerNode | None = None
         self._feeder: _Feeder | None = None
         self._look_ups: dict[tuple[int, int], str] = {}
@@ -130,7 +130,7 @@ class Stand:
         await self._open_front(name, address)
 
     async def _open_front(self, name: str, upstream: Address | None) -> Front:
-        front = Front(name, upstream, self._saw, self.clock, process=self._process)
+        front = self._front(name, upstream)
         await front.open()
         self.fronts[name] = front
         return front
@@ -144,7 +144,7 @@ class Stand:
             mapped_file_size_commit_log=_STORE_FILE,
         )
         front = await self._open_front(name, None)
-        running = _RunningBroker(lambda network: self._context(name, network), config, front, self._log)
+        running = RunningBroker(self._mortal_network, lambda net: self._context(name, net), config, front, self._log)
         self._brokers[name] = running
         await running.start({TOPIC: QUEUES} if self._has_topic else {})
 
@@ -153,13 +153,23 @@ class Stand:
         self._addressing = AddressServerNode(self._context(ADDRESS_SERVER), _ANY_PORT, told)
         await self._open_front(ADDRESS_SERVER, await self._addressing.listen())
 
-    def _context(self, name: str, network: TcpNetwork | _CrashingNetwork | None = None) -> NodeContext:
+    def _front(self, name: str, upstream: Address | None) -> Front:
+        return Front(name, upstream, self._saw, self.clock, process=self._process)
+
+    def _network(self, links: Mapping[Address, Address] | None = None) -> Network:
+        """`links`: an address that is dialled to where it leads."""
+        return TcpNetwork(links)
+
+    def _mortal_network(self) -> MortalNetwork:
+        return MortalNetwork()
+
+    def _context(self, name: str, network: Network | None = None) -> NodeContext:
         data = self._data / name
         data.mkdir(exist_ok=True)
         return NodeContext(
             name=name,
             clock=self.clock,
-            network=network or TcpNetwork(),
+            network=network or self._network(),
             rng=random.Random(f"{self._seed} {name}"),
             log=self._log,
             data_dir=data,
@@ -203,7 +213,7 @@ class Stand:
         if isinstance(seen, Asked):
             if seen.code == GET_ROUTEINFO:
                 self._look_ups[seen.connection, seen.opaque] = seen.front
-            if seen.front in self._brokers and (seen.code in _USES or self.used_last is None):
+            if seen.front in self._brokers and (seen.code in USES or self.used_last is None):
                 self.used_last = seen.front
         elif isinstance(seen, Answered):
             look_up = self._look_ups.pop((seen.connection, seen.opaque), None)
@@ -252,22 +262,24 @@ class Stand:
         config = ProducerConfig(
             namesrv_addr=tuple(self._name_server_addresses), producer_group="nemesrv-feeder", profile=self._profile
         )
-        self._feeder = _Feeder(DefaultMQProducer(self._context("feeder", TcpNetwork(links)), config), self.clock)
+        self._feeder = _Feeder(DefaultMQProducer(self._context("feeder", self._network(links)), config), self.clock)
         await self._feeder.start()
 
 
-class _RunningBroker:
+class RunningBroker:
     """A broker that can die as a process dies, and come back to its files at another port behind the same front."""
 
     def __init__(
         self,
-        context: Callable[[_CrashingNetwork], NodeContext],
+        network: Callable[[], MortalNetwork],
+        context: Callable[[Network], NodeContext],
         config: BrokerConfig,
         front: Front,
         log: logging.Logger,
     ) -> None:
-        self._context, self._config, self._front, self._log = context, config, front, log
-        self._network: _CrashingNetwork | None = None
+        self._new_network, self._context = network, context
+        self._config, self._front, self._log = config, front, log
+        self._network: MortalNetwork | None = None
         self._broker: Broker | None = None
         self._listens_at: Address | None = None
 
@@ -278,7 +290,7 @@ class _RunningBroker:
 
     async def start(self, topics: dict[str, int]) -> None:
         """It is registered with every NameServer on return."""
-        self._network = _CrashingNetwork()
+        self._network = self._new_network()
         self._broker = Broker(
             self._context(self._network), self._config, listen=_ANY_PORT, advertised=self._front.address
         )
@@ -298,7 +310,7 @@ class _RunningBroker:
             self._log.disabled = False
 
 
-class _CrashingNetwork:
+class MortalNetwork:
     """Real sockets that all close at once, after which nothing can be dialled: what the end of a process does."""
 
     def __init__(self) -> None:
@@ -333,7 +345,7 @@ class _CrashingNetwork:
 class _Feeder:
     """Our own producer with defaults: what it sends is `id` 0, 1, 2 … in each message's body and key."""
 
-    def __init__(self, producer: DefaultMQProducer, clock: RealClock) -> None:
+    def __init__(self, producer: DefaultMQProducer, clock: Clock) -> None:
         self._producer, self._clock = producer, clock
         self._task: asyncio.Task[None] | None = None
 

@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nemesrv.actors.broker.config import BrokerConfig
-from nemesrv.actors.broker.server import Broker
-from nemesrv.actors.namesrv.config import NamesrvConfig
-from nemesrv.actors.namesrv.server import NameServer
-from nemesrv.chaos.experiment.workloads.address_server import AddressServerNode
-from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES, Dials
+from nemesrv.chaos.fronts.behaviour import Dials
 from nemesrv.chaos.fronts.connection import Connection
-from nemesrv.chaos.fronts.front import Front
+from nemesrv.chaos.fronts.front import ANY_PORT, Front
 from nemesrv.chaos.fronts.observed import (
     Answered,
     Asked,
@@ -30,44 +23,32 @@ from nemesrv.chaos.fronts.observed import (
     Closed,
     Dialled,
     GaveUp,
-    Happened,
     How,
     Observation,
     Opened,
     Reported,
 )
-from nemesrv.clients.config import ProducerConfig
-from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.conformance.situations import (
     GET_ROUTEINFO,
     KILL,
-    NAME_SERVER_LIST,
-    RESTART,
-    SENDS,
     SITUATIONS,
     Role,
     Situation,
-    SituationStep,
     Target,
     Watched,
 )
+from nemesrv.conformance.stand import GROUP, TOPIC, MortalNetwork, Stand
 from nemesrv.remoting.errors import ConnectError, RocketMQError
-from nemesrv.remoting.message import Message
-from nemesrv.remoting.node.network import Address, Listener, ProtocolFactory
-from nemesrv.remoting.node.node import NodeContext
+from nemesrv.remoting.node.network import Address, Listener, Network, ProtocolFactory
 from nemesrv.remoting.node.profile import Profile
 from tests.conformance.client import Client
 from tests.virtual import MemoryNetwork, VirtualClock, run
 
-TOPIC, GROUP, QUEUES = "nemesrv-conform", "nemesrv-conform-group", 4
 CLOCK = VirtualClock()
-FEED_EVERY_S = 0.5
 SEND_EVERY_S = 1.0
 WORK_LIMIT_S = 12.0
 """So long a process is waited for that finds no route."""
 _PEER = Address("127.0.0.1", 40_000)
-_QUIET = logging.getLogger("nemesrv.tests.conform.memory")
-_QUIET.disabled = True
 
 Plant = Callable[[Client], None]
 
@@ -86,16 +67,18 @@ class _NoPort:
 class MemoryFront(Front):
     """A front on the memory network."""
 
-    def __init__(self, name: str, upstream: Address | None, see: Callable[[Observation], None], stand: Stand) -> None:
+    def __init__(
+        self, name: str, upstream: Address | None, see: Callable[[Observation], None], stand: MemoryStand
+    ) -> None:
         super().__init__(name, upstream, see, CLOCK, connections=stand.numbers)
         self._port: Any = _NoPort()
         self._stand = stand
         self.last = 0
         """The number of the connection that it accepted last."""
 
-    async def listen(self, address: Address) -> None:
-        await self._stand.network.listen(address, self._accept)
-        self._address = address
+    async def open(self, address: Address = ANY_PORT) -> Address:
+        self._address = (await self._stand.network.listen(address, self._accept)).address
+        return self._address
 
     def _accept(self) -> asyncio.BaseProtocol:
         self.last = next(self._numbers)
@@ -129,14 +112,14 @@ class _ClosesAtOnce(asyncio.Protocol):
 class _OfProcess:
     """A process's way into the network: each of its dials is seen, and refused or dropped where the front does so."""
 
-    def __init__(self, stand: Stand, number: int) -> None:
+    def __init__(self, stand: MemoryStand, number: int) -> None:
         self._stand, self._number = stand, number
         self._transports: list[asyncio.BaseTransport] = []
         self._is_dead = False
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         stand = self._stand
-        front = stand.front_at.get(address)
+        front = stand.memory_fronts.get(stand.front_of.get(address, ""))
         if self._is_dead:
             raise ConnectError(f"connect to {address} failed: this process is dead")
         if front is None:
@@ -166,137 +149,75 @@ class _OfProcess:
             transport.close()
 
 
-class _OfServer:
+class _OfServer(MortalNetwork):
     """A server's way into the network, which its death cuts."""
 
     def __init__(self, network: MemoryNetwork) -> None:
+        super().__init__()
         self._network = network
-        self._addresses: list[Address] = []
-        self._dead = False
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
-        if self._dead:
+        if self._is_dead:
             raise ConnectError("dead")
         before = len(self._network.transports)
         protocol = await self._network.connect(address, factory)
-        self._dialled = [
-            *getattr(self, "_dialled", ()),
-            *(end for end in self._network.transports[before:] if end.get_protocol() is protocol),
-        ]
+        self._transports += (end for end in self._network.transports[before:] if end.get_protocol() is protocol)
         return protocol
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
-        self._network.refused.discard(address)
         listener = await self._network.listen(address, factory)
-        self._addresses.append(listener.address)
+        self.listens_at = listener.address
         return listener
 
-    def die(self) -> None:
-        self._dead = True
-        for address in self._addresses:
-            self._network.refuse(address)
-            self._network.listening.pop(address, None)
-        for transport in getattr(self, "_dialled", ()):
-            transport.close()
+    def crash(self) -> None:
+        if self.listens_at is not None:
+            self._network.refuse(self.listens_at)
+            self._network.listening.pop(self.listens_at, None)
+        super().crash()
 
 
-class Stand:
-    """NameServers and brokers behind fronts, and the processes that are put through one situation."""
+class MemoryStand(Stand):
+    """Conform's stand in memory, and the processes that are put through one situation."""
 
     def __init__(self, situation: Situation, data: Path, *, profile: Profile, seed: int) -> None:
-        self.situation, self._data, self._profile, self._seed = situation, data, profile, seed
+        self.situation = situation
         self.network = MemoryNetwork()
         self.numbers: Iterator[int] = itertools.count(1)
-        self.front_at: dict[Address, MemoryFront] = {}
-        self.fronts: dict[str, MemoryFront] = {}
+        self.memory_fronts: dict[str, MemoryFront] = {}
         self.process_of: dict[int, int] = {}
-        n = situation.name_servers or 3
-        self.names = tuple(f"ns-{k}" for k in range(n))
-        self.spare = (f"ns-{n}",) if situation.by_http else ()
-        self.brokers = ("broker-a", "broker-b")
-        self.address_of: dict[str, Address] = {}
-        self._servers: dict[str, Any] = {}
-        self._networks: dict[str, _OfServer] = {}
-        self._direct: dict[str, Address] = {}
-        self._addressing: AddressServerNode | None = None
-        self.list_at: Address | None = None
         self._all: list[tuple[int | None, Observation]] = []
-        self._look_ups: dict[tuple[int, int], str] = {}
+        self._asked_routes: set[tuple[int, int]] = set()
         self.at_work: dict[int, float] = {}
-        self.answered_last = self.used_last = ""
-        self._died = ""
-        self._feeding: asyncio.Task[None] | None = None
-
-    # -- up
-
-    def _context(self, name: str, network: Any) -> NodeContext:
-        data = self._data / name
-        data.mkdir(parents=True, exist_ok=True)
-        rng = random.Random(f"{self._seed} {self.situation.name} {name}")
-        return NodeContext(name=name, clock=CLOCK, network=network, rng=rng, data_dir=data, log=_QUIET)
-
-    async def open(self) -> None:
-        for number, name in enumerate((*self.names, *self.spare)):
-            direct = self._direct[name] = Address(f"10.1.0.{number + 1}", 9876)
-            network = self._networks[name] = _OfServer(self.network)
-            server = NameServer(self._context(name, network), NamesrvConfig(profile=self._profile), listen=direct)
-            await server.listen()
-            await server.start()
-            self._servers[name] = server
-            await self._front(name, Address(f"10.0.0.{number + 1}", 9876), direct)
-        for number, name in enumerate(self.brokers):
-            self._direct[name] = Address(f"10.1.1.{number + 1}", 10911)
-            await self._front(name, Address(f"10.0.1.{number + 1}", 10911), self._direct[name])
-            await self._start_broker(name)
-        if self.situation.by_http:
-            self.list_at = Address("10.0.2.1", 80)
-            told = [self.address_of[name] for name in self.names]
-            self._addressing = AddressServerNode(self._context("list", _OfServer(self.network)), self.list_at, told)
-            await self._addressing.listen()
-
-    async def _front(self, name: str, address: Address, direct: Address) -> None:
-        front = self.fronts[name] = self.front_at[address] = MemoryFront(name, direct, self._saw, self)
-        self.address_of[name] = address
-        await front.listen(address)
-
-    async def _start_broker(self, name: str) -> None:
-        network = self._networks[name] = _OfServer(self.network)
-        config = BrokerConfig(
-            broker_name=name,
-            namesrv_addr=tuple(self._direct[each] for each in (*self.names, *self.spare)),
-            profile=self._profile,
-            auto_create_topic_enable=self.situation.has_topic,
-            mapped_file_size_commit_log=16 << 20,
+        super().__init__(
+            name_servers=situation.name_servers or 3,
+            brokers=2,
+            profile=profile,
+            clock=CLOCK,
+            see=self._kept,
+            data=data,
+            log=data.with_suffix(".log"),
+            seed=f"{seed} {situation.name}",
+            has_topic=situation.has_topic,
+            by_http=situation.by_http,
         )
-        context = self._context(name, network)
-        broker = Broker(context, config, listen=self._direct[name], advertised=self.address_of[name])
-        await broker.listen()
-        if self.situation.has_topic:
-            broker.have_topics({TOPIC: QUEUES})
-        await broker.start()
-        self._servers[name] = broker
 
-    async def close(self) -> None:
-        if self._feeding is not None:
-            self._feeding.cancel()
-            await asyncio.gather(self._feeding, return_exceptions=True)
-        for server in reversed(self._servers.values()):
-            await server.stop()
+    def _front(self, name: str, upstream: Address | None) -> Front:
+        front = self.memory_fronts[name] = MemoryFront(name, upstream, self._saw, self)
+        return front
+
+    def _network(self, links: Mapping[Address, Address] | None = None) -> Network:
+        return _Round(self.network, links or {})
+
+    def _mortal_network(self) -> MortalNetwork:
+        return _OfServer(self.network)
 
     # -- seen
 
-    def _saw(self, seen: Observation) -> None:
-        if isinstance(seen, Asked):
-            if seen.code == GET_ROUTEINFO:
-                self._look_ups[seen.connection, seen.opaque] = seen.front
-            if seen.code in (*SENDS, 11, 361):
-                self.used_last = seen.front
-        elif isinstance(seen, Answered) and (seen.code == 0 or not self.situation.has_topic):
-            front = self._look_ups.pop((seen.connection, seen.opaque), None)
-            if front is not None:
-                self.answered_last = front
-                if seen.code == 0:
-                    self.at_work.setdefault(self.process_of[seen.connection], seen.at_ms)
+    def _kept(self, seen: Observation) -> None:
+        if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
+            self._asked_routes.add((seen.connection, seen.opaque))
+        elif isinstance(seen, Answered) and seen.code == 0 and (seen.connection, seen.opaque) in self._asked_routes:
+            self.at_work.setdefault(self.process_of[seen.connection], seen.at_ms)
         self._all.append((None, seen))
 
     def saw_of(self, process: int, seen: Observation) -> None:
@@ -311,45 +232,6 @@ class Stand:
                 found.append(one)
         return tuple(sorted(found, key=lambda one: one.at_ms))
 
-    # -- done
-
-    async def do(self, step: SituationStep) -> None:
-        if step.target is Target.LIST:
-            assert self._addressing is not None
-            now = [*(name for name in self.names if name != self.answered_last), *self.spare]
-            self._addressing.serve([self.address_of[name] for name in now])
-            self.did(NAME_SERVER_LIST, ";".join(now))
-        elif step.do == KILL:
-            self._died = self.used_last
-            self.did(KILL, self._died)
-            await self.fronts[self._died].behave(REFUSES)
-            self._networks[self._died].die()
-            await self._servers.pop(self._died).stop()
-        elif step.do == RESTART:
-            await self._start_broker(self._died)
-            await self.fronts[self._died].behave(PASSES)
-            self.did(RESTART, self._died)
-        for name, behaviour in step.changes(self.names, self.brokers, self.answered_last, self.used_last):
-            await self.fronts[name].behave(behaviour)
-
-    def did(self, what: str, whom: str) -> None:
-        self._all.append((None, Happened(at_ms=_now_ms(), what=what, whom=whom)))
-
-    async def feed(self) -> None:
-        network = _Round(self.network, {self.address_of[name]: self._direct[name] for name in self.brokers})
-        servers = tuple(self._direct[name] for name in self.names)
-        config = ProducerConfig(namesrv_addr=servers, producer_group="feeder", profile=self._profile)
-        producer = DefaultMQProducer(self._context("feeder", network), config)
-        await producer.start()
-
-        async def send_all() -> None:
-            for number in itertools.count():
-                with suppress(RocketMQError):
-                    await producer.send(Message.create(TOPIC, b"%d" % number, keys=str(number)))
-                await CLOCK.sleep(FEED_EVERY_S)
-
-        self._feeding = asyncio.create_task(send_all())
-
     # -- its course
 
     async def put_through(self, number: int, plant: Plant | None, profile: Profile, **settings: Any) -> list[Watched]:
@@ -360,9 +242,9 @@ class Stand:
         for each in seats:
             networks[each] = _OfProcess(self, each)
             context = self._context(f"client-{each}", networks[each])
-            place: dict[str, Any] = {"name_servers": [self.address_of[name] for name in self.names]}
-            if self.list_at is not None:
-                place = {"name_servers": (), "address_server": self.list_at}
+            place: dict[str, Any] = {"name_servers": self.name_servers}
+            if self.address_server is not None:
+                place = {"name_servers": (), "address_server": self.address_server}
 
             def tell(of: int = each, **said: Any) -> None:
                 self.saw_of(of, Reported(at_ms=_now_ms(), f=said.pop("f"), value=said))
@@ -395,7 +277,7 @@ class Stand:
                 situation=situation.name,
                 number=each,
                 name_servers=self.names,
-                brokers=self.brokers,
+                brokers=self.broker_names,
                 topic=TOPIC,
                 group=GROUP,
                 process=each,
@@ -405,7 +287,7 @@ class Stand:
                 ended_ms=stopping[each],
                 ended="stopped",
                 dials_unseen=None,
-                addresses={name: str(address) for name, address in self.address_of.items()},
+                addresses={name: str(address) for address, name in self.front_of.items()},
                 seen=self.seen_by(each),
             )
             for each in seats
@@ -438,9 +320,9 @@ class Stand:
 
 
 class _Round:
-    """The feeder's network: round the fronts."""
+    """The network with other ends for some addresses."""
 
-    def __init__(self, network: MemoryNetwork, links: dict[Address, Address]) -> None:
+    def __init__(self, network: MemoryNetwork, links: Mapping[Address, Address]) -> None:
         self._network, self._links = network, links
         self.listen = network.listen
 
@@ -462,7 +344,7 @@ def put_through(
     situation = SITUATIONS[name]
 
     async def main() -> list[Watched]:
-        stand = Stand(situation, data / f"{name}-{seed}", profile=profile, seed=seed)
+        stand = MemoryStand(situation, data / f"{name}-{seed}", profile=profile, seed=seed)
         await stand.open()
         for step in situation.steps:
             if step.at_s is None:
