@@ -4,7 +4,7 @@
 
 Each command would start a JVM of its own otherwise, which costs more than all that it judges. That the installed
 command does the same in a process of its own is proven where chaos/programs.py is used, and that Spark comes to the
-same verdicts in test_plain_judging.py.
+same verdicts in tests/chaos/test_engines.py.
 """
 
 from __future__ import annotations

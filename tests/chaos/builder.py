@@ -174,8 +174,8 @@ class HistoryBuilder:
 
 
 def said(verdict: Verdict) -> tuple[object, ...]:
-    """All but the first examples of what is wrong, which nobody keeps without Spark."""
-    return verdict.verdict, verdict.examined, verdict.violations, verdict.why, dict(verdict.measured)
+    """All that is said of a check, down to each example and finding."""
+    return (verdict.to_json(), *(finding.to_json() for finding in verdict.findings))
 
 
 def frame(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:

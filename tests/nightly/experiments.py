@@ -15,6 +15,7 @@ _NEEDS_EXTRA = "tests/packaging/test_extras.py::test_a_command_without_its_extra
 _CHANGED_LIST = "tests/chaos/scenarios/test_lists.py::test_a_changed_list_is_in_use_within_its_time_and_all_follows"
 _PAGES = "tests/chaos/checks/dataframes/test_plain_pages.py"
 _END_TO_END = "tests/chaos/test_end_to_end.py"
+_ENGINES = "tests/chaos/test_engines.py"
 _STOPPING = "tests/chaos/test_stopping.py"
 _DRILLS = "tests/drills/test_drills.py::test_a_drill_on_our_nodes_gives_the_fields_intervals"
 _MUSEUM = "tests/chaos/proof/museum/test_incidents.py"
@@ -65,6 +66,18 @@ NIGHTLY = (
         "more timers that are 2 % too long or too short",
         (f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off", "tests/chaos/checks/service/test_timers_kept.py"),
         ("R: registration-longer", "T: send with all its tries-shorter"),
+    ),
+    Nightly(
+        f"{_ENGINES}::test_both_say_the_same_of_a_shipped_scenario",
+        "every shipped scenario and drill, judged by Spark and without",
+        (f"{_ENGINES}::test_both_say_the_same_of_a_shipped_scenario",),
+        ("smoke", "broker-crash"),
+    ),
+    Nightly(
+        f"{_ENGINES}::test_both_say_the_same_of_an_incident_of_the_museum",
+        "every incident of the museum and its fix, judged by Spark and without",
+        (f"{_ENGINES}::test_both_say_the_same_of_a_shipped_scenario",),
+        ("i04-accepts-and-does-not-answer-reported",),
     ),
     Nightly(
         f"{SELFTEST}::test_spark_judges_a_defect_and_its_twin_as_plain_python_does_and_contradicts_no_figure",
@@ -155,7 +168,7 @@ NIGHTLY = (
         (_SHIPPED, _PARTITION, _HEALTHY),
     ),
     Nightly(
-        "tests/chaos/test_plain_judging.py::test_a_check_says_the_same_without_spark",
+        f"{_ENGINES}::test_both_say_the_same_of_a_random_scenario",
         "random scenarios, judged by Spark and without it",
         (_HAND_WRITTEN, _KNOWN, _HEALTHY),
     ),
@@ -301,7 +314,7 @@ NIGHTLY = (
         _NEEDS_EXTRA,
         "what more commands say where their extra is not installed, with the wheel",
         (_NEEDS_EXTRA, "tests/chaos/test_installation.py"),
-        ("run smoke-sentence0", "compare . .-sentence5"),
+        ("run smoke", "compare . ."),
     ),
     Nightly(
         "tests/chaos/test_report_command.py::test_with_json_it_says_the_file_and_how_the_run_ended",
@@ -366,14 +379,6 @@ NIGHTLY = (
         "::test_a_million_events_fit_and_the_one_violation_and_the_one_failure_are_drawn",
         "a report of a million events",
         ("tests/chaos/reports",),
-    ),
-    Nightly(
-        "tests/packaging/test_extras.py::test_the_plugin_without_spark_is_one_sentence",
-        "the pytest plugin where Spark is not installed",
-        (
-            _NEEDS_EXTRA,
-            "tests/chaos/test_pytest_plugin.py",
-        ),
     ),
     Nightly(
         f"{_JUDGE}::test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from nemesrv.chaos.installation import EXTRAS
+from tests import generate
 from tests.packaging.wheels import base_environment_with, requirements_of
 
 RECORDED = """
@@ -57,6 +60,32 @@ def test_each_optional_part_is_an_extra_of_the_wheel_and_all_is_all_of_them(whee
     assert not always & {"ray", "pyspark", "bokeh", "scipy", "toxiproxy-python"}
 
 
+def test_without_extras_a_run_on_the_virtual_clock_is_judged_and_judged_again(python: Path) -> None:
+    """And there is no Java here."""
+    run = nemesrv(python, "run", "smoke", "--clock", "virtual", "--seed", "1", "--out", "judged")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.startswith("smoke: VALID")
+    assert run.stdout.endswith("no report.html, which needs bokeh: pip install 'nemesrv[report]'\n")
+    folder = python.parents[2] / "judged"
+    first = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
+    assert (first["engine"], first["verdict"]) == ("plain", "VALID")
+    assert (folder / "junit.xml").is_file()
+    again = nemesrv(python, "check", "judged", "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["checks"] == first["checks"]
+
+
+def test_without_spark_a_history_that_is_too_large_for_plain_python_is_one_sentence(python: Path) -> None:
+    generate.write(python.parents[2] / "large", events=310_000, seed=1)
+    done = nemesrv(python, "check", "large")
+    said = (
+        r"nemesrv: large has \d\d\d,\d\d\d rows, and 300,000 are judged without Spark: pip install 'nemesrv\[spark\]' "
+        r"\(it needs a JDK 17 or newer\), and judge it with `nemesrv check large`\n"
+    )
+    assert (done.returncode, done.stdout) == (4, "")
+    assert re.fullmatch(said, done.stderr), done.stderr
+
+
 def test_without_extras_what_needs_none_works(python: Path) -> None:
     assert "broker-partition" in nemesrv(python, "scenarios").stdout
     done = subprocess.run(
@@ -75,36 +104,40 @@ def test_without_extras_there_is_help(python: Path, command: str) -> None:
     assert nemesrv(python, *command.split(), "--help").returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("command", "sentence"),
-    [
-        ("run smoke", "nemesrv run needs ray and pyspark, which are not installed: pip install 'nemesrv[ray,spark]'"),
-        ("run smoke --clock virtual", "nemesrv run needs pyspark, which is not installed: "
-         "pip install 'nemesrv[spark]'"),
-        ("up", "nemesrv up needs ray, which is not installed: pip install 'nemesrv[ray]'"),
-        ("check .", "nemesrv check needs pyspark, which is not installed: pip install 'nemesrv[spark]'"),
-        ("report .", "the report needs bokeh, which is not installed: pip install 'nemesrv[report]'"),
-        ("compare . .", "nemesrv compare needs scipy, which is not installed: pip install 'nemesrv[statistics]'"),
-        ("watch -n 127.0.0.1:9 --metrics 0", "--metrics needs prometheus_client, which is not installed: "
-         "pip install 'nemesrv[watch]'"),
-    ],
-)  # fmt: skip
-def test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip(
-    python: Path, command: str, sentence: str
-) -> None:
+SENTENCES = {
+    "run smoke": "nemesrv run needs ray, which is not installed: pip install 'nemesrv[ray]'",
+    "run smoke --clock virtual --engine spark": "--engine spark needs pyspark, which is not installed: "
+    "pip install 'nemesrv[spark]'",
+    "up": "nemesrv up needs ray, which is not installed: pip install 'nemesrv[ray]'",
+    "check hdfs://host/run": "hdfs://host/run, which is not on this machine, needs pyspark, which is not installed: "
+    "pip install 'nemesrv[spark]'",
+    "report .": "the report needs bokeh, which is not installed: pip install 'nemesrv[report]'",
+    "compare . .": "nemesrv compare needs scipy, which is not installed: pip install 'nemesrv[statistics]'",
+    "watch -n 127.0.0.1:9 --metrics 0": "--metrics needs prometheus_client, which is not installed: "
+    "pip install 'nemesrv[watch]'",
+}
+
+
+@pytest.mark.parametrize("command", SENTENCES)
+def test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip(python: Path, command: str) -> None:
     done = nemesrv(python, *command.split())
-    assert (done.returncode, done.stdout, done.stderr) == (4, "", f"nemesrv: {sentence}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", f"nemesrv: {SENTENCES[command]}\n")
 
 
 MARKED = """
 import pytest
 
-@pytest.mark.nemesrv(clock="virtual")
-def test_mine(nemesrv_cluster): ...
+@pytest.mark.nemesrv(clock="virtual", seed=7)
+def test_mine(nemesrv_cluster):
+    nemesrv_cluster.wait(40)
+    nemesrv_cluster.must_be_valid()
+
+@pytest.mark.nemesrv(clock="real")
+def test_on_the_machines_clock(nemesrv_cluster): ...
 """
 
 
-def test_the_plugin_without_spark_is_one_sentence(python: Path, tmp_path: Path) -> None:
+def test_without_extras_the_plugin_serves_tests_on_the_virtual_clock(python: Path, tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(MARKED)
     done = subprocess.run(
         [str(python), "-m", "pytest", "-p", "no:cacheprovider"],
@@ -114,6 +147,7 @@ def test_the_plugin_without_spark_is_one_sentence(python: Path, tmp_path: Path) 
         text=True,
         check=False,
     )
-    said = "nemesrv: nemesrv_cluster on the virtual clock needs pyspark, which is not installed: pip install"
+    said = "nemesrv: nemesrv_cluster on the real clock needs ray, which is not installed: pip install 'nemesrv[ray]'"
     assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr
+    assert "1 passed, 1 error" in done.stdout, done.stdout
     assert "pytest_plugin.py" not in done.stdout

@@ -1,18 +1,19 @@
 """The receipts and the stored copies of messages that came twice, and how far each lies from all that explains it.
 
 messages.py: keys that may have ──┬─ receive × queue_taken ── how far from its queue's change of hands ──┐
-come twice, of all that came      └─ send (ok), read ── how many copies, by how many tries ──────────────┴─ Repeats
+come twice, of all that came      └─ send (ok), read ── how many copies, by how many tries ──────────────┴─ Again
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ...oracle.commits import Redelivery
 from ...verdict import FINDINGS_MAX
+from ..record.repeats import Again
 from ..tolerance import UNLIMITED_MS, Tolerance
 from .fates import is_suspicious
 from .gathering import Gathering
@@ -24,26 +25,13 @@ from .small_tables import beside, frame
 _HOLDING = ("node", "incarnation", "op_id")
 
 
-class Repeats(NamedTuple):
-    """Receipts, or stored copies, beyond the first; `wrong` and `late`: how many of them nothing explains, or only the
-    machine's lateness."""
-
-    again: int = 0
-    wrong: int = 0
-    late: int = 0
-    oldest_ms: float | None = None
-    """How long after its first receipt the latest repeat came; in a fault that may be far beyond the bound."""
-    first: tuple[dict[str, Any], ...] = ()
-    """The first of the wrong ones, or of the late ones where none is wrong."""
-
-
-def received_again(gathering: Gathering, rules: Redelivery, tolerance: Tolerance, *, each_alone: bool) -> Repeats:
+def received_again(gathering: Gathering, rules: Redelivery, tolerance: Tolerance, *, each_alone: bool) -> Again:
     """Of stored copies. `each_alone`: every consumer is a group of its own."""
     rows = _receipts(gathering, _suspicious(gathering), rules, each_alone=each_alone)
     return _counted(rows.withColumn("kind", _kind(tolerance)))
 
 
-def stored_again(gathering: Gathering) -> Repeats:
+def stored_again(gathering: Gathering) -> Again:
     """Of messages with a key."""
     copies = _copies(gathering.history, _suspicious(gathering))
     return _counted(copies.withColumn("kind", F.when(F.col("copies") > F.col("tries"), "wrong")))
@@ -175,7 +163,7 @@ def _copies(history: DataFrame, keys: DataFrame) -> DataFrame:
     )
 
 
-def _counted(rows: DataFrame) -> Repeats:
+def _counted(rows: DataFrame) -> Again:
     kind = F.col("kind")
     counts = rows.agg(
         F.sum("again").alias("again"),
@@ -185,6 +173,6 @@ def _counted(rows: DataFrame) -> Repeats:
     ).collect()[0]
     first: tuple[dict[str, Any], ...] = ()
     if counts["wrong"] or counts["late"]:
-        bad = rows.where(kind == ("wrong" if counts["wrong"] else "late")).orderBy("at_ms", "msg_key")
+        bad = rows.where(kind == ("wrong" if counts["wrong"] else "late")).orderBy("at_ms", "msg_key", "to_ms")
         first = tuple(row.asDict() for row in bad.limit(FINDINGS_MAX).collect())
-    return Repeats(counts["again"] or 0, counts["wrong"], counts["late"], counts["oldest_ms"], first)
+    return Again(counts["again"] or 0, counts["wrong"], counts["late"], counts["oldest_ms"], first)

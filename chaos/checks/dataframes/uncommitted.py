@@ -55,8 +55,8 @@ def behind(history: DataFrame, kept: DataFrame, taken: Sequence[tuple[Row, str]]
         .orderBy(F.desc("offset"), F.col("commit_ms").isNull())
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    of_holding = Window.partitionBy("id").orderBy("offset")
-    unbroken = Window.partitionBy("id", "island").orderBy("offset")
+    of_holding = Window.partitionBy("id", *QUEUE).orderBy("offset")
+    unbroken = Window.partitionBy("id", *QUEUE, "island").orderBy("offset")
     so_far = unbroken.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     rows = (
         receipts.withColumn("commit_ms", none.cast("double"))

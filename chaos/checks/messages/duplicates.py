@@ -28,6 +28,7 @@ from ..check import Check, Facts, Needs, Reads, Section, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.repeats import repeats_of_rows
 from ..record.lateness import LagWindow, Lateness
+from ..record.repeats import Again
 from ..tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:
@@ -81,18 +82,28 @@ class Repeats(Facts):
 def gather(gathering: Gathering, world: World) -> Repeats:
     """One pass over the messages; a closer look only at those that may have come twice."""
     from ..dataframes.fates import message_counts
-    from ..dataframes.repeats import Repeats as Found
     from ..dataframes.repeats import received_again, stored_again
 
     lag_ms = measured_lag_ms(gathering.control.lateness, world)
-    counts, receipts, copies = message_counts(gathering), Found(), Found()
+    counts, receipts, copies = message_counts(gathering), Again(), Again()
     if counts.messages and counts.suspicious:
         alone = bool(world.workload.get("broadcasting"))
         receipts = received_again(gathering, Redelivery.of(world), tolerance_of(world, lag_ms), each_alone=alone)
     if counts.messages and counts.twice_stored:
         copies = stored_again(gathering)
+    return _repeats(counts.messages, receipts, copies, lag_ms)
+
+
+def plain(history: PlainHistory, world: World) -> Repeats:
+    """The same of its rows."""
+    lag_ms, alone = measured_lag_ms(history.control.lateness, world), bool(world.workload.get("broadcasting"))
+    rules, allowed = Redelivery.of(world), tolerance_of(world, lag_ms)
+    return _repeats(*repeats_of_rows(history.rows, rules, allowed, each_alone=alone), lag_ms)
+
+
+def _repeats(messages: int, receipts: Again, copies: Again, lag_ms: float | None) -> Repeats:
     return Repeats(
-        messages=counts.messages,
+        messages=messages,
         received_again=receipts.again,
         stored_again=copies.again,
         wrong=receipts.wrong + copies.wrong,
@@ -101,13 +112,6 @@ def gather(gathering: Gathering, world: World) -> Repeats:
         lag_ms=lag_ms,
         first=tuple(_repeat(row, is_wrong=bool(found.wrong)) for found in (receipts, copies) for row in found.first),
     )
-
-
-def plain(history: PlainHistory, world: World) -> Repeats:
-    """The same of its rows, without examples."""
-    lag_ms, alone = measured_lag_ms(history.control.lateness, world), bool(world.workload.get("broadcasting"))
-    rules, allowed = Redelivery.of(world), tolerance_of(world, lag_ms)
-    return Repeats(*repeats_of_rows(history.rows, rules, allowed, each_alone=alone), lag_ms=lag_ms)
 
 
 def judge(repeats: Repeats, world: World) -> Verdict:

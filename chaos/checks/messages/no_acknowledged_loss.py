@@ -16,7 +16,7 @@ from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
-from ..plain.traffic import fates_of_rows
+from ..plain.traffic import fates_of_rows, first_of
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
@@ -75,10 +75,18 @@ def gather(gathering: Gathering, world: World) -> Fates:
 
 
 def plain(history: PlainHistory, world: World) -> Fates:
-    """The same of its rows, without the first of those that are missing."""
-    counts, unsafe = fates_of_rows(history, alone(world))
-    first = [missing_of(send, is_lost=False) for send in unsafe[:FINDINGS_MAX]]
-    return Fates(*counts, unsafe=len(unsafe), first_unsafe=tuple(first))
+    """The same of its rows."""
+    found = fates_of_rows(history, alone(world))
+    counts = {name: len(getattr(found, name)) for name in _COUNTS[1:]}
+    unsafe = sorted(found.unsafe, key=lambda send: (send["time_ms"], send["msg_key"]))[:FINDINGS_MAX]
+    missing = [missing_of(send, is_lost=True) for send in first_of(found.lost)]
+    return Fates(
+        acknowledged=sum(counts.values()),
+        **counts,
+        missing=(*missing, *(missing_of(send, is_lost=False) for send in first_of(found.unread))),
+        unsafe=len(found.unsafe),
+        first_unsafe=tuple(missing_of(send, is_lost=False) for send in unsafe),
+    )
 
 
 def judge(fates: Fates, world: World) -> Verdict:

@@ -14,8 +14,9 @@ with one thread, so that each holding hands over in order; what comes again afte
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
@@ -61,14 +62,17 @@ def gather(gathering: Gathering, world: World) -> Order:
     """One sort of the sends, or of those of the queues that are in doubt."""
     from ..dataframes.order import order
 
-    counts, rows = order(gathering.history, ordered=_is_ordered(world))
-    misplaced = (Misplaced(**{name: row[name] for name in Misplaced._fields}) for row in rows)
-    return Order(*counts, misplaced=tuple(misplaced))
+    return _order(*order(gathering.history, ordered=_is_ordered(world)))
 
 
 def plain(history: PlainHistory, world: World) -> Order:
-    """The same of its rows, without those that are out of it."""
-    return Order(*order_of_rows(history.rows, ordered=_is_ordered(world)))
+    """The same of its rows."""
+    return _order(*order_of_rows(history.rows, ordered=_is_ordered(world)))
+
+
+def _order(counts: tuple[int, int, int], rows: Iterable[Mapping[str, Any]]) -> Order:
+    misplaced = (Misplaced(**{name: row[name] for name in Misplaced._fields}) for row in rows)
+    return Order(*counts, misplaced=tuple(misplaced))
 
 
 def judge(order: Order, world: World) -> Verdict:

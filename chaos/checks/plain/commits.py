@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -102,37 +102,53 @@ def _behind(
 ) -> list[Behind]:
     tell, late_ms = brokers_that_tell(world), interval_ms(world)
     groups = {member: group for group in askers(world) for member in group.members}
-    received: dict[tuple[Any, ...], dict[int, float]] = defaultdict(dict)
+    # By holding and by the queue that a message came from: it is another than was taken where a consumer is wrong.
+    received: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         if row["event"] == "receive" and row.get("offset") is not None:
-            of_holding = received[_holding(row)]
-            of_holding[row["offset"]] = min(of_holding.get(row["offset"], row["time_ms"]), row["time_ms"])
-    first_past = {place: _FirstPast(of_place) for place, of_place in commits.items()}
+            of_queue = received[_holding(row)][row["broker_name"], row["queue_id"]]
+            of_queue[row["offset"]] = min(of_queue.get(row["offset"], row["time_ms"]), row["time_ms"])
+    past = {place: _FirstPast(of_place) for place, of_place in commits.items()}
     taken = sorted((row for row in rows if row["event"] == "queue_taken"), key=_order)
     found = []
     for row in taken:
         group = groups.get(row["node"])
         if row["broker_name"] not in tell or group is None or group.topic not in ("", row["topic"]):
             continue
-        place = row["topic"], row["broker_name"], row["queue_id"], group.name
-        firsts: dict[float | None, tuple[float, int]] = {}
-        island: tuple[int, float | None, float] | None = None  # its last offset, since when it counts, worked off at
-        for offset, received_ms in sorted(received[_holding(row)].items()):
-            first = first_past[place].of(offset) if place in first_past else None
-            first_ms = None if first is None else first["time_ms"]
-            if island is None or island[0] != offset - 1:
-                begins = island is None and offset == (row["offset"] or 0)
-                island = offset, float("-inf") if begins else first_ms, received_ms
-            island = offset, island[1], max(island[2], received_ms)
-            if island[1] is None:
-                continue
-            worked_ms = max(island[1], island[2])
-            if first_ms is None or first_ms - worked_ms > late_ms:
-                firsts[first_ms] = min(firsts.get(first_ms, (worked_ms, offset)), (worked_ms, offset))
-        for first_ms, (worked_ms, offset) in sorted(firsts.items(), key=lambda one: one[1]):
+        behind: list[tuple[float, int, Place, float | None]] = []
+        for queue, of_queue in received[_holding(row)].items():
+            place = row["topic"], *queue, group.name
+            first_past = past[place].of if place in past else lambda _: None
+            behind += [(*work, place, first_ms) for first_ms, work in _late(row, of_queue, first_past, late_ms)]
+        for worked_ms, offset, place, first_ms in sorted(behind, key=lambda one: one[:2]):
             by = row["node"], row["incarnation"], row["time_ms"]
             found.append(Behind(*place, *by, offset, worked_ms, first_ms))
     return found
+
+
+def _late(
+    taken: Mapping[str, Any],
+    received: Mapping[int, float],
+    first_past: Callable[[int], Mapping[str, Any] | None],
+    late_ms: float,
+) -> Iterable[tuple[float | None, tuple[float, int]]]:
+    """Of what a holding received of a queue, by offset: when each commit came that was too late for some of it (None:
+    never), and what of that was worked off first, when and which offset."""
+    firsts: dict[float | None, tuple[float, int]] = {}
+    island: tuple[int, float | None, float] | None = None  # its last offset, since when it counts, worked off at
+    for offset, received_ms in sorted(received.items()):
+        first = first_past(offset)
+        first_ms = None if first is None else first["time_ms"]
+        if island is None or island[0] != offset - 1:
+            begins = island is None and offset == (taken["offset"] or 0)
+            island = offset, float("-inf") if begins else first_ms, received_ms
+        island = offset, island[1], max(island[2], received_ms)
+        if island[1] is None:
+            continue
+        worked_ms = max(island[1], island[2])
+        if first_ms is None or first_ms - worked_ms > late_ms:
+            firsts[first_ms] = min(firsts.get(first_ms, (worked_ms, offset)), (worked_ms, offset))
+    return firsts.items()
 
 
 def _left(

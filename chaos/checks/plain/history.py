@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from ..record.control import Control
 
 T = TypeVar("T")
-Rows = Sequence[Mapping[str, Any]]
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
 
 
 @dataclass(slots=True, eq=False)

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...oracle.commits import Redelivery
+from ...verdict import FINDINGS_MAX
+from ..record.repeats import Again
 from ..tolerance import Tolerance
-from .history import Rows
-
-Row = Mapping[str, Any]
+from .history import Row, Rows
 
 
 def repeats_of_rows(
     rows: Rows, rules: Redelivery, tolerance: Tolerance, *, each_alone: bool
-) -> tuple[int, int, int, int, int, float | None]:
-    """Messages received; receipts of a stored copy, and copies of a message, beyond the first; of both how many nothing
-    explains, and how many only lateness does; how long before its queue changed hands the earliest came.
+) -> tuple[int, Again, Again]:
+    """How many messages were received, what of them again, and what was stored again.
 
     `each_alone`: every consumer is a group of its own.
     """
@@ -28,7 +27,8 @@ def repeats_of_rows(
             taken.setdefault(_holding(row), row["time_ms"])
         elif row["event"] == "receive" and row["msg_key"] is not None:
             receipts[row["msg_key"], *_place(row), row["node"] if each_alone else ""].append(row)
-    again = wrong = late = 0
+    again = 0
+    wrong, late = list[dict[str, Any]](), list[dict[str, Any]]()
     oldest_ms: float | None = None
     for each in receipts.values():
         in_order = sorted(each, key=lambda row: (row["time_ms"], row["node"], row["seq"]))
@@ -38,16 +38,39 @@ def repeats_of_rows(
             if not number or _sent_back(rules, in_order[number - 1], row):
                 continue
             again += 1
-            over_ms, age_ms = _over(rules, in_order[number - 1], row, taken)
+            before = in_order[number - 1]
+            over_ms, age_ms, changed_ms = _over(rules, before, row, taken)
             if age_ms is not None:
                 oldest_ms = age_ms if oldest_ms is None else max(oldest_ms, age_ms)
-            if times[_holding(row)] > 1 or (over_ms is not None and over_ms > tolerance.unknown_up_to_ms):
-                wrong += 1
+            twice = times[_holding(row)] > 1
+            shown = {
+                **row,
+                "at_ms": before["time_ms"],
+                "to_ms": row["time_ms"],
+                "what": _what(twice=twice, over_ms=over_ms),
+                "client": row["node"],
+                "first_client": before["node"],
+                "changed_ms": changed_ms,
+                "over_ms": over_ms,
+            }
+            if twice or (over_ms is not None and over_ms > tolerance.unknown_up_to_ms):
+                wrong.append(shown)
             elif over_ms is None or over_ms > tolerance.valid_up_to_ms:
-                late += 1
-    copies, too_many = _copies(rows)
-    keys = {key for key, *_ in receipts}
-    return len(keys), again, copies, wrong + too_many, late, oldest_ms
+                late.append(shown)
+    messages = len({key for key, *_ in receipts})
+    return messages, Again(again, len(wrong), len(late), oldest_ms, _first(wrong or late)), _copies(rows)
+
+
+def _what(*, twice: bool, over_ms: float | None) -> str:
+    if twice:
+        return "received twice from one holding of its queue"
+    if over_ms is None:
+        return "nothing says when its queue was taken"
+    return "received again, and no change of hands explains it"
+
+
+def _first(found: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    return tuple(sorted(found, key=lambda one: (one["at_ms"], one["msg_key"], one["to_ms"]))[:FINDINGS_MAX])
 
 
 def _sent_back(rules: Redelivery, before: Row, row: Row) -> bool:
@@ -62,35 +85,47 @@ def _sent_back(rules: Redelivery, before: Row, row: Row) -> bool:
 
 def _over(
     rules: Redelivery, before: Row, row: Row, taken: Mapping[tuple[Any, ...], float]
-) -> tuple[float | None, float | None]:
-    """How far the older holding's receipt lies outside of all that explains it, and how long before the change."""
+) -> tuple[float | None, float | None, float | None]:
+    """How far the older holding's receipt lies outside of all that explains it, how long before the change of hands,
+    and when that was."""
     taken_ms, first_ms = taken.get(_holding(row)), taken.get(_holding(before))
     older_now = taken_ms is not None and first_ms is not None and taken_ms < first_ms
     changed_ms, old_ms = (first_ms, row["time_ms"]) if older_now else (taken_ms, before["time_ms"])
     if changed_ms is None:
-        return None, None
+        return None, None, None
     ways = [max(changed_ms - old_ms - rules.uncommitted_ms, old_ms - changed_ms - rules.owners_ms, 0.0)]
     for start_ms, end_ms in rules.disturbed:
         ways.append(max(start_ms - old_ms, old_ms - end_ms, changed_ms - end_ms, 0.0))
-    return None if taken_ms is None or first_ms is None else min(ways), changed_ms - old_ms
+    return None if taken_ms is None or first_ms is None else min(ways), changed_ms - old_ms, changed_ms
 
 
-def _copies(rows: Rows) -> tuple[int, int]:
-    """Copies beyond the first of each message, and how many messages are stored oftener than they were tried."""
+def _copies(rows: Rows) -> Again:
+    """Copies beyond the first of each message; wrong is one that is stored oftener than it was tried."""
     tries: dict[str, int] = defaultdict(int)
-    copies: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+    stored: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         is_send = row["event"] == "send" and row["type"] in ("ok", "info")
         if is_send:
             tries[row["msg_key"]] += row["attempt"] or 1
         if row["event"] == "read" or (is_send and row["type"] == "ok"):
-            copies[row["msg_key"]].add(_place(row))
-    many = {key: len(places) for key, places in copies.items() if len(places) > 1}
-    return sum(count - 1 for count in many.values()), sum(count > max(1, tries[key]) for key, count in many.items())
+            stored[row["msg_key"]].append(row)
+    again, wrong = 0, list[dict[str, Any]]()
+    for key, copies in stored.items():
+        places, times = {_place(row) for row in copies}, [row["time_ms"] for row in copies]
+        again += len(places) - 1
+        tried = max(1, tries[key])
+        if len(places) > tried:
+            what = f"stored {len(places)} times by {tried} tries"
+            shown = dict(zip(_PLACE, max(places), strict=True))
+            wrong.append({**shown, "msg_key": key, "what": what, "at_ms": min(times), "to_ms": max(times)})
+    return Again(again, len(wrong), 0, None, _first(wrong))
+
+
+_PLACE = ("topic", "broker_name", "queue_id", "offset")
 
 
 def _place(row: Row) -> tuple[Any, ...]:
-    return row["topic"], row["broker_name"], row["queue_id"], row["offset"]
+    return tuple(row[name] for name in _PLACE)
 
 
 def _holding(row: Row) -> tuple[Any, ...]:

@@ -1,22 +1,23 @@
 """What the Spark queries of dataframes/ count of the traffic, in plain Python over a history's rows.
 
-The counts are the same (test_plain_judging.py); of what is wrong no examples are kept.
+Counts and examples are the same (tests/chaos/test_engines.py).
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...oracle.intervals import Stretch
 from ...oracle.lost_brokers import Absence
 from ...oracle.world import World
 from ...topology import broker_name
+from ...verdict import FINDINGS_MAX
 from ..record.broker_uses import Use, Uses, lost_at
 from ..record.route_tables import exists
 from ..record.timed import Timed, Who, level_of
-from .history import PlainHistory, Rows
+from .history import PlainHistory, Row, Rows
 
 
 def uses_of_rows(history: PlainHistory, world: World, absences: Sequence[Absence]) -> dict[int, Uses]:
@@ -58,56 +59,84 @@ def uses_of_rows(history: PlainHistory, world: World, absences: Sequence[Absence
     return found
 
 
-def fates_of_rows(
-    history: PlainHistory, without_slaves: Mapping[str, Sequence[Stretch]]
-) -> tuple[tuple[int, int, int, int, int], list[Mapping[str, Any]]]:
-    """How many sends were acknowledged, received, found by final reads alone, lost, and not read; and those that were
-    acknowledged while their broker had no slave."""
+class SendFates(NamedTuple):
+    """Acknowledged sends by what became of their messages."""
+
+    received: list[Row]
+    only_in_final_reads: list[Row]
+    lost: list[Row]
+    unread: list[Row]
+    unsafe: list[Row]
+    """Of them all: acknowledged while their broker had no slave."""
+
+
+def fates_of_rows(history: PlainHistory, without_slaves: Mapping[str, Sequence[Stretch]]) -> SendFates:
+    """What became of the acknowledged sends, each in the history's order."""
     rows = history.rows
     received = {row["msg_key"] for row in rows if row["event"] == "receive"}
     read = {row["msg_key"] for row in rows if row["event"] == "read"}
     whole = {(row.topic, row.broker_name, row.queue_id) for row in history.control.rows("read_done")}
-    counts = Counter[str]()
-    sends = [row for row in rows if row["event"] == "send" and row["type"] == "ok"]
-    for row in sends:
-        place = row["topic"], row["broker_name"], row["queue_id"]
-        key, gone = row["msg_key"], "lost" if place in whole else "unread"
-        counts["received" if key in received else "only_in_final_reads" if key in read else gone] += 1
-    counted = len(sends), counts["received"], counts["only_in_final_reads"], counts["lost"], counts["unread"]
-    return counted, [row for row in sends if _is_unsafe(row, without_slaves)]
+    found = SendFates([], [], [], [], [])
+    for row in rows:
+        if row["event"] != "send" or row["type"] != "ok":
+            continue
+        if row["msg_key"] in received:
+            found.received.append(row)
+        elif row["msg_key"] in read:
+            found.only_in_final_reads.append(row)
+        else:
+            is_lost = (row["topic"], row["broker_name"], row["queue_id"]) in whole
+            (found.lost if is_lost else found.unread).append(row)
+        if _is_unsafe(row, without_slaves):
+            found.unsafe.append(row)
+    return found
 
 
-def _is_unsafe(send: Mapping[str, Any], without_slaves: Mapping[str, Sequence[Stretch]]) -> bool:
-    began_ms = send["time_ms"] - (send.get("duration_ms") or 0.0)
-    return any(
-        s.start_ms <= began_ms and send["time_ms"] <= s.end_ms for s in without_slaves.get(send["broker_name"], ())
-    )
+def first_of(sends: Sequence[Row]) -> list[Row]:
+    """The first of these, one a message."""
+    by_key = {row["msg_key"]: row for row in sends}
+    return sorted(by_key.values(), key=lambda row: (row["time_ms"], row["msg_key"]))[:FINDINGS_MAX]
 
 
-def order_of_rows(rows: Rows, *, ordered: bool) -> tuple[int, int, int]:
+def _is_unsafe(send: Row, without_slaves: Mapping[str, Sequence[Stretch]]) -> bool:
+    stretches = without_slaves.get(send["broker_name"], ())
+    return any(s.start_ms <= _began_ms(send) and send["time_ms"] <= s.end_ms for s in stretches)
+
+
+def order_of_rows(rows: Rows, *, ordered: bool) -> tuple[tuple[int, int, int], list[dict[str, Any]]]:
     """How many sends, and receipts where the workload is `ordered`, and how many are behind a later one: of one process
-    to one queue, or of one holding."""
-    groups: dict[tuple[Any, ...], list[tuple[int, float, float]]] = defaultdict(list)
+    to one queue, or of one holding; the first of those."""
+    groups: dict[tuple[Any, ...], list[tuple[int, float, float, Row]]] = defaultdict(list)
     kinds = {"send": 0, "receipt": 0}
     for row in rows:
         place = row.get("topic"), row.get("broker_name"), row.get("queue_id")
         if row.get("offset") is None:
             continue
         if row["event"] == "send" and row["type"] == "ok":
-            began_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
-            groups["send", row["node"], row["incarnation"], *place].append((row["offset"], began_ms, row["time_ms"]))
+            who = row["node"], row["incarnation"]
+            groups["send", *who, *place].append((row["offset"], _began_ms(row), row["time_ms"], row))
             kinds["send"] += 1
         elif row["event"] == "receive" and ordered:
-            who = row["node"], row["incarnation"], row.get("op_id")
-            groups["receipt", *who, *place].append((row["offset"], row["seq"], row["seq"]))
+            holding = row["node"], row["incarnation"], row.get("op_id")
+            groups["receipt", *holding, *place].append((row["offset"], row["seq"], row["seq"], row))
             kinds["receipt"] += 1
-    wrong = 0
+    wrong: list[tuple[str, float, Row]] = []
     for (what, *_), found in groups.items():
         ended, above = float("inf"), None
-        for offset, began, end in sorted(found, reverse=True):
-            wrong += ended < began or (what == "send" and offset == above)
+        for offset, began, end, row in sorted(found, key=lambda one: one[:3], reverse=True):
+            if ended < began or (what == "send" and offset == above):
+                wrong.append((what, began, row))
             ended, above = min(ended, end), offset
-    return kinds["send"], kinds["receipt"], wrong
+    first = sorted(wrong, key=lambda one: (*one[:2], one[2]["msg_key"]))[:FINDINGS_MAX]
+    shown = [
+        {**row, "what": what, "from_ms": _began_ms(row) if what == "send" else row["time_ms"], "to_ms": row["time_ms"]}
+        for what, _, row in first
+    ]
+    return (kinds["send"], kinds["receipt"], len(wrong)), shown
+
+
+def _began_ms(row: Row) -> float:
+    return float(row["time_ms"] - (row.get("duration_ms") or 0.0))
 
 
 def latencies_of_rows(

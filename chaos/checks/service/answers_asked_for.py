@@ -78,15 +78,15 @@ def gather(gathering: Gathering, _world: World) -> Answers:
 
 
 def plain(history: PlainHistory, _world: World) -> Answers:
-    """The same of its rows, without the last."""
+    """The same of its rows."""
     answered = sum(row["event"] in _OPERATIONS and row["type"] == "ok" for row in history.rows)
-    unasked = [row for row in history.rows if row["event"] == "unasked_answer"]
-    peers = tuple(sorted({row["address"] for row in unasked if row["address"]}))
-    first = [
-        Unasked(row["time_ms"], row["node"], row["address"] or "", value_of(row)["reason"])
-        for row in unasked[:FINDINGS_MAX]
-    ]
-    return Answers(answered, len(unasked), peers, tuple(first))
+    unasked = sorted(
+        Unasked(row["time_ms"], row["node"], row["address"] or "", value_of(row).get("reason") or "")
+        for row in history.rows
+        if row["event"] == "unasked_answer"
+    )
+    peers = tuple(sorted({one.address for one in unasked if one.address}))
+    return Answers(answered, len(unasked), peers, tuple(dict.fromkeys([*unasked[:FINDINGS_MAX], *unasked[-1:]])))
 
 
 def judge(answers: Answers, world: World) -> Verdict:
