@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -109,7 +110,7 @@ NAMES: Mapping[str, tuple[Collection[str], Collection[str]]] = {
     "checks": (CHECKS, ()),
     "faults": (FAULTS, ("operations/inferring/telling.py",)),
     "events": (EVENTS, ()),
-    "client profiles": (PROFILES, ("chaos/scenarios/model.py",)),
+    "client profiles": (PROFILES, ("chaos/scenarios/model.py", "tests/chaos/oracle/test_client_profiles.py")),
     "settings": ({setting.name for setting in CATALOGUE}, ()),
     "shapes": (SHAPES, ("chaos/shapes.py",)),
     "commands": ({path.stem for path in Path(commands[0]).glob("*.py")}, ()),
@@ -123,11 +124,16 @@ def test_no_list_by_hand_has_most_names_of_a_kind_but_those_that_its_recipe_name
     assert [place for place in lists_by_hand(frozenset(names)) if place.partition(":")[0] not in allowed] == []
 
 
+@cache
+def sources() -> dict[Path, str]:
+    paths = (path for top in (*PRODUCT, "tests") for path in (ROOT / top).rglob("*.py"))
+    return {path: path.read_text(encoding="utf-8") for path in paths}
+
+
 def lists_by_hand(names: frozenset[str]) -> Iterator[str]:
-    """Where in the product, as FILE:LINE, a literal has most of these names."""
+    """Where, as FILE:LINE, a literal has most of these names."""
     least = MOST * len(names)
-    for path in (path for top in PRODUCT for path in (ROOT / top).rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
+    for path, text in sources().items():
         if sum(f'"{name}"' in text or f"{name} " in text for name in names) < least:
             continue
         for node in ast.walk(ast.parse(text)):
