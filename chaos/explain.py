@@ -21,7 +21,7 @@ import click
 from .checks import CHECKS
 from .checks.finishing import too_short
 from .experiment.expectation import expected_world
-from .faults.host_faults import HostAction
+from .faults.process_faults import HostAction
 from .oracle.lost_brokers import absences
 from .oracle.lost_name_servers import name_server_losses
 from .oracle.obligations import Obligation, ObligationKind, flapping_routes, obligations

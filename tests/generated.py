@@ -13,11 +13,9 @@ from pathlib import Path
 
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.faults import kinds
-from nemesrv.chaos.history.docs import render as history
 from nemesrv.chaos.oracle.windows import SYMBOLS
 from nemesrv.chaos.proof.defects.__main__ import render as defects
 from nemesrv.chaos.scenarios.loading import load, shipped
-from nemesrv.chaos.settings.docs import render as settings
 from nemesrv.conformance.rules import RULES
 from nemesrv.conformance.situations import SITUATIONS
 from tests.apache_matrix.table import kept
@@ -29,6 +27,8 @@ from tests.clients_matrix.page import render as clients
 from tests.drills.page import measured as drills_measured
 from tests.drills.page import render as drills
 from tests.nightly import table as nightly
+from tests.pages.history import render as history
+from tests.pages.settings import render as settings
 
 ROOT = Path(__file__).parents[1]
 

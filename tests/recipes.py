@@ -182,7 +182,7 @@ ADDED: Mapping[str, tuple[Edit, ...]] = {
         Edit("chaos/scenarios/model.py", 'ClientProfileName = Literal["zig", ', "ClientProfileName = Literal["),
     ),
     "A setting": (
-        Edit("chaos/settings/servers.py", f"OF_BROKERS = (\n{_SETTING}", "OF_BROKERS = (\n"),
+        Edit("chaos/settings/server_settings.py", f"OF_BROKERS = (\n{_SETTING}", "OF_BROKERS = (\n"),
         Edit("actors/broker/config.py", "    gossip_interval: int = 5_000\n    broker_id: int", "    broker_id: int"),
     ),
     "A shape": (

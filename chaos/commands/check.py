@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from .ending import supervised
-from .options import check_names, engine_asked, engine_option, json_option, summary_option
-from .values import SparkMaster
+from .options import SparkMaster, check_names, engine_asked, engine_option, json_option, summary_option
 
 
 @click.command()

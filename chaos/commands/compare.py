@@ -10,8 +10,7 @@ import click
 from ..errors import ScenarioError
 from ..installation import require_extras
 from .ending import supervised
-from .options import set_option
-from .values import Number, WholeNumber
+from .options import Number, WholeNumber, set_option
 
 
 @click.command()

@@ -13,8 +13,7 @@ from click.shell_completion import CompletionItem
 from ...remoting.node.profile import Profile
 from ..errors import ScenarioError, nearest
 from .ending import say, supervised
-from .options import json_option
-from .values import WholeNumber
+from .options import WholeNumber, json_option
 
 if TYPE_CHECKING:
     from ...conformance.result import ConformResult

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import click
 
 from ...remoting.node.network import Address
-from .options import json_option
-from .values import AddressList
+from .options import AddressList, json_option
 
 
 @click.command()

@@ -14,7 +14,7 @@ import click
 from ..errors import HarnessError
 from ..live.door import DOOR, UPS
 from ..shapes import is_shape
-from .values import Number, WholeNumber
+from .options import Number, WholeNumber
 
 CALL_LIMIT_S = 120.0
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from .ending import supervised
-from .options import json_option
-from .values import SparkMaster
+from .options import SparkMaster, json_option
 
 
 @click.command(name="import")

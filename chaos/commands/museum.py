@@ -10,8 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from .ending import supervised
-from .options import json_option
-from .values import WholeNumber
+from .options import WholeNumber, json_option
 
 
 def _incidents(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

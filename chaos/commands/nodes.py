@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from .values import WholeNumber
+from .options import WholeNumber
 
 
 @click.command()

@@ -10,7 +10,7 @@ import click
 
 from ..errors import ScenarioError
 from ..oracle.start_choice import ALPHA, POWER, Plan, detectable_bias, plan, shares, starts_needed
-from .values import Number, WholeNumber
+from .options import Number, WholeNumber
 
 if TYPE_CHECKING:
     from ..scenarios.model import Scenario

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from .options import json_option, scenario_names
-from .values import Number, WholeNumber
+from .options import Number, WholeNumber, json_option, scenario_names
 
 
 def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

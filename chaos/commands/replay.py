@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from .ending import supervised
-from .options import json_option, set_option
-from .values import EpisodeRank, WholeNumber
+from .options import EpisodeRank, WholeNumber, json_option, set_option
 
 EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 

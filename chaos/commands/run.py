@@ -10,6 +10,9 @@ import click
 from ..errors import ScenarioError
 from .ending import supervised
 from .options import (
+    Number,
+    SparkMaster,
+    WholeNumber,
     engine_asked,
     engine_option,
     implementation_option,
@@ -19,7 +22,6 @@ from .options import (
     set_option,
     summary_option,
 )
-from .values import Number, SparkMaster, WholeNumber
 
 
 @click.command()

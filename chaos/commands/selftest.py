@@ -7,8 +7,7 @@ import sys
 import click
 
 from .ending import supervised
-from .options import json_option, ray_option
-from .values import Seeds, WholeNumber
+from .options import Seeds, WholeNumber, json_option, ray_option
 
 
 @click.command()

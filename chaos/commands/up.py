@@ -10,8 +10,7 @@ import click
 from ..apache.distribution import OURS
 from ..installation import require_extras
 from .ending import supervised
-from .options import implementation_option, ray_option
-from .values import Number, WholeNumber
+from .options import Number, WholeNumber, implementation_option, ray_option
 
 
 def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[str, ...]) -> dict[str, str | None]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from ...remoting.node.network import Address
-from .options import json_option
-from .values import AddressList, Number, WholeNumber
+from .options import AddressList, Number, WholeNumber, json_option
 
 
 @click.command()

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ...actors.actor import ADJUST_CLOCK
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
-from ..faults.by_hand import ByHand
-from ..faults.clocks import ClockAction, ClockSync, changed
+from ..faults.acts_by_hand import ByHand
+from ..faults.clock_changes import ClockAction, ClockSync, changed
 from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
 from ..faults.kinds import NameServerList

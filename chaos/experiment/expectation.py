@@ -10,8 +10,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..faults.by_hand import ByHand, Register, Unregister
-from ..faults.clocks import ClockAction, ClockSync, changed
+from ..faults.acts_by_hand import ByHand, Register, Unregister
+from ..faults.clock_changes import ClockAction, ClockSync, changed
 from ..faults.fault import Fault
 from ..faults.kinds import NameServerList
 from ..faults.link_faults import Heal, LinkFault

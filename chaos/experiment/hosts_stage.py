@@ -6,7 +6,7 @@
       clocks.0.jsonl  ◄── what each host's clock shows, asked all the time (experiment/hosts/clock_probe.py)
 
 A node's clock is the driver's, with its origin moved by the offset between the two hosts' own when the run began; what
-that was wrong by, and how they drift, the merge corrects (history/one_axis.py).
+that was wrong by, and how they drift, the merge corrects (history/host_clocks.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
 from ..faults.processes import ProcessFaults
-from ..history.one_axis import CLOCKS
+from ..history.host_clocks import CLOCKS
 from ..history.recorder import RecorderSpec, step_s_of
 from ..preflight import bring, programs_of
 from ..scenarios.model import Scenario
@@ -157,9 +157,7 @@ class HostsStage(RealStage):
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[Cluster, LinkFaults]:
-        from ..faults.bandwidth_proof import BandwidthProofs
-        from ..faults.link_probes import LinkProbes
-        from ..faults.measuring import MeasuringThread
+        from ..faults.measuring import BandwidthProofs, LinkProbes, MeasuringThread
         from ..faults.proxy_lag import TOXIPROXY as LATE_NODE
         from ..faults.toxiproxy import Toxiproxy
         from ..faults.toxiproxy_links import LinkFaults

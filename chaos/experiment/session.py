@@ -20,10 +20,10 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import HarnessError, ScenarioError
-from ..faults.by_hand import BY_HAND
-from ..faults.host_faults import HOST_ACTIONS
+from ..faults.acts_by_hand import BY_HAND
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Heal
+from ..faults.process_faults import HOST_ACTIONS
 from ..reports.sentences import example_sentence
 from ..scenarios.action import ActionModel, with_fault_ids
 from ..scenarios.loading import parse

@@ -25,8 +25,7 @@ from ..errors import HarnessError
 from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes, ProcessFaults, UnplannedDeaths
 from ..history.files import ROTATE_BYTES
-from ..history.recorder import LagProbe, RecorderSpec, step_s_of
-from ..history.shared_lag import SharedLagProbe
+from ..history.recorder import LagProbe, RecorderSpec, SharedLagProbe, step_s_of
 from ..oracle.client_profiles import ClientProfile
 from ..scenarios.model import Scenario
 from ..topology import Link, NodeKind
@@ -187,9 +186,7 @@ class RealStage:
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[Cluster, LinkFaults]:
-        from ..faults.bandwidth_proof import BandwidthProofs
-        from ..faults.link_probes import LinkProbes
-        from ..faults.measuring import MeasuringThread
+        from ..faults.measuring import BandwidthProofs, LinkProbes, MeasuringThread
         from ..faults.proxy_lag import TOXIPROXY, ProxyLagProbe
         from ..faults.toxiproxy import ToxiproxyServer  # and what speaks HTTP, which the virtual clock needs not
         from ..faults.toxiproxy_links import LinkFaults

@@ -18,7 +18,7 @@ from ...remoting.node.recording import Recorder
 from ..errors import HarnessError, ToxiproxyError
 from ..topology import Link, first_address, later_address
 from .link_faults import LinkFault, LinkState, Stream, combine
-from .link_probes import LinkProbes
+from .measuring import LinkProbes
 
 
 class ScaledClock(Protocol):

@@ -10,13 +10,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from .by_hand import BY_HAND, AnyByHand, DoneByHand, OldAddress, WrongClock
-from .clocks import CLOCK_ACTIONS, AnyClockAction
-from .fault import Action, Fault
-from .host_faults import HOST_ACTIONS, AnyHostAction
+from .acts_by_hand import BY_HAND, AnyByHand, DoneByHand, OldAddress, WrongClock
+from .clock_changes import CLOCK_ACTIONS, AnyClockAction
+from .fault import Action, Fault, Loss, TimeLimits
 from .link_faults import LINK_FAULTS, AnyLinkFault, Effect, Heal, LinkFault, Timeout
-from .losses import Loss, TimeLimits
-from .process_faults import PROCESS_FAULTS, Absent, AnyProcessFault, Restart, RestartStorm, Resume, RollingRestart
+from .process_faults import (
+    HOST_ACTIONS,
+    PROCESS_FAULTS,
+    Absent,
+    AnyHostAction,
+    AnyProcessFault,
+    Restart,
+    RestartStorm,
+    Resume,
+    RollingRestart,
+)
 
 
 class NameServerList(Action):

@@ -17,8 +17,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from .fault import Action, Fault
-from .losses import Delay, Dial, Loss, TimeLimits
+from .fault import Action, Delay, Dial, Fault, Loss, TimeLimits
 
 Direction = Literal["upstream", "downstream"]
 Stream = Literal["both", "upstream", "downstream"]

@@ -29,11 +29,11 @@ from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
 from ..topology import EXTERNAL, Link, first_address
-from .accept_queue import FullAcceptQueue
 from .injector import LinkFaultInjector, ScaledClock
 from .link_faults import DIRECTIONS, Direction, DirectionState, LinkFault, LinkState
 from .measuring import Route
 from .packet_drop import PacketDrop
+from .ports import FullAcceptQueue
 
 _NEXT = "~"
 """Between a link's name and the number of one of its later proxies, in the proxy's name."""
@@ -69,7 +69,7 @@ class LinkPorts(Protocol):
 
 
 class Front(Protocol):
-    """A port that answers no dial until `open` (accept_queue.py)."""
+    """A port that answers no dial until `open` (ports.py)."""
 
     @property
     def address(self) -> Address: ...

@@ -1,4 +1,4 @@
-"""The names of the files that a growing history is in: raw ones of each process, and parts (parts.py)."""
+"""The names of the files that a growing history is in: raw ones of each process, and parts (merge.py)."""
 
 from __future__ import annotations
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import heapq
 import logging
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from ..errors import HarnessError
-from . import clustered, parts
-from .files import part_files
-from .one_axis import axis_of
-from .rows import Merged, read_raw, write_parquet
-from .schema import Row, raw_dir
+from .files import Process, part_files, parts_dir, process_of
+from .host_clocks import Axis, axis_of
+from .rows import Merged, read_raw, to_table, write_parquet
+from .schema import Row, arrow_schema, parquet_path, raw_dir
 
 log = logging.getLogger("nemesrv.history")
 
@@ -26,12 +33,12 @@ def to_parquet(run_dir: Path | str) -> Merged:
     """
     axis = axis_of(run_dir)
     if part_files(run_dir):
-        return parts.merge(run_dir, axis=axis)
+        return merge_parts(run_dir, axis=axis)
     files = sorted(raw_dir(run_dir).glob("*.jsonl"))
     if not files:
         raise HarnessError(f"{raw_dir(run_dir)} holds no recorded events")
     if sum(file.stat().st_size for file in files) > IN_MEMORY_BYTES:
-        return clustered.merge(run_dir, axis=axis)
+        return merge_in_slices(run_dir, axis=axis)
     rows: list[Row] = []
     torn = 0
     for path in files:
@@ -44,3 +51,190 @@ def to_parquet(run_dir: Path | str) -> Merged:
         if torn > before:
             log.info("%s: %d torn line(s) skipped", path.name, torn - before)
     return Merged(write_parquet(rows, run_dir), len(rows), torn)
+
+
+# -- large histories as files: row groups of one event each, and raw recordings merged slice by slice into such files.
+#
+#     _raw/*.jsonl ─ read side by side, in order of time ─► SLICE_ROWS rows ─► part-00000.parquet: a row group an event
+#                                                           the next ones ─► part-00001.parquet …
+#
+# A query of some events reads only their row groups, for the statistics of the others exclude it. Within a row group
+# rows are in order of time, node, seq, and the parts follow each other in time. Memory is one slice, about 2 kB a row.
+
+SLICE_ROWS = 400_000
+
+_HARDLY_REPEAT = ("time_ms", "seq", "op_id", "msg_key", "offset", "duration_ms", "lag_ms")
+"""Columns for which a dictionary is no gain."""
+
+
+def clustered_writer(path: Path) -> pq.ParquetWriter:
+    """A writer for large histories: quick to write, quick to read, statistics for every column."""
+    dictionary = [field.name for field in arrow_schema() if field.name not in _HARDLY_REPEAT]
+    return pq.ParquetWriter(path, arrow_schema(), compression="snappy", use_dictionary=dictionary)
+
+
+def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
+    """How many rows were written: a file a slice, a row group a table. Replaces the history that was there.
+
+    Each table is of one event. OSError when the disk refuses; then what was there before is still there.
+    """
+    written: list[tuple[Path, Path]] = []
+    count = 0
+    try:
+        for number, tables in enumerate(slices):
+            path = history / f"part-{number:05d}.parquet"
+            written.append((path.with_name(f".{path.name}.tmp"), path))
+            with clustered_writer(written[-1][0]) as writer:
+                for table in tables:
+                    if len(table):
+                        writer.write_table(table, row_group_size=len(table))
+                        count += len(table)
+    except BaseException:
+        for temporary, _ in written:
+            temporary.unlink(missing_ok=True)
+        raise
+    for old in history.glob("part-*.parquet"):
+        old.unlink()
+    for temporary, path in written:
+        os.replace(temporary, path)
+    return count
+
+
+def merge_in_slices(run_dir: Path | str, slice_rows: int = SLICE_ROWS, *, axis: Axis | None = None) -> Merged:
+    """What every process of the run recorded, as clustered files, in the memory of one slice."""
+    torn = [0]
+    rows = heapq.merge(*(_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl"))), key=_order)
+    path = parquet_path(run_dir)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    count = write_clustered(_slices(rows, slice_rows), path.parent)
+    return Merged(path, count, torn[0])
+
+
+def _order(row: Row) -> tuple[float, str, int, int]:
+    return row["time_ms"], row["node"], row["incarnation"], row["seq"]
+
+
+def _readable(path: Path, torn: list[int], axis: Axis | None) -> Iterator[Row]:
+    """The rows of one file; lines that cannot be read are counted in `torn` and skipped."""
+    before = torn[0]
+    for row in read_raw(path) if axis is None else axis.corrected(path):
+        if row is None:
+            torn[0] += 1
+        else:
+            yield row
+    if torn[0] > before:
+        log.info("%s: torn line(s) skipped", path.name)
+
+
+def _slices(rows: Iterator[Row], slice_rows: int) -> Iterator[Iterator[pa.Table]]:
+    by_event: dict[str, list[Row]] = defaultdict(list)
+    waiting = 0
+    for row in rows:
+        by_event[row["event"]].append(row)
+        waiting += 1
+        if waiting >= slice_rows:
+            yield _tables(by_event)
+            by_event, waiting = defaultdict(list), 0
+    if waiting:
+        yield _tables(by_event)
+
+
+def _tables(by_event: dict[str, list[Row]]) -> Iterator[pa.Table]:
+    for event in sorted(by_event):
+        yield to_table(by_event.pop(event))
+
+
+# -- the parts in which the history of a cluster that stays up is kept while it grows, and how they come to one history.
+#
+#     _raw/ns-0.0.jsonl ──────────── all of it is in parts ─► deleted          the recorder writes on in the next file
+#     _raw/ns-0.0-000001.jsonl ─┐                                              when one has ROTATE_BYTES
+#     _raw/harness.0.jsonl ─────┴─ live/segments.py ─► _parts/part-000017.parquet ─┐
+#           rows after the last part of their process ─────────────────────────────┴─ merge ─► part-00000.parquet …
+#
+# Spark ignores both folders, because of the underscore. A part is written whole or not at all, and rows of a process
+# come in its own order, so the highest `seq` of its parts says from where on the raw lines are still needed.
+
+_ORDER = [(name, "ascending") for name in ("time_ms", "node", "incarnation", "seq")]
+
+
+def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
+    """The next part; never half a file. OSError from the disk."""
+    path = parts_dir(run_dir) / f"part-{number:06d}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    pq.write_table(to_table(rows), temporary, compression="zstd")
+    os.replace(temporary, path)
+    return path
+
+
+def merge_parts(run_dir: Path | str, slice_rows: int = SLICE_ROWS, *, axis: Axis | None = None) -> Merged:
+    """The run's history from its parts and what is not in them yet; the parts stay. At most a slice is in memory.
+
+    Up to `slice_rows` rows are one file in order of time; more are clustered files (`write_clustered`).
+    """
+    files = part_files(run_dir)
+    known = _known(files)
+    torn, rest = 0, list[Row]()
+    for path in sorted(raw_dir(run_dir).glob("*.jsonl")):
+        after = known.get(process_of(path), -1)
+        for row in read_raw(path) if axis is None else axis.corrected(path):
+            if row is None:
+                torn += 1
+            elif row["seq"] > after:
+                rest.append(row)
+    path = parquet_path(run_dir)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    count = sum(pq.ParquetFile(file).metadata.num_rows for file in files) + len(rest)
+    tables = _tables_of_parts(files, to_table(rest))
+    if count > slice_rows:
+        return Merged(path, write_clustered(_slices_of_parts(tables, slice_rows), path.parent), torn)
+    temporary = path.with_name(f".{path.name}.tmp")
+    pq.write_table(pa.concat_tables(tables).sort_by(_ORDER), temporary, compression="zstd")
+    for old in path.parent.glob("part-*.parquet"):
+        old.unlink()
+    os.replace(temporary, path)
+    return Merged(path, count, torn)
+
+
+def discard(run_dir: Path | str) -> None:
+    """No part and no raw line is left. Only after `merge`, which has put all of them into the history."""
+    for folder in (parts_dir(run_dir), raw_dir(run_dir)):
+        for path in folder.glob("*"):
+            path.unlink()
+        if folder.exists():
+            folder.rmdir()
+
+
+def _known(files: Iterable[Path]) -> dict[Process, int]:
+    """The highest `seq` of each process in the parts."""
+    found: dict[Process, int] = {}
+    for file in files:
+        table = pq.read_table(file, columns=["node", "incarnation", "seq"])
+        for row in table.group_by(["node", "incarnation"]).aggregate([("seq", "max")]).to_pylist():
+            process = (row["node"], row["incarnation"])
+            found[process] = max(found.get(process, -1), row["seq_max"])
+    return found
+
+
+def _tables_of_parts(files: Iterable[Path], rest: pa.Table) -> Iterator[pa.Table]:
+    for file in files:
+        yield pq.read_table(file, schema=arrow_schema())
+    yield rest
+
+
+def _slices_of_parts(tables: Iterable[pa.Table], slice_rows: int) -> Iterator[Iterator[pa.Table]]:
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(map(len, waiting)) >= slice_rows:
+            yield _by_event(pa.concat_tables(waiting))
+            waiting = []
+    if waiting:
+        yield _by_event(pa.concat_tables(waiting))
+
+
+def _by_event(table: pa.Table) -> Iterator[pa.Table]:
+    """One table an event, each in order."""
+    table = table.sort_by(_ORDER)
+    for event in sorted(table.column("event").unique().to_pylist()):
+        yield table.filter(pc.equal(table.column("event"), event))

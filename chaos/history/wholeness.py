@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from .one_axis import HARNESS
+from .host_clocks import HARNESS
 from .schema import Row
 
 SILENT_ROWS = 60

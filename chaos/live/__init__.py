@@ -2,7 +2,7 @@
 
     up.py: an experiment without a workload ◄── control.py ◄── nemesrv fault
     <run>/history/_raw/*.jsonl ─► segments.py: what all have written up to one moment ─► _parts, thinned at rest
-        ─► watch.py, when chaos/live/pace.py says so ─► stream.py ─► judge.py: the checks over carried and new rows
+        ─► growing.py, when changes.py says so ─► judge.py: the checks over carried and new rows
 
 The checks are those of a finished run, unchanged; carry.py says which rows they still need, and the facts of all others
 are sealed and added up (checks/check.py). `python -m tests.chaos.live.differential` holds the result against that of

@@ -29,10 +29,9 @@ from ...actors.cluster import ClusterError
 from ..errors import HarnessError, ScenarioError, ToxiproxyError
 from ..experiment.session import RunningCluster
 from ..faults.fault import Fault
-from ..faults.host_faults import HOST_ACTIONS, IsolateHost, LoseHost, PauseHost
 from ..faults.kinds import ACTIONS
 from ..faults.outside import OutsideFaults
-from ..faults.process_faults import PROCESS_FAULTS
+from ..faults.process_faults import HOST_ACTIONS, PROCESS_FAULTS, IsolateHost, LoseHost, PauseHost
 from .door import DOOR
 
 log = logging.getLogger("nemesrv.live")

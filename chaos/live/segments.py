@@ -24,8 +24,8 @@ from typing import NamedTuple
 import orjson
 
 from ..history.files import Process, number_of, process_of, rotated
-from ..history.one_axis import CLOCKS, HARNESS, LiveAxis
-from ..history.parts import write_part
+from ..history.host_clocks import CLOCKS, HARNESS, LiveAxis
+from ..history.merge import write_part
 from ..history.schema import Row, raw_dir
 from .changes import matters
 

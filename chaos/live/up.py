@@ -33,7 +33,7 @@ from ..experiment.outside_clients import ClientUnderTest
 from ..experiment.run_folder import RunFolder, refuse_used
 from ..experiment.session import RunningCluster, session
 from ..experiment.stage import RealStage
-from ..history.parts import discard
+from ..history.merge import discard
 from ..judging import Engine, Judged, exit_status, keep, of_run, show
 from ..oracle.recorded import NodeInfo
 from ..oracle.world import World
@@ -46,7 +46,7 @@ from ..topology import broker_id, broker_name
 from ..verdict import Verdict
 from .changes import quiet_after_ms
 from .control import Control
-from .watch import LiveWatch
+from .growing import LiveWatch
 
 UP_CHECKS = ("routes_converge", "routes_are_true", "no_false_eviction", "no_resurrection")
 """`default`: what needs no clients."""

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..faults.losses import Delay, Loss
+from ..faults.fault import Delay, Loss
 from ..faults.process_faults import Stop
 from .lists import fetch_ms, off, without_list
 from .recorded import Fault

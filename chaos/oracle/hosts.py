@@ -4,7 +4,7 @@
     larger, never measured, or the clock jumped            ─► Blind: what depends on that host then is UNKNOWN
     the last rows of a node could not be collected         ─► Blind, from what was collected last until it was lost
 
-The times in a history are corrected already (history/one_axis.py); this is what remains.
+The times in a history are corrected already (history/host_clocks.py); this is what remains.
 """
 
 from __future__ import annotations

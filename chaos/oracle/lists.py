@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...remoting.top_addressing import CLIENT_PERIOD_S, FIRST_S, TIMEOUT_S, broker_period_s
-from ..faults.losses import Loss
+from ..faults.fault import Loss
 from ..topology import ADDRESS_SERVER
 from .intervals import Stretch, merged
 from .recorded import Fault, Served

@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ..faults.losses import Loss
+from ..faults.fault import Loss
 from ..topology import broker_name
 from .causes import Cause, broker_causes, healed_from_ms, hung_brokers, link_causes, process_causes
 from .intervals import Stretch, without

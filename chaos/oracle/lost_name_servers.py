@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ...remoting.node.profile import Profile
-from ..faults.losses import Delay, Loss
+from ..faults.fault import Delay, Loss
 from .causes import Cause, hung_brokers, link_causes, process_causes
 from .client_profiles import Advance
 from .lists import in_use

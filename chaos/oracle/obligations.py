@@ -25,7 +25,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
-from ..faults.losses import Loss
+from ..faults.fault import Loss
 from ..topology import broker_name
 from .by_hand import Act
 from .causes import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from ..faults.losses import Loss
+from ..faults.fault import Loss
 from ..faults.process_faults import Absent, Pause, Remove
 from .causes import leave_ms, most_hung_brokers
 from .intervals import Stretch, merged, without

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
-from ..faults.losses import Dial, Loss
+from ..faults.fault import Dial, Loss
 from ..faults.process_faults import Absent
 from ..topology import ADDRESS_SERVER, broker_name
 from .intervals import Stretch, merged, without

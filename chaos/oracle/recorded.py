@@ -31,8 +31,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from ..faults.fault import Fault as FaultKind
+from ..faults.fault import Loss
 from ..faults.kinds import recorded
-from ..faults.losses import Loss
 from ..history.schema import list_of, object_of
 from .by_hand import INJECTION
 from .timers import Timers

@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 
-from ..faults.losses import Dial
+from ..faults.fault import Dial
 from ..topology import is_slave
 from .causes import hung_brokers
 from .intervals import Stretch, merged

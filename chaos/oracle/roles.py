@@ -33,7 +33,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
-from ..faults.losses import Loss
+from ..faults.fault import Loss
 from ..topology import broker_name
 from .intervals import Stretch, merged
 from .recorded import Fault

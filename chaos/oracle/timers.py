@@ -14,7 +14,7 @@ from typing import Any
 from ...remoting.node.profile import Profile
 from ..settings.catalogue import settings_for
 from ..settings.resolve import Settings
-from ..settings.values import Value
+from ..settings.setting import Value
 from ..topology import NodeKind
 
 UNREGISTER_MS = 3_000.0

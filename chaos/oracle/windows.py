@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
-from ..faults.losses import Delay, Loss
+from ..faults.fault import Delay, Loss
 from .timers import UNREGISTER_MS
 from .timers import Timers as Timers
 

@@ -15,10 +15,10 @@ from functools import partial
 from threading import RLock
 from typing import Any, TypeVar
 
-from ..faults.losses import Loss
+from ..faults.fault import Loss
 from ..history.schema import Group, named, object_of
 from ..settings.catalogue import settings_for
-from ..settings.values import Value
+from ..settings.setting import Value
 from ..topology import ADMIN, NodeKind, broker_id, broker_name
 from .by_hand import ALL_CONSUMERS, INJECTION, Act, Reset, Surroundings, acts_of, affected, resets_in
 from .client_profiles import ClientProfile, profile_of, timers_under_test

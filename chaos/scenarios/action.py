@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from ..faults.by_hand import ByHand
-from ..faults.clocks import ClockAction
+from ..faults.acts_by_hand import ByHand
+from ..faults.clock_changes import ClockAction
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
 from ..faults.link_faults import LinkFault

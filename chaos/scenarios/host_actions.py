@@ -11,9 +11,18 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import NotAllowed, nearest
 from ..faults.fault import Action
-from ..faults.host_faults import HostAction, IsolateHost, LoseHost, PauseHost, ReturnHost
 from ..faults.link_faults import BlackHole, Heal
-from ..faults.process_faults import Kill, Pause, Restart, Resume
+from ..faults.process_faults import (
+    HostAction,
+    IsolateHost,
+    Kill,
+    LoseHost,
+    Pause,
+    PauseHost,
+    Restart,
+    Resume,
+    ReturnHost,
+)
 from ..topology import NodeKind, Topology
 from .action import ActionModel
 

@@ -19,9 +19,9 @@ from ..apache.distribution import OURS
 from ..apache.roles import ELECTS
 from ..checks import CHECKS
 from ..errors import NotAllowed
-from ..faults.by_hand import ByHand, Register, Switch
+from ..faults.acts_by_hand import ByHand, Register, Switch
 from ..settings.resolve import settings_of
-from ..settings.values import Value
+from ..settings.setting import Value
 from ..topology import CONSUMER_GROUP, NodeKind, Topology, broker_name, is_slave
 from .action import STRICT, ActionModel, Name
 from .host_actions import taken_apart

@@ -16,8 +16,8 @@ from ..apache.maven import JavaMissing
 from ..apache.roles import ELECTS
 from ..checks import CHECKS
 from ..errors import NotAllowed, nearest, one_of
-from ..faults.by_hand import Switch
-from ..faults.clocks import ClockAction
+from ..faults.acts_by_hand import Switch
+from ..faults.clock_changes import ClockAction
 from ..faults.kinds import NameServerList
 from ..oracle.client_profiles import PROFILES
 from ..settings.catalogue import settings_for

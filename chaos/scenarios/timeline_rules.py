@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...remoting.node.network import Address
 from ..apache.distribution import ALLOWED, OURS, distribution
 from ..errors import NotAllowed, nearest, one_of
-from ..faults.by_hand import (
+from ..faults.acts_by_hand import (
     AddWritePerm,
     ByHand,
     DeleteTopic,
@@ -18,7 +18,7 @@ from ..faults.by_hand import (
     UpdateConfig,
     WipeWritePerm,
 )
-from ..faults.clocks import ClockAction, ClockSync
+from ..faults.clock_changes import ClockAction, ClockSync
 from ..faults.link_faults import Cut, HalfOpen, Heal, SynDrop
 from ..faults.process_faults import PROCESS_FAULTS, ProcessFault, Remove, Restart, RestartStorm, Resume, RollingRestart
 from ..settings.catalogue import settings_for

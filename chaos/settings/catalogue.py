@@ -1,7 +1,7 @@
 """The catalogue of settings: each by RocketMQ's name, with its class, default, allowed values, and which nodes take it.
 
 docs/settings.md is written from it. A setting stands here only when our nodes obey it; what RocketMQ has beside these
-is in `elsewhere.py` and refused by name. Defaults are those of the nodes' own configurations. Read from Apache
+stands below and is refused by name. Defaults are those of the nodes' own configurations. Read from Apache
 RocketMQ 4.9.8 and 5.3.3; `constant` says where Java has a literal in place of a setting.
 """
 
@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from ...actors.namesrv.config import known_keys
+from ...remoting.node.profile import Profile
 from ..topology import NodeKind
-from .clients import OF_CLIENTS, OF_CONSUMERS, OF_PRODUCERS
-from .servers import OF_BROKERS, OF_NAME_SERVERS
+from .client_settings import OF_CLIENTS, OF_CONSUMERS, OF_PRODUCERS
+from .server_settings import OF_BROKERS, OF_NAME_SERVERS
 from .setting import BROKERS, CLIENTS, CONSUMERS, NAME_SERVERS, PRODUCERS, Setting
 
 CATALOGUE: tuple[Setting, ...] = (*OF_NAME_SERVERS, *OF_BROKERS, *OF_CLIENTS, *OF_PRODUCERS, *OF_CONSUMERS)
@@ -38,3 +40,118 @@ def group_of(setting: Setting) -> tuple[NodeKind, ...]:
 def settings_for(*kinds: NodeKind) -> Mapping[str, Setting]:
     """Name to setting, of those that any node of these kinds takes."""
     return MappingProxyType({one.name: one for one in CATALOGUE if set(one.taken_by) & set(kinds)})
+
+
+# -- settings that RocketMQ has and a scenario cannot set, each with why: none is accepted and then not obeyed
+
+_SAID_ELSEWHERE = {
+    "messageModel": "say `workload: {broadcasting: true}`",
+    "consumeFromWhere": "the workload's consumers read from the first offset",
+    "namesrvAddr": "the list is the cluster's own",
+    "brokerName": "brokers are named by the cluster",
+    "brokerId": "brokers of a scenario are masters, and its slaves have those of their names",
+    "brokerClusterName": "the brokers of a scenario are one cluster",
+    "listenPort": "the harness gives the ports",
+    "producerGroup": "the workload's own",
+    "consumerGroup": "the workload's own",
+    "deleteTopicWithBrokerRegistration": "a registration of one topic then deletes the others; there is no window",
+    "instanceName": "each client is an instance of its own",
+}
+
+_NOT_OBEYED = frozenset(
+    {
+        # BrokerConfig, MessageStoreConfig
+        "aclEnable",
+        "autoCreateTopic",
+        "autoDeleteUnusedStats",
+        "brokerIP1",
+        "brokerIP2",
+        "clientManagerThreadPoolQueueCapacity",
+        "commercialEnable",
+        "compatibleWithOldNameSrv",
+        "consumerFallbehindThreshold",
+        "deleteWhen",
+        "diskMaxUsedSpaceRatio",
+        "enableSingleTopicRegister",
+        "enableSplitRegistration",
+        "fetchNamesrvAddrByAddressServer",
+        "fileReservedTime",
+        "haListenPort",
+        "mappedFileSizeCommitLog",
+        "mappedFileSizeConsumeQueue",
+        "pullMessageThreadPoolNums",
+        "sendMessageThreadPoolNums",
+        "slaveReadEnable",
+        "storePathCommitLog",
+        "storePathRootDir",
+        "syncBrokerMemberGroupPeriod",
+        "traceOn",
+        "transientStorePoolEnable",
+        "updateNameServerAddrPeriod",
+        "waitTimeMillsInSendQueue",
+        "zoneName",
+        # ClientConfig, NettyClientConfig
+        "clientAsyncSemaphoreValue",
+        "clientCallbackExecutorThreads",
+        "clientOnewaySemaphoreValue",
+        "clientWorkerThreads",
+        "concurrentHeartbeatThreadPoolSize",
+        "decodeDecompressBody",
+        "decodeReadBody",
+        "detectInterval",
+        "detectTimeout",
+        "enableHeartbeatChannelEventListener",
+        "enableStreamRequestType",
+        "fetchNamesrvAddrInterval",
+        "language",
+        "namespace",
+        "sendLatencyEnable",
+        "socksProxyConfig",
+        "unitMode",
+        "unitName",
+        "useHeartbeatV2",
+        "useTLS",
+        "vipChannelEnabled",
+        # DefaultMQProducer, DefaultMQPushConsumer
+        "adjustThreadPoolNumsThreshold",
+        "allocateMessageQueueStrategy",
+        "autoBatch",
+        "brokerSuspendMaxTimeMillis",
+        "clientRebalance",
+        "consumeThreadMin",
+        "consumeTimeout",
+        "consumeTimestamp",
+        "consumerTimeoutMillisWhenSuspend",
+        "createTopicKey",
+        "defaultTopicQueueNums",
+        "popBatchNums",
+        "popInvisibleTime",
+        "pullInterval",
+        "pullThresholdForTopic",
+        "pullThresholdSizeForTopic",
+        "retryTimesWhenSendAsyncFailed",
+        "sendMessageWithVIPChannel",
+        "suspendCurrentQueueTimeMillis",
+    }
+)
+
+
+def said_elsewhere() -> dict[str, str]:
+    """Settings that another key of the scenario says, or that it leaves to nobody; with which."""
+    return dict(_SAID_ELSEWHERE)
+
+
+def not_obeyed() -> frozenset[str]:
+    """Settings that our nodes do nothing with."""
+    ours = {one.name for one in CATALOGUE}
+    of_name_servers = known_keys(Profile.V5_X) - settings_for(*NAME_SERVERS).keys()
+    return (_NOT_OBEYED | of_name_servers) - ours - _SAID_ELSEWHERE.keys()
+
+
+def why_not(name: str) -> str | None:
+    """Why a setting that RocketMQ has cannot be set in a scenario; None for a name that it does not have either."""
+    if name in _SAID_ELSEWHERE:
+        return _SAID_ELSEWHERE[name]
+    if name in _NOT_OBEYED or name in known_keys(Profile.V5_X) - settings_for(*NAME_SERVERS).keys():
+        return "RocketMQ has it, the nodes of nemesrv do nothing with it"
+    return None

@@ -17,10 +17,8 @@ from ...actors.namesrv.config import Constants
 from ...remoting.node.profile import Profile
 from ..errors import NotAllowed, nearest
 from ..topology import NodeKind
-from .catalogue import GROUPS, settings_for
-from .elsewhere import why_not
-from .setting import BROKERS, CONSTANTS, Setting
-from .values import Value
+from .catalogue import GROUPS, settings_for, why_not
+from .setting import BROKERS, CONSTANTS, Setting, Value
 
 Said = Mapping[str, Mapping[str, object]]
 """Group or node → RocketMQ's name → value, as in the file."""

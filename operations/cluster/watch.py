@@ -1,6 +1,6 @@
 """`nemesrv watch`: looks until Ctrl-C, or, with `once`, until it is decided whether something is wrong.
 
-    look ─► auditor ─► changes ─► said at once        record ─► each so often (live/pace.py) ─► faults, verdicts ─► RUN
+    look ─► auditor ─► changes ─► said at once      record ─► each so often (live/changes.py) ─► faults, verdicts ─► RUN
 
 Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. A disagreement is waited for until
 it is over or has lasted for its window, some 40 s at most.
@@ -20,7 +20,7 @@ from ...actors.standalone import run_until_done, stop_on_signal
 from ...chaos.errors import HarnessError
 from ...chaos.installation import require_extras
 from ...chaos.judging import Judged, exit_status, show
-from ...chaos.live.pace import Pace
+from ...chaos.live.changes import Pace
 from ...chaos.verdict import Verdict
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine

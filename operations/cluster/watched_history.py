@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ...chaos.history.schema import Row
 from ...chaos.oracle.timers import Timers, timers_of_nodes
 from ...chaos.settings.catalogue import settings_for
-from ...chaos.settings.values import Value
+from ...chaos.settings.setting import Value
 from ...chaos.topology import NodeKind
 from ...remoting.codes import V5_0_0
 from ...remoting.node.network import Address

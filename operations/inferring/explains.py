@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...chaos.faults.losses import Loss
+from ...chaos.faults.fault import Loss
 from ...chaos.oracle.windows import drop_window
 from ..logs_to_rows.signs import CLOSES, LEAVING_MS, WORKS, Edge, Kind, Seen, Sign
 from .candidates import CERTAINLY_NOT, ENDS_PROCESS, Candidate, Mode, gain, normal

@@ -7,7 +7,7 @@ import sys
 import click
 
 from nemesrv.chaos.commands.ending import end, supervised
-from nemesrv.chaos.commands.values import Number
+from nemesrv.chaos.commands.options import Number
 
 
 def _counts(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.faults.losses import Loss
+from nemesrv.chaos.faults.fault import Loss
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.oracle.windows import drop_window

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from nemesrv.chaos.commands.ending import end
-from nemesrv.chaos.commands.values import WholeNumber
+from nemesrv.chaos.commands.options import WholeNumber
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 
 

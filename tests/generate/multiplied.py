@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nemesrv.chaos.history.clustered import write_clustered
+from nemesrv.chaos.history.merge import write_clustered
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import EVENTS, STAMPED, Row, arrow_schema, parquet_path
 from nemesrv.remoting.node.profile import Profile

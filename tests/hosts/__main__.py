@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import click
 
-from nemesrv.chaos.commands.values import Seeds
+from nemesrv.chaos.commands.options import Seeds
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.proof.selftest import plan_of
 from nemesrv.chaos.scenarios.loading import shipped

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
-from nemesrv.chaos.faults.losses import Dial
+from nemesrv.chaos.faults.fault import Dial
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.faults.test_packet_drop import why_not

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...faults.losses import Loss
+from ...faults.fault import Loss
 from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Asker, askers
 from ...oracle.quiet import aftermath_ms, earliest_effect_ms

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from ...faults.losses import Loss
+from ...faults.fault import Loss
 from ...oracle.causes import Cause, leave_ms
 from ...oracle.deliveries import node_of_client
 from ...oracle.recorded import Life

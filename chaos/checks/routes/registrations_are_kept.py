@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
-from ...faults.losses import Loss
+from ...faults.fault import Loss
 from ...oracle.causes import Cause, link_causes, process_causes, resend_ms
 from ...oracle.obligations import told_by_hand
 from ...oracle.recorded import OURS, Life

@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ...faults.losses import Loss
+from ...faults.fault import Loss
 from ...oracle.lists import may_have
 from ...oracle.lost_brokers import unnamed
 from ...oracle.quiet import (

@@ -28,11 +28,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...faults.by_hand import BY_HAND
-from ...faults.clocks import CLOCK_ACTIONS
+from ...faults.acts_by_hand import BY_HAND
+from ...faults.clock_changes import CLOCK_ACTIONS
+from ...faults.fault import Dial, Loss
 from ...faults.kinds import UnknownFault
 from ...faults.link_faults import BlackHole, Cut, Timeout
-from ...faults.losses import Dial, Loss
 from ...faults.process_faults import Absent, Remove
 from ...oracle.recorded import Fault
 from ...oracle.world import World

@@ -24,11 +24,10 @@ from ....remoting.node.file_names import of_file_name
 from ....remoting.node.network import Address, TcpNetwork
 from ....remoting.node.recording import Recorder
 from ...errors import HarnessError
-from ...faults.accept_queue import FullAcceptQueue
 from ...faults.link_faults import Direction
 from ...faults.measuring import Route
 from ...faults.outside import OurLinks, OurProcesses, OutsideFaults, ProcessLines, ProxiesShown, fault_of
-from ...faults.ports import PortHolder
+from ...faults.ports import FullAcceptQueue, PortHolder
 from ...history.recorder import RecorderSpec
 from ...topology import Link, first_address
 

@@ -24,11 +24,9 @@ from typing import Any
 from ....remoting.errors import ConnectError
 from ....remoting.node.network import Address, Listener, ProtocolFactory
 from ....remoting.node.recording import Recorder
-from ...faults.bandwidth_proof import BandwidthProofs
 from ...faults.injector import LinkFaultInjector
 from ...faults.link_faults import DirectionState, LinkState
-from ...faults.link_probes import LinkProbes
-from ...faults.measuring import Measuring, Route
+from ...faults.measuring import BandwidthProofs, LinkProbes, Measuring, Route
 from ...topology import Link
 from .loop import ProcessLoop, Scheduled, Scheduler, VirtualClock
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nemesrv.chaos.faults.link_faults import PacketLoss, Stream
-from nemesrv.chaos.faults.link_probes import met_of
+from nemesrv.chaos.faults.measuring import met_of
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults

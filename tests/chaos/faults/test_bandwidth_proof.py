@@ -19,9 +19,8 @@ from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.experiment.virtual.network import MemoryLinkFaults
-from nemesrv.chaos.faults.bandwidth_proof import BandwidthProofs
 from nemesrv.chaos.faults.link_faults import Bandwidth, Latency, LinkState, Stream, combine
-from nemesrv.chaos.faults.measuring import MeasuringThread
+from nemesrv.chaos.faults.measuring import BandwidthProofs, MeasuringThread
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults

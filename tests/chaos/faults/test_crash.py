@@ -16,12 +16,10 @@ from typing import Literal
 
 import pytest
 
-from nemesrv.chaos.faults.fault import Fault
+from nemesrv.chaos.faults.fault import Dial, Fault
 from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, HalfOpen, Latency, LinkFault, Reset, SynDrop
-from nemesrv.chaos.faults.link_probes import LinkProbes
-from nemesrv.chaos.faults.losses import Dial
-from nemesrv.chaos.faults.measuring import MeasuringThread
+from nemesrv.chaos.faults.measuring import LinkProbes, MeasuringThread
 from nemesrv.chaos.faults.outside import faults_of
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from nemesrv.chaos.faults import by_hand, clocks, fault, host_faults, kinds, link_faults, losses, process_faults
-from nemesrv.chaos.faults.fault import Fault
-from nemesrv.chaos.faults.host_faults import HOST_ACTIONS
+from nemesrv.chaos.faults import acts_by_hand, clock_changes, fault, kinds, link_faults, process_faults
+from nemesrv.chaos.faults.fault import Fault, Loss
 from nemesrv.chaos.faults.kinds import ACTIONS, FAULTS, LINK_FAULTS, AnyAction, UnknownFault, recorded
 from nemesrv.chaos.faults.link_faults import (
     Bandwidth,
@@ -29,8 +28,7 @@ from nemesrv.chaos.faults.link_faults import (
     Timeout,
     combine,
 )
-from nemesrv.chaos.faults.losses import Loss
-from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
+from nemesrv.chaos.faults.process_faults import HOST_ACTIONS, Kill, Pause, Remove, Stop
 from nemesrv.chaos.oracle.timers import Timers
 
 V4 = Timers.for_profile("4.9")
@@ -164,7 +162,7 @@ def test_a_fault_of_nobody_keeps_the_words_it_was_recorded_under() -> None:
 
 
 def test_what_ends_a_fault_or_is_several_is_no_fault() -> None:
-    assert set(ACTIONS) - set(FAULTS) - {*by_hand.BY_HAND, *clocks.CLOCK_ACTIONS, *HOST_ACTIONS} == {
+    assert set(ACTIONS) - set(FAULTS) - {*acts_by_hand.BY_HAND, *clock_changes.CLOCK_ACTIONS, *HOST_ACTIONS} == {
         "heal",
         "resume",
         "restart",
@@ -176,7 +174,7 @@ def test_what_ends_a_fault_or_is_several_is_no_fault() -> None:
 
 def test_the_classes_of_faults_import_nothing_that_injects() -> None:
     pure = {"by_hand", "clocks", "fault", "kinds", "host_faults", "link_faults", "losses", "process_faults"}
-    for module in (by_hand, clocks, fault, host_faults, kinds, link_faults, losses, process_faults):
+    for module in (acts_by_hand, clock_changes, fault, process_faults, kinds, link_faults, fault, process_faults):
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
         ours = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level}
         assert ours <= pure, module

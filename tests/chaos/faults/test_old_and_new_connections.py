@@ -12,9 +12,8 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.faults.accept_queue import FullAcceptQueue
 from nemesrv.chaos.faults.link_faults import BlackHole, Cut, HalfOpen, Reset, SynDrop
-from nemesrv.chaos.faults.ports import PortHolder
+from nemesrv.chaos.faults.ports import FullAcceptQueue, PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import EXTERNAL, Link

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.faults.losses import Dial
+from nemesrv.chaos.faults.fault import Dial
 from nemesrv.chaos.faults.packet_drop import PacketDrop, require_packet_drop
 
 from .packets_between_hosts import COUNTING_ECHO

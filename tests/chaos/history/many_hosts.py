@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from nemesrv.chaos.history.files import process_of, raw_name
-from nemesrv.chaos.history.one_axis import CLOCKS, HARNESS
+from nemesrv.chaos.history.host_clocks import CLOCKS, HARNESS
 from nemesrv.chaos.history.rows import read_raw
 from nemesrv.chaos.history.schema import raw_dir
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
+from nemesrv.chaos.history.host_clocks import CLOCKS
 from nemesrv.chaos.history.merge import to_parquet
-from nemesrv.chaos.history.one_axis import CLOCKS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.history import clustered
+from nemesrv.chaos.history import merge
 from nemesrv.chaos.history import merge as history
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.rows import read_rows
@@ -34,7 +34,7 @@ def test_slices_hold_what_memory_would(tmp_path: Path, monkeypatch: pytest.Monke
     whole, expected = to_parquet(tmp_path), read_rows(tmp_path)
     assert (whole.rows, whole.torn) == (count, 2)
 
-    merged = clustered.merge(tmp_path, slice_rows=1_000)
+    merged = merge.merge_in_slices(tmp_path, slice_rows=1_000)
 
     assert (merged.rows, merged.torn) == (count, 2)
     assert len(list((tmp_path / "history").glob("*.parquet"))) == -(-count // 1_000)
@@ -46,7 +46,7 @@ def test_a_large_recording_is_merged_in_slices_and_a_small_one_replaces_them(
 ) -> None:
     count = recorded(tmp_path)
     monkeypatch.setattr(history, "IN_MEMORY_BYTES", 0)
-    monkeypatch.setattr(clustered.merge, "__defaults__", (1_000,))
+    monkeypatch.setattr(merge.merge_in_slices, "__defaults__", (1_000,))
     assert to_parquet(tmp_path).rows == count
     assert len(list((tmp_path / "history").glob("*.parquet"))) > 1
     monkeypatch.undo()
@@ -62,8 +62,8 @@ def test_a_merge_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(clustered, "to_table", full)
+    monkeypatch.setattr(merge, "to_table", full)
     with pytest.raises(OSError, match="No space left"):
-        clustered.merge(tmp_path)
+        merge.merge_in_slices(tmp_path)
     assert read_rows(tmp_path) == before
     assert list((tmp_path / "history").glob(".*.tmp")) == []

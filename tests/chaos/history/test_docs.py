@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from nemesrv.chaos.history.docs import render, unknown_columns
 from nemesrv.chaos.history.schema import _CATALOGUE, EVENTS, SCHEMA
+from tests.pages.history import render, unknown_columns
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs" / "history.md"
 
 
 def test_the_page_is_what_the_schema_says() -> None:
-    assert DOCS.read_text(encoding="utf-8") == render(), "run: python -m nemesrv.chaos.history.docs > docs/history.md"
+    assert DOCS.read_text(encoding="utf-8") == render(), "run: python -m tests.pages.history > docs/history.md"
 
 
 def test_the_catalogue_names_every_event_once_and_only_columns_that_exist() -> None:

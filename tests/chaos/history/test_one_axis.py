@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import verdicts
-from nemesrv.chaos.history import clustered, parts
 from nemesrv.chaos.history.files import part_files
-from nemesrv.chaos.history.merge import to_parquet
-from nemesrv.chaos.history.one_axis import CLOCKS, LiveAxis, axis_of
+from nemesrv.chaos.history.host_clocks import CLOCKS, LiveAxis, axis_of
+from nemesrv.chaos.history.merge import merge_in_slices, to_parquet, write_part
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.live.segments import SegmentWriter
@@ -114,12 +113,12 @@ def test_all_ways_to_merge_put_rows_at_the_same_time(recorded: tuple[Rows, Path]
     to_parquet(written(tmp_path / "run", rows))
     plain = pq.read_table(parquet_path(tmp_path / "run"))
     large = written(tmp_path / "large", rows)
-    clustered.merge(large, 3_000, axis=axis_of(large))
+    merge_in_slices(large, 3_000, axis=axis_of(large))
     assert len(list(parquet_path(large).parent.glob("part-*.parquet"))) > 1
     assert places(large) == places(tmp_path / "run")
     kept = written(tmp_path / "kept", rows)
     early = [row for of in rows.values() for row in of if row["seq"] < 20 and row["node"] in ("harness", CLOCKS)]
-    parts.write_part(kept, 0, early)  # the rest is raw still
+    write_part(kept, 0, early)  # the rest is raw still
     assert len(part_files(kept)) == 1
     to_parquet(kept)
     assert pq.read_table(parquet_path(kept)).equals(plain)

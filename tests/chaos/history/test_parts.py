@@ -8,9 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from nemesrv.chaos.history import parts
 from nemesrv.chaos.history.files import number_of, part_files, process_of, rotated
-from nemesrv.chaos.history.merge import to_parquet
+from nemesrv.chaos.history.merge import discard, merge_parts, to_parquet, write_part
 from nemesrv.chaos.history.recorder import RecorderSpec
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import raw_dir
@@ -60,9 +59,9 @@ def test_parts_and_what_is_not_in_them_yet_are_one_history(tmp_path: Path, slice
     broker = [row("broker-a", seq, 10.0 * seq + 5, event="gone" if seq == 3 else "timer_lag") for seq in range(6)]
     raw(tmp_path, "ns-0.0-000001", *ns[3:])  # the file before it is read out, and gone
     raw(tmp_path, "broker-a.0", *broker)
-    parts.write_part(tmp_path, 0, [*ns[:2], *broker[:2]])
-    parts.write_part(tmp_path, 1, [*ns[2:4], *broker[2:3]])
-    merged = parts.merge(tmp_path, slice_rows)
+    write_part(tmp_path, 0, [*ns[:2], *broker[:2]])
+    write_part(tmp_path, 1, [*ns[2:4], *broker[2:3]])
+    merged = merge_parts(tmp_path, slice_rows)
     assert (merged.rows, merged.torn) == (12, 0)
     assert places(tmp_path) == [place for seq in range(6) for place in (("ns-0", seq), ("broker-a", seq))]
     assert [each["value"] for each in read_rows(tmp_path) if each["node"] == "ns-0"] == [
@@ -72,9 +71,9 @@ def test_parts_and_what_is_not_in_them_yet_are_one_history(tmp_path: Path, slice
 
 def test_to_parquet_merges_parts_and_when_they_are_discarded_the_history_stays(tmp_path: Path) -> None:
     raw(tmp_path, "ns-0.0", row("ns-0", 0, 0.0), row("ns-0", 1, 1.0))
-    parts.write_part(tmp_path, 0, [row("ns-0", 0, 0.0)])
+    write_part(tmp_path, 0, [row("ns-0", 0, 0.0)])
     assert to_parquet(tmp_path).rows == 2
-    parts.discard(tmp_path)
+    discard(tmp_path)
     assert part_files(tmp_path) == []
     assert [path.name for path in (tmp_path / "history").iterdir()] == ["part-00000.parquet"]
     assert places(tmp_path) == [("ns-0", 0), ("ns-0", 1)]

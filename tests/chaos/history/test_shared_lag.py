@@ -6,8 +6,7 @@ import asyncio
 from itertools import pairwise
 from typing import Any
 
-from nemesrv.chaos.history.recorder import step_s_of, unseen_s_of
-from nemesrv.chaos.history.shared_lag import LOUD_S, QUIET_ROW_S, SharedLagProbe
+from nemesrv.chaos.history.recorder import LOUD_S, QUIET_ROW_S, SharedLagProbe, step_s_of, unseen_s_of
 from tests.virtual import VirtualClock, run
 
 UNSEEN_MS = unseen_s_of(1) * 1000

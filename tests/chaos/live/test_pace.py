@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemesrv.chaos.live.pace import Pace
+from nemesrv.chaos.live.changes import Pace
 
 
 def judged(pace: Pace, until_s: int, since_s: int = 0) -> list[int]:

@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.history.rows import to_table
-from nemesrv.chaos.live.judge import LiveJudge
+from nemesrv.chaos.live.judge import LiveJudge, start_query
 from nemesrv.chaos.live.segments import live_dir
-from nemesrv.chaos.live.stream import start_query
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.history.files import part_files
-from nemesrv.chaos.live.pace import Pace
-from nemesrv.chaos.live.watch import LiveWatch
+from nemesrv.chaos.live.changes import Pace
+from nemesrv.chaos.live.growing import LiveWatch
 
 from .test_segments import Raw
 

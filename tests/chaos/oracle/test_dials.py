@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.service.exercised import dials_met, late_ms
-from nemesrv.chaos.faults.losses import Dial
+from nemesrv.chaos.faults.fault import Dial
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import HistoryBuilder, cluster
 

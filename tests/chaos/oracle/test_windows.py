@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.faults.losses import Delay, Loss
+from nemesrv.chaos.faults.fault import Delay, Loss
 from nemesrv.chaos.oracle.lost_name_servers import Reach, leave_window
 from nemesrv.chaos.oracle.windows import (
     NEVER,

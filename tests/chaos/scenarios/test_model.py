@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.faults.by_hand import ByHand
-from nemesrv.chaos.faults.clocks import ClockAction
+from nemesrv.chaos.faults.acts_by_hand import ByHand
+from nemesrv.chaos.faults.clock_changes import ClockAction
 from nemesrv.chaos.faults.kinds import ACTIONS
 from nemesrv.chaos.faults.link_faults import BlackHole, Heal
 from nemesrv.chaos.faults.process_faults import Kill

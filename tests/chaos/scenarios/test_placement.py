@@ -9,7 +9,7 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.explain import explanation
-from nemesrv.chaos.faults.host_faults import HOST_ACTIONS
+from nemesrv.chaos.faults.process_faults import HOST_ACTIONS
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.scenarios.placement import Offer, PlacementModel, placed

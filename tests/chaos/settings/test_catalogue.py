@@ -9,11 +9,9 @@ import pytest
 from nemesrv.actors.broker.config import BrokerConfig
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.chaos.oracle.timers import Timers, timers_of_nodes
-from nemesrv.chaos.settings.catalogue import CATALOGUE
-from nemesrv.chaos.settings.elsewhere import not_obeyed, said_elsewhere, why_not
+from nemesrv.chaos.settings.catalogue import CATALOGUE, not_obeyed, said_elsewhere, why_not
 from nemesrv.chaos.settings.resolve import config_fields, settings_of
-from nemesrv.chaos.settings.setting import Setting
-from nemesrv.chaos.settings.values import Ascending, OneOf, Truth, Value, Whole
+from nemesrv.chaos.settings.setting import Ascending, OneOf, Setting, Truth, Value, Whole
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.clients.config import ClientConfig, ProducerConfig
 from nemesrv.clients.consumer.config import ConsumerConfig

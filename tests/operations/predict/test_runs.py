@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.faults.losses import Loss
+from nemesrv.chaos.faults.fault import Loss
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.oracle.windows import drop_window
 from nemesrv.chaos.scenarios.loading import find

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemesrv.chaos.experiment.virtual.network import MAX_TRIP_S, NodeNetwork
-from nemesrv.chaos.faults.fault import Fault
+from nemesrv.chaos.faults.fault import Dial, Fault
 from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.faults.link_faults import (
     Bandwidth,
@@ -18,7 +18,6 @@ from nemesrv.chaos.faults.link_faults import (
     Reset,
     SynDrop,
 )
-from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
 from nemesrv.remoting.errors import ConnectError
 

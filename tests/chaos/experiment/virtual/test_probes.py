@@ -11,8 +11,8 @@ import pytest
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.checks.service.exercised import Evidence, judge
 from nemesrv.chaos.experiment.virtual.network import MemoryLinkFaults
+from nemesrv.chaos.faults.fault import Dial
 from nemesrv.chaos.faults.link_faults import LinkState
-from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual

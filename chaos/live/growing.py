@@ -1,6 +1,6 @@
 """A cluster's history while it grows: kept in parts, and, where checks are named, judged by Spark in the background.
 
-    each STEP_S: read what was recorded ─► time (../pace.py)? ─► a part ─► streaming query ─► verdicts that changed
+    each STEP_S: read what was recorded ─► time (changes.py)? ─► a part ─► streaming query ─► verdicts that changed
     finish:      the rest of it is in parts ───────────────────────────────► verdicts of everything
 
 Spark judges at the lowest priority in threads of its own, because the cluster's timers share the machine. Rows may come
@@ -25,13 +25,15 @@ from typing import TYPE_CHECKING, Self
 from ..errors import HarnessError
 from ..experiment.stage import StageClock
 from ..verdict import Verdict
-from .pace import Pace
+from .changes import Pace
+from .judge import LiveJudge, start_query
 from .segments import SegmentWriter, live_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+    from ..verdict import Verdict
     from .judge import LiveJudge
 
 log = logging.getLogger("nemesrv.live")
@@ -138,7 +140,6 @@ class LiveWatch:
         if sys.platform == "linux":  # there a niceness is the thread's own, and those that it makes inherit it
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
         from .judge import LiveJudge
-        from .stream import start_query
 
         spark, folder = self.spark(), live_dir(self.run_dir)
         self._judge = LiveJudge(spark, folder / "carry", self.checks)

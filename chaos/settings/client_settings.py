@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from ...clients.producer.fault_strategy import LATENCY_TABLE_4_9, LATENCY_TABLE_5_X
-from .setting import BOTH, CLIENTS, CONSUMERS, MS, PRODUCERS, V4_9, V5_X, Setting, number, truth
-from .values import Ascending, Truth, Whole
+from .setting import (
+    BOTH,
+    CLIENTS,
+    CONSUMERS,
+    MS,
+    PRODUCERS,
+    V4_9,
+    V5_X,
+    Ascending,
+    Setting,
+    Truth,
+    Whole,
+    number,
+    truth,
+)
 
 OF_CLIENTS = (
     Setting(

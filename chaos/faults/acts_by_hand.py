@@ -10,8 +10,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from .fault import Action, Fault
-from .losses import Loss, TimeLimits
+from .fault import Action, Fault, Loss, TimeLimits
 
 Text = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
 Queues = Annotated[int, Field(ge=0, le=64)]

@@ -1,11 +1,11 @@
 """docs/history.md, written from the schema and the catalogue of events, so that it cannot drift.
 
-`python -m nemesrv.chaos.history.docs > docs/history.md` writes it again; a test compares the two.
+`python -m tests.pages.history > docs/history.md` writes it again; a test compares the two.
 """
 
 from __future__ import annotations
 
-from .schema import COLUMNS, EVENTS, SCHEMA
+from nemesrv.chaos.history.schema import COLUMNS, EVENTS, SCHEMA
 
 _HEAD = """# The history of a run
 

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from ...actors.namesrv.config import Constants
 from ..topology import NodeKind
-from .setting import BOTH, BROKERS, CONSTANTS, COUNT, MS, NAME_SERVERS, V4_9, V5_X, Setting, number, truth, truth_5
-from .values import DelayLevels, OneOf, Truth, Whole
+from .setting import (
+    BOTH,
+    BROKERS,
+    CONSTANTS,
+    COUNT,
+    MS,
+    NAME_SERVERS,
+    V4_9,
+    V5_X,
+    DelayLevels,
+    OneOf,
+    Setting,
+    Truth,
+    Whole,
+    number,
+    truth,
+    truth_5,
+)
 
 OF_NAME_SERVERS = (
     Setting(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...remoting.node.profile import Profile
-from .catalogue import CATALOGUE, GROUPS, group_of
-from .elsewhere import not_obeyed, said_elsewhere
-from .setting import CLIENTS, Setting
-from .values import Value
+from nemesrv.chaos.settings.catalogue import CATALOGUE, GROUPS, group_of, not_obeyed, said_elsewhere
+from nemesrv.chaos.settings.setting import CLIENTS, Setting, Value
+from nemesrv.remoting.node.profile import Profile
 
 _HEAD = """# Settings
 
