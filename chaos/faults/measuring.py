@@ -213,8 +213,8 @@ class _Asks(asyncio.Protocol):
 #             ◄── "no such topic" ──                                                    the longer took more
 #
 # RocketMQ's rows cannot tell a narrow link from a busy peer. So the harness dials the link as its node does and asks
-# the peer, a NameServer or a broker, something that leaves no trace: the route of a topic that nobody has. Once with a few
-# bytes and once with many: what the difference in bytes took more is the link's rate, whatever else delays each
+# the peer, a NameServer or a broker, something that leaves no trace: the route of a topic that nobody has. Once with a
+# few bytes and once with many: what the difference in bytes took more is the link's rate, whatever else delays each
 # exchange. Where only answers are slowed, many short queries take the place of a long one. The quickest of ROUNDS
 # exchanges counts, so that one stall of the machine proves nothing; and where there is a way around the proxy, the same
 # exchange must be FREE times as quick there, so that a peer slower than the limit proves nothing either.
