@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -212,15 +212,54 @@ def end(fds, folder):
 imported, for they start in a moment and need nothing of ours."""
 
 _REAPER = f"""{ENDING}
-def opened(pids):
-    for pid in pids:
+import time
+folder, mark, grace_s = sys.argv[1], sys.argv[2].encode(), float(sys.argv[3])
+def read(pid, what):
+    with open("/proc/%s/%s" % (pid, what), "rb") as file:
+        return file.read()
+def left():
+    parents, found = {{}}, set()
+    for pid in os.listdir("/proc"):
+        if pid.isdigit() and int(pid) != os.getpid():
+            try:
+                parents[pid] = read(pid, "stat").rpartition(b")")[2].split()[1].decode()
+                command = read(pid, "cmdline")
+                of_ray = command.startswith(b"ray::") and mark in read(pid, "environ")
+            except OSError:
+                continue
+            if of_ray or folder.encode() in command:
+                found.add(pid)
+    while more := {{pid for pid, parent in parents.items() if parent in found}} - found:
+        found |= more
+    for pid in found:
         try:
             yield os.pidfd_open(int(pid))
         except ProcessLookupError:
             pass
-fds = list(opened(sys.argv[2:]))
-sys.stdin.read()
-end(fds, sys.argv[1])
+def end_all():
+    until_s = time.monotonic() + 5
+    while (fds := list(left())) and time.monotonic() < until_s:
+        for fd in fds:
+            try:
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        end(fds, None)
+        for fd in fds:
+            os.close(fd)
+due_s = None
+while True:
+    if select.select([0], [], [], due_s and max(0.0, due_s - time.monotonic()))[0]:
+        signals = os.read(0, 1024)
+        if not signals:
+            break
+        if grace_s and signal.SIGINT in signals and due_s is None:
+            due_s = time.monotonic() + grace_s
+    if due_s and time.monotonic() >= due_s:
+        end_all()
+        due_s = time.monotonic() + 0.5
+end_all()
+end([], folder)
 """
 
 
@@ -228,22 +267,31 @@ class Reaper:
     """A small process that outlives us only to end others: when we are gone without `close`, it kills them.
 
     Needed for what neither dies with its parent nor can be made to: Ray's agents look for theirs and then still try
-    for a minute to report its death. It also removes `folder`.
+    for a minute to report its death. It kills every process that has `folder` in its command line, Ray's own ones with
+    `mark` in their environment, and all their descendants, and removes `folder`. It is there before any of them, so
+    that it also ends what was half started. With `after_ctrl_c_s` it kills them so long after a Ctrl-C, too, whatever
+    we do then: the kernel's signal is told to it at once (`set_wakeup_fd`), even while our Python stands in C.
     """
 
-    def __init__(self, processes: Iterable[Process], folder: Path) -> None:
-        processes = list(processes)
+    def __init__(self, folder: Path, mark: str, after_ctrl_c_s: float | None = None) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _REAPER, str(folder), *(str(process.pid) for process in processes)],
+            [sys.executable, "-I", "-S", "-c", _REAPER, str(folder), mark, str(after_ctrl_c_s or 0.0)],
             stdin=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is not for it
         )
-        for process in processes:
-            process.close()
+        self._told = after_ctrl_c_s is not None and threading.current_thread() is threading.main_thread()
+        if self._told:
+            assert self._process.stdin is not None
+            os.set_blocking(self._process.stdin.fileno(), False)
+            signal.set_wakeup_fd(self._process.stdin.fileno(), warn_on_full_buffer=False)
 
     def close(self) -> None:
         """Nobody is killed."""
         self._process.kill()
         self._process.wait()
+        if self._told and threading.current_thread() is not threading.main_thread():
+            return  # signals are told to that pipe until the process ends, so its number must not be another file's
+        if self._told:
+            signal.set_wakeup_fd(-1)
         if self._process.stdin is not None:
             self._process.stdin.close()

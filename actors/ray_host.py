@@ -31,8 +31,12 @@ def _token() -> str:
     return secrets.token_hex(16)
 
 
-def _environment(workers: int) -> dict[str, str]:
+_MARK = "NEMESRV_RAY"
+
+
+def _environment(workers: int, folder: Path) -> dict[str, str]:
     return {
+        _MARK: folder.name,
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": _token(),
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray's only way to bind to the loopback address
@@ -51,10 +55,11 @@ class RayHost:
 
     Start it from a thread that outlives it, best the main one: Ray's processes end with the thread that made them.
     `workers` is how many are started ahead, so that so many nodes and restarts need not wait for a new interpreter.
+    `after_ctrl_c_s`: its processes are killed so long after a Ctrl-C at the latest; None: Ctrl-C need not be the end.
     """
 
-    def __init__(self, *, workers: int = 12, object_store_mb: int = 100) -> None:
-        self._workers, self._object_store_mb = workers, object_store_mb
+    def __init__(self, *, workers: int = 12, object_store_mb: int = 100, after_ctrl_c_s: float | None = None) -> None:
+        self._workers, self._object_store_mb, self._after_ctrl_c_s = workers, object_store_mb, after_ctrl_c_s
         self._folder: Path | None = None
         self._reaper: Reaper | None = None
         self._environment_before: dict[str, str | None] = {}
@@ -63,18 +68,18 @@ class RayHost:
         """Ray is up. ClusterError when it does not come up, or when this process already runs another."""
         if self._folder is not None:
             return self
-        for name, value in _environment(self._workers).items():
-            self._environment_before[name] = os.environ.get(name)
-            os.environ[name] = value
         sweep()
         # Unix socket paths inside must stay below 108 bytes, so a long TMPDIR cannot be used.
         base = tempfile.gettempdir() if len(tempfile.gettempdir()) <= 20 else "/tmp"
         self._folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=base))
+        for name, value in _environment(self._workers, self._folder).items():
+            self._environment_before[name] = os.environ.get(name)
+            os.environ[name] = value
         try:
+            self._reaper = Reaper(self._folder, f"{_MARK}={self._folder.name}", self._after_ctrl_c_s)
             # Ray swallows an interrupt that meets it in the wrong place, and puts its own handler on SIGTERM.
             with signals_deferred():
                 self._init(self._folder)
-            self._reaper = Reaper(self._processes(self._folder), self._folder)
         except BaseException as exc:
             self.stop()
             if isinstance(exc, Exception):

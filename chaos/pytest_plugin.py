@@ -16,9 +16,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -33,13 +33,19 @@ FIXTURE = "nemesrv_cluster"
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 CLOCKS = ("real", "virtual")
 RUNS = "runs"
+AFTER_CTRL_C_S = 7.0
+"""Until when Ray's processes are gone, however much there is to tidy up: pytest-xdist kills its workers after 10 s."""
+_WRONG = "nemesrv_wrong"
 DEFAULT_CHECKS = ("routes_converge", "routes_are_true", "no_acknowledged_loss")
 _KEYS = {
     "name_servers": ("cluster", "name_servers"),
     "brokers": ("cluster", "brokers"),
+    "slaves": ("cluster", "slaves"),
     "profile": ("cluster", "profile"),
     "clients": ("cluster", "clients"),
+    "settings": ("config",),
     "time_scale": ("timers", "time_scale"),
+    "timers": ("timers",),
     "topic": ("workload", "topic"),
     "producers": ("workload", "producers"),
     "consumers": ("workload", "consumers"),
@@ -48,6 +54,7 @@ _KEYS = {
     "settle_s": ("settle_s",),
     "checks": ("checks",),
     "seed": ("seed",),
+    "defect": ("defect",),
 }
 _USAGE = f"nemesrv({', '.join(f'{key}=…' for key in (*_KEYS, 'clock'))}): the cluster of this test, every key optional"
 
@@ -91,8 +98,6 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """UsageError with a line for each selected test whose marker is wrong; nothing has been started."""
-    if hasattr(config, "workerinput"):
-        return  # of pytest-xdist, which loses what a worker says of a usage error: the fixture tells it
     wrong: dict[str, None] = {}
     for item in items:
         if item.get_closest_marker(MARKER) is not None:
@@ -101,7 +106,55 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             except pytest.UsageError as exc:
                 wrong[str(exc)] = None  # once for all parameters of a test
     if wrong:
-        raise pytest.UsageError("\n".join(wrong))
+        said = "\n".join(wrong)
+        if hasattr(config, "workeroutput"):  # of pytest-xdist, which loses what a worker says of a usage error
+            config.workeroutput[_WRONG] = said
+        raise pytest.UsageError(said)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Of pytest-xdist: the usage error of a worker is the session's."""
+    if said := getattr(node, "workeroutput", {}).get(_WRONG):
+        raise pytest.UsageError(said)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that Ctrl-C interrupts has failed, with the properties of its run; pytest itself would not mention it."""
+    try:
+        return (yield)
+    except KeyboardInterrupt:
+        if FIXTURE in getattr(item, "fixturenames", ()):
+            _report(item, "call", "failed", "interrupted by Ctrl-C")
+            _report(item, "teardown", "passed", None)
+        raise
+
+
+def _report(
+    item: pytest.Item, when: Literal["call", "teardown"], outcome: Literal["passed", "failed"], said: str | None
+) -> None:
+    keywords: dict[str, Literal[1]] = dict.fromkeys(item.keywords, 1)
+    told = [(f"Captured {what} {of}", text) for of, what, text in item._report_sections]
+    properties = item.user_properties
+    report = pytest.TestReport(
+        item.nodeid, item.location, keywords, outcome, said, when, sections=told, user_properties=properties
+    )
+    item.ihook.pytest_runtest_logreport(report=report)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Of pytest-xdist: reports of its workers that came after Ctrl-C are told, before JUnit's file is written."""
+    distributed: Any = session.config.pluginmanager.getplugin("dsession")
+    if exitstatus != pytest.ExitCode.INTERRUPTED or not hasattr(distributed, "nodemanager"):
+        return
+    distributed.nodemanager.teardown_nodes()
+    while not distributed.queue.empty():
+        event, said = distributed.queue.get()
+        if event == "testreport":
+            said["rep"].node = said["node"]
+            session.config.hook.pytest_runtest_logreport(report=said["rep"])
 
 
 @pytest.fixture(scope="session")
@@ -109,7 +162,8 @@ def nemesrv_harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     """Ray and Spark, shared by all clusters of the session."""
     from .experiment.harness import Harness
 
-    with Harness(ray=_ray(request.config)) as harness:
+    ends = None if request.config.getoption("usepdb", False) else AFTER_CTRL_C_S  # in a debugger it is no end
+    with Harness(ray=_ray(request.config), after_ctrl_c_s=ends) as harness:
         yield harness
 
 
@@ -130,7 +184,7 @@ def _cluster(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Runni
     from .experiment.session import session
     from .experiment.virtual.stage import VirtualStage
     from .judging import Engine, engine_for, judge, of_run
-    from .runner import require_parts
+    from .runner import planted, require_parts
 
     scenario, node = scenario_of(request.node, request.config), request.node
     virtual = scenario.clock == "virtual"
@@ -148,7 +202,7 @@ def _cluster(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Runni
     def judged(run: RunFolder, as_run: Scenario) -> Sequence[Verdict]:
         return judge(of_run(run, as_run), engine_for(engine, virtual=virtual, where=run.path), harness.spark).verdicts
 
-    with session(scenario, folder, stage, judged) as cluster:
+    with session(scenario, folder, stage, judged, planted(scenario)) as cluster:
         yield cluster
     _summarise(request.config, cluster)
 
@@ -205,7 +259,7 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
         raise pytest.UsageError(f"{where}: clock: {clock!r} is not allowed: {allowed}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", item.name).strip("-")[:100] or "test"
     document: dict[str, Any] = {"name": name, "checks": DEFAULT_CHECKS, "settle_s": 70}
-    document["cluster"] = {"external": clock == "real"}
+    document["cluster"] = {"external": clock == "real", "operator": True}
     document["workload"] = {"client_starts": 0}
     if profile := config.getoption("--nemesrv-profile"):
         document["cluster"]["profile"] = profile
@@ -222,9 +276,14 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
             raise pytest.UsageError(
                 f"{where}: {key}={value!r} is not allowed: one of the keys {', '.join(keys)}{nearest(key, keys)}"
             )
+        if key == "defect" and (beside := item.path.parent / str(value)).is_file():
+            value = str(beside)
         *section, last = _KEYS[key]
         place = document.setdefault(section[0], {}) if section else document
-        place[last] = value
+        if key == "timers" and isinstance(value, Mapping):
+            value = {**document.get("timers", {}), **value}
+        if isinstance(place, dict):  # else `timers` is no mapping, which the scenario will say
+            place[last] = value
     seed = config.getoption("--nemesrv-seed")
     document["seed"] = seed if seed is not None else document.get("seed", secrets.randbelow(2**31))
     try:

@@ -208,9 +208,7 @@ def record(
 ) -> None:
     """The scenario and its history are in the folder; nothing is judged."""
     assert as_run.seed is not None
-    folder.scenario_file.write_text(as_run.to_yaml(), encoding="utf-8")
-    if defect is not None and defect.source is not None:  # beside scenario.yaml, so that this repeats the run
-        (folder.path / defect.source.name).write_bytes(defect.source.read_bytes())
+    folder.keep(as_run, defect)
     experiment = Experiment(
         scenario=as_run,
         seed=as_run.seed,

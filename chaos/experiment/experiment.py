@@ -40,7 +40,7 @@ from ..scenarios.defect import Defect
 from ..scenarios.loading import parse
 from ..scenarios.model import Scenario
 from ..topology import Link, NodeKind, broker_name
-from .actions import Actions, steps_of
+from .actions import Actions, Step, steps_of
 from .nodes import NodePlan, about, about_node, cold, listing, timers_of
 from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
@@ -89,15 +89,20 @@ class Experiment:
     def run(self) -> None:
         """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
         with self.running():
-            begin_s, done_s = self._now_s(), dict[int, float]()
-            for step in steps_of(self.scenario, self.seed, join=self.join, act=self.act):
-                after_s = done_s.get(step.series, -math.inf) + step.after_s  # the one before may have taken its time
-                self.stage.sleep_until(max(begin_s + step.at_s, after_s))
-                step.do()
-                done_s[step.series] = self._now_s()
+            begin_s = self._now_s()
+            self.follow(steps_of(self.scenario, self.seed, join=self.join, act=self.act), begin_s)
             if not self.scenario.timeline:
                 self.stage.sleep_until(begin_s + self.scenario.steady_s)
             self.finish()
+
+    def follow(self, steps: Iterable[Step], begin_s: float) -> None:
+        """Do each step at its time after `begin_s`, and within its series behind the one before."""
+        done_s: dict[int, float] = {}
+        for step in steps:
+            after_s = done_s.get(step.series, -math.inf) + step.after_s  # the one before may have taken its time
+            self.stage.sleep_until(max(begin_s + step.at_s, after_s))
+            step.do()
+            done_s[step.series] = self._now_s()
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -35,7 +35,7 @@ BUSY = 1.5
 
 
 class Harness:
-    """Context manager. `ports` are held for as long as it lives.
+    """Context manager. `ports` are held for as long as it lives. `after_ctrl_c_s` is RayHost's.
 
     `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
     can be made late, and on a loaded machine the lowest priority may never get its turn. `large`: Spark is started for
@@ -53,11 +53,14 @@ class Harness:
         rehearses: bool = True,
         workers: int = 14,
         ray: str | None = None,
+        after_ctrl_c_s: float | None = None,
     ) -> None:
         self._gentle, self._large = gentle, large
         self._rehearses = gentle and rehearses and not is_busy()  # asked before a cluster of ours makes it busy
         self.ports = PortHolder()
-        self.ray: RayHost | JoinedRay = RayHost(workers=workers) if ray is None else JoinedRay(ray)
+        self.ray: RayHost | JoinedRay = (
+            RayHost(workers=workers, after_ctrl_c_s=after_ctrl_c_s) if ray is None else JoinedRay(ray)
+        )
         self._spark_master = spark_master
         self._spark: Future[SparkSession] = Future()
         self._spark_thread: threading.Thread | None = None

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ..errors import HarnessError, ScenarioError
+from ..scenarios.defect import Defect
 from ..scenarios.loading import load
 from ..scenarios.model import Scenario
 
@@ -77,6 +78,13 @@ class RunFolder:
     def data(self) -> Path:
         """Where brokers and NameServers keep their own files."""
         return self.path / "data"
+
+    def keep(self, scenario: Scenario, defect: Defect | None) -> None:
+        """Write scenario.yaml, and beside it the file of a user's defect, so that the folder repeats the run."""
+        if defect is not None and defect.source is not None:
+            (self.path / defect.source.name).write_bytes(defect.source.read_bytes())
+            scenario = scenario.model_copy(update={"defect": defect.source.name})
+        self.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
 
     def scenario(self) -> Scenario:
         """The scenario as run. ScenarioError when the folder is none of a run."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -26,10 +27,12 @@ from ..faults.link_faults import Heal
 from ..faults.process_faults import HOST_ACTIONS
 from ..reports.sentences import example_sentence
 from ..scenarios.action import ActionModel, with_fault_ids
+from ..scenarios.defect import Defect
 from ..scenarios.loading import parse
 from ..scenarios.model import Scenario
 from ..topology import ADMIN, NodeKind
 from ..verdict import Validity, Verdict
+from .actions import Step
 from .experiment import Experiment
 from .outside_clients import ClientUnderTest
 from .run_folder import RunFolder
@@ -39,6 +42,10 @@ log = logging.getLogger("nemesrv.session")
 
 Judge = Callable[[RunFolder, Scenario], Sequence[Verdict]]
 """Judges a recorded run and writes its reports."""
+
+
+_SERIES = ("rolling_restart", "restart_storm")
+"""What is several restarts, one after the other."""
 
 
 class NotValid(AssertionError):
@@ -158,12 +165,19 @@ class RunningCluster:
     # -- what happens to it
 
     def inject(self, do: str, *targets: str, for_s: float | None = None, **settings: Any) -> None:
-        """Any fault that a scenario's timeline can say, on links or nodes. `for_s`: wait so long, then heal all links.
+        """Anything that a scenario's timeline can do, on links or nodes: faults, series of restarts, acts by hand.
 
-        The methods below are the same, each for one of them.
+        `for_s`: wait so long, then heal all links; what flaps (`period_s`) does so for so long. The methods below are
+        the same, each for one fault.
         """
         kind = ACTIONS.get(do)
-        self._act(do, for_s, **{(kind and kind.acts_on) or "links": targets}, **settings)
+        said = {**settings, (kind and kind.acts_on) or "links": targets}
+        if do == "restart_storm":
+            said["for_s"], for_s = for_s, None  # its own: the restarts are drawn within it
+        if do in _SERIES or settings.get("period_s") is not None:
+            self._in_turn(do, for_s, said)
+        else:
+            self._act(do, for_s, **said)
 
     def black_hole(self, *links: str, stream: str = "both", for_s: float | None = None) -> None:
         """Bytes on these links are held until the heal. `for_s`: wait so long, then heal everything."""
@@ -232,16 +246,37 @@ class RunningCluster:
         if do in HOST_ACTIONS:
             return self._act_on_hosts(entry, of)
         document = self.scenario.model_dump(mode="json")
-        if do in ("rolling_restart", "restart_storm") or settings.get("period_s") is not None:
+        if do in _SERIES or settings.get("period_s") is not None:
             allowed = "an action of one moment: restarts in a row, and what flaps, are for a scenario's timeline"
             raise ScenarioError(of, "do", do, allowed)
-        if settings.get("new_address"):
-            allowed = "an entry of a scenario's timeline: only there it is known beforehand who needs another address"
-            raise ScenarioError(of, "new_address", "true", allowed)
+        _refuse_new_address(settings, of)
         if do in BY_HAND and ADMIN not in self._scenario.topology().nodes:
             raise ScenarioError(of, "do", do, "an entry of a scenario's timeline: only there somebody acts by hand")
         action = with_fault_ids(parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline)[-1]
         return self._done(action)
+
+    def _in_turn(self, do: str, for_s: float | None, settings: dict[str, Any]) -> None:
+        """An entry of a timeline that is many actions; returns when the last is done, and what flaps is healed."""
+        self._running()
+        with _InTheTest(do):
+            _refuse_new_address(settings, do)
+            before, at_s = self.scenario, round(self.now_s, 3)
+            entries = [{"at_s": at_s, "do": do, **settings}]
+            if settings.get("period_s") is not None:
+                if for_s is None:
+                    raise ScenarioError(
+                        do, "for_s", "nothing", "how many seconds it flaps before it is healed: for_s=60"
+                    )
+                entries.append({"at_s": at_s + for_s, "do": "heal"})
+            document = before.model_dump(mode="json")
+            scenario = parse({**document, "timeline": [*document["timeline"], *entries]}, file=do)
+            planned = [*scenario.plan(self.seed).actions]
+            for one in before.plan(self.seed).actions:
+                planned.remove(one)
+            act = self._experiment.act
+            steps = [Step(one.at_s, partial(act, one.action), one.series, one.after_s) for one in planned]
+            self._timeline += with_fault_ids(scenario.timeline)[len(before.timeline) :]
+            self._experiment.follow(steps, self._begin_s)
 
     def _done(self, action: ActionModel) -> tuple[str, ...]:
         begun = self._experiment.act(action)
@@ -336,7 +371,7 @@ class RunningCluster:
 
     def _judged(self) -> Sequence[Verdict]:
         self._end()
-        self._experiment.folder.scenario_file.write_text(self.scenario.to_yaml(), encoding="utf-8")
+        self._experiment.folder.keep(self.scenario, self._experiment.defect)
         return self._judge(self._experiment.folder, self.scenario)
 
     def must_be_valid(self, *checks: str) -> None:
@@ -346,6 +381,12 @@ class RunningCluster:
             raise NotValid("\n".join(map(_advertised, wrong)))
 
 
+def _refuse_new_address(settings: Mapping[str, Any], of: str) -> None:
+    if settings.get("new_address"):
+        allowed = "an entry of a scenario's timeline: only there it is known beforehand who needs another address"
+        raise ScenarioError(of, "new_address", "true", allowed)
+
+
 def _advertised(verdict: Verdict) -> str:
     lines = [f"{verdict.name} is {verdict.verdict}: {verdict.why or f'{verdict.violations} violations'}"]
     lines += [f"    {example_sentence(example, verdict.timeline_ms)}" for example in verdict.examples[:3]]
@@ -353,18 +394,20 @@ def _advertised(verdict: Verdict) -> str:
 
 
 @contextmanager
-def session(scenario: Scenario, folder: RunFolder, stage: Stage, judge: Judge) -> Iterator[RunningCluster]:
+def session(
+    scenario: Scenario, folder: RunFolder, stage: Stage, judge: Judge, defect: Defect | None = None
+) -> Iterator[RunningCluster]:
     """A running cluster for the block. Whatever happens in it, nothing is left running, and the history can be judged.
 
     `scenario` has a seed and no timeline. HarnessError or ClusterError when the experiment itself fails.
     """
     assert scenario.seed is not None
-    folder.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
-    experiment = Experiment(scenario=scenario, seed=scenario.seed, folder=folder, stage=stage)
+    folder.keep(scenario, defect)
+    experiment = Experiment(scenario=scenario, seed=scenario.seed, folder=folder, stage=stage, defect=defect)
     with ExitStack() as running:
         running.enter_context(experiment.running())
         cluster = RunningCluster(experiment, judge, end=running.close)
         try:
             yield cluster
         finally:
-            folder.scenario_file.write_text(cluster.scenario.to_yaml(), encoding="utf-8")
+            folder.keep(cluster.scenario, defect)

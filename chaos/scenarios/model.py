@@ -64,6 +64,8 @@ class ClusterModel(_Model):
     loads its classes."""
     external: bool = False
     """Whether clients outside the experiment may dial in: every server then has a proxy for them, too."""
+    operator: bool = False
+    """Whether somebody can act by hand whatever the timeline says: a test that conducts its own experiment."""
     clients: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,39}$")], str | None] = {}
     """Clients under test by name, each with the profile that it is held against (None: our own clients'): programs of
     somebody else, whose dialler, proxies and fronts are their own (docs/clients-under-test.md)."""
@@ -199,7 +201,7 @@ class Scenario(_Model):
             producers=self.workload.producers,
             consumers=self.workload.consumers,
             prober=self.workload.prober,
-            admin=any(isinstance(action.what, ByHand) for action in self.timeline),
+            admin=self.cluster.operator or any(isinstance(action.what, ByHand) for action in self.timeline),
             external=self.cluster.external,
             outside=tuple(self.cluster.clients),
             address_server=self.cluster.name_server_list is not None,

@@ -6,13 +6,20 @@ What is judged is judged in this process, without Spark; with it, in a process o
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tenacity import Retrying, stop_after_delay, wait_fixed
 
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.scenarios.loading import load
+from nemesrv.chaos.scenarios.model import Scenario
 from tests.commands_here import Shell
 
 WRONG_MARKERS = """
@@ -44,6 +51,42 @@ def test_client_and_scale(nemesrv_cluster): ...
 def test_position(nemesrv_cluster): ...
 
 def test_of_another_kind(): ...
+"""
+
+DOING = """
+import pytest
+
+pytestmark = pytest.mark.nemesrv(clock="virtual", seed=3)
+AFTER_20_S = {"broker-a": {"registerNameServerPeriod": 20000}}
+
+@pytest.mark.nemesrv(clock="virtual", seed=3, settings=AFTER_20_S, timers={"poll_name_server_interval_s": 10},
+                     checks=["timers_kept", "registrations_are_kept"])
+def test_settings(nemesrv_cluster):
+    nemesrv_cluster.wait(130)
+    nemesrv_cluster.must_be_valid()
+
+@pytest.mark.nemesrv(clock="virtual", seed=3, checks=["done_by_hand", "routes_as_registered"])
+def test_acts_by_hand(nemesrv_cluster):
+    nemesrv_cluster.inject("update_config", "broker-a", settings={"brokerPermission": 4})
+    nemesrv_cluster.wait(60)
+    nemesrv_cluster.inject("register", "ns-0", broker="broker-x", address="10.9.9.9:10911", topics={"stale": 4})
+    nemesrv_cluster.wait(60)
+    nemesrv_cluster.must_be_valid()
+
+def test_series(nemesrv_cluster):
+    nemesrv_cluster.inject("rolling_restart", "name_servers", pause_s=30)
+    nemesrv_cluster.inject("cut", "broker-a <-> ns-0", period_s=10, for_s=35)
+    nemesrv_cluster.inject("restart_storm", "broker-b", restarts=2, for_s=60)
+    nemesrv_cluster.must_be_valid("routes_converge")
+
+@pytest.mark.nemesrv(clock="virtual", seed=3, defect="name-server-never-expires")
+def test_defect(nemesrv_cluster):
+    nemesrv_cluster.black_hole("broker-a <-> ns-0", for_s=200)
+    nemesrv_cluster.must_be_valid("routes_are_true")
+
+@pytest.mark.nemesrv(clock="virtual", seed=3, defect="mine.py")
+def test_own_defect(nemesrv_cluster):
+    nemesrv_cluster.inject("cut", "broker-a <-> ns-0", period_s=10)
 """
 
 FAILING = """
@@ -120,11 +163,52 @@ def test_a_marker_of_a_test_that_is_not_selected_is_nobodys_concern(tmp_path: Pa
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
-def test_with_xdist_a_wrong_marker_is_its_tests_own_error(tmp_path: Path) -> None:
-    done = project(tmp_path, WRONG_MARKERS, "-n", "1", "-k", "test_clock or another_kind")
-    assert (done.returncode, "1 passed, 1 error" in done.stdout) == (1, True), done.stdout + done.stderr
-    assert "nemesrv: test_mine.py::test_clock: marker nemesrv: clock: 'virtal' is not allowed" in done.stdout
-    assert "pytest_plugin.py" not in done.stdout
+def test_with_xdist_a_wrong_marker_is_the_same_usage_error(tmp_path: Path) -> None:
+    done = project(tmp_path, WRONG_MARKERS, "-n", "2", "-k", "test_clock or test_value or another_kind")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
+    value, clock = done.stderr.strip().removeprefix("ERROR: ").splitlines()
+    assert value == "test_mine.py::test_value: marker nemesrv: brokers: 0 is not allowed: a whole number from 1 to 26"
+    assert clock.startswith("test_mine.py::test_clock: marker nemesrv: clock: 'virtal' is not allowed: 'real' or")
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_with_xdist_a_right_marker_runs(tmp_path: Path) -> None:
+    done = project(tmp_path, WRONG_MARKERS, "-n", "2", "-k", "another_kind")
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+WRONG_WORDS = """
+import pytest
+
+@pytest.mark.nemesrv(settings={"broker-a": {"registerNameServerPeriods": 20000}})
+def test_setting(nemesrv_cluster): ...
+
+@pytest.mark.nemesrv(settings={"broker-z": {"registerNameServerPeriod": 20000}})
+def test_node(nemesrv_cluster): ...
+
+@pytest.mark.nemesrv(timers={"poll_name_server_interval": 10}, time_scale=5)
+def test_timer(nemesrv_cluster): ...
+
+@pytest.mark.nemesrv(timers=10, time_scale=5)
+def test_timers(nemesrv_cluster): ...
+
+@pytest.mark.nemesrv(defect="name-server-never-expire")
+def test_defect(nemesrv_cluster): ...
+"""
+
+
+def test_wrong_settings_timers_and_defects_are_usage_errors_with_the_nearest_word(tmp_path: Path) -> None:
+    done = project(tmp_path, WRONG_WORDS)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    setting, node, timer, timers, defect = done.stderr.strip().removeprefix("ERROR: ").splitlines()
+    assert "marker nemesrv: settings.broker-a.registerNameServerPeriods: 20000 is not allowed: a setting" in setting
+    assert setting.endswith("; did you mean registerNameServerPeriod?")
+    assert "marker nemesrv: settings.broker-z: " in node
+    assert "marker nemesrv: timers.poll_name_server_interval: 10 is not allowed: " in timer
+    assert "marker nemesrv: timers: 10 is not allowed: " in timers
+    assert "marker nemesrv: defect: 'name-server-never-expire' is not allowed: " in defect
+    assert defect.endswith("; did you mean name-server-never-expires?")
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +220,118 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     assert f"exit status {pytest.ExitCode.TESTS_FAILED:d}" in output, output
     assert "4 failed, 1 skipped" in output, output
     return folder, output
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder and pytest's output, of tests that do more than the usual; judged in this process."""
+    folder = write(tmp_path_factory.mktemp("doing"), DOING)
+    (folder / "mine.py").write_text('NODES = ["ns-0"]\n\n\ndef plant(node):\n    pass\n')
+    with pytest.MonkeyPatch.context() as monkeypatch, Shell(folder / "bin", monkeypatch) as shell:
+        return folder, shell.run("pytest -p no:cacheprovider -rA test_mine.py", folder)
+
+
+def scenario_of(folder: Path, test: str) -> Scenario:
+    """The scenario that the test left, as whoever repeats it reads it."""
+    (run,) = (folder / "runs" / test).iterdir()
+    return load(run / "scenario.yaml")
+
+
+def test_a_marker_sets_settings_and_timers_and_all_keep_them(done: tuple[Path, str]) -> None:
+    folder, output = done
+    assert "PASSED test_mine.py::test_settings" in output
+    scenario = scenario_of(folder, "test_settings")
+    assert scenario.config == {"broker-a": {"registerNameServerPeriod": 20000}}
+    assert scenario.timers.poll_name_server_interval_s == 10
+
+
+def test_a_step_may_be_an_act_by_hand(done: tuple[Path, str]) -> None:
+    folder, output = done
+    assert "PASSED test_mine.py::test_acts_by_hand" in output
+    timeline = scenario_of(folder, "test_acts_by_hand").timeline
+    assert [action.do for action in timeline] == ["update_config", "register", "heal"]
+
+
+def test_a_step_may_be_a_series_which_the_scenario_says_as_one_entry(done: tuple[Path, str]) -> None:
+    folder, output = done
+    assert "PASSED test_mine.py::test_series" in output
+    timeline = scenario_of(folder, "test_series").timeline
+    assert [action.do for action in timeline] == ["rolling_restart", "cut", "heal", "restart_storm", "heal"]
+    assert timeline[1].at_s >= 60
+    assert timeline[2].at_s - timeline[1].at_s == pytest.approx(35)
+
+
+def test_a_planted_defect_is_in_the_nodes_and_found(done: tuple[Path, str]) -> None:
+    folder, output = done
+    assert "NotValid: routes_are_true is INVALID" in of_test(output, "test_defect")
+    assert scenario_of(folder, "test_defect").defect == "name-server-never-expires"
+
+
+def test_a_defect_of_ones_own_is_a_file_beside_the_test_and_kept_in_the_run_folder(done: tuple[Path, str]) -> None:
+    folder, output = done
+    shown = of_test(output, "test_own_defect")
+    assert "cut: for_s: nothing is not allowed: how many seconds it flaps before it is healed: for_s=60" in shown
+    (run,) = (folder / "runs" / "test_own_defect").iterdir()
+    assert "defect: mine.py" in (run / "scenario.yaml").read_text()
+    assert (run / "mine.py").read_text() == (folder / "mine.py").read_text()
+
+
+LONG = """
+import pytest
+
+@pytest.mark.nemesrv(name_servers=2, brokers=2)
+@pytest.mark.parametrize("number", [1, 2])
+def test_long(nemesrv_cluster, number):
+    nemesrv_cluster.wait(30_000)
+"""
+
+
+def rays_processes(mark: str) -> list[str]:
+    """Command lines of Ray's processes that have the mark in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if re.search(r"^ray::|/(raylet|gcs_server) ", command) and mark in (process / "environ").read_text():
+                found.append(command[:100])
+    return found
+
+
+@pytest.mark.ray
+@pytest.mark.toxiproxy
+@pytest.mark.parametrize("moment", ["while Ray starts", "while both tests run"])
+def test_ctrl_c_leaves_none_of_rays_processes_10_s_later_and_junit_names_the_tests(tmp_path: Path, moment: str) -> None:
+    write(tmp_path, LONG)
+    mark = f"NEMESRV_TEST={tmp_path}"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--junitxml", "junit.xml"]
+    env = {**os.environ, "NEMESRV_TEST": str(tmp_path)}
+    running = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True, process_group=0)
+
+    def begun() -> bool:
+        if moment == "while Ray starts":
+            return bool(rays_processes(mark))
+        return len([*(tmp_path / "runs").glob("test_long-*/*/history/_raw/producer-0.0.jsonl")]) == 2
+
+    try:
+        for attempt in Retrying(stop=stop_after_delay(200), wait=wait_fixed(0.2), reraise=True):
+            with attempt:
+                assert begun()
+        os.killpg(running.pid, signal.SIGINT)
+        for attempt in Retrying(stop=stop_after_delay(10), wait=wait_fixed(0.2), reraise=True):
+            with attempt:
+                assert rays_processes(mark) == []
+        output, _ = running.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
+    assert running.returncode == pytest.ExitCode.INTERRUPTED, output
+    assert rays_processes(mark) == []
+    if moment == "while both tests run":
+        junit = (tmp_path / "junit.xml").read_text()
+        assert junit.count('<failure message="interrupted by Ctrl-C">') == 2
+        assert junit.count('<property name="nemesrv_run"') == 2
+        for run in (tmp_path / "runs").glob("test_long-*/*"):
+            assert read_rows(run), "what was recorded is kept"
 
 
 def of_test(output: str, name: str) -> str:

@@ -222,6 +222,12 @@ NIGHTLY = (
         ("SIGTERM",),
     ),
     Nightly(
+        "tests/chaos/test_pytest_plugin.py"
+        "::test_ctrl_c_leaves_none_of_rays_processes_10_s_later_and_junit_names_the_tests",
+        "Ctrl-C in `pytest -n 2`, while Ray starts and while the tests run",
+        ("tests/actors/test_what_is_left.py::test_nothing_survives_a_harness_that_is_killed",),
+    ),
+    Nightly(
         f"{_STOPPING}::test_at_twenty_random_moments",
         "a run stopped at twice twenty random moments",
         (
