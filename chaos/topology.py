@@ -63,6 +63,11 @@ def broker_id(node: str) -> int:
     return int(node.partition("/")[2] or 0)
 
 
+def broker_node(name: str | None, id_: int | None) -> str:
+    """The node of a broker of this name and id: a slave has its id behind its master's name."""
+    return f"{name}/{id_}" if id_ and id_ > 0 else str(name)
+
+
 def node_of_client_id(client_id: str | None) -> str:
     """The node of a client's id (`127.0.0.1@consumer-0#1700000000000`); "" where it names none."""
     return (client_id or "").rpartition("@")[2].partition("#")[0]

@@ -71,7 +71,7 @@ def replay(
 
     Exit status: 0 it happens again (similarity 0.9 or more), 1 it does not or in part, 3 there is nothing to compare.
     """
-    from ...operations.replay import running, telling
+    from ...operations.replay import running
     from ..experiment.progress import Progress
 
     progress = Progress(f"replay of {run_dir}", 0.0, quiet=quiet or clock == "virtual")
@@ -94,6 +94,6 @@ def replay(
     if as_json:
         click.echo(json.dumps({**document, "run_dir": str(replayed.folder.path)}, ensure_ascii=False))
     else:
-        for line in telling.lines_of(document, replayed.folder.path):
+        for line in running.lines_of(document, replayed.folder.path):
             click.echo(line)
     sys.exit(EXIT_STATUS[document["happens"]])

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...remoting.topics import is_own
-from ..topology import node_of_client_id
+from ..topology import broker_node, node_of_client_id
 from .schema import list_of, object_of
 
 EVENTS = (
@@ -130,10 +130,6 @@ def seen(
     return Seen(transitions=found, held={lane: parts for lane, parts in held.items() if parts})
 
 
-def name_of_broker(name: str | None, id_: int | None) -> str:
-    return f"{name}/{id_}" if id_ else str(name)
-
-
 def is_system(topic: str | None, brokers: Iterable[str] = ()) -> bool:
     """Whether a topic is RocketMQ's own, so that nobody sends to it by name."""
     return not topic or topic in brokers or is_own(topic)
@@ -215,7 +211,7 @@ class _Reader:
     def registration(self, row: Mapping[str, Any]) -> None:
         if row.get("code"):
             return
-        broker = self._name(name_of_broker(row["broker_name"], row["broker_id"]))
+        broker = self._name(broker_node(row["broker_name"], row["broker_id"]))
         self._brokers.add(str(row["broker_name"]))
         lane = self._name(row["node"]), broker
         if lane not in self._open:
@@ -223,7 +219,7 @@ class _Reader:
             self._add(row, "came", broker)
 
     def dropped(self, row: Mapping[str, Any]) -> None:
-        broker = self._name(name_of_broker(row["broker_name"], row["broker_id"]))
+        broker = self._name(broker_node(row["broker_name"], row["broker_id"]))
         reason = str(object_of(row.get("value")).get("reason") or UNTOLD)
         how = "silent" if reason in SILENT else "closed" if reason in CLOSED else reason
         self._shut((self._name(row["node"]), broker), float(row["time_ms"]))
@@ -253,7 +249,7 @@ class _Reader:
         queues = route.get("queues") or {}
         for name, ids in sorted((route.get("brokers") or {}).items()):
             for id_ in sorted(ids if isinstance(ids, Mapping) and ids else {"0": ""}, key=str):
-                said.append(self._name(name_of_broker(name, int(id_))))
+                said.append(self._name(broker_node(name, int(id_))))
             perm = queues[name][2] if name in queues and len(queues[name] or ()) > 2 else 6
             if isinstance(perm, int) and not perm & 2:
                 said[-1] += READ_ONLY if perm & 4 else " (closed)"

@@ -7,9 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from ...chaos.history.schema import Group, named
+from ...chaos.history.transitions import SILENT
+from ...chaos.history.transitions import seen as seen_in
 from ...chaos.oracle.intervals import Stretch, merged
 from ...chaos.oracle.timers import Timers
-from ...chaos.topology import node_of_client_id
+from ...chaos.topology import broker_node, node_of_client_id
 from ..logs_to_rows.signs import (
     HARNESS,
     INFINITE,
@@ -117,14 +119,9 @@ def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
     seen.exact_ms = {node: exact.get(node, EXACT_MS) for node in own}
 
 
-def _broker_of(row: Row) -> str:
-    broker_id = row.get("broker_id") or 0
-    return f"{row['broker_name']}/{broker_id}" if broker_id else str(row["broker_name"])
-
-
 def registered_node(seen: Seen, row: Row) -> str | None:
     """Which broker it is that registered, whatever the id that it has by now; None: a stranger under its name."""
-    broker = _broker_of(row)
+    broker = broker_node(row["broker_name"], row.get("broker_id"))
     node = seen.addresses.get(str(row.get("address")), broker)
     return node if node.partition("/")[0] == broker.partition("/")[0] else None
 
@@ -165,25 +162,15 @@ def _of_rows(seen: Seen, told: Iterable[Row], found: Gathered) -> None:
         elif event in ("client_heartbeat", "client_gone"):
             _client(seen, row, found)
     seen.chosen = dict(chosen)
-    _held(seen, told)
+    seen.held = _held(told)
 
 
-def _held(seen: Seen, told: Iterable[Row]) -> None:
-    since: dict[Edge, float] = {}
-    found: dict[Edge, list[tuple[float, float]]] = defaultdict(list)
-    for row in told:
-        if row["event"] in ("registration", "broker_dropped") and value_of(row).get("learnt") == "poll":
-            edge = Edge(_broker_of(row), str(row["node"]))
-            if row["event"] == "registration":
-                since.setdefault(edge, row["time_ms"])
-            elif edge in since:
-                found[edge].append((since.pop(edge), row["time_ms"]))
-        elif row["event"] == "started" and value_of(row).get("learnt") == "poll":
-            for edge in [edge for edge in since if edge.peer == row["node"]]:
-                found[edge].append((since.pop(edge), row["time_ms"]))
-    for edge, from_ms in since.items():
-        found[edge].append((from_ms, INFINITE))
-    seen.held = dict(found)
+def _held(told: Iterable[Row]) -> dict[Edge, list[tuple[float, float]]]:
+    """When the table of a NameServer that was looked at all the time had the broker."""
+    events = ("registration", "broker_dropped", "started")
+    looks = [row for row in told if row["event"] in events and value_of(row).get("learnt") == "poll"]
+    held = seen_in(looks, -INFINITE, INFINITE, zero_ms=0, blink_ms=0).held
+    return {Edge(broker, server): [stretch[:2] for stretch in parts] for (server, broker), parts in held.items()}
 
 
 def _wrote_before(seen: Seen, node: str, at_ms: float) -> bool:
@@ -194,13 +181,14 @@ def _wrote_before(seen: Seen, node: str, at_ms: float) -> bool:
 
 def _dropped(seen: Seen, row: Row, found: Gathered) -> None:
     node, at_ms, reason = str(row["node"]), float(row["time_ms"]), str(value_of(row).get("reason", "unknown"))
-    broker = seen.addresses.get(str(row.get("address"))) or (_broker_of(row) if row.get("broker_name") else "")
+    broker = seen.addresses.get(str(row.get("address"))) or (
+        broker_node(row["broker_name"], row.get("broker_id")) if row.get("broker_name") else ""
+    )
     if not broker:
         return
-    kind = {
-        "unregistered": Kind.LEFT, "closed": Kind.CLOSED_BY_PEER_SEEN, "exception": Kind.CLOSED_BY_PEER_SEEN,
-        "idle": Kind.SILENCE, "expired": Kind.SILENCE, "unknown": Kind.GONE,
-    }.get(reason, Kind.SILENCE if reason == "silence" else Kind.CLOSED_BY_PEER_SEEN)  # fmt: skip
+    kind = {"unregistered": Kind.LEFT, "unknown": Kind.GONE}.get(reason, Kind.CLOSED_BY_PEER_SEEN)
+    if reason in SILENT or reason == "silence":
+        kind = Kind.SILENCE
     found.add(kind, Edge(broker, node), row, at_ms=at_ms, observer=node, value=reason)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ...chaos.topology import broker_node
 from .line import Line
 from .sources import BROKER, NAME_SERVER, Source
 
@@ -77,7 +78,7 @@ class Book:
 
     def node(self, address: str) -> str | None:
         found = self.broker(address)
-        return None if found is None else node_name(*found)
+        return None if found is None else broker_node(*found)
 
     def id_at(self, address: str, at_ms: float) -> int | None:
         """The id under which the address registered at that moment (UTC)."""
@@ -90,13 +91,8 @@ class Book:
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for address, said in self.names.items():
             who, count = said.most_common(1)[0]
-            found[node_name(*self.called.get(address, who))][address] = count
+            found[broker_node(*self.called.get(address, who))][address] = count
         return {node: [address for address, _ in counted.most_common()] for node, counted in sorted(found.items())}
-
-
-def node_name(name: str, id_: int) -> str:
-    """As the node of a broker is called: a slave has its id behind its master's name."""
-    return f"{name}/{id_}" if id_ > 0 else name
 
 
 def addresses_in(text: str | None) -> tuple[str, ...]:
@@ -228,7 +224,7 @@ def broker_identity(source: Source, book: Book) -> tuple[str, int, str | None] |
     own = {line.fields.get("key", ""): line.fields.get("value", "") for line in source.lines if line.event == "setting"}
     if own.get("brokerName"):
         id_ = int(own["brokerId"]) if own.get("brokerId", "").isdigit() else 0
-        nodes = book.addresses().get(node_name(own["brokerName"], id_), [])
+        nodes = book.addresses().get(broker_node(own["brokerName"], id_), [])
         return own["brokerName"], id_, nodes[0] if nodes else None
     return _by_path(source, book)
 

@@ -13,7 +13,8 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .book import Book, broker_identity, client_by_path, has_word, node_name
+from ...chaos.topology import broker_node
+from .book import Book, broker_identity, client_by_path, has_word
 from .dialler_log import ident
 from .marks import client_id, host_of
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
@@ -50,7 +51,7 @@ def first_names(sources: Sequence[Source], book: Book) -> None:
     for source in sources:
         if source.kind == BROKER:
             identity = broker_identity(source, book)
-            source.name = node_name(identity[0], identity[1]) if identity is not None else ""
+            source.name = broker_node(identity[0], identity[1]) if identity is not None else ""
     servers = [source for source in sources if source.kind == NAME_SERVER]
     own = [_OWN_NAME.search(source.key) for source in servers]
     if servers and all(own) and len({found[2] for found in own if found}) == len(servers):

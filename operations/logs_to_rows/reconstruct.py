@@ -15,9 +15,10 @@ from typing import Any
 from ...chaos.history.schema import Row
 from ...chaos.oracle.roles import CONTROLLER, DLEDGER
 from ...chaos.oracle.timers import Timers
+from ...chaos.topology import broker_node
 from ...remoting.topics import is_own
 from .align import aligned
-from .book import Book, book_of, node_name
+from .book import Book, book_of
 from .clusters import one_cluster
 from .dialler_log import DiallerLog, ident
 from .line import FileAbout, Line, zone_text
@@ -164,7 +165,7 @@ def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
                 own[
                     row["node"],
                     nodes.of_address.get(
-                        row["address"], node_name(str(row.get("broker_name")), row.get("broker_id") or 0)
+                        row["address"], broker_node(str(row.get("broker_name")), row.get("broker_id") or 0)
                     ),
                 ].append(row["time_ms"])
     more: list[Row] = []

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ...chaos.history.schema import Row
-from .book import node_name
+from ...chaos.topology import broker_node
 
 ANSWERED = "its registration there was answered with code"
 """How a registration failed that a NameServer refused: no link and no process was lost."""
@@ -56,7 +56,7 @@ def _entry(
 ) -> tuple[str, str, str] | None:
     node, event = row["node"], row["event"]
     value = row.get("value") if isinstance(row.get("value"), dict) else {}
-    broker = node_name(row.get("broker_name") or "", row.get("broker_id") or 0)
+    broker = broker_node(row.get("broker_name") or "", row.get("broker_id") or 0)
     match event:
         case "started":
             for key in [key for key in there if key[0] == node]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...chaos.errors import ScenarioError, nearest
 from ...chaos.experiment.expectation import expected_world
@@ -19,83 +19,49 @@ LASTS_S = 240.0
 """How long it lasts where nobody says it: more than E + S + P, and a turn of a rebalance."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """A fault that `--fault` names. `do` and `also` are an entry of the timeline, `undo` the one that ends it."""
+class Kind(NamedTuple):
+    """A fault that `--fault` names."""
 
     says: str
-    do: str
-    undo: str | None
-    on: str
-    """nodes or links, and which."""
-    target: str
-    also: Mapping[str, Any] = field(default_factory=dict)
+    begins: Mapping[str, Any]
+    """The entry of the timeline."""
+    undo: str = "heal"
+    """What the entry that ends it does."""
     lasts_s: float = LASTS_S
 
 
 KINDS: Mapping[str, Kind] = {
-    "crash": Kind(says="broker-a's process is killed", do="kill", undo="restart", on="nodes", target="broker-a"),
-    "stop": Kind(
-        says="broker-a is stopped and takes its leave", do="stop", undo="restart", on="nodes", target="broker-a"
-    ),
-    "hang": Kind(says="broker-a hangs (SIGSTOP)", do="pause", undo="resume", on="nodes", target="broker-a"),
-    "power-off": Kind(
-        says="broker-a's host loses its power", do="packet_loss", undo="heal", on="links", target="isolate broker-a"
-    ),
-    "black-hole": Kind(
-        says="everything to and from broker-a is held",
-        do="black_hole",
-        undo="heal",
-        on="links",
-        target="isolate broker-a",
-    ),
+    "crash": Kind("broker-a's process is killed", {"do": "kill", "nodes": ["broker-a"]}, "restart"),
+    "stop": Kind("broker-a is stopped and unregisters", {"do": "stop", "nodes": ["broker-a"]}, "restart"),
+    "hang": Kind("broker-a hangs (SIGSTOP)", {"do": "pause", "nodes": ["broker-a"]}, "resume"),
+    "power-off": Kind("broker-a's host loses its power", {"do": "packet_loss", "links": ["isolate broker-a"]}),
+    "black-hole": Kind("everything to and from broker-a is held", {"do": "black_hole", "links": ["isolate broker-a"]}),
     "partition": Kind(
-        says="broker-a and ns-0 do not reach each other",
-        do="packet_loss",
-        undo="heal",
-        on="links",
-        target="broker-a <-> ns-0",
+        "broker-a and ns-0 do not reach each other", {"do": "packet_loss", "links": ["broker-a <-> ns-0"]}
     ),
     "one-way": Kind(
-        says="nothing of broker-a reaches ns-0",
-        do="packet_loss",
-        undo="heal",
-        on="links",
-        target="broker-a -> ns-0",
-        also={"stream": "upstream"},
+        "nothing of broker-a reaches ns-0",
+        {"do": "packet_loss", "links": ["broker-a -> ns-0"], "stream": "upstream"},
     ),
     "one-way-back": Kind(
-        says="nothing of ns-0 reaches broker-a",
-        do="packet_loss",
-        undo="heal",
-        on="links",
-        target="broker-a -> ns-0",
-        also={"stream": "downstream"},
+        "nothing of ns-0 reaches broker-a",
+        {"do": "packet_loss", "links": ["broker-a -> ns-0"], "stream": "downstream"},
     ),
     "slow": Kind(
-        says="what goes to and from broker-a takes 600 ms each way",
-        do="latency",
-        undo="heal",
-        on="links",
-        target="* <-> broker-a",
-        also={"latency_ms": 600},
+        "what goes to and from broker-a takes 600 ms each way",
+        {"do": "latency", "links": ["* <-> broker-a"], "latency_ms": 600},
         lasts_s=120,
     ),
-    "name-server-crash": Kind(says="ns-0's process is killed", do="kill", undo="restart", on="nodes", target="ns-0"),
-    "name-server-hang": Kind(says="ns-0 hangs (SIGSTOP)", do="pause", undo="resume", on="nodes", target="ns-0"),
-    "name-server-power-off": Kind(
-        says="ns-0's host loses its power", do="packet_loss", undo="heal", on="links", target="isolate ns-0"
-    ),
+    "name-server-crash": Kind("ns-0's process is killed", {"do": "kill", "nodes": ["ns-0"]}, "restart"),
+    "name-server-hang": Kind("ns-0 hangs (SIGSTOP)", {"do": "pause", "nodes": ["ns-0"]}, "resume"),
+    "name-server-power-off": Kind("ns-0's host loses its power", {"do": "packet_loss", "links": ["isolate ns-0"]}),
     "name-server-restart": Kind(
-        says="ns-0 is started again, and knows nobody", do="kill", undo="restart", on="nodes", target="ns-0", lasts_s=1
+        "ns-0 is started again, and knows nobody", {"do": "kill", "nodes": ["ns-0"]}, "restart", lasts_s=1
     ),
     "wipe-write-permission": Kind(
-        says="broker-a's write permission is wiped at every NameServer",
-        do="wipe_write_perm",
-        undo="add_write_perm",
-        on="nodes",
-        target="name_servers",
-        also={"broker": "broker-a"},
+        "broker-a's write permission is wiped at every NameServer",
+        {"do": "wipe_write_perm", "nodes": [], "broker": "broker-a"},
+        "add_write_perm",
     ),
 }
 
@@ -122,13 +88,12 @@ def scenario_of(asked: Asked, sets: tuple[str, ...] = ()) -> Scenario:
         raise ScenarioError("--fault", "", repr(asked.fault), allowed)
     kind = KINDS[asked.fault]
     lasts_s = kind.lasts_s if asked.lasts_s is None else asked.lasts_s
-    targets = [kind.target]
-    if kind.target == "name_servers":
-        targets = [f"ns-{number}" for number in range(asked.name_servers)]
-    begins = {"at_s": AT_S, "do": kind.do, kind.on: targets, **kind.also}
+    begins = {"at_s": AT_S, **kind.begins}
+    if begins.get("nodes") == []:  # all NameServers
+        begins["nodes"] = [f"ns-{number}" for number in range(asked.name_servers)]
     ends: dict[str, Any] = {"at_s": AT_S + lasts_s, "do": kind.undo}
-    if kind.on == "nodes":
-        ends |= {"nodes": targets, **kind.also}
+    if "nodes" in begins:
+        ends = {**begins, **ends}
     document: dict[str, Any] = {
         "name": f"predict-{asked.fault}",
         "description": f"{kind.says}, for {lasts_s:g} s.",

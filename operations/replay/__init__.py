@@ -1,5 +1,5 @@
 """`nemesrv replay`: a recorded or imported run as a scenario again, how alike the two are, and what a fix changes.
 
-scenarios.py (a run folder ─► a scenario) ─► run ─► transitions.py ─► matching.py ─► similarity.py ─► replay.json
-varied.py: the same with one thing changed, and what would have been different
+original.py, imported.py (a run folder ─► a scenario) ─► running.py (run, compared, told) ─► replay.json
+similarity.py   how alike the transitions of both are (chaos/history/transitions.py, matching.py)
 """

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 from ...chaos.errors import ScenarioError
 from ...chaos.history.schema import Row, object_of
-from ...chaos.history.transitions import is_system, later_lists_of, lists_of, name_of_broker
+from ...chaos.history.transitions import is_system, later_lists_of, lists_of
 from ...chaos.oracle.timers import Timers
 from ...chaos.oracle.world import World
 from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import CHECK_NAMES
 from ...chaos.settings.catalogue import GROUPS, settings_for
+from ...chaos.topology import broker_node
 from .incident import Entry, Episode, Hypothesis, Incident, read_incident
 from .original import Original, compared_to_ms, exactness, phases_in
 
@@ -267,7 +268,7 @@ def _first_registration(broker: str, rows: Sequence[Row], started_ms: float) -> 
         if row["event"] == "registration"
         and row["broker_name"]
         and not row["code"]
-        and name_of_broker(row["broker_name"], row["broker_id"]) == broker
+        and broker_node(row["broker_name"], row["broker_id"]) == broker
         and row["time_ms"] > started_ms
     ]
     first_ms = min(came, default=None)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...chaos.history.schema import object_of
-from ...chaos.history.transitions import name_of_broker
+from ...chaos.topology import broker_node
 
 EVENTS = ("register", "registration", "scheduled_task", "broker_dropped", "name_server_call", "route_changed")
 _TASKS = ("scanNotActiveBroker", "updateTopicRouteInfoFromNameServer", "registerBrokerAll")
@@ -54,12 +54,12 @@ def _ticks(row: Mapping[str, Any], idle_ms: float) -> Iterable[tuple[str, int, f
     if event == "register":
         yield node, 1, at_ms - took_ms
     elif event == "registration" and not row.get("code"):
-        yield name_of_broker(row["broker_name"], row["broker_id"]), 2, at_ms
+        yield broker_node(row["broker_name"], row["broker_id"]), 2, at_ms
     elif event == "scheduled_task" and row.get("f") in _TASKS:
         yield node, 0, at_ms - took_ms
     elif event == "broker_dropped":
         reason = object_of(row.get("value")).get("reason")
-        broker = name_of_broker(row["broker_name"], row["broker_id"])
+        broker = broker_node(row["broker_name"], row["broker_id"])
         if reason == "idle":  # I after the last thing it sent, a registration
             yield broker, 3, at_ms - idle_ms
         elif reason == "expired":

@@ -6,8 +6,7 @@ import json
 import secrets
 import shlex
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from ...chaos.history.transitions import Seen, Transition, seen
 from ...chaos.installation import has
 from ...chaos.oracle.world import World
 from ...chaos.proof.statistics.per_client import EVENTS as OF_CLIENTS
-from ...chaos.proof.statistics.per_client import Client, beside, clients_of
+from ...chaos.proof.statistics.per_client import Client, beside, client_lines, clients_of
 from ...chaos.reporting import write_replay
 from ...chaos.runner import Options, as_run_with, planted, processes_of, record, require_parts, with_file_beside
 from ...chaos.scenarios.document import change
@@ -33,6 +32,8 @@ from .original import Original, compared_to_ms, recorded, rows_of
 from .similarity import EXACT_MS, Similarity, similarity
 
 REPLAY_FILE = "replay.json"
+SHOWN_MAX = 12
+"""So many transitions that are in one of the two only are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,7 @@ def ran(scenario: Scenario, out: Path | None, wanted: Wanted) -> RunFolder:
         record(with_file_beside(as_run, defect), folder, VirtualStage(), defect, wanted.say)
         return folder
     require_parts("nemesrv replay --clock real", [as_run], out, spark=False)
-    with Harness(spark_master=None, gentle=True, workers=processes_of(as_run), ray=None) as harness, nullcontext():
+    with Harness(spark_master=None, gentle=True, workers=processes_of(as_run), ray=None) as harness:
         folder = RunFolder.create(as_run.name, out)
         record(with_file_beside(as_run, defect), folder, real_stage(harness), defect, wanted.say)
     return folder
@@ -315,3 +316,23 @@ def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dic
     if has("report"):
         write_replay(replayed.folder)
     return document
+
+
+def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """What `nemesrv replay` prints."""
+    yield f"{document['scenario']}: {document['sentence']}"
+    yield from document["notes"]
+    for found, said in (("original", "only in the original"), ("replay", "only in the replay")):
+        alone = [one for one in document["transitions"] if one["found"] == found]
+        if alone:
+            yield f"{said}:"
+            for one in alone[:SHOWN_MAX]:
+                yield f"  {one[f'{found}_ms'] / 1000:8.1f} s  {one['told']}"
+            if len(alone) > SHOWN_MAX:
+                yield f"  and {len(alone) - SHOWN_MAX} more, in replay.json"
+    if document["not_compared"]:
+        yield f"not in the original's logs, so not compared: {', '.join(document['not_compared'])}"
+    yield from client_lines(document["variants"])
+    yield f"scenario: {folder / 'scenario.yaml'}"
+    if (folder / "report.html").is_file():
+        yield f"report: {folder / 'report.html'}"

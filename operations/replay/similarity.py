@@ -8,11 +8,11 @@ similarity = came · order · time
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...chaos.checks.service.recovery_time import percentile
 from ...chaos.history.matching import Pair, matched
 from ...chaos.history.transitions import Transition
 
@@ -106,7 +106,7 @@ def similarity(
     exact = {node: max(EXACT_MS, exact_ms(node)) for node in {one.node for one in original}}
     came = 2 * len(both) / (len(original) + len(replay)) if original or replay else 0.0
     order = _order(both, exact)
-    apart = sorted(abs(pair.apart_ms or 0.0) for pair in both)
+    apart = [abs(pair.apart_ms or 0.0) for pair in both]
     parts = [_in_time(pair, exact, tick_ms) for pair in both]
     time = sum(parts) / len(parts) if parts else 0.0
     return Similarity(
@@ -117,10 +117,10 @@ def similarity(
         originals=len(original),
         replays=len(replay),
         matched=len(both),
-        median_ms=_share(apart, 0.5),
-        p90_ms=_share(apart, 0.9),
-        worst_ms=_share(apart, 1.0),
-        exact_ms=_share(sorted(exact.values()), 0.5) or EXACT_MS,
+        median_ms=percentile(apart, 0.5) or 0.0,
+        p90_ms=percentile(apart, 0.9) or 0.0,
+        worst_ms=max(apart, default=0.0),
+        exact_ms=percentile([*exact.values()], 0.5) or EXACT_MS,
         least_exact=max(exact, key=exact.__getitem__, default=""),
         least_exact_ms=max(exact.values(), default=EXACT_MS),
         pairs=pairs,
@@ -148,11 +148,6 @@ def _order(both: Sequence[Pair], exact: dict[str, float]) -> float:
             decided += 1
             same += (its_ms - b_ms) * (later_ms - a_ms) > 0 or abs(its_ms - b_ms) <= told_ms
     return same / decided if decided else 1.0
-
-
-def _share(sorted_: Sequence[float], share: float) -> float:
-    """The value that so many of them do not exceed; 0 of none."""
-    return sorted_[max(0, math.ceil(share * len(sorted_)) - 1)] if sorted_ else 0.0
 
 
 def _s(ms: float) -> str:
