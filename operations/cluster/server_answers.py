@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...clients.admin import AdminClient
 from ...remoting import fastjson
 from ...remoting.bodies.client import ConsumerConnection
 from ...remoting.bodies.register import TopicConfigSerializeWrapper
@@ -30,6 +30,7 @@ from ...remoting.headers.broker import (
 from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
 from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
 
@@ -151,27 +152,63 @@ class ServerAnswers:
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
+class ServerCalls:
+    """Requests that only read, by one client of the remoting protocol, each answered within `timeout_s`."""
+
+    def __init__(self, remoting: RemotingClient, timeout_s: float) -> None:
+        self._remoting, self._timeout_s = remoting, timeout_s
+        self.asked_of: Counter[str] = Counter()
+        """Address to how many requests went there."""
+
+    async def ask(self, at: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
+        self.asked_of[str(at)] += 1
+        return await self._remoting.invoke(at, RemotingCommand.request(code, header), timeout_s=self._timeout_s)
+
+    async def ok(self, at: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
+        """RocketMQError for an answer with another code than 0, too."""
+        return success(await self.ask(at, code, header))
+
+    async def members(self, broker: Address, group: str) -> list[str]:
+        """Ids of the consumers that the broker has of the group (203)."""
+        header = GetConsumerConnectionListRequestHeader(consumer_group=group)
+        answer = await self.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+        if answer.code != ResponseCode.SUCCESS:
+            return []
+        return [member.client_id for member in ConsumerConnection.decode(answer.body).connection_set]
+
+    async def list_of(self, broker: Address, group: str, client: str) -> frozenset[str]:
+        """The NameServers of a consumer's own list, which it is asked for through a broker (307); empty: it has none,
+        or tells of none. RocketMQError where it gives no answer."""
+        header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client)
+        body = fastjson.loads((await self.ok(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)).body)
+        said = body.get("properties", {}) if isinstance(body, dict) else {}
+        return parts_of_list(str(said.get("PROP_NAMESERVER_ADDR") or ""))
+
+    async def close(self) -> None:
+        await self._remoting.close()
+
+
 class Questions:
     """Questions to servers. `async with`; its channels are its own."""
 
     def __init__(self, context: NodeContext, name_servers: Sequence[Address], *, timeout_s: float = TIMEOUT_S) -> None:
-        self._admin = AdminClient(context, name_servers, timeout_s=timeout_s)
-        self._old = RemotingClient(
-            clock=context.clock,
-            network=context.network,
-            language=LanguageCode.OTHER,
-            version=V3_0_11,
-            log=context.log,
-        )
+        def calls(language: LanguageCode, version: int) -> ServerCalls:
+            client = RemotingClient(
+                clock=context.clock, network=context.network, language=language, version=version, log=context.log
+            )
+            return ServerCalls(client, timeout_s)
+
+        self._calls = calls(LanguageCode.PYTHON, Profile.V4_9.version)
+        self._old = calls(LanguageCode.OTHER, V3_0_11)
         """As a client of before 4.9.4, which is answered in fastjson's dialect."""
-        self._name_servers, self._timeout_s = tuple(name_servers), timeout_s
+        self._name_servers = tuple(name_servers)
 
     async def __aenter__(self) -> Questions:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._old.close()
-        await self._admin.close()
+        await self._calls.close()
 
     async def ask(self, topic: str, *, brokers: Iterable[Address] = (), group: str | None = None) -> ServerAnswers:
         """What everybody says of `topic`; `brokers` are asked though no NameServer names them, `group`'s members for
@@ -197,17 +234,16 @@ class Questions:
     async def _name_server(self, address: Address, topic: str) -> NameServerAnswer:
         header = GetRouteInfoRequestHeader(topic=topic)
         try:
-            answer = await self._call(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
-            info = ClusterInfo.decode((await self._ok(address, RequestCode.GET_BROKER_CLUSTER_INFO)).body)
+            answer = await self._calls.ask(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+            info = ClusterInfo.decode((await self._calls.ok(address, RequestCode.GET_BROKER_CLUSTER_INFO)).body)
             topics: frozenset[str] | None = None
-            listed = await self._call(address, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+            listed = await self._calls.ask(address, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
             if listed.code == ResponseCode.SUCCESS:
                 topics = frozenset(TopicList.decode(listed.body).topic_list)
             route = strict = None
             if answer.code == ResponseCode.SUCCESS:
                 route = TopicRouteData.decode(answer.body)
-                request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
-                strict = _strict((await self._old.invoke(address, request, timeout_s=self._timeout_s)).body)
+                strict = _strict((await self._old.ask(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)).body)
         except RocketMQError as exc:
             return NameServerAnswer(address=str(address), why=_said(exc))
         return NameServerAnswer(
@@ -227,7 +263,7 @@ class Questions:
         except ValueError as exc:
             return BrokerAnswer(name=name, broker_id=number, address=address, why=str(exc))
         try:
-            settings = parse_properties((await self._ok(at, RequestCode.GET_BROKER_CONFIG)).body)
+            settings = parse_properties((await self._calls.ok(at, RequestCode.GET_BROKER_CONFIG)).body)
             config = await self._topic_at(at, topic)
         except RocketMQError as exc:
             return BrokerAnswer(name=name or str(address), broker_id=number, address=address, why=_said(exc))
@@ -236,7 +272,7 @@ class Questions:
         return BrokerAnswer(name=name, broker_id=number, address=address, topic=config, settings=settings)
 
     async def _topic_at(self, broker: Address, topic: str) -> TopicConfig | None:
-        answer = await self._call(broker, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic))
+        answer = await self._calls.ask(broker, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic))
         if answer.code == ResponseCode.SUCCESS:
             return TopicConfig.decode(answer.body)
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
@@ -244,7 +280,7 @@ class Questions:
         return (await self._topics(broker)).topic_config_table.get(topic)  # 4.9 knows no 351
 
     async def _topics(self, broker: Address) -> TopicConfigSerializeWrapper:
-        return TopicConfigSerializeWrapper.decode((await self._ok(broker, RequestCode.GET_ALL_TOPIC_CONFIG)).body)
+        return TopicConfigSerializeWrapper.decode((await self._calls.ok(broker, RequestCode.GET_ALL_TOPIC_CONFIG)).body)
 
     async def _with_topics(self, broker: BrokerAnswer) -> BrokerAnswer:
         if not broker.answers:
@@ -259,43 +295,21 @@ class Questions:
         found: dict[str, ClientAnswer] = {}
         for broker in brokers:
             at = Address.parse(broker.address)
-            header = GetConsumerConnectionListRequestHeader(consumer_group=group)
             try:
-                answer = await self._call(at, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
-                if answer.code != ResponseCode.SUCCESS:
-                    continue
-                members = ConsumerConnection.decode(answer.body).connection_set
+                members = await self._calls.members(at, group)
             except RocketMQError:
                 continue
             for member in members:
-                if member.client_id not in found and len(found) < CLIENTS_MAX:
-                    found[member.client_id] = await self._client(at, group, member.client_id)
+                if member not in found and len(found) < CLIENTS_MAX:
+                    found[member] = await self._client(at, group, member)
         return tuple(found.values())
 
     async def _client(self, broker: Address, group: str, client_id: str) -> ClientAnswer:
         try:
-            lists = await list_of_consumer(self._ok, broker, group, client_id)
+            lists = await self._calls.list_of(broker, group, client_id)
         except RocketMQError as exc:
             return ClientAnswer(client_id=client_id, why=_said(exc))
         return ClientAnswer(client_id=client_id, lists=lists)
-
-    async def _ok(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        return success(await self._call(address, code, header))
-
-    async def _call(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        request = RemotingCommand.request(code, header)
-        return await self._admin.remoting.invoke(address, request, timeout_s=self._timeout_s)
-
-
-async def list_of_consumer(
-    asks: Callable[[Address, RequestCode, Header], Awaitable[RemotingCommand]], broker: Address, group: str, client: str
-) -> frozenset[str]:
-    """The NameServers of a consumer's own list, which it is asked for through a broker (307); empty: it has none, or
-    tells of none. RocketMQError where it gives no answer."""
-    header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client)
-    body = fastjson.loads((await asks(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)).body)
-    said = body.get("properties", {}) if isinstance(body, dict) else {}
-    return parts_of_list(str(said.get("PROP_NAMESERVER_ADDR") or ""))
 
 
 def _strict(body: bytes) -> bool:

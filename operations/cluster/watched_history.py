@@ -394,9 +394,9 @@ class WatchedHistory:
                 found[node] = sorted(self.of_address.get(at, at) for at in one.lists)
         return found
 
-    def framed(self, name: str = "watched") -> list[Row]:
+    def framed(self) -> list[Row]:
         """All rows so far, with those that a harness would have, in the history's order and numbered."""
-        rows = [*self._frame(name), *self._made, *self._open_lags(), *self._last_answers()]
+        rows = [*self._frame(), *self._made, *self._open_lags(), *self._last_answers()]
         rows.append(_harness(self.now_ms + 1.0, "run_end"))
         return numbered(rows)
 
@@ -410,7 +410,7 @@ class WatchedHistory:
             if self.now_ms > one.lag_since_ms and one.lag_ms:
                 yield self._lag_row(one, self.now_ms - one.lag_since_ms)
 
-    def _frame(self, name: str) -> Iterator[Row]:
+    def _frame(self) -> Iterator[Row]:
         profile = Profile.V5_X if self._is_5 else Profile.V4_9
         servers = {node: NodeKind(role) for node, role in self.roles.items() if role != NodeKind.CONSUMER}
         timers, differing = timers_of_nodes(profile, 1.0, self._settings, servers)
@@ -418,7 +418,7 @@ class WatchedHistory:
         for node, at_ms in self._joined.items():
             nodes.setdefault(node, {})["joins_at_s"] = round(at_ms / 1000, 3)
         begin = {
-            "scenario": name,
+            "scenario": "watched",
             "seed": 0,
             "profile": profile.value,
             "time_scale": 1.0,

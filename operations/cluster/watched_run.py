@@ -65,8 +65,8 @@ class Explained:
     not_seen: Sequence[str]
 
 
-def explained(record: WatchedHistory, name: str = "watched") -> Explained:
-    seen = record.framed(name)
+def explained(record: WatchedHistory) -> Explained:
+    seen = record.framed()
     timers, end_ms = timers_in(seen), record.now_ms
     inferred = episodes_of(seen).to_json()
     bounds = {node: 1000.0 for node in record.roles}

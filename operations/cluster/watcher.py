@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ...remoting.bodies.client import ConsumerConnection, SubscriptionGroupWrapper
+from ...remoting.bodies.client import SubscriptionGroupWrapper
 from ...remoting.bodies.route import ClusterInfo, DataVersion, KVTable, TopicList, TopicRouteData, canonical
 from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
-from ...remoting.command import Header, RemotingCommand, success
 from ...remoting.errors import RemoteProtocolError, RocketMQError
-from ...remoting.headers.broker import GetConsumerConnectionListRequestHeader
 from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
@@ -32,7 +29,7 @@ from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
 from .auditor import Auditor, ProblemChange
 from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, RecordedRoute, Route, TopicRow, broker_look
-from .server_answers import list_of_consumer
+from .server_answers import ServerCalls
 from .watched_history import WatchedHistory
 
 INTERVAL_S = 2.0
@@ -64,10 +61,8 @@ class Watcher:
     interval_s: float = INTERVAL_S
     record: WatchedHistory | None = None
     """Where what is seen is written down; None: nowhere."""
-    asked_of: Counter[str] = field(default_factory=Counter, init=False)
-    """Address to how many requests went there."""
     auditor: Auditor = field(init=False)
-    _remoting: RemotingClient = field(init=False)
+    calls: ServerCalls = field(init=False)
     _topics: list[str] = field(init=False, default_factory=list)
     _turn: int = field(init=False, default=0)
     _topics_at_s: float = field(init=False, default=float("-inf"))
@@ -88,7 +83,7 @@ class Watcher:
 
     def __post_init__(self) -> None:
         self.auditor = Auditor(tuple(map(str, self.name_servers)))
-        self._remoting = RemotingClient(
+        remoting = RemotingClient(
             clock=self.context.clock,
             network=self.context.network,
             language=LanguageCode.PYTHON,
@@ -97,10 +92,11 @@ class Watcher:
             on_event=None if self.record is None else self.record.channel,
             on_timed_out=None if self.record is None else self.record.timed_out,
         )
+        self.calls = ServerCalls(remoting, TIMEOUT_S)
 
     @property
     def requests(self) -> int:
-        return self.asked_of.total()
+        return self.calls.asked_of.total()
 
     @property
     def topics(self) -> int:
@@ -113,7 +109,7 @@ class Watcher:
         return float("-inf") not in self._asked.values()
 
     async def close(self) -> None:
-        await self._remoting.close()
+        await self.calls.close()
 
     async def looks(self) -> AsyncIterator[tuple[Look, list[ProblemChange]]]:
         """Each look with what has changed, every `interval_s`; a look that takes longer delays the next."""
@@ -205,11 +201,11 @@ class Watcher:
 
     async def _name_server(self, at: Address, topics: Sequence[str], asks_topics: bool) -> NameServerLook:
         try:
-            body = (await self._ok(at, RequestCode.GET_BROKER_CLUSTER_INFO)).body
+            body = (await self.calls.ok(at, RequestCode.GET_BROKER_CLUSTER_INFO)).body
             brokers, clusters = self._read(f"{at} 106", body, _brokers)
             listed: frozenset[str] | None = None
             if asks_topics:
-                answer = await self._ask(at, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+                answer = await self.calls.ask(at, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
                 if answer.code == ResponseCode.SUCCESS:
                     listed = self._read("206", answer.body, _topics)
             recorded = frozenset(() if self.record is None else self.record.topics)
@@ -239,14 +235,14 @@ class Watcher:
         if self.record is None or str(at) in self._told:
             return None
         self._told.add(str(at))
-        answer = await self._ask(at, RequestCode.GET_NAMESRV_CONFIG)
+        answer = await self.calls.ask(at, RequestCode.GET_NAMESRV_CONFIG)
         with contextlib.suppress(ValueError):
             return parse_properties(answer.body) if answer.code == ResponseCode.SUCCESS else None
         return None
 
     async def _route(self, at: Address, topic: str) -> bytes | None:
         """The answer's body; None: code 17."""
-        answer = await self._ask(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
+        answer = await self.calls.ask(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
         return answer.body if answer.code == ResponseCode.SUCCESS else None
 
     def _read(self, what: str, body: bytes, read: Callable[[bytes], T]) -> T:
@@ -265,7 +261,7 @@ class Watcher:
 
     async def _broker(self, address: str) -> tuple[str, BrokerLook]:
         try:
-            answer = await self._ok(Address.parse(address), RequestCode.GET_BROKER_CONFIG)
+            answer = await self.calls.ok(Address.parse(address), RequestCode.GET_BROKER_CONFIG)
             version = None
             with contextlib.suppress(RemoteProtocolError):
                 said = DataVersion.decode((answer.ext_fields or {}).get("version", "").encode())
@@ -278,7 +274,7 @@ class Watcher:
 
     async def _booted_ms(self, address: str) -> int | None:
         """When its process was started, by its own clock; None where it does not tell."""
-        answer = await self._ask(Address.parse(address), RequestCode.GET_BROKER_RUNTIME_INFO)
+        answer = await self.calls.ask(Address.parse(address), RequestCode.GET_BROKER_RUNTIME_INFO)
         if answer.code != ResponseCode.SUCCESS:
             return None
         said = KVTable.decode(answer.body).table.get("bootTimestamp") or ""
@@ -307,14 +303,11 @@ class Watcher:
 
     async def _members_of(self, group: str, masters: Iterable[str]) -> dict[str, str] | None:
         """Client id to a broker that has it; None: somebody gave no answer, so who is gone is not known."""
-        header = GetConsumerConnectionListRequestHeader(consumer_group=group)
         found: dict[str, str] = {}
 
         async def ask(address: str) -> None:
-            answer = await self._ask(Address.parse(address), RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
-            if answer.code == ResponseCode.SUCCESS:
-                for member in ConsumerConnection.decode(answer.body).connection_set:
-                    found.setdefault(member.client_id, address)
+            for member in await self.calls.members(Address.parse(address), group):
+                found.setdefault(member, address)
 
         said = await asyncio.gather(*map(ask, masters), return_exceptions=True)
         for one in said:
@@ -334,7 +327,7 @@ class Watcher:
         return {Member(group, one): listed for one, listed in told if listed}, gone
 
     async def _take_groups(self, at: str) -> None:
-        body = (await self._ok(Address.parse(at), RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)).body
+        body = (await self.calls.ok(Address.parse(at), RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)).body
         has = SubscriptionGroupWrapper.decode(body).subscription_group_table
         for group in has:
             self._groups.setdefault(group, {})[at] = None
@@ -349,17 +342,9 @@ class Watcher:
     async def _list_of(self, broker: str, group: str, client_id: str) -> frozenset[str]:
         """Empty where it does not tell."""
         try:
-            return await list_of_consumer(self._ok, Address.parse(broker), group, client_id)
+            return await self.calls.list_of(Address.parse(broker), group, client_id)
         except (RocketMQError, ValueError):
             return frozenset()
-
-    async def _ok(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        return success(await self._ask(address, code, header))
-
-    async def _ask(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        self.asked_of[str(address)] += 1
-        request = RemotingCommand.request(code, header)
-        return await self._remoting.invoke(address, request, timeout_s=TIMEOUT_S)
 
 
 def _brokers(body: bytes) -> tuple[dict[BrokerId, str], frozenset[str]]:

@@ -237,7 +237,7 @@ async def test_no_name_server_gets_more_requests_than_the_limit_whatever_there_i
         if CLOCK.monotonic_s() - began_s >= 60:
             break
     await watcher.close()
-    assert watcher.asked_of["10.0.1.1:9876"] <= REQUESTS_PER_S * 62 + 10
+    assert watcher.calls.asked_of["10.0.1.1:9876"] <= REQUESTS_PER_S * 62 + 10
     assert looked >= 300, "every topic had its turn within the minute"
 
 
