@@ -313,11 +313,11 @@ def _beside(one: Clock, other: Clock, shift_ms: float) -> float:
 def _compared(
     one: Clock, other: Clock, mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]
 ) -> Pair | None:
-    told: list[_Told] = []
+    told: list[_SharedMarks] = []
     for number, key in enumerate(mine):
         if key in theirs and not key.startswith(SLOW):
             kind = -1 if key.startswith(NOT_AT_ONCE) else number
-            told.append(_Told(kind, _few(mine[key]), _few(theirs[key])))
+            told.append(_SharedMarks(kind, _few(mine[key]), _few(theirs[key])))
     polls = _polls(mine, theirs)
     found = _commonest_of(told, polls, one, other) if told else None
     if found is not None and found.certainty != "unsure":
@@ -373,7 +373,7 @@ def _by_polls(polls: _Polls) -> Pair | None:
     return Pair(float(zones[best]), _POLL_MS, 0.5 * float(counts[best]), int(counts[best]), certainty)
 
 
-def _commonest_of(told: Sequence[_Told], polls: _Polls | None, one: Clock, other: Clock) -> Pair | None:
+def _commonest_of(told: Sequence[_SharedMarks], polls: _Polls | None, one: Clock, other: Clock) -> Pair | None:
     apart = np.concatenate([each.apart() for each in told])
     weight = np.concatenate([each.weights() for each in told])
     order = np.argsort(apart, kind="stable")
@@ -450,7 +450,7 @@ def _by_key(marks: Iterable[Mark]) -> dict[str, list[Mark]]:
     return found
 
 
-class _Told(NamedTuple):
+class _SharedMarks(NamedTuple):
     """What two logs tell of one key: each mark of the one beside each of the other."""
 
     kind: int
@@ -468,7 +468,7 @@ class _Told(NamedTuple):
 
 
 def _times_of(
-    told: Sequence[_Told], chosen: npt.NDArray[np.int64]
+    told: Sequence[_SharedMarks], chosen: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """When it was by either clock, and the kind, of these pairs: of a few of very many."""
     begins = np.cumsum([0, *(len(one.mine) * len(one.theirs) for one in told)])
