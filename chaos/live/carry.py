@@ -151,7 +151,7 @@ def _operations(history: DataFrame, world: World, until_ms: float, short: bool) 
     in_calm = F.lit(False)
     for stretch in calm(world):
         in_calm = in_calm | ((begun >= stretch.start_ms) & (F.col("time_ms") <= stretch.end_ms))
-    good = (type_ == "ok") | ((event != "send") & F.col("code").isNotNull())
+    good = (type_ == "ok") | (~event.isin("send", "send_attempt") & F.col("code").isNotNull())
     closed_ms = -1e15 if short else max(last_ms, -1e15)
     slow = good & (event == "send") & (F.coalesce("duration_ms", F.lit(0.0)) >= world.timers.T_ms / 3)
     passed = F.lit(0)
@@ -159,7 +159,7 @@ def _operations(history: DataFrame, world: World, until_ms: float, short: bool) 
         if at_ms < math.inf:
             passed = passed + (begun >= at_ms).cast("int")
     ended = (
-        history.where(event.isin("send", "pull") & (type_ != "invoke"))
+        history.where(event.isin("send", "pull", "send_attempt") & (type_ != "invoke"))
         .withColumn("_good", good)
         .withColumn("_segment", passed)
         .withColumn("_sealable", ((in_calm & good) | (~in_calm & (begun < F.lit(closed_ms)))) & ~slow)
@@ -181,7 +181,7 @@ def _operations(history: DataFrame, world: World, until_ms: float, short: bool) 
         .where(F.col("_open") & ((event == "send_attempt") | (type_ == "invoke")))
         .drop("_open")
     )
-    kept = ends.unionByName(open_)
+    kept = ends.unionByName(open_).dropDuplicates(list(_ROW))
     return kept.unionByName(_evidence(history, passed, kept))
 
 

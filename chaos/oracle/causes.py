@@ -62,6 +62,11 @@ class Cause:
     def active(self, at_ms: float) -> bool:
         return self.start_ms <= at_ms < self.end_ms
 
+    @property
+    def is_for_ever(self) -> bool:
+        """Whether the link is none: the NameServer is on no list that the broker ever has."""
+        return self.on == "link" and self.start_ms == -math.inf and self.end_ms == math.inf
+
 
 def healed_from_ms(causes: Iterable[Cause], at_ms: float) -> float:
     """From when on one of these may be over, of those that may be when `at_ms` is; that moment itself without any."""

@@ -152,6 +152,8 @@ class RouteObligations:
         self.elected = elects(world, broker)
         causes += [Cause(*one, "link", Loss.OTHER, "") for one in taken_over(world, broker)]
         causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, self.timers)]
+        if unlisted := [c for c in causes if c.is_for_ever and not self.elected]:
+            causes = unlisted  # what is never sent cannot arrive, whatever else happens
         self.causes = sorted(causes, key=lambda cause: cause.start_ms)
         self._starting: dict[float, list[Cause]] = defaultdict(list)
         self._ending: dict[float, list[Cause]] = defaultdict(list)
@@ -312,7 +314,8 @@ class RouteObligations:
         """Later by as long as a kernel may wait until it sends again what was lost: a close comes behind that."""
         if cause.on != "broker" or not cause.loss.closes:
             return window
-        late_ms = self._resent_ms(at_ms)
+        losing = (c for c in self.causes if c.on == "link" and c.packets and c.active(at_ms))
+        late_ms = max([self._resent_ms(at_ms), *(c.end_ms - at_ms + resend_ms(c, c.end_ms) for c in losing)])
         if not late_ms:
             return window
         return window._replace(latest_ms=window.latest_ms + late_ms, formula=f"{window.formula} + TCP's resending")
@@ -334,7 +337,8 @@ class RouteObligations:
             at_ms, settled_ms = begin_ms, begin_ms + window.latest_ms
         elif before is None:  # a NameServer process starts with an empty table, and this broker cannot get into it
             at_ms, settled_ms = begin_ms, self._left_ms(begin_ms, active)
-            window = Window(0, settled_ms - begin_ms, "empty table", "NameServer restart")
+            empty = "the NameServer is on no list of the broker" if active[0].is_for_ever else "NameServer restart"
+            window = Window(0, settled_ms - begin_ms, "empty table", empty)
             for cause in active:  # unless the broker has not fetched the list without it yet
                 if cause.begins_late_ms and cause.start_ms + cause.begins_late_ms > begin_ms:
                     window = self._drop(cause, begin_ms)

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .intervals import Stretch, without
-from .quiet import calm, members_window, sharing_from
+from .quiet import calm, earliest_effect_ms, members_window, sharing_from
 from .reach import cut_offs, delayed_by_commits, failed_calls
 from .recorded import OURS, Fault
 from .schedules import CLIENT_SCAN_MS
@@ -236,6 +236,10 @@ def _common_changes(world: World) -> list[Change]:
         for fault in world.process_faults(node.name):
             if not fault.loss(timers).closes:
                 throughout(fault, again, f"{fault.fault_id} of {node.name}")
+            left_ms = earliest_effect_ms(world, fault)
+            if left_ms < fault.start_ms:  # asked to stop it gives its queues up first, and ends when all have answered
+                due_ms = fault.start_ms + members.latest_ms
+                found.append(Change(left_ms, due_ms, members, f"{node.name} was asked to stop"))
         for broker in brokers:
             for fault in _harmful(world, world.link_faults(node.name, broker)):
                 throughout(fault, back(fault.end_ms), f"{fault.fault_id} of {node.name} -> {broker}")

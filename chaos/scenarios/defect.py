@@ -1,7 +1,8 @@
 """What a planted defect is, how it gets into a node, and a defect of the user's own: `nemesrv run --defect FILE.py`.
 
     NODES = ["ns-0"]            the nodes to plant it in, or
-    KINDS = ["name_server"]     every node of these kinds: name_server, broker, producer, consumer, prober
+    KINDS = ["name_server"]     every node of these kinds: name_server, broker (masters), slave, producer, consumer,
+                                prober; a kind that the scenario has no node of is an error
     def plant(node): ...        changes the finished node, before it listens
 
 The first line of such a file's docstring says what is wrong. A node's process reads the file's text, so that the file

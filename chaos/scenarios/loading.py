@@ -145,8 +145,11 @@ def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
         if wrong:
             allowed = f"one for {', '.join(defect.nodes)} of Apache's (implementation: apache-5.3.3)"
             raise ScenarioError(file, "defect", defect.name, allowed)
-    if defect.source and not any(defect.is_for(name, kind) for name, kind in kinds.items()):
-        where = ", ".join(defect.nodes) or ", ".join(defect.kinds)
+    absent = [name for name in defect.nodes if name not in kinds]
+    if not defect.nodes:
+        absent = [str(kind) for kind in defect.kinds if kind not in kinds.values()]
+    if defect.source and (absent or not any(defect.is_for(name, kind) for name, kind in kinds.items())):
+        where = ", ".join(absent or defect.nodes)
         allowed = f"one for a node of {scenario.name}: it is for {where}"
         raise ScenarioError(file, "defect", defect.source.name, allowed)
 

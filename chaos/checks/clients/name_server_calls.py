@@ -91,13 +91,13 @@ class Selection:
         return Broken(rule, row, self.who.start, was)
 
 
-def selections(control: Control) -> list[Selection]:
-    """Every selection of the run, each in order of time."""
+def selections(control: Control, until_ms: float = math.inf) -> list[Selection]:
+    """Every selection of the run, each in order of time; what is recorded after `until_ms`, its end, is no part."""
     of: dict[Who, list[Row]] = defaultdict(list)
     for event in _EVENTS:
         for row in control.rows(event):
-            if row.role in ("broker", "slave"):
-                continue  # it chooses none: it registers with all
+            if row.role in ("broker", "slave") or row.time_ms > until_ms:
+                continue  # a broker chooses none: it registers with all
             start = (row.op_id or "") if row.role == PROBER else ""
             of[Who(row.node, row.incarnation, start)].append(row)
     found = []

@@ -70,7 +70,7 @@ def judge(control: Control, world: World) -> Verdict:
         profile = profile_of(workload.get("client_profile"), world.timers.profile)
     except KeyError as exc:
         return Verdict.nothing_examined(NAME, f"the run names a client profile that does not exist: {exc}")
-    found = selections(control)
+    found = selections(control, world.end_ms)
     groups, calls = _by_dialler(found, world), 0
     broken: dict[str, list[Broken]] = defaultdict(list)
     for dialler, those in groups.items():

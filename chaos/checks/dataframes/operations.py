@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
 from ...oracle.world import World
-from ..record.slots import OPERATIONS, Slot, Slots, bucket_ms, counted_nodes, edges
+from ..record.slots import OPERATIONS, TRY, Slot, Slots, bucket_ms, counted_nodes, edges
 from .gathering import Gathering
 from .shared import parts_of
 
@@ -36,10 +36,11 @@ def slots(history: DataFrame, world: World, between: Sequence[float]) -> list[Sl
         return []
     event, type_ = F.col("event"), F.col("type")
     begun_ms = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
-    good = (type_ == "ok") | ((event != "send") & F.col("code").isNotNull()) | _stored_alone(world, begun_ms)
+    good = (type_ == "ok") | (~event.isin("send", TRY) & F.col("code").isNotNull()) | _stored_alone(world, begun_ms)
     ended = type_.isin("ok", "fail", "info") & F.col("node").isin(*nodes) & (F.col("time_ms") <= world.end_ms)
+    who = F.when(event == TRY, F.coalesce("broker_name", F.lit(""))).otherwise(F.col("node"))
     columns = (
-        "node",
+        who.alias("node"),
         event.alias("operation"),
         F.floor(F.col("time_ms") / bucket_ms(world)).cast("int").alias("bucket"),
         passed(begun_ms, between).alias("segment"),
@@ -57,7 +58,7 @@ def slots(history: DataFrame, world: World, between: Sequence[float]) -> list[Sl
     )
     counted = [
         part.where(ended).select(*columns).groupBy("node", "operation", "bucket", "segment", "until").agg(*sums)
-        for part in parts_of(history, *OPERATIONS)
+        for part in parts_of(history, *OPERATIONS, TRY)
     ]
     return [Slot(**row.asDict()) for part in counted for row in part.collect()]
 
@@ -69,7 +70,7 @@ def _stored_alone(world: World, begun_ms: Column) -> Column:
         for start_ms, end_ms in stretches:
             within = (F.col("time_ms") > start_ms) & (begun_ms < end_ms)
             found = found | ((F.col("broker_name") == name) & within)
-    said = (F.col("event") == "send") & F.col("code").isin(*STORED_ALONE)
+    said = F.col("event").isin("send", TRY) & F.col("code").isin(*STORED_ALONE)
     return F.coalesce(said & found, F.lit(False))
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from ...oracle.commits import Redelivery
 from ...verdict import FINDINGS_MAX
-from ..record.repeats import Again
+from ..record.repeats import TOO_LATE, Again
 from ..tolerance import UNLIMITED_MS, Tolerance
 from .fates import is_suspicious
 from .gathering import Gathering
@@ -29,6 +29,37 @@ def received_again(gathering: Gathering, rules: Redelivery, tolerance: Tolerance
     """Of stored copies. `each_alone`: every consumer is a group of its own."""
     rows = _receipts(gathering, _suspicious(gathering), rules, each_alone=each_alone)
     return _counted(rows.withColumn("kind", _kind(tolerance)))
+
+
+def received_too_late(gathering: Gathering, tolerance: Tolerance) -> Again:
+    """Receipts of a queue that its consumer had given up."""
+    ended: dict[tuple[str, int, str | None], float] = {}
+    for row in gathering.control.rows("queue_dropped"):
+        ended.setdefault((row.node, row.incarnation, row.op_id), row.time_ms)
+    if not ended:
+        return Again()
+    schema = "node string, incarnation int, op_id string, ended_ms double"
+    over = F.col("time_ms") - F.col("ended_ms")
+    rows = (
+        traffic(gathering.history)
+        .where((F.col("event") == "receive") & F.col("op_id").isNotNull())
+        .select("msg_key", *QUEUE, "offset", *_HOLDING, "time_ms")
+        .join(frame(gathering.history, [(*of, at_ms) for of, at_ms in ended.items()], schema), list(_HOLDING))
+        .where(over > tolerance.valid_up_to_ms)
+        .withColumns(
+            {
+                "kind": F.when(over > tolerance.unknown_up_to_ms, "wrong").otherwise("late"),
+                "what": F.lit(TOO_LATE),
+                "again": F.lit(0),
+                "age_ms": F.lit(None).cast("double"),
+                "client": F.col("node"),
+                "at_ms": F.col("ended_ms"),
+                "to_ms": F.col("time_ms"),
+                "over_ms": over,
+            }
+        )
+    )
+    return _counted(rows)
 
 
 def stored_again(gathering: Gathering) -> Again:

@@ -11,6 +11,9 @@ Two ways for a message to come twice, each with its bound:
   broker's offset table, and owners may disagree until `aftermath_ms` after its end. Twice within one holding is wrong.
 * It was stored more than once: never more often than its tries that may have stored it.
 
+And a consumer receives nothing of a queue that it has given up (`queue_dropped`): ConsumeMessageConcurrentlyService and
+ConsumeMessageOrderlyService look at `ProcessQueue.isDropped` before each message.
+
 So in a run without faults and rebalances every duplicate is a violation. With broadcasting every consumer is a group of
 its own. Whether a message came at all is no_acknowledged_loss's question.
 """
@@ -26,7 +29,7 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts
-from ..plain.repeats import repeats_of_rows
+from ..plain.repeats import received_too_late, repeats_of_rows
 from ..record.lateness import LagWindow, Lateness
 from ..record.repeats import Again
 from ..tolerance import Tolerance, tolerance
@@ -71,6 +74,10 @@ class Repeats(Facts):
     """Of both: what no fault, rebalance or retry explains."""
     late: int = 0
     """Of both: what only the machine's lateness explains."""
+    too_late: int = 0
+    """Receipts of a queue that was given up."""
+    perhaps_too_late: int = 0
+    """Such receipts that the machine's lateness explains."""
     oldest_ms: float | None = largest()
     """How long before its queue changed hands the earliest first receipt came of what came again."""
     lag_ms: float | None = largest()
@@ -82,7 +89,7 @@ class Repeats(Facts):
 def gather(gathering: Gathering, world: World) -> Repeats:
     """One pass over the messages; a closer look only at those that may have come twice."""
     from ..dataframes.fates import message_counts
-    from ..dataframes.repeats import received_again, stored_again
+    from ..dataframes.repeats import received_again, received_too_late, stored_again
 
     lag_ms = measured_lag_ms(gathering.control.lateness, world)
     counts, receipts, copies = message_counts(gathering), Again(), Again()
@@ -91,26 +98,31 @@ def gather(gathering: Gathering, world: World) -> Repeats:
         receipts = received_again(gathering, Redelivery.of(world), tolerance_of(world, lag_ms), each_alone=alone)
     if counts.messages and counts.twice_stored:
         copies = stored_again(gathering)
-    return _repeats(counts.messages, receipts, copies, lag_ms)
+    beyond = received_too_late(gathering, tolerance_of(world, lag_ms))
+    return _repeats(counts.messages, receipts, copies, beyond, lag_ms)
 
 
 def plain(history: PlainHistory, world: World) -> Repeats:
     """The same of its rows."""
     lag_ms, alone = measured_lag_ms(history.control.lateness, world), bool(world.workload.get("broadcasting"))
     rules, allowed = Redelivery.of(world), tolerance_of(world, lag_ms)
-    return _repeats(*repeats_of_rows(history.rows, rules, allowed, each_alone=alone), lag_ms)
+    beyond = received_too_late(history.rows, allowed)
+    return _repeats(*repeats_of_rows(history.rows, rules, allowed, each_alone=alone), beyond, lag_ms)
 
 
-def _repeats(messages: int, receipts: Again, copies: Again, lag_ms: float | None) -> Repeats:
+def _repeats(messages: int, receipts: Again, copies: Again, beyond: Again, lag_ms: float | None) -> Repeats:
+    kinds = beyond, receipts, copies
     return Repeats(
         messages=messages,
         received_again=receipts.again,
         stored_again=copies.again,
         wrong=receipts.wrong + copies.wrong,
         late=receipts.late + copies.late,
+        too_late=beyond.wrong,
+        perhaps_too_late=beyond.late,
         oldest_ms=receipts.oldest_ms,
         lag_ms=lag_ms,
-        first=tuple(_repeat(row, is_wrong=bool(found.wrong)) for found in (receipts, copies) for row in found.first),
+        first=tuple(_repeat(row, is_wrong=bool(found.wrong)) for found in kinds for row in found.first),
     )
 
 
@@ -142,13 +154,20 @@ def judge(repeats: Repeats, world: World) -> Verdict:
     if not repeats.messages:
         return Verdict.nothing_examined(NAME, "no message was received", measured=measured, allowed=allowed)
     lateness = "nobody measured" if repeats.lag_ms is None else f"up to {repeats.lag_ms:.0f} ms"
+    if repeats.too_late:
+        measured["received_too_late"] = repeats.too_late
+    wrong = [
+        (repeats.too_late, "messages were received after their consumer had given the queue up"),
+        (repeats.wrong, "duplicates that no fault, rebalance or retry explains"),
+    ]
+    perhaps = "duplicates" if repeats.late else "receipts of queues that were given up"
     return verdict_by_counts(
         NAME,
         examined=repeats.messages,
-        wrong=repeats.wrong,
-        unsure=repeats.late,
-        why=f"{repeats.wrong} duplicates that no fault, rebalance or retry explains",
-        why_unsure=f"{repeats.late} duplicates may be the machine's lateness ({lateness}), "
+        wrong=repeats.wrong + repeats.too_late,
+        unsure=repeats.late + repeats.perhaps_too_late,
+        why="; ".join(f"{count:,} {what}" for count, what in wrong if count),
+        why_unsure=f"{repeats.late or repeats.perhaps_too_late} {perhaps} may be the machine's lateness ({lateness}), "
         "or the taking of their queue is missing",
         measured=measured,
         allowed=allowed,

@@ -6,20 +6,23 @@
     received ──► its digest is another than the sent one's ──► not as it was sent
 
 Waiting is right while nobody can be asked for it: its queue has no consumer yet, a fault or its aftermath lasts. So a
-message that is only kept by its broker, which is all that no_acknowledged_loss asks, counts as delivered by nobody.
+message that is only kept by its broker, which is all that no_acknowledged_loss asks, counts as delivered by nobody; and
+where one waits when the run ends the verdict is UNKNOWN, with the settle time that decides it.
 Whether a queue has its consumer is queue_ownership's question, and whether a message came twice is duplicates'. With
 broadcasting every consumer is a group of its own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.deliveries import PROMPT_MS, Due, askers, dues, holdings
+from ...oracle.quiet import aftermath_ms, harmful
 from ...oracle.world import World
-from ...verdict import FINDINGS_MAX, Finding, Verdict
+from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.deliveries import slow_of
@@ -65,6 +68,8 @@ class Deliveries(Facts):
     """Received after D, and in time all the same."""
     waiting: int = 0
     """Not received, and not due before the run's end."""
+    open: int = 0
+    """Of these: acknowledged longer than D before the run's end."""
     late: int = 0
     not_received: int = 0
     changed: int = 0
@@ -104,6 +109,7 @@ def judged(
     promised_ms = world.promised_ms(PROMISED)
     overdue: list[tuple[Slow, Due, float]] = []
     found: list[Undelivered] = []
+    open_ = 0
     for message in slow:
         counts["acknowledged"] += 1
         if message.changed:
@@ -118,6 +124,7 @@ def judged(
             due = Due(message.acked_ms + promised_ms, message.acked_ms, PROMISED)
         if due is None or end_ms <= due.at_ms:
             counts["waiting" if message.received_ms is None else "waited"] += 1
+            open_ += message.received_ms is None and message.acked_ms < world.end_ms - PROMPT_MS
         else:
             overdue.append((message, due, end_ms))
     lags = _lags(overdue, control, world)
@@ -138,7 +145,8 @@ def judged(
     if first and first[0].is_wrong:
         first = [one for one in first if one.is_wrong]
     lag_ms = max((lag for lag in lags.values()), default=None)
-    return Deliveries(**counts, unsure=unsure, prompt_ms=prompt_ms, lag_ms=lag_ms, first=tuple(first[:FINDINGS_MAX]))
+    first = first[:FINDINGS_MAX]
+    return Deliveries(**counts, open=open_, unsure=unsure, prompt_ms=prompt_ms, lag_ms=lag_ms, first=tuple(first))
 
 
 def judge(seen: Deliveries, world: World) -> Verdict:
@@ -162,7 +170,7 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
     said = f"{seen.not_received} not received, {seen.late} late, {seen.changed} not as they were sent"
     lateness = "nobody measured" if seen.lag_ms is None else f"up to {seen.lag_ms:.0f} ms"
-    return verdict_by_counts(
+    verdict = verdict_by_counts(
         NAME,
         examined=examined,
         wrong=seen.late + seen.not_received + seen.changed - seen.unsure,
@@ -173,6 +181,9 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         allowed=allowed,
         findings=(_finding(one, tolerance(world.timers, one.lag_ms, _CHAINED)) for one in seen.first),
     )
+    if seen.open and verdict.verdict is Validity.VALID:
+        return replace(verdict, verdict=Validity.UNKNOWN, why=_undecided(seen, world))
+    return verdict
 
 
 CHECK = Check(
@@ -195,6 +206,15 @@ def _told(measured: Mapping[str, Any]) -> str:
     few = [name for name in ("waited", "waiting", "late", "changed") if measured.get(name)]
     said += [f"{measured[name]:,} {name}" for name in few]
     return ", ".join([*said, f"{measured.get('not_received', 0):,} not received"])
+
+
+def _undecided(seen: Deliveries, world: World) -> str:
+    """What waits at the run's end is not delivered: which settle time decides whether it should have been."""
+    said = f"{seen.open:,} of {seen.acknowledged:,} acknowledged messages were not received when the run ended"
+    if any(fault.end_ms >= world.end_ms for fault in harmful(world)):
+        return f"{said}, and a fault had not ended: a run that ends it, and goes on, decides them"
+    needed_s = math.ceil((aftermath_ms(world) + PROMPT_MS) / 1000) + 1
+    return f"{said}, and were not due yet: `settle_s: {needed_s}` decides them"
 
 
 def _promised(world: World) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...oracle.commits import Redelivery
 from ...verdict import FINDINGS_MAX
-from ..record.repeats import Again
+from ..record.repeats import TOO_LATE, Again
 from ..tolerance import Tolerance
 from .history import Row, Rows
 
@@ -59,6 +59,25 @@ def repeats_of_rows(
                 late.append(shown)
     messages = len({key for key, *_ in receipts})
     return messages, Again(again, len(wrong), len(late), oldest_ms, _first(wrong or late)), _copies(rows)
+
+
+def received_too_late(rows: Rows, tolerance: Tolerance) -> Again:
+    """Receipts of a queue that its consumer had given up."""
+    ended: dict[tuple[Any, ...], float] = {}
+    for row in rows:
+        if row["event"] == "queue_dropped":
+            ended.setdefault(_holding(row), row["time_ms"])
+    wrong, late = list[dict[str, Any]](), list[dict[str, Any]]()
+    for row in rows:
+        if row["event"] != "receive" or row["op_id"] is None or _holding(row) not in ended:
+            continue
+        ended_ms = ended[_holding(row)]
+        over_ms = row["time_ms"] - ended_ms
+        if over_ms > tolerance.valid_up_to_ms:
+            times = {"at_ms": ended_ms, "to_ms": row["time_ms"], "over_ms": over_ms}
+            shown = {**row, "what": TOO_LATE, "client": row["node"], **times}
+            (wrong if over_ms > tolerance.unknown_up_to_ms else late).append(shown)
+    return Again(0, len(wrong), len(late), None, _first(wrong or late))
 
 
 def _what(*, twice: bool, over_ms: float | None) -> str:

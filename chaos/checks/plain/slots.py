@@ -10,7 +10,7 @@ from typing import Any
 from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
 from ...oracle.world import World
-from ..record.slots import OPERATIONS, Slot, Slots, bucket_ms, counted_nodes, edges
+from ..record.slots import OPERATIONS, TRY, Slot, Slots, bucket_ms, counted_nodes, edges
 from .history import PlainHistory, Rows
 
 
@@ -29,12 +29,13 @@ def slots(rows: Rows, world: World, between: Sequence[float]) -> list[Slot]:
     nodes = set(counted_nodes(world))
     groups: dict[tuple[str, str, int, int, int], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        ended = row["event"] in OPERATIONS and row.get("type") in ("ok", "fail", "info")
+        ended = row["event"] in (*OPERATIONS, TRY) and row.get("type") in ("ok", "fail", "info")
         if not ended or row["node"] not in nodes or row["time_ms"] > world.end_ms:
             continue
         began_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
         passed = bisect_right(between, began_ms), bisect_right(between, row["time_ms"])
-        groups[row["node"], row["event"], int(row["time_ms"] // bucket_ms(world)), *passed].append(row)
+        who = (row.get("broker_name") or "") if row["event"] == TRY else row["node"]
+        groups[who, row["event"], int(row["time_ms"] // bucket_ms(world)), *passed].append(row)
     return [_slot(key, those, world) for key, those in sorted(groups.items())]
 
 
@@ -54,7 +55,7 @@ def _slot(key: tuple[str, str, int, int, int], rows: Sequence[Mapping[str, Any]]
 
 
 def _is_good(row: Mapping[str, Any], world: World) -> bool:
-    if row["event"] != "send":
+    if row["event"] not in ("send", TRY):
         return row["type"] == "ok" or row.get("code") is not None
     return row["type"] == "ok" or (row.get("code") in STORED_ALONE and _may_be_alone(row, world))
 

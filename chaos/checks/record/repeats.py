@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+TOO_LATE = "received after its consumer had given the queue up"
+
 
 class Again(NamedTuple):
     """Receipts, or stored copies, beyond the first; `wrong` and `late`: how many of them nothing explains, or only the

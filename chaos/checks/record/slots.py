@@ -7,8 +7,9 @@ buckets + segments slots an operation, so they are collected and the rest is pla
 
 Good is an answer: a send that ended ok, or was stored on no slave while there may have been none
 (oracle/slaves.py); a pull or a look-up that was answered at all, for a broker that says "not yet" or a NameServer
-that says "no such topic" serves. Operations without an end are not counted. The prober's starts are counted, too: they
-ask the NameServers that no client sits at, and are no client's operations.
+that says "no such topic" serves. Each try of a send is counted besides, as its broker's: what a broker refuses, or
+leaves without an answer, is no good try. Operations without an end are not counted. The prober's starts are counted,
+too: they ask the NameServers that no client sits at, and are no client's operations.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from ...oracle.world import World
 from .lateness import Lateness
 
 OPERATIONS = ("send", "pull", "name_server_call")
+TRY = "send_attempt"
+"""One try of a send: it is counted as the broker's that was asked, for a retry elsewhere may save the send."""
 BUCKETS_MAX = 200
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -71,9 +74,9 @@ def counted_nodes(world: World) -> list[str]:
 
 
 def of_clients(slots: Sequence[Slot], world: World) -> list[Slot]:
-    """Those without the prober's."""
+    """The clients' operations, without the prober's, and without single tries."""
     probers = {node.name for node in world.of_kind("prober")}
-    return [slot for slot in slots if slot.node not in probers]
+    return [slot for slot in slots if slot.node not in probers and slot.operation != TRY]
 
 
 def edges(world: World) -> list[float]:

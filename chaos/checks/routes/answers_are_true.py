@@ -8,7 +8,7 @@ end, and the answer must have been right at one of them:
     brokers      it has every broker that the table must hold then, and none that it must not (obligations.py)
     rows         queue counts and permissions are those that the broker registered there, and none older than the
                  newest that was acknowledged (registered_rows.py); addresses and ids are the broker's own
-    codes        0, or 17; a NameServer that is not to wait for service answers with no other
+    codes        0, or 17; 1 only by a NameServer that is to wait for service, or one of 5.x that is being stopped
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ....remoting.codes import ResponseCode
+from ....remoting.node.profile import Profile
+from ...faults.process_faults import Stop
 from ...oracle.obligations import told_by_hand
+from ...oracle.quiet import earliest_effect_ms
 from ...oracle.recorded import Life
 from ...oracle.roles import may_be_shown, shown_ids
 from ...oracle.world import World
@@ -101,7 +104,7 @@ class _Judged:
 
     def why_wrong(self, answer: RouteAnswer) -> _Wrong | None:
         """None when the answer was right at some moment of its call."""
-        if answer.code == ResponseCode.SYSTEM_ERROR and self._may_wait(answer):
+        if answer.code == ResponseCode.SYSTEM_ERROR and (self._may_wait(answer) or self._may_leave(answer)):
             return None
         if answer.code not in (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST):
             return _Wrong(f"code {answer.code}", self._held(answer))
@@ -117,6 +120,14 @@ class _Judged:
             for life in self._world.lives_of(answer.name_server)
             if life.start_ms <= answer.to_ms and life.end_ms >= answer.from_ms
         )
+
+    def _may_leave(self, answer: RouteAnswer) -> bool:
+        """Whether the NameServer was being stopped: one of 5.5.1 answers "name server not ready" from SIGTERM to its
+        end (apache/rocketmq#11073); one of 4.9 goes on answering from its table."""
+        if self._world.timers_of(answer.name_server).profile is not Profile.V5_X:
+            return False
+        stops = (f for f in self._world.process_faults(answer.name_server) if isinstance(f.kind, Stop))
+        return any(earliest_effect_ms(self._world, f) <= answer.to_ms and answer.from_ms <= f.start_ms for f in stops)
 
     def _up_ms(self, life: Life, answer: RouteAnswer) -> float:
         """For how long it may have been running, as it sees it."""

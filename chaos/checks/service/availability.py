@@ -5,16 +5,17 @@
                    buckets of equal length, at most 200
 
 Two floors. In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed, the
-prober's look-ups at NameServers that no client sits at among them. From one fault or heal to the next a producer that
-goes round its queues may fail once on each lost queue of each round: its floor is 1 less the lost brokers' share, and
-two rounds' worth for beginning anywhere. A send that spent its whole budget on a hung broker has by then picked the
-queue for its retry, which the next send passes over: with few queues that is a larger share (`passed_over`), and with
-q·(brokers - lost) ≤ lost none may be left. Messages of a sharding key fail as long as their queue is lost. Pulls and
-look-ups have no such floor: a consumer retries a lost queue every second, however many others it serves. A scenario may
-set one floor for everything after its first fault (`availability_floor`). A producer that never had a route fails until
-it gets one (oracle/recovery.py). Operations that never ended are not counted. Failures that timers or proxies as late
-as a third of T explain make it UNKNOWN; that other operations were slow as well explains nothing, for it may be the
-same node's doing.
+prober's look-ups at NameServers that no client sits at among them; and each try of a send, though a retry at another
+broker may save it: a broker that is routed to accepts what it is sent. From one fault or heal to the next a producer
+that goes round its queues may fail once on each lost queue of each round: its floor is 1 less the lost brokers' share,
+and two rounds' worth for beginning anywhere. A send that spent its whole budget on a hung broker has by then picked
+the queue for its retry, which the next send passes over: with few queues that is a larger share (`passed_over`), and
+with q·(brokers - lost) ≤ lost none may be left. Messages of a sharding key fail as long as their queue is lost. Pulls
+and look-ups have no such floor: a consumer retries a lost queue every second, however many others it serves. A
+scenario may set one floor for everything after its first fault (`availability_floor`). A producer that never had a
+route fails until it gets one (oracle/recovery.py). Operations that never ended are not counted. Failures that timers
+or proxies as late as a third of T explain make it UNKNOWN; that other operations were slow as well explains nothing,
+for it may be the same node's doing.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from ..check import Check, Facts, Needs, Reads, Section, largest, least, of_the_
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.slots import slots_of_rows
 from ..record.lateness import LagWindow, Lateness
-from ..record.slots import OPERATIONS, Slot, Slots, bucket_ms, of_clients
+from ..record.slots import OPERATIONS, TRY, Slot, Slots, bucket_ms, of_clients
 
 if TYPE_CHECKING:
     from ..dataframes.gathering import Gathering
@@ -93,6 +94,8 @@ class Tallies(Facts):
     """Sends that began after a fault or heal and were not in a quiet stretch, by that moment and producer."""
     producers: Mapping[str, Tally] = field(default_factory=dict)
     """All sends, by producer."""
+    tries: Mapping[tuple[float, str], Tally] = field(default_factory=dict)
+    """Tries of sends in quiet stretches, by the beginning of the stretch and broker."""
     faulted: Mapping[str, Tally] = field(default_factory=dict)
     """Those that began after the first fault, by operation."""
     series: Mapping[str, Mapping[int, Tally]] = field(default_factory=dict)
@@ -133,9 +136,14 @@ def tallies(seen: Slots, world: World) -> Tallies:
     sends: dict[tuple[float, str], list[Slot]] = defaultdict(list)
     faulted: dict[str, list[Slot]] = defaultdict(list)
     producers: dict[str, list[Slot]] = defaultdict(list)
+    tries: dict[tuple[float, str], list[Slot]] = defaultdict(list)
     clients = set(of_clients(seen.slots, world))
     for slot in seen.slots:
         stretch = next((stretch for stretch in still if seen.is_within(slot, stretch)), None)
+        if slot.operation == TRY:
+            if stretch is not None:
+                tries[stretch.start_ms, slot.node].append(slot)
+            continue
         if stretch is not None:
             quiet[stretch.start_ms, slot.operation, slot.node].append(slot)
         if slot not in clients:
@@ -164,6 +172,7 @@ def tallies(seen: Slots, world: World) -> Tallies:
         quiet=of_each(quiet),
         sends=of_each(sends),
         producers=of_each(producers),
+        tries=of_each(tries),
         faulted=of_each(faulted),
         series={operation: by_bucket(slots) for operation, slots in whole.items()},
         lateness=seen.lateness,
@@ -174,6 +183,8 @@ def judge(tallied: Tallies, world: World) -> Verdict:
     """Examined: operations where a floor holds. Violations: failures below it."""
     floor = world.run.get("availability_floor")
     examined, short = sum(tally.ended for tally in tallied.quiet.values()), _in_quiet(tallied, world)
+    more, refused = _refused(tallied)
+    examined, short = examined + more, [*refused, *short]
     more, producers_short = _producers(tallied, world)
     examined, short = examined + more, short + producers_short
     if floor is not None:
@@ -264,6 +275,25 @@ def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
         )
         for (_, operation, client), tally in sorted(failed, key=lambda one: _in_order(one[0]))
     ]
+
+
+def _refused(tallied: Tallies) -> tuple[int, list[Shortfall]]:
+    """Every try that a broker refused, or did not answer, in a quiet time."""
+    failed = [(broker, tally) for (_, broker), tally in sorted(tallied.tries.items()) if tally.bad]
+    short = [
+        Shortfall(
+            TRY,
+            broker,
+            tally.first_bad_ms or 0.0,
+            tally.last_bad_ms or 0.0,
+            tally.good,
+            tally.bad,
+            1.0,
+            f"{broker} refused, or did not answer, {tally.bad:,} of {tally.ended:,} tries of sends in a quiet time",
+        )
+        for broker, tally in failed
+    ]
+    return sum(tally.ended for tally in tallied.tries.values()), short
 
 
 def _asks_first(tallied: Tallies, world: World, key: tuple[float, str, str], tally: Tally) -> bool:

@@ -302,7 +302,8 @@ class _Tasks(Process):
 
     def _silent_polls(self) -> Iterator[Finding]:
         """Polls that asked for nothing, though the client had asked for a topic before, which it never forgets."""
-        polls = [run for run in self.runs if run.row.f == POLL]
+        # A client that is being stopped has given up its groups, and with them their topics.
+        polls = [run for run in self.runs if run.row.f == POLL and run.began_ms < self.end_ms]
         asked_ms = self.calls[0].ended_ms if self.calls else math.inf
         silent = [
             run

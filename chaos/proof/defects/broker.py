@@ -11,7 +11,7 @@ from ....actors.broker.processor import Answer
 from ....actors.broker.server import Broker
 from ....actors.broker.stored import Append, PutMessage
 from ....remoting.bodies.route import DataVersion, TopicConfig
-from ....remoting.codes import FLAG_ONEWAY, RequestCode
+from ....remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
 from ....remoting.message_properties import TAGS, format_properties, parse_properties
 from ....remoting.node.network import Address
@@ -68,6 +68,19 @@ def broker_registers_half(broker: Broker) -> None:
         return command(changed if len(changed) == 1 else changed[: len(changed) // 2], version)
 
     around(broker._registration, "_command", command_of_half)
+
+
+@planted(BROKER_A, "smoke", caught_by="availability")
+@may_find("living_are_used recovery_time")
+def broker_refuses_sends(broker: Broker) -> None:
+    """a broker that NameServers name, and may be written to, answers every send with code 14"""
+
+    def refuses(handle: Any, connection: Connection, request: RemotingCommand) -> Any:
+        if request.code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2):
+            return RemotingCommand.response(ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now")
+        return handle(connection, request)
+
+    around(broker._server._endpoint, "handler", refuses)
 
 
 def registers_with(broker: Broker, field: str, change: Callable[[str], str]) -> None:

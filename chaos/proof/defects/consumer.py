@@ -42,6 +42,7 @@ OLDER_BY = 5
 AHEAD_S = 4.0
 """How long the consumer that commits ahead of its work keeps a message before it works on it."""
 COPIES = 4
+GOES_ON_S = 15.0
 
 planted = Planted()
 
@@ -115,6 +116,24 @@ def consumer_keeps_lost_queues(node: ConsumerNode) -> None:
 
 
 # -- pulling and delivering
+
+
+@planted(CONSUMERS, "broker-crash", caught_by="duplicates")
+@may_find("commits_follow_work order_kept queue_ownership")
+def consumer_goes_on_with_lost_queues(node: ConsumerNode) -> None:
+    """consumers go on consuming a queue for 15 s after they gave it up"""
+    rebalancer, service = _rebalancer(node), node.client._pull_service
+
+    async def goes_on(drop: Any, queue: MessageQueue) -> None:
+        old, at = rebalancer.process_queues.get(queue), node.client._offsets.in_memory(queue)
+        await drop(queue)
+        if old is not None and at is not None and queue not in rebalancer.process_queues:
+            clock = node.instance._context.clock
+            kept = ProcessQueue(now_ms=clock.now_ms(), op_id=old.op_id)
+            service.pull_queue(queue, kept, at)
+            clock.call_later(GOES_ON_S, lambda: setattr(kept, "dropped", True))
+
+    around(rebalancer, "drop", goes_on)
 
 
 @planted(CONSUMERS, "smoke", caught_by="duplicates")

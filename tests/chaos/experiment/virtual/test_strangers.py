@@ -1,0 +1,192 @@
+"""What people met who had not written the checks: a defect that was VALID, and a right run that was INVALID."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.actors.broker.server import Broker
+from nemesrv.actors.namesrv.server import NameServer
+from nemesrv.chaos.checks.plain.verdicts import verdicts
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.proof.defects import DEFECTS
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.defect import Defect
+from nemesrv.chaos.scenarios.loading import find, parse, refuse_nowhere
+from nemesrv.chaos.scenarios.model import Scenario
+from nemesrv.chaos.topology import NodeKind
+from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.remoting.codes import ResponseCode
+from nemesrv.remoting.command import RemotingCommand
+from nemesrv.remoting.node.network import Address
+
+LOST_AND_BACK = [
+    {"at_s": 60, "do": "stop", "nodes": ["broker-b"]},
+    {"at_s": 150, "do": "restart", "nodes": ["broker-b"]},
+]
+ROLLED = [{"at_s": 60, "do": "rolling_restart", "nodes": ["name_servers"], "by": "stop", "down_s": 5, "pause_s": 50}]
+
+
+def scenario(timeline: list[dict[str, Any]], settle_s: float = 90, **more: Any) -> Scenario:
+    document = {"timeline": timeline, "settle_s": settle_s, "checks": ["routes_are_true"], **more}
+    return parse({"cluster": {"name_servers": 2, "brokers": 2}, **document}, file="stranger.yaml")
+
+
+def judged(of: Scenario, path: Path, defect: Defect | None = None, seed: int = 1) -> dict[str, Verdict]:
+    return {verdict.name: verdict for verdict in verdicts(record_virtual(of, seed, path / "run", defect).path)}
+
+
+def planted(plant: Callable[[Any], None], *kinds: NodeKind, nodes: tuple[str, ...] = ()) -> Defect:
+    return Defect(name="of-a-stranger", what="", kinds=kinds, nodes=nodes, plant=plant, source=Path(__file__))
+
+
+def wrong(found: dict[str, Verdict]) -> set[str]:
+    return {name for name, verdict in found.items() if verdict.verdict is Validity.INVALID}
+
+
+def test_a_broker_that_is_routed_to_and_refuses_every_send_is_found_though_retries_save_each(tmp_path: Path) -> None:
+    found = judged(find("smoke"), tmp_path, DEFECTS["broker-refuses-sends"], seed=7)["availability"]
+    assert found.verdict is Validity.INVALID
+    assert found.why.endswith("broker-a refused, or did not answer, 81 of 81 tries of sends in a quiet time")
+    assert found.examples[0].who == "broker-a"
+
+
+def test_a_consumer_that_goes_on_with_a_queue_that_it_gave_up_is_found_and_named(tmp_path: Path) -> None:
+    defect = DEFECTS["consumer-goes-on-with-lost-queues"]
+    found = judged(find("broker-crash"), tmp_path, defect, seed=7)["duplicates"]
+    assert found.verdict is Validity.INVALID
+    assert found.why == "149 messages were received after their consumer had given the queue up"
+    assert found.examples[0].who.startswith("consumer-")
+
+
+def never_takes_again(consumer: Any) -> None:
+    rebalance = consumer.client._rebalancer
+    had, take = set(), rebalance._take
+
+    async def once(queue: Any) -> bool:
+        if queue in had:
+            return True
+        had.add(queue)
+        return bool(await take(queue))
+
+    rebalance._take = once
+
+
+@pytest.mark.parametrize("settle_s", [70, 110])
+def test_messages_that_wait_when_the_run_ends_are_undecided_with_the_settle_time_that_decides_them(
+    tmp_path: Path, settle_s: float
+) -> None:
+    cluster, workload = {"name_servers": 2, "brokers": 3}, {"producers": 1, "consumers": 1}
+    of = scenario(LOST_AND_BACK, settle_s, cluster=cluster, workload=workload)
+    found = judged(of, tmp_path, planted(never_takes_again, NodeKind.CONSUMER))["messages_delivered"]
+    assert found.verdict is Validity.UNKNOWN
+    assert found.why.endswith(
+        "were not received when the run ended, and were not due yet: `settle_s: 122` decides them"
+    )
+    clean = judged(of, tmp_path / "clean")["messages_delivered"]
+    assert (clean.verdict, clean.measured["waiting"]) == (Validity.VALID, 0)
+
+
+def registers_beyond_its_list(broker: Broker) -> None:
+    own, clock = broker._registration_targets, broker._context.clock
+
+    def targets() -> tuple[Any, ...]:
+        listed = tuple(own())
+        other = Address(listed[0].host[:-1] + "2", listed[0].port)
+        return (*listed, other) if clock.monotonic_s() > 145 else listed
+
+    broker._registration_targets = targets  # type: ignore[method-assign]
+
+
+def test_a_name_server_on_no_list_of_a_broker_must_not_have_it_whatever_else_happened(tmp_path: Path) -> None:
+    paused = [{"at_s": 60, "do": "pause", "nodes": ["broker-a"]}, {"at_s": 62, "do": "resume", "nodes": ["broker-a"]}]
+    lists = {"broker-a": {"name_servers": ["ns-0"]}, "broker-b": {"name_servers": ["ns-1"]}}
+    of = scenario(paused, 70, nodes=lists)
+    assert wrong(judged(of, tmp_path / "clean")) == set()
+    found = judged(of, tmp_path, planted(registers_beyond_its_list, NodeKind.BROKER, nodes=("broker-a",)))
+    assert {"routes_are_true", "answers_are_true"} <= wrong(found)
+
+
+def is_not_ready(name_server: NameServer) -> None:
+    """As 5.5.1's, which answers code 1 from SIGTERM to its end (apache/rocketmq#11073)."""
+    stop, route, cached = name_server.stop, name_server.processor.route_info_by_topic, name_server.cache.answer
+    going: list[bool] = []
+
+    def answered(caller: Any, request: Any) -> Any:
+        if going:
+            return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, "name server not ready")
+        return route(caller, request)
+
+    async def slow_stop() -> None:
+        going.append(True)
+        await asyncio.sleep(12)
+        await stop()
+
+    name_server.processor.route_info_by_topic = answered  # type: ignore[method-assign]
+    name_server.cache.answer = lambda frame: None if going else cached(frame)  # type: ignore[method-assign]
+    name_server.stop = slow_stop  # type: ignore[method-assign]
+
+
+def loses_brokers_first(name_server: NameServer) -> None:
+    """As before that: code 17 for topics that there are."""
+    stop = name_server.stop
+
+    async def slow_stop() -> None:
+        for connection in list(name_server._server.connections):
+            name_server._channel_lost(connection, "closed")
+        await asyncio.sleep(12)
+        await stop()
+
+    name_server.stop = slow_stop  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("profile", "plant", "is_wrong"),
+    [("5.x", is_not_ready, False), ("4.9", is_not_ready, True), ("5.x", loses_brokers_first, True)],
+)
+def test_a_name_server_of_5_x_that_is_being_stopped_may_say_that_it_is_not_ready_and_nothing_else(
+    tmp_path: Path, profile: str, plant: Callable[[Any], None], is_wrong: bool
+) -> None:
+    of = scenario(ROLLED, cluster={"name_servers": 3, "brokers": 2, "profile": profile})
+    found = judged(of, tmp_path, planted(plant, NodeKind.NAME_SERVER))
+    assert ("answers_are_true" in wrong(found)) == is_wrong
+
+
+def test_a_close_that_packet_loss_swallowed_comes_when_the_kernel_sends_it_again(tmp_path: Path) -> None:
+    timeline = [
+        {"at_s": 20, "do": "packet_loss", "links": ["brokers <-> name_servers"], "name": "f"},
+        {"at_s": 20, "do": "kill", "nodes": ["broker-b"]},
+        {"at_s": 29, "do": "heal"},
+        {"at_s": 60, "do": "restart", "nodes": ["broker-b"]},
+    ]
+    of = scenario(timeline, 150, cluster={"name_servers": 2, "brokers": 2, "profile": "5.x"})
+    assert wrong(judged(of, tmp_path)) == set()
+
+
+@pytest.mark.parametrize(("hung", "slaves"), [("broker-a", 0), ("broker-a/1", 1)])
+def test_a_consumer_that_is_being_stopped_beside_a_hung_broker_has_given_up_its_topics_and_queues(
+    tmp_path: Path, hung: str, slaves: int
+) -> None:
+    timeline = [
+        {"at_s": 10, "do": "pause", "nodes": [hung]},
+        {"at_s": 30, "do": "stop", "nodes": ["consumer-1"]},
+        {"at_s": 60, "do": "restart", "nodes": ["consumer-1"]},
+        {"at_s": 80, "do": "resume", "nodes": [hung]},
+    ]
+    config = {"consumers": {"pollNameServerInterval": 2000}}
+    cluster, workload = {"name_servers": 2, "brokers": 2, "slaves": slaves}, {"producers": 1, "consumers": 2}
+    of = scenario(timeline, 150, cluster=cluster, workload=workload, config=config)
+    assert wrong(judged(of, tmp_path)) == set()
+
+
+def test_a_defect_for_a_kind_or_a_node_that_the_scenario_has_not_is_refused() -> None:
+    of_slaves = planted(lambda _node: None, NodeKind.BROKER, NodeKind.SLAVE)
+    with pytest.raises(ScenarioError, match="it is for slave"):
+        refuse_nowhere(of_slaves, find("smoke"), "mine.yaml")
+    nobody = planted(lambda _node: None, *NodeKind, nodes=("ns-0", "ns-9"))
+    with pytest.raises(ScenarioError, match="it is for ns-9"):
+        refuse_nowhere(nobody, find("smoke"), "mine.yaml")
