@@ -60,7 +60,7 @@ def test_a_query_that_spark_ends_is_a_harness_failure_in_a_line(
     from nemesrv.chaos.checks.spark import judge as spark_module
 
     too_much = F.expr("raise_error('more than may be returned')")
-    monkeypatch.setattr(spark_module, "gather", lambda history: history.select(too_much).toArrow())
+    monkeypatch.setattr(spark_module, "gather", lambda history, **_: history.select(too_much).toArrow())
     history.write_parquet(broker_crash(rows=0).rows, tmp_path)
     with pytest.raises(HarnessError, match=r"Spark ended a query while it judged: .*more than may be returned.*: what"):
         spark_module.check_run(tmp_path, ["routes_converge"], spark)
