@@ -63,7 +63,7 @@ def predict(
     nemesrv predict broker-crash --set pollNameServerInterval=10000
     """
     from ...operations.predict.faults import Asked, faults_of, scenario_of
-    from ...operations.predict.page import page
+    from ...operations.predict.prediction import page
     from ...operations.predict.prediction import predict as predicted
     from ..errors import ScenarioError
     from ..scenarios.loading import find

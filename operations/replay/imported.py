@@ -22,7 +22,7 @@ from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import CHECK_NAMES
 from ...chaos.settings.catalogue import GROUPS, settings_for
 from ...chaos.topology import broker_node
-from .incident import Entry, Episode, Hypothesis, Incident, read_incident
+from .incident_file import Entry, Episode, Hypothesis, Incident, read_incident
 from .original import Original, compared_to_ms, exactness, phases_in
 
 LEAD_S = 60.0

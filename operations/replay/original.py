@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from ...chaos.errors import ScenarioError
-from ...chaos.history.schema import Row, parquet_path
+from ...chaos.history import stored
+from ...chaos.history.schema import Row
+from ...chaos.history.stored import parquet_files
 from ...chaos.history.transitions import EVENTS, later_lists_of, lists_of
 from ...chaos.oracle.world import World
 from ...chaos.scenarios.document import read as read_document
@@ -62,24 +60,17 @@ class Original:
 
 def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
     """The rows of these events in order. ScenarioError where there is no history, or nothing in it."""
-    files = sorted(parquet_path(folder).parent.glob("part-*.parquet"))
-    if not files:
+    if not parquet_files(folder):
         missing = "it has no history" if folder.is_dir() else "there is no such folder"
         allowed = f"a run folder, which `nemesrv run` or `nemesrv import` leaves; {missing}"
         raise ScenarioError("replay", "RUN_DIR", str(folder), allowed)
-    rows: list[Row] = []
-    for file in files:
-        try:
-            table = pq.read_table(file, filters=pc.field("event").isin(sorted(events)))
-        except (OSError, ValueError) as exc:
-            raise ScenarioError("replay", str(file), "", f"a history in Parquet ({exc})") from exc
-        rows += table.to_pylist()
-    for row in rows:
-        if row["value"] is not None:
-            row["value"] = orjson.loads(row["value"])
+    try:
+        rows = stored.rows_of(folder, events)
+    except (OSError, ValueError) as exc:
+        raise ScenarioError("replay", str(folder), "", f"a history in Parquet ({exc})") from exc
     if not rows:
         raise ScenarioError("replay", "RUN_DIR", str(folder), "a run folder with a history; there is no event in it")
-    return sorted(rows, key=lambda row: (row["time_ms"], row["node"], row["incarnation"], row["seq"]))
+    return rows
 
 
 def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:

@@ -12,7 +12,7 @@ from nemesrv.chaos.checks.service.recovery_time import percentile
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.operations.predict.faults import Asked, scenario_of
 from nemesrv.operations.predict.prediction import Prediction, predict
-from nemesrv.operations.predict.recovery import DROPPED, LAST_FAILED
+from nemesrv.operations.predict.recovery_times import DROPPED, LAST_FAILED
 from tests.drills.intervals import FIELD_EXACT_S, INTERVALS, THREADS
 
 CLEAN = LAST_FAILED, "producers"

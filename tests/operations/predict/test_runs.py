@@ -13,7 +13,7 @@ from nemesrv.chaos.oracle.windows import drop_window
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.operations.predict.faults import KINDS, Asked, faults_of, scenario_of
 from nemesrv.operations.predict.prediction import Prediction, predict
-from nemesrv.operations.predict.recovery import BACK, DROPPED, LAST_FAILED, LEFT, NEVER, RELEASED, ROUTE, Quantity
+from nemesrv.operations.predict.recovery_times import BACK, DROPPED, LAST_FAILED, LEFT, NEVER, RELEASED, ROUTE, Quantity
 
 P_S = Timers.for_profile("4.9").P_ms / 1000
 BROKER_IS_GONE = Quantity("producers", ROUTE, "broker-a")
