@@ -33,7 +33,7 @@ from .groups import SubscriptionGroups
 from .long_poll import PullHolds
 from .member_group import MemberGroup
 from .offsets import ConsumerOffsets
-from .processor import Answer, BrokerProcessor
+from .processors.processor import Answer, BrokerProcessor
 from .registration import Registration
 from .replication import LogCopying, LogServing
 from .schedule import ScheduleService

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ....actors.broker.processor import Answer
+from ....actors.broker.processors.processor import Answer
 from ....actors.broker.server import Broker
 from ....actors.broker.stored import Append, PutMessage
 from ....remoting.bodies.route import DataVersion, TopicConfig

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemesrv.actors.broker.pull_processor import HoldTimes
+from nemesrv.actors.broker.processors.pull_processor import HoldTimes
 from nemesrv.remoting.codes import ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from tests.clients.records import stored

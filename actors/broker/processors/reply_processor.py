@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import cast
 
-from ...remoting.bodies.route import TopicConfig
-from ...remoting.codes import RequestCode, ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.errors import RocketMQError
-from ...remoting.headers.broker import ReplyMessageRequestHeader, SendMessageRequestHeader
-from ...remoting.message_properties import (
+from ....remoting.bodies.route import TopicConfig
+from ....remoting.codes import RequestCode, ResponseCode
+from ....remoting.command import RemotingCommand
+from ....remoting.errors import RocketMQError
+from ....remoting.headers.broker import ReplyMessageRequestHeader, SendMessageRequestHeader
+from ....remoting.message_properties import (
     PUSH_REPLY_TIME,
     REPLY_TO_CLIENT,
     TAGS,
@@ -24,10 +24,10 @@ from ...remoting.message_properties import (
     parse_properties,
     tags_code,
 )
-from ...remoting.transport import Connection
+from ....remoting.transport import Connection
+from ..services import Services
+from ..stored import Append, MessageIllegal, PutMessage, StoreFull
 from .send_processor import SendProcessor
-from .services import Services
-from .stored import Append, MessageIllegal, PutMessage, StoreFull
 
 PUSH_TIMEOUT_S = 10.0
 

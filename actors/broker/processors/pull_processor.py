@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from ...remoting.bodies.client import SubscriptionData, SubscriptionGroupConfig
-from ...remoting.bodies.route import TopicConfig
-from ...remoting.codes import MASTER_ID, PERM_READ, RequestCode, ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.headers.broker import PullMessageRequestHeader, PullMessageResponseHeader
-from ...remoting.transport import Connection
+from ....remoting.bodies.client import SubscriptionData, SubscriptionGroupConfig
+from ....remoting.bodies.route import TopicConfig
+from ....remoting.codes import MASTER_ID, PERM_READ, RequestCode, ResponseCode
+from ....remoting.command import RemotingCommand
+from ....remoting.headers.broker import PullMessageRequestHeader, PullMessageResponseHeader
+from ....remoting.transport import Connection
+from ..long_poll import HeldPull
+from ..services import HeldRequest, Services, refuse
+from ..sql_filter import SqlError
+from ..stored import STORE_TIME, SYS_FLAG_AT, Found, GetStatus, store_time_at
+from ..subscriptions import TAG, FilterUnsupported, Wanted, wanted_by
 from .client_processor import IN_MEMORY_BYTES
-from .long_poll import HeldPull
-from .services import HeldRequest, Services, refuse
-from .sql_filter import SqlError
-from .stored import STORE_TIME, SYS_FLAG_AT, Found, GetStatus, store_time_at
-from .subscriptions import TAG, FilterUnsupported, Wanted, wanted_by
 
 
 @dataclass(slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from ...remoting.codes import ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.headers.broker import (
+from ....remoting.codes import ResponseCode
+from ....remoting.command import RemotingCommand
+from ....remoting.headers.broker import (
     GetEarliestMsgStoretimeRequestHeader,
     GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetRequestHeader,
@@ -23,9 +23,9 @@ from ...remoting.headers.broker import (
     SearchOffsetResponseHeader,
     ViewMessageRequestHeader,
 )
-from ...remoting.message import StoredMessage
-from ...remoting.transport import Connection
-from .services import Services, refuse
+from ....remoting.message import StoredMessage
+from ....remoting.transport import Connection
+from ..services import Services, refuse
 
 MAX_QUERY_RESULTS = 64
 """Most messages that one query by key gives (`defaultQueryMaxNum` 32 is what is given when fewer are not asked for)."""

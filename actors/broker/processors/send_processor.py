@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from dataclasses import replace
 
-from ...remoting.bodies.client import SubscriptionGroupConfig
-from ...remoting.bodies.route import MULTI_TAG, TopicConfig
-from ...remoting.codes import PERM_READ, PERM_WRITE, V3_4_9, RequestCode, ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.errors import RemoteProtocolError
-from ...remoting.headers.broker import ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader
-from ...remoting.message import StoredMessage
-from ...remoting.message_batch import decode_batch
-from ...remoting.message_id import UniqIdGenerator, offset_msg_id
-from ...remoting.message_properties import (
+from ....remoting.bodies.client import SubscriptionGroupConfig
+from ....remoting.bodies.route import MULTI_TAG, TopicConfig
+from ....remoting.codes import PERM_READ, PERM_WRITE, V3_4_9, RequestCode, ResponseCode
+from ....remoting.command import RemotingCommand
+from ....remoting.errors import RemoteProtocolError
+from ....remoting.headers.broker import ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader
+from ....remoting.message import StoredMessage
+from ....remoting.message_batch import decode_batch
+from ....remoting.message_id import UniqIdGenerator, offset_msg_id
+from ....remoting.message_properties import (
     CLUSTER,
     DELAY,
     MSG_REGION,
@@ -37,13 +37,13 @@ from ...remoting.message_properties import (
     parse_properties,
     tags_code,
 )
-from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX
-from ...remoting.transport import Connection
-from .schedule import parked
-from .services import Services, not_stored, refuse
-from .stored import Append, MessageIllegal, PutMessage, StoreFull, copied
-from .topics import topic_name_error
-from .transactions import Transactions
+from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX
+from ....remoting.transport import Connection
+from ..schedule import parked
+from ..services import Services, not_stored, refuse
+from ..stored import Append, MessageIllegal, PutMessage, StoreFull, copied
+from ..topics import topic_name_error
+from ..transactions import Transactions
 
 MULTI_TAGS_FLAG = 2
 DLQ_QUEUE_NUMS = 1

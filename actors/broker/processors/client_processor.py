@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from ...remoting.bodies.client import (
+from ....remoting.bodies.client import (
     CheckClientRequestBody,
     ConsumerIdList,
     HeartbeatData,
     LockBatchRequestBody,
     LockBatchResponseBody,
 )
-from ...remoting.codes import RequestCode, ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.errors import RocketMQError
-from ...remoting.headers.broker import (
+from ....remoting.codes import RequestCode, ResponseCode
+from ....remoting.command import RemotingCommand
+from ....remoting.errors import RocketMQError
+from ....remoting.headers.broker import (
     GetConsumerListByGroupRequestHeader,
     NotifyConsumerIdsChangedRequestHeader,
     QueryConsumerOffsetRequestHeader,
@@ -27,12 +27,12 @@ from ...remoting.headers.broker import (
     UnregisterClientRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
-from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...remoting.transport import Connection
-from .client_manager import Client
-from .services import Services, refuse
-from .sql_filter import SqlError
-from .subscriptions import FilterUnsupported, wanted_by
+from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ....remoting.transport import Connection
+from ..client_manager import Client
+from ..services import Services, refuse
+from ..sql_filter import SqlError
+from ..subscriptions import FilterUnsupported, wanted_by
 
 IN_MEMORY_BYTES = 2 << 30
 """A message this near to the log's end counts as in memory (`accessMessageInMemoryMaxRatio` of the machine's)."""

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from ...remoting.codes import RequestCode, ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.errors import ProtocolError
-from ...remoting.headers.fields import HeaderError
-from ...remoting.transport import Connection
+from ....remoting.codes import RequestCode, ResponseCode
+from ....remoting.command import RemotingCommand
+from ....remoting.errors import ProtocolError
+from ....remoting.headers.fields import HeaderError
+from ....remoting.transport import Connection
+from ..config import BrokerConfig
+from ..consumer_calls import ConsumerCalls
+from ..member_group import MemberGroup
+from ..replication import FETCH_COMMIT_LOG, LogServing
+from ..schedule import ScheduleService
+from ..services import Services, refuse
+from ..transactions import Transactions
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
-from .config import BrokerConfig
-from .consumer_calls import ConsumerCalls
-from .member_group import MemberGroup
 from .pull_processor import PullProcessor
 from .query_processor import QueryProcessor
-from .replication import FETCH_COMMIT_LOG, LogServing
 from .reply_processor import ReplyProcessor
-from .schedule import ScheduleService
 from .send_processor import SendProcessor
-from .services import Services, refuse
 from .transaction_processor import TransactionProcessor
-from .transactions import Transactions
 
 Answer = RemotingCommand | Awaitable[RemotingCommand | None] | None
 Method = Callable[[Connection, RemotingCommand], Answer]

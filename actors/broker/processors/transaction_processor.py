@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from ...remoting.codes import RequestCode, ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.errors import RocketMQError
-from ...remoting.headers.broker import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
-from ...remoting.message import StoredMessage
-from ...remoting.message_properties import CHECK_IMMUNITY, PRODUCER_GROUP, REAL_QUEUE_ID, REAL_TOPIC
-from ...remoting.transport import Connection
-from .services import Services, not_stored, refuse
-from .stored import MessageIllegal, StoreFull
-from .transactions import CHUNK, COMMIT, NOT_ENDED, ROLLBACK, Transactions, committed, immunity_ms
+from ....remoting.codes import RequestCode, ResponseCode
+from ....remoting.command import RemotingCommand
+from ....remoting.errors import RocketMQError
+from ....remoting.headers.broker import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
+from ....remoting.message import StoredMessage
+from ....remoting.message_properties import CHECK_IMMUNITY, PRODUCER_GROUP, REAL_QUEUE_ID, REAL_TOPIC
+from ....remoting.transport import Connection
+from ..services import Services, not_stored, refuse
+from ..stored import MessageIllegal, StoreFull
+from ..transactions import CHUNK, COMMIT, NOT_ENDED, ROLLBACK, Transactions, committed, immunity_ms
 
 _SAID = {NOT_ENDED: "unknown", COMMIT: "commit", ROLLBACK: "rollback"}
 

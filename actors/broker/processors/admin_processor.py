@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from ...remoting.bodies.admin import (
+from ....remoting.bodies.admin import (
     ConsumeQueueData,
     ConsumeStatsList,
     ProducerInfo,
@@ -22,8 +22,8 @@ from ...remoting.bodies.admin import (
     QueryConsumeTimeSpanBody,
     QueueTimeSpan,
 )
-from ...remoting.bodies.client import Connection as ClientConnection
-from ...remoting.bodies.client import (
+from ....remoting.bodies.client import Connection as ClientConnection
+from ....remoting.bodies.client import (
     ConsumerConnection,
     ConsumeStats,
     GroupList,
@@ -33,10 +33,10 @@ from ...remoting.bodies.client import (
     TopicOffset,
     TopicStatsTable,
 )
-from ...remoting.bodies.route import KVTable, TopicConfig, TopicList
-from ...remoting.codes import ResponseCode
-from ...remoting.command import RemotingCommand
-from ...remoting.headers.broker import (
+from ....remoting.bodies.route import KVTable, TopicConfig, TopicList
+from ....remoting.codes import ResponseCode
+from ....remoting.command import RemotingCommand
+from ....remoting.headers.broker import (
     CreateTopicRequestHeader,
     DeleteSubscriptionGroupRequestHeader,
     DeleteTopicRequestHeader,
@@ -52,19 +52,19 @@ from ...remoting.headers.broker import (
     QueryTopicConsumeByWhoRequestHeader,
     ResumeCheckHalfMessageRequestHeader,
 )
-from ...remoting.message import MessageQueue
-from ...remoting.message_id import parse_offset_msg_id
-from ...remoting.node.profile import Profile
-from ...remoting.properties import format_properties, parse_properties
-from ...remoting.transport import Connection
-from ..errors import ConfigError
-from .client_manager import Client
-from .config import BrokerConfig
-from .groups import is_group_name
-from .services import Services, not_stored, refuse
-from .stored import MessageIllegal, StoreFull
-from .topics import topic_name_error
-from .transactions import Transactions
+from ....remoting.message import MessageQueue
+from ....remoting.message_id import parse_offset_msg_id
+from ....remoting.node.profile import Profile
+from ....remoting.properties import format_properties, parse_properties
+from ....remoting.transport import Connection
+from ...errors import ConfigError
+from ..client_manager import Client
+from ..config import BrokerConfig
+from ..groups import is_group_name
+from ..services import Services, not_stored, refuse
+from ..stored import MessageIllegal, StoreFull
+from ..topics import topic_name_error
+from ..transactions import Transactions
 
 MAX_QUEUE_NUMS = 65_536
 MAX_ENTRIES = 1024
