@@ -1,4 +1,4 @@
-"""How much at once: places for processes, lanes for their starts, and how late the event loop of it all was."""
+"""How much at once: places for processes, in which order, and how late the event loop of it all was."""
 
 from __future__ import annotations
 
@@ -38,27 +38,6 @@ class Places:
             self.free += wanted
             async with self._left:
                 self._left.notify_all()
-
-
-class StartLane:
-    """A place among those that start now, which may be left early."""
-
-    def __init__(self, lanes: asyncio.Semaphore) -> None:
-        self._lanes = lanes
-        self._is_in = False
-
-    async def __aenter__(self) -> StartLane:
-        await self._lanes.acquire()
-        self._is_in = True
-        return self
-
-    def leave(self) -> None:
-        if self._is_in:
-            self._is_in = False
-            self._lanes.release()
-
-    async def __aexit__(self, *_: object) -> None:
-        self.leave()
 
 
 class LoopLateness:

@@ -16,6 +16,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from ..chaos.experiment.progress import Progress
 from ..chaos.fronts.observed import Asked, Dialled, Foreign, Opened, Protocol
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
-from .capacity import LoopLateness, Places, StartLane, at_once, cores, planned
+from .capacity import LoopLateness, Places, at_once, cores, planned
 from .scene import START_LIMIT_S, ConformPlan, Scene, WatchedProcess
 from .situations import GET_ROUTEINFO, SITUATIONS, Situation, Watched
 from .stand import ADDRESS_SERVER, TOPIC
@@ -196,14 +197,15 @@ class Conducting:
         self, situation: Situation, number: int = 0, *, weighed: bool = False
     ) -> list[WatchedProcess]:
         """Each process of the situation, from its start to its end. `weighed`: and how much memory it takes."""
-        async with self._places.taken(situation.processes), StartLane(self._starting) as lane:
+        async with self._places.taken(situation.processes), AsyncExitStack() as starting:
+            await starting.enter_async_context(self._starting)
             name = situation.name if not situation.many else f"{situation.name}-{number:03d}"
             scene = Scene(self._plan, situation, name, clock=self._clock, logs=self._logs, data=self._data)
             try:
                 await scene.open()
                 await scene.begin(number, LANE_LIMIT_S)
                 await scene.at_work(LANE_LIMIT_S)
-                lane.leave()
+                await starting.aclose()  # the next one may begin
                 if weighed:
                     scene.weigh()
                 await scene.go_on()

@@ -16,7 +16,7 @@ from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
 from ..situations import KILL, RESTART, SENDS, Watched
 from .lookups import at_ms
-from .rule import Found, LeftOut, Measured, Rule, Samples, seconds_rule
+from .rule import LeftOut, Measured, Measurement, Rule, Samples, seconds_rule
 
 STILL_USED = "still used"
 PULLS = (11, 361)
@@ -51,7 +51,7 @@ def _lost_broker(watched: Watched) -> tuple[float, str, Behaviour] | None:
     return None
 
 
-def _last_use(watched: Sequence[Watched]) -> Found:
+def _last_use(watched: Sequence[Watched]) -> Measurement:
     if not any(True for one in watched for _ in _uses(one)):
         return NO_BROKER
     found = Samples("no broker failed while it was at work")
@@ -156,7 +156,7 @@ def _meanwhile(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, lis
             yield one, lost[0], done, by
 
 
-def _sends_lost(watched: Sequence[Watched]) -> Found:
+def _sends_lost(watched: Sequence[Watched]) -> Measurement:
     total = count = 0
     examples: list[Mapping[str, Any]] = []
     why = ""
@@ -172,13 +172,13 @@ def _sends_lost(watched: Sequence[Watched]) -> Found:
     return Measured(value=share, count=count, why=said, examples=examples)
 
 
-def _no_sends(watched: Sequence[Watched]) -> Found:
+def _no_sends(watched: Sequence[Watched]) -> Measurement:
     if not any(one.code in SENDS for each in watched for one in _uses(each)):
         return LeftOut(why="it sends nothing")
     return Measured.undecided("no broker failed while it sent")
 
 
-def _stall(watched: Sequence[Watched]) -> Found:
+def _stall(watched: Sequence[Watched]) -> Measurement:
     longest, count = 0.0, 0
     examples = []
     for one, since_ms, sends, by in _meanwhile(watched):
@@ -194,7 +194,7 @@ def _stall(watched: Sequence[Watched]) -> Found:
     return Measured(value=round(longest, 2), count=count, examples=examples)
 
 
-def _retries(watched: Sequence[Watched]) -> Found:
+def _retries(watched: Sequence[Watched]) -> Measurement:
     found = Samples("")
     most = 1
     for one in watched:
@@ -216,7 +216,7 @@ def _retries(watched: Sequence[Watched]) -> Found:
 ELSEWHERE, SAME, NONE = "another broker", "the same broker", "none"
 
 
-def _return(watched: Sequence[Watched]) -> Found:
+def _return(watched: Sequence[Watched]) -> Measurement:
     if not any(True for one in watched for _ in _uses(one)):
         return NO_BROKER
     found = Samples("no broker returned while it was at work")

@@ -15,7 +15,7 @@ from typing import Any
 from ...chaos.oracle.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..situations import Watched
 from .lookups import ENDED_WITH_ANSWER, TryOutcome, at_ms, broken, lookups, rotates, tries
-from .rule import Found, LeftOut, Measured, Rule
+from .rule import LeftOut, Measured, Measurement, Rule
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
 CALM = ("starts", "quiet")
@@ -103,7 +103,7 @@ def _example(watched: Watched, **what: Any) -> Mapping[str, Any]:
     return {"situation": watched.situation, "process": watched.number, **what}
 
 
-def _order(watched: Sequence[Watched]) -> Found:
+def _order(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 2 for one in watched):
         return ONE_NAME_SERVER
     made_two = list(_in_order(watched))
@@ -135,7 +135,7 @@ def _order(watched: Sequence[Watched]) -> Found:
     return Measured.undecided(why, count, p=p, examples=examples)
 
 
-def _start(watched: Sequence[Watched]) -> Found:
+def _start(watched: Sequence[Watched]) -> Measurement:
     of = [(one, first_choice(one)) for one in watched]
     began = [(one, front) for one, front in of if front is not None]
     n = max((len(one.name_servers) for one, _ in began), default=0)
@@ -174,7 +174,7 @@ def _dials_all_first(watched: Watched) -> bool:
     return len(watched.name_servers) > 1 and dialled == set(watched.name_servers)
 
 
-def _sticky(watched: Sequence[Watched]) -> Found:
+def _sticky(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 2 for one in watched):
         return ONE_NAME_SERVER
     again = moved = 0
@@ -196,7 +196,7 @@ def _sticky(watched: Sequence[Watched]) -> Found:
     return Measured(value=value, count=again, why=why, examples=examples)
 
 
-def _next(watched: Sequence[Watched]) -> Found:
+def _next(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 3 for one in watched):
         return LeftOut(why="fewer than three NameServers have but one order")
     order = _order(watched)

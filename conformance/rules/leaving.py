@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..situations import Watched
 from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, at_ms, broken, rotates, tries
-from .rule import Found, LeftOut, Measure, Measured, Rule, Samples
+from .rule import LeftOut, Measure, Measured, Measurement, Rule, Samples
 
 LEFT, KEPT = "left", "kept"
 ROTATES = LeftOut(why="it takes the next NameServer at every request anyhow")
@@ -42,7 +42,7 @@ def _after_code(after: Sequence[Try], front: str) -> _Decided:
 
 
 def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Measure:
-    def measure(watched: Sequence[Watched]) -> Found:
+    def measure(watched: Sequence[Watched]) -> Measurement:
         of = [one for one in watched if one.situation == situation]
         if not of:
             return LeftOut(why=f"not run: {situation}")

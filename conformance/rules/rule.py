@@ -85,8 +85,8 @@ LATE_S = 0.4
 TOO_LATE_S = 1.5
 """Servers that answer so late drive clients into time-outs of theirs, and nothing is held against them any more."""
 
-Found = Measured | LeftOut
-Measure = Callable[[Sequence[Watched]], Found]
+Measurement = Measured | LeftOut
+Measure = Callable[[Sequence[Watched]], Measurement]
 
 
 @dataclass(slots=True)

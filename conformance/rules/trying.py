@@ -31,7 +31,7 @@ from .lookups import (
     settled,
     tries,
 )
-from .rule import Found, LeftOut, Measured, Rule, Samples
+from .rule import LeftOut, Measured, Measurement, Rule, Samples
 
 ONE, ALL, MORE = "one", "all", "some"
 ADDED, ONE_DEADLINE = "added", "one deadline"
@@ -73,7 +73,7 @@ def _topics(watched: Watched) -> int:
     return len({one.topic for one in lookups(watched) if one.began_ms < until_ms}) or 1
 
 
-def _tries_refused(watched: Sequence[Watched]) -> Found:
+def _tries_refused(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 2 for one in watched):
         return LeftOut(why="one NameServer is all there is to try")
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
@@ -106,7 +106,7 @@ def _dropped(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
         yield one, next_of_call(watched, found, found.index(one))
 
 
-def _tries_silent(watched: Sequence[Watched]) -> Found:
+def _tries_silent(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 2 for one in watched):
         return LeftOut(why="one NameServer is all there is to try")
     of = [(one, tried, then) for one in watched for tried, then in _silent(one)]
@@ -134,7 +134,7 @@ def _of_lengths(lengths: Sequence[tuple[float, Mapping[str, Any]]], why: str) ->
     )
 
 
-def _connect_timeout(watched: Sequence[Watched]) -> Found:
+def _connect_timeout(watched: Sequence[Watched]) -> Measurement:
     lengths = []
     dropped = 0
     for one in watched:
@@ -149,7 +149,7 @@ def _connect_timeout(watched: Sequence[Watched]) -> Found:
     return _of_lengths(lengths, unseen if unseen and not dropped else why)
 
 
-def _answer_timeout(watched: Sequence[Watched]) -> Found:
+def _answer_timeout(watched: Sequence[Watched]) -> Measurement:
     lengths = []
     silent = 0
     for one in watched:
@@ -168,7 +168,7 @@ def _one_at_a_time_ms(watched: Watched) -> float:
     return float("inf") if since_ms is None else since_ms
 
 
-def _timeouts_add(watched: Sequence[Watched]) -> Found:
+def _timeouts_add(watched: Sequence[Watched]) -> Measurement:
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
     found = Samples(unseen or "no dial met dropped SYNs")
     dropped = 0
@@ -186,7 +186,7 @@ def _timeouts_add(watched: Sequence[Watched]) -> Found:
     return found.commonest()
 
 
-def _closes_on_silence(watched: Sequence[Watched]) -> Found:
+def _closes_on_silence(watched: Sequence[Watched]) -> Measurement:
     of = [(one, tried) for one in watched for tried, _ in _silent(one)]
     if not of:
         return Measured.undecided("no look-up was without an answer")
@@ -211,7 +211,7 @@ def _calls_after_first_failure(watched: Watched) -> list[list[Try]]:
     return later[1:]
 
 
-def _phase_lock(watched: Sequence[Watched]) -> Found:
+def _phase_lock(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 2 for one in watched):
         return LeftOut(why="one NameServer has no turns")
     paying: Counter[int] = Counter()
@@ -257,7 +257,7 @@ def _is_late(tried: Try) -> bool:
     return tried.outcome is TryOutcome.UNUSED and tried.closed_ms is not None
 
 
-def _failover(watched: Sequence[Watched]) -> Found:
+def _failover(watched: Sequence[Watched]) -> Measurement:
     """Of the first FAILOVER_CALLS that meet the unreachable NameServer, whether one, or what follows it, is answered.
 
     In 4.9 a call dials one after the other within one deadline: the unreachable one takes all of it, so that the

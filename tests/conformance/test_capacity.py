@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from nemesrv.conformance.capacity import LOOK_S, LoopLateness, Places, StartLane, at_once, planned, planned_s
+from nemesrv.conformance.capacity import LOOK_S, LoopLateness, Places, at_once, planned, planned_s
 from nemesrv.conformance.situations import SITUATIONS, Situation
 
 
@@ -76,21 +76,6 @@ def test_who_comes_first_is_let_in_first_with_all_of_its_processes() -> None:
 
     asyncio.run(main())
     assert order == ["one", "two", "another"]
-
-
-def test_a_lane_may_be_left_early_and_only_once() -> None:
-    async def main() -> None:
-        lanes = asyncio.Semaphore(1)
-        async with StartLane(lanes) as lane:
-            assert lanes.locked()
-            lane.leave()
-            assert not lanes.locked()
-        assert not lanes.locked()
-        async with StartLane(lanes):
-            assert lanes.locked()
-        assert not lanes.locked()
-
-    asyncio.run(main())
 
 
 def test_the_worst_lateness_is_that_of_the_stretch() -> None:
