@@ -13,9 +13,10 @@ ended.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -165,7 +166,7 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
     refuse_unreadable(parquet_files(path))
     folder = RunFolder(path)
     known = folder.scenario_file.is_file()
-    scenario = load(folder.scenario_file) if known else None
+    scenario = _recorded(folder.scenario_file) if known else None
     return History(
         where=where,
         checks=checks or _checks_of(scenario, where),
@@ -173,6 +174,24 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
         folder=folder if known else None,
         drawn=(local_size(path) or 0) <= SMALL_BYTES,
     )
+
+
+def _recorded(file: Path) -> Scenario:
+    """The scenario of a run folder. ScenarioError that names the nemesrv that wrote it, where that is another."""
+    try:
+        return load(file)
+    except ScenarioError as exc:
+        versions = read(file.read_text(encoding="utf-8"), file=str(file)).get("versions")
+        if other := _other_version(versions if isinstance(versions, Mapping) else {}):
+            allowed = f"what nemesrv {version('nemesrv')} knows; the run was recorded by {other}: judge it with that"
+            raise ScenarioError(exc.file, exc.key, exc.value, allowed) from exc
+        raise
+
+
+def _other_version(versions: Mapping[str, str]) -> str | None:
+    """The nemesrv that recorded the run; None where it is this one, or is not told."""
+    recorded = versions.get("nemesrv")
+    return None if recorded == version("nemesrv") else recorded
 
 
 def _parsed(text: str, file: str) -> Scenario:
@@ -290,6 +309,8 @@ def _about(history: History) -> str:
     said = [f"seed {history.seed}", f"profile {history.profile}"]
     said += ["virtual clock"] if scenario.clock == "virtual" else []
     said += [f"with the planted defect {scenario.defect}"] if scenario.defect else []
+    if other := _other_version(scenario.versions):
+        said.append(f"recorded by nemesrv {other}, judged by {version('nemesrv')}")
     return f"   {', '.join(said)}"
 
 

@@ -187,7 +187,7 @@ def run_implementations(words: Sequence[str], asked: Asked) -> list[list[Path]]:
     """The run folders of each side, judged."""
     sides = scenarios_of(words, asked)
     refuse_used(asked.out)
-    require_parts("nemesrv compare", sides, asked.out, spark=True)
+    require_parts("nemesrv compare", sides, asked.out, spark=Options().needs_spark(sides))
     for scenario in sides:
         require_programs(scenario, scenario.timers.time_scale)
     first = secrets.randbelow(10**6) if asked.seed is None else asked.seed

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos import judging
@@ -87,6 +90,58 @@ def test_a_run_folder_without_an_event_is_wrong_input_and_nothing_is_started(tmp
     for checks in (None, ("order_kept",)):
         with pytest.raises(ScenarioError, match="there is no event in this one"):
             check_all([str(folder.path)], checks, None)
+
+
+def recorded_by_the_future(folder: Path, more: str = "") -> Path:
+    generate.write(folder, events=2_000, seed=1)
+    file = RunFolder(folder).scenario_file
+    scenario = RunFolder(folder).scenario().model_copy(update={"versions": {"nemesrv": "99.0.0"}})
+    file.write_text(scenario.to_yaml() + more, encoding="utf-8")
+    return folder
+
+
+def test_who_recorded_a_history_is_told_where_it_is_another_than_who_judges_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(keep(find(str(recorded_by_the_future(tmp_path)), None, no_spark), [], Engine.PLAIN))
+    assert "recorded by nemesrv 99.0.0, judged by 0.1.0" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_key_of_the_future_is_refused_with_the_version_that_knows_it(tmp_path: Path) -> None:
+    recorded_by_the_future(tmp_path, "of_the_future: 1\n")
+    said = r"what nemesrv 0.1.0 knows; the run was recorded by 99.0.0: judge it with that"
+    with pytest.raises(ScenarioError, match=said) as caught:
+        find(str(tmp_path), None, no_spark)
+    assert caught.value.key == "of_the_future"
+
+
+def test_a_parquet_file_that_is_cut_off_is_wrong_input(tmp_path: Path) -> None:
+    generate.write(tmp_path, events=2_000, seed=1)
+    (file,) = (tmp_path / "history").glob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-1_000])
+    with pytest.raises(ScenarioError, match=f"{file.name}: allowed is a whole Parquet file; this one is cut off"):
+        check_all([str(tmp_path)], None, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda table: table.drop_columns(["node"]), "node: allowed is a column that each row has"),
+        (
+            lambda table: table.set_column(0, "time_ms", table["time_ms"].cast("string")),
+            "time_ms: string is not allowed: double in each row",
+        ),
+    ],
+    ids=["missing", "text"],
+)
+def test_a_column_that_is_no_historys_is_named_with_its_file(
+    tmp_path: Path, change: Callable[[pa.Table], pa.Table], says: str
+) -> None:
+    generate.write(tmp_path, events=2_000, seed=1)
+    (file,) = (tmp_path / "history").glob("*.parquet")
+    pq.write_table(change(pq.read_table(file)), file)
+    with pytest.raises(ScenarioError, match=f"{file.name}: {says}"):
+        check_all([str(tmp_path)], None, None)
 
 
 def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

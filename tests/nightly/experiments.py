@@ -387,6 +387,12 @@ NIGHTLY = (
         ("tests/chaos/reports",),
     ),
     Nightly(
+        "tests/chaos/checks/spark/test_session.py"
+        "::test_a_user_without_a_name_and_a_locale_of_english_letters_do_not_keep_the_jvm_from_a_verdict",
+        "a JVM for any user id and without a locale",
+        (f"{_JUDGE}::test_a_check_that_fails_is_unknown_and_does_not_stop_the_others",),
+    ),
+    Nightly(
         f"{_JUDGE}::test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict",
         "a JVM that dies as it judges",
         (

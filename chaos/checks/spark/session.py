@@ -5,10 +5,12 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import pwd
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,18 +41,19 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
     conf = conf_of(master, large=large)
     quieten_py4j()
     temporary = _new_temporary()
-    option = f"-Djava.io.tmpdir={temporary}"
-    conf.set("spark.driver.extraJavaOptions", f'{conf.get("spark.driver.extraJavaOptions")} "{option}"')
-    before = {name: os.environ.get(name) for name in ("SPARK_LOCAL_IP", "PYSPARK_PYTHON")}
-    if conf.contains("spark.driver.host"):
-        os.environ["SPARK_LOCAL_IP"] = conf.get("spark.driver.host") or "127.0.0.1"
-    if is_local(master):  # what runs in Python in its workers finds us where we are installed
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    own = _own_options(temporary)
+    options = " ".join(f'"{option}"' for option in own)
+    conf.set("spark.driver.extraJavaOptions", f"{conf.get('spark.driver.extraJavaOptions')} {options}")
+    surroundings = _surroundings(master, conf)
+    before = {name: os.environ.get(name) for name in surroundings}
+    os.environ.update(surroundings)
     try:
         with open(log_file or os.devnull, "ab") as said:
-            gateway = _gateway(conf, said, temporary, quick=is_local(master) and not large)
+            gateway = _gateway(conf, said, temporary, own, quick=is_local(master) and not large)
         # Named here it is found at once; PySpark's own wildcards let the JVM look through all jars at each mention.
         java_import(gateway.jvm, "org.apache.spark.api.python.PythonUtils")
+        if not _has_name():
+            _give_name(gateway.jvm)
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Exception as exc:
         _remove_temporary()
@@ -117,12 +120,47 @@ def _remove_temporary() -> None:
         shutil.rmtree(_temporary[1], ignore_errors=True)
 
 
-def _gateway(conf: SparkConf, said: IO[bytes], temporary: Path, *, quick: bool) -> Any:
+def _own_options(temporary: Path) -> list[str]:
+    """The options of this process's JVM: where it puts files, and a home for a user without a name, which is `?` to
+    Java, so that Spark ends."""
+    options = [f"-Djava.io.tmpdir={temporary}"]
+    return options if _has_name() else [*options, f"-Duser.home={temporary}"]
+
+
+def _has_name() -> bool:
+    """Whether our user is in passwd, as a container's that is given any user id, as in OpenShift, is not."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True
+
+
+def _give_name(jvm: Any) -> None:
+    """Hadoop knows our user by a name; it asks passwd otherwise."""
+    users = jvm.org.apache.hadoop.security.UserGroupInformation
+    users.setLoginUser(users.createRemoteUser(os.environ.get("HADOOP_USER_NAME") or "nemesrv"))
+
+
+def _surroundings(master: str | None, conf: SparkConf) -> dict[str, str]:
+    """What stands in the JVM's environment besides what stands in ours."""
+    found = {}
+    if conf.contains("spark.driver.host"):
+        found["SPARK_LOCAL_IP"] = conf.get("spark.driver.host") or "127.0.0.1"
+    if is_local(master):  # what runs in Python in its workers finds us where we are installed
+        found["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    named = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    if "utf" not in named.lower():  # or it finds no file whose name has other letters than English
+        found["LC_ALL"] = "C.UTF-8"
+    return found
+
+
+def _gateway(conf: SparkConf, said: IO[bytes], temporary: Path, own: Sequence[str], *, quick: bool) -> Any:
     """A JVM and the way to it; a quick one from the archive of Spark's classes, where there is one that works."""
     archive = class_archive.find() if quick else None
     if archive is not None:
         try:
-            return class_archive.launch(archive.command(conf, f"-Djava.io.tmpdir={temporary}"), said, temporary)
+            return class_archive.launch(archive.command(conf, *own), said, temporary)
         except (HarnessError, OSError):
             log.warning("the JVM does not start with %s: without it", archive.file, exc_info=True)
     return launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})

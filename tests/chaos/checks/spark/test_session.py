@@ -1,19 +1,26 @@
-"""What the session's JVM leaves to say when it is gone. No JVM is started here."""
+"""What the session's JVM leaves to say when it is gone, and where it has to live."""
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import shutil
 import socket
 import struct
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
 from nemesrv.chaos.checks.spark.session import quieten_py4j
+from tests import generate
+from tests.chaos.programs import NEMESRV
 
 
 @pytest.fixture
@@ -66,3 +73,27 @@ def test_who_debugs_is_told(caplog: pytest.LogCaptureFixture) -> None:
     quieten_py4j()
     ask_a_jvm_that_is_killed()
     assert "Exception while sending command." in caplog.messages
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is not installed")
+def test_a_user_without_a_name_and_a_locale_of_english_letters_do_not_keep_the_jvm_from_a_verdict(
+    tmp_path: Path,
+) -> None:
+    """As a container has them that runs with any user id, and a machine without a locale."""
+    folder = tmp_path / "运行" / "一"
+    folder.mkdir(parents=True)
+    generate.write(folder, events=2_000, seed=1)
+    env = {name: value for name, value in os.environ.items() if name not in ("LANG", "LC_CTYPE")}
+    done = subprocess.run(
+        ["unshare", "--user", "--map-user=12345", *NEMESRV, "check", "一", "--checks=order_kept", "--engine=spark"],
+        cwd=folder.parent,
+        env={**env, "LC_ALL": "C", "HOME": "/"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))["engine"] == "spark"
