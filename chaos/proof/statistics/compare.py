@@ -156,7 +156,8 @@ def settings_that_differ(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> di
     names = dict.fromkeys(name for run in (*a, *b) for name in run.settings)
 
     def values(runs: Sequence[RunSamples], name: str) -> list[str]:
-        return sorted({str(run.settings.get(name)) for run in runs})
+        said = (run.settings.get(name) for run in runs)
+        return sorted({str(int(each) if isinstance(each, float) and each.is_integer() else each) for each in said})
 
     found = {"scenario": (sorted({run.scenario for run in a}), sorted({run.scenario for run in b}))}
     found |= {name: (values(a, name), values(b, name)) for name in names}

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows, write_parquet
 from nemesrv.chaos.history.transitions import Transition
@@ -249,3 +251,16 @@ def test_of_a_route_such_brokers_are_compared_as_the_log_ever_names() -> None:
     ours = routes("broker-a, broker-b", "broker-b", "broker-b (read-only)", "broker-a, broker-b")
     assert [one.how for one in as_logged(ours, logged)] == ["broker-a", "nobody", "broker-a"]
     assert as_logged(ours, []) == ours
+
+
+def test_an_import_is_compared_as_it_was_recorded_and_with_a_setting_it_is_run_first(folder: Path) -> None:
+    same = CliRunner().invoke(cli, ["compare", str(folder), str(folder), "--json"], catch_exceptions=False)
+    assert same.exit_code == 3, same.output
+    assert json.loads(same.stdout)["sentence"] == "With B: nothing would have been different."
+    words = [str(folder), "--set-b", "pollNameServerInterval=60000", "--runs", "1", "--seed", "1", "--json"]
+    varied = CliRunner().invoke(cli, ["compare", *words], catch_exceptions=False)
+    assert varied.exit_code == 3, varied.output
+    document = json.loads(varied.stdout)
+    assert document["a"] == ["replay-of-run of seed 1"]
+    assert document["differ_in"]["P_ms"] == [["20000"], ["60000"]]
+    assert "transitions" in document["sentence"]
