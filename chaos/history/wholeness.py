@@ -77,12 +77,12 @@ def gaps(seqs: Sequence[tuple[int, float]]) -> list[Gap]:
 def missing(
     processes: Sequence[Process],
     gaps_of: Callable[[Process], Iterable[Gap]],
-    rows: Iterable[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
     steps_ms: Mapping[str, float],
 ) -> list[Row]:
     """The `rows_missing` rows of these processes; none of an import.
 
-    `rows`: at least the harness's. `steps_ms`: node to the distance of its `timer_lag` rows.
+    `rows`: at least the harness's, and `stopped`. `steps_ms`: node to the distance of its `timer_lag` rows.
     """
     of_harness = [row for row in rows if row["node"] == HARNESS]
     if any(_is_of_an_import(row["value"]) for row in of_harness if row["event"] == "run_begin"):
@@ -96,8 +96,13 @@ def missing(
     end_ms = min((row["time_ms"] for row in of_harness if row["event"] == "run_end"), default=-math.inf)
     latest = {one.node: one for one in sorted(processes, key=lambda one: one.incarnation)}
     ended = {row["source"] for row in of_harness if row["event"] == "fault" and row.get("target") is None}
+    stopped = {(row["node"], row["incarnation"]) for row in rows if row["event"] == "stopped"}  # as a client under test
     for node, last in latest.items():
-        if node not in ended and end_ms - last.last_ms > SILENT_ROWS * steps_ms.get(node, math.inf):
+        if (
+            node not in ended
+            and (node, last.incarnation) not in stopped
+            and end_ms - last.last_ms > SILENT_ROWS * steps_ms.get(node, math.inf)
+        ):
             gap = Gap(0, last.last_ms, end_ms)
             found.append(_row(node, gap, f"the last rows of {node} are missing, from {_s(last.last_ms)} s on"))
     return found

@@ -59,6 +59,15 @@ def test_the_last_rows_of_a_process_that_nobody_ended_are_missed() -> None:
     assert told(cut) == ["the last rows of ns-1 are missing, from 49.0 s on"]
 
 
+def test_a_process_that_said_that_it_stops_misses_none() -> None:
+    made = story()
+    cut = [row for row in made.rows if row["node"] != "ns-1" or row["time_ms"] < 50_000]
+    last = max((row for row in cut if row["node"] == "ns-1"), key=lambda row: row["seq"])
+    stopped = {**last, "event": "stopped", "seq": last["seq"] + 1}
+    assert told([*cut, stopped]) == []
+    assert told([*cut, {**stopped, "incarnation": 1, "seq": 0}, {**last, "incarnation": 2, "seq": 0}]) != []
+
+
 def test_a_process_that_was_killed_has_no_later_rows_and_misses_none() -> None:
     made = story()
     made.at(50).fault("f1", "kill", "sigkill", "ns-1")
