@@ -33,7 +33,7 @@ from ..findings import Rule, at_no_time, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.demands import Demand, Demands, demand_tolerances
 from ..record.known_brokers import brokers_at, has_broker, known_brokers, words
-from ..record.lateness import LagWindow, Missing
+from ..record.lateness import Missing
 from ..record.route_answers import RouteAnswer, route_answers
 from ..record.route_tables import Process, RouteTables, brokers_of, route_tables
 from ..tolerance import Tolerance, tolerance
@@ -310,8 +310,8 @@ class _Judged:
         )
 
     def _tolerance(self, client: str, from_ms: float, to_ms: float, timers: int) -> Tolerance:
-        lags = self._control.lateness.measured(self._world, [LagWindow(0, client, from_ms, to_ms)])
-        return tolerance(self._world.timers, lags.get(0), timers)
+        lag_ms = self._control.lateness.largest(self._world, (client,), from_ms, to_ms)
+        return tolerance(self._world.timers, lag_ms, timers)
 
 
 def _common(of_each: Sequence[Sequence[_Span]]) -> list[_Span]:

@@ -31,7 +31,6 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
 from ..findings import NEVER, Rule, finding, rounded, verdict_of
 from ..record.control import Control, Row
-from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance
 
 NAME = "dead_name_servers_left"
@@ -93,15 +92,10 @@ def judge(control: Control, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, "no NameServer was lost to a client for longer than the client's window")
     seen = _seen(control, found)
     judged = [e for e in found if seen[e.id].asked or any(visit.left_ms < e.end_ms for visit in seen[e.id].visits)]
-    windows = [
-        LagWindow(loss.id, node, loss.start_ms, loss.from_ms)
-        for loss in judged
-        for node in (loss.client, loss.name_server)
-    ]
-    lags = control.lateness.measured(world, windows)
+    late = (((e.client, e.name_server), e.start_ms, e.from_ms) for e in judged)
     findings = [
-        _finding(e, seen[e.id], tolerance(world.timers, lags.get(e.id), e.window.timers), _patience_ms(world, e.client))
-        for e in judged
+        _finding(e, seen[e.id], tolerance(world.timers, lag_ms, e.window.timers), _patience_ms(world, e.client))
+        for e, lag_ms in zip(judged, control.lateness.largest_of_each(world, late), strict=True)
     ]
     measured = {
         "left": _left(judged, seen),

@@ -43,7 +43,6 @@ from ..findings import Rule, at_a_moment, finding, verdict_of
 from ..plain.uses import shares_of
 from ..record.at_slaves import read_there
 from ..record.control import Control
-from ..record.lateness import LagWindow
 from ..record.timer_acts import by_process
 from ..record.turns import TURN, Routes, out_of_turn
 from ..record.uses import PART_MS, BrokerShares, GivenUp, Queue, SameBroker, Segment, edges
@@ -318,8 +317,7 @@ def _read(
         first, parts = _longest(unread)
         from_ms, to_ms = first * PART_MS, (first + parts) * PART_MS
         nodes = (*sorted(group.members), queue[0])
-        lags = control.lateness.measured(world, [LagWindow(0, node, from_ms, to_ms) for node in nodes])
-        allowed = tolerance(world.timers, lags.get(0), 1)
+        allowed = tolerance(world.timers, control.lateness.largest(world, nodes, from_ms, to_ms), 1)
         over_ms = to_ms - from_ms - ASKED_MS
         out = from_ms, to_ms
     return finding(

@@ -25,8 +25,6 @@ from ..record.control import Control, Row, decoded
 from ..record.lateness import Lateness
 
 PROBER = "prober"
-TRIES_RULES = ("answers are final", "attempts", "in time")
-"""What is judged of a call by the tries that it says it made."""
 ROUNDING_MS = 0.5
 """A call's beginning is its end less its duration; a choice made at once may seem to be before it."""
 LEAVES_MS = 3_000.0

@@ -34,7 +34,6 @@ from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts
 from ..record.control import Control
 from ..record.handed_over import left
-from ..record.lateness import LagWindow
 from ..record.route_tables import exists
 from ..record.uncommitted import behind, forgotten
 from ..tolerance import tolerance
@@ -205,14 +204,11 @@ def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         if rules.was_reset(queue, groups[one.group], one.committed_ms, one.committed_ms, one.offset):
             continue
         found.append((one, node_of_client_id(one.client) or rules.holder(queue, groups[one.group], one.committed_ms)))
-    windows = [
-        LagWindow(number, node, one.committed_ms - 1000.0, one.committed_ms) for number, (one, node) in enumerate(found)
-    ]
-    lags = control.lateness.measured(world, windows)
-    for number, (one, node) in enumerate(found):
+    late = (((node,), one.committed_ms - 1000.0, one.committed_ms) for one, node in found)
+    for (one, node), lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
         members = groups[one.group].members
         unsure = one.received_ms is None and any(
-            rules.may_be_unrecorded(member, one.committed_ms, lags.get(number, 0.0)) for member in members
+            rules.may_be_unrecorded(member, one.committed_ms, lag_ms or 0.0) for member in members
         )
         until_ms = world.end_ms if one.received_ms is None else one.received_ms
         yield finding(
@@ -240,19 +236,17 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
             continue
         if not rules.was_reset(queue, group, one.at_ms, one.at_ms):
             found.append(one)
-    windows = [
-        LagWindow(number, node, (one.before_ms or one.at_ms) - 1000.0, one.at_ms)
-        for number, one in enumerate(found)
-        for node in (*sorted(groups[one.group].members), one.broker_name)
-    ]
-    lags = control.lateness.measured(world, windows)
-    for number, one in enumerate(found):
+    late = (
+        ((*groups[one.group].members, one.broker_name), (one.before_ms or one.at_ms) - 1000.0, one.at_ms)
+        for one in found
+    )
+    for one, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
         queue, group = (one.topic, one.broker_name, one.queue_id), groups[one.group]
-        allowed = tolerance(world.timers, lags.get(number), _HANDS_OVER)
+        allowed = tolerance(world.timers, lag_ms, _HANDS_OVER)
         hands = queue, group, one.offset, one.before_ms, one.at_ms
         if rules.may_go_back(*hands, lag_ms=allowed.valid_up_to_ms - allowed.delivery_ms):
             continue
-        late = rules.may_go_back(*hands, lag_ms=allowed.lateness_ms)
+        unsure = rules.may_go_back(*hands, lag_ms=allowed.lateness_ms)
         yield finding(
             (
                 node_of_client_id(one.client) or rules.holder(queue, group, one.at_ms) or one.group,
@@ -263,8 +257,8 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
             (one.at_ms, one.at_ms),
             Rule(_ROW),
             out=(one.at_ms, one.at_ms),
-            wrong=int(not late),
-            late=int(late),
+            wrong=int(not unsure),
+            late=int(unsure),
             lag_ms=allowed.lag_ms,
             times={} if one.before_ms is None else {"committed before": one.before_ms},
             more={
@@ -279,13 +273,15 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
 
 def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
     world = rules.world
-    windows = [
-        LagWindow(number, node, one.taken_ms - 2 * ANSWERED_MS, one.taken_ms)
-        for number, one in enumerate(facts.older)
-        for node in (one.consumer, one.broker_name, *slaves_of(world, one.broker_name))
-    ]
-    lags = control.lateness.measured(world, windows)
-    for number, one in enumerate(facts.older):
+    late = (
+        (
+            (one.consumer, one.broker_name, *slaves_of(world, one.broker_name)),
+            one.taken_ms - 2 * ANSWERED_MS,
+            one.taken_ms,
+        )
+        for one in facts.older
+    )
+    for one, lag_ms in zip(facts.older, control.lateness.largest_of_each(world, late), strict=True):
         faults = [fault for fault in world.process_faults(one.consumer) if not fault.ends_process]
         if (one.topic, one.broker_name) in rules.deleted or any(
             fault.overlaps(one.passed_ms, one.taken_ms) for fault in faults
@@ -300,7 +296,7 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
             continue
         if rules.may_have_lost(one.broker_name, one.passed_ms, one.taken_ms):
             continue
-        allowed = tolerance(world.timers, lags.get(number), 1)
+        allowed = tolerance(world.timers, lag_ms, 1)
         since_ms, measured_ms, bound_ms = one.passed_ms, one.taken_ms - one.passed_ms, ANSWERED_MS
         if varies and copied is not None and one.master_ms is not None:
             since_ms, measured_ms, bound_ms = one.master_ms, copied.to_ms - one.master_ms, SYNCHRONIZED_MS

@@ -30,7 +30,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Facts, Needs, Reads, Section, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.repeats import received_too_late, repeats_of_rows
-from ..record.lateness import LagWindow, Lateness
+from ..record.lateness import Lateness
 from ..record.repeats import Again
 from ..tolerance import Tolerance, tolerance
 
@@ -194,7 +194,7 @@ CHECK = Check(
 def measured_lag_ms(lateness: Lateness, world: World) -> float | None:
     """Of the whole run: a receipt that comes again joins several nodes and times, and only the worst one matters."""
     nodes = [node.name for node in world.of_kind("consumer", "broker")]
-    return lateness.measured(world, [LagWindow(0, node, 0.0, world.end_ms) for node in nodes]).get(0)
+    return lateness.largest(world, nodes, 0.0, world.end_ms)
 
 
 def tolerance_of(world: World, lag_ms: float | None) -> Tolerance:

@@ -36,7 +36,6 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
 from ..findings import Rule, finding, lasted, rounded, verdict_of
 from ..record.control import Control, Row
-from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance
 from .shares import shares_taken
 
@@ -56,15 +55,10 @@ def judge(control: Control, world: World) -> Verdict:
         why = "there was no quiet time: nobody was assigned queues, or every change was followed by another too soon"
         return Verdict.nothing_examined(NAME, why)
     nodes = [node.name for node in world.of_kind("consumer", "broker")]
-    windows = [
-        LagWindow(index, node, stretch.change.at_ms, stretch.start_ms)
-        for index, stretch in enumerate(stretches)
-        for node in nodes
-    ]
-    lags = control.lateness.measured(world, windows)
+    late = ((nodes, stretch.change.at_ms, stretch.start_ms) for stretch in stretches)
     findings = [*taken]
-    for index, stretch in enumerate(stretches):
-        allowed = tolerance(world.timers, lags.get(index), stretch.change.window.timers)
+    for stretch, lag_ms in zip(stretches, control.lateness.largest_of_each(world, late), strict=True):
+        allowed = tolerance(world.timers, lag_ms, stretch.change.window.timers)
         for group, members in _groups(world, stretch.topic).items():
             if all(world.joined_ms(member) > stretch.start_ms for member in members):
                 continue

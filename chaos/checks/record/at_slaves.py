@@ -28,7 +28,6 @@ from ..tolerance import tolerance
 from .commits import AtSlave, CommitFacts, Copied
 from .control import Control, Row
 from .known_brokers import MASTER_ID
-from .lateness import LagWindow
 from .uses import PART_MS, BrokerShares
 
 ANSWERED_MS = 5_000.0
@@ -56,14 +55,10 @@ def misplaced(facts: CommitFacts, world: World, control: Control) -> Iterator[Fi
         since_ms = routes.another_since(consumer, one)
         if since_ms + _SENT_MS < one.last_ms:
             found.append((one, consumer, since_ms))
-    windows = [
-        LagWindow(number, node, one.first_ms - 1000.0, one.last_ms)
-        for number, (one, consumer, _) in enumerate(found)
-        for node in (consumer, one.slave)
-    ]
-    lags = control.lateness.measured(world, windows)
-    for number, (one, consumer, since_ms) in enumerate(found):
-        over_ms, allowed = one.last_ms - since_ms - _SENT_MS, tolerance(world.timers, lags.get(number), 2)
+    late = (((consumer, one.slave), one.first_ms - 1000.0, one.last_ms) for one, consumer, _ in found)
+    lags = control.lateness.largest_of_each(world, late)
+    for (one, consumer, since_ms), lag_ms in zip(found, lags, strict=True):
+        over_ms, allowed = one.last_ms - since_ms - _SENT_MS, tolerance(world.timers, lag_ms, 2)
         marks = counted(over_ms, allowed)
         if any(marks.values()):
             yield finding(

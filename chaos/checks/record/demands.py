@@ -15,7 +15,6 @@ from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ..tolerance import Tolerance, tolerance
 from .control import Control
-from .lateness import LagWindow
 from .route_tables import Process, RouteTables
 
 
@@ -41,15 +40,12 @@ def demand_tolerances(control: Control, world: World) -> Mapping[int, Tolerance]
     def measure() -> Mapping[int, Tolerance]:
         demanded = obligations(world)
         # A registration one period before the change is where φ is counted from.
-        windows = [
-            LagWindow(
-                o.id, node, o.at_ms - world.timers.R_ms, o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms
-            )
-            for o in demanded
-            for node in (o.name_server, o.broker)
-        ]
-        lags = control.lateness.measured(world, windows)
-        return {o.id: tolerance(world.timers, lags.get(o.id), o.window.timers) for o in demanded}
+        ends = (o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms for o in demanded)
+        late = (
+            ((o.name_server, o.broker), o.at_ms - world.timers.R_ms, e) for o, e in zip(demanded, ends, strict=True)
+        )
+        lags = zip(demanded, control.lateness.largest_of_each(world, late), strict=True)
+        return {o.id: tolerance(world.timers, lag_ms, o.window.timers) for o, lag_ms in lags}
 
     found: Mapping[int, Tolerance] = control.memoized(("demand tolerances", id(world)), lambda: (world, measure()))[1]
     return found

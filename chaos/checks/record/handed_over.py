@@ -27,7 +27,6 @@ from ..tolerance import tolerance
 from .commits import CommitFacts, Left
 from .control import Control, Row
 from .known_brokers import MASTER_ID
-from .lateness import LagWindow
 from .uncommitted import brokers_that_tell
 
 _ROW = "RebalancePushImpl, shutdown: what is given up is committed first"
@@ -56,15 +55,10 @@ def left(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], co
     world = rules.world
     routes = _Routes(control.rows("route_changed"))
     found = [one for one in facts.left if _is_due(one, rules, groups[one.group], control, routes)]
-    windows = [
-        LagWindow(number, node, one.dropped_ms - 1000.0, one.dropped_ms + _JUST_MS)
-        for number, one in enumerate(found)
-        for node in (one.consumer, one.broker_name)
-    ]
-    lags = control.lateness.measured(world, windows)
-    for number, one in enumerate(found):
+    late = (((one.consumer, one.broker_name), one.dropped_ms - 1000.0, one.dropped_ms + _JUST_MS) for one in found)
+    for one, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
         until_ms = world.end_ms if one.committed_ms is None else one.committed_ms
-        over_ms, allowed = until_ms - one.dropped_ms, tolerance(world.timers, lags.get(number), _CHAINED)
+        over_ms, allowed = until_ms - one.dropped_ms, tolerance(world.timers, lag_ms, _CHAINED)
         marks = counted(over_ms, allowed)
         if any(marks.values()):
             yield finding(

@@ -124,6 +124,17 @@ class Lateness:
                 largest[window.id] = max(largest.get(window.id, lag_ms), lag_ms)
         return largest
 
+    def largest(self, world: World, nodes: Iterable[str], from_ms: float, to_ms: float) -> float | None:
+        """The largest lateness of these nodes in that time; None where none of them measured it."""
+        return self.measured(world, [LagWindow(0, node, from_ms, to_ms) for node in nodes]).get(0)
+
+    def largest_of_each(self, world: World, asked: Iterable[tuple[Iterable[str], float, float]]) -> list[float | None]:
+        """The same of each of these, in their order."""
+        every = [*asked]
+        windows = (LagWindow(at, node, *span) for at, (nodes, *span) in enumerate(every) for node in nodes)
+        found = self.measured(world, windows)
+        return [found.get(at) for at in range(len(every))]
+
     def _of_span(
         self, world: World, of_node: Mapping[str, Measurements], node: str, from_ms: float, to_ms: float
     ) -> float | None:

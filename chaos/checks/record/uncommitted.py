@@ -27,7 +27,6 @@ from ..findings import Rule, counted, finding
 from ..tolerance import tolerance
 from .commits import Behind, CommitFacts
 from .control import Control
-from .lateness import LagWindow
 from .timer_acts import Run, by_process
 
 _ROW = "MQClientInstance: commits each persistConsumerOffsetInterval"
@@ -77,14 +76,9 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         of_process = runs.get((one.consumer, one.incarnation), ())
         if (missed := _missed(one, rules, due_by, [run for run in of_process if run.row.f == PERSIST])) is not None:
             found.append(missed)
-    windows = [
-        LagWindow(number, node, missed.run.began_ms - 1000.0, missed.until_ms)
-        for number, missed in enumerate(found)
-        for node in (missed.behind.consumer, missed.behind.broker_name)
-    ]
-    lags = control.lateness.measured(world, windows)
-    for number, missed in enumerate(found):
-        one, allowed = missed.behind, tolerance(world.timers, lags.get(number), _CHAINED)
+    late = (((m.behind.consumer, m.behind.broker_name), m.run.began_ms - 1000.0, m.until_ms) for m in found)
+    for missed, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
+        one, allowed = missed.behind, tolerance(world.timers, lag_ms, _CHAINED)
         marks = counted(missed.over_ms, allowed)
         if not any(marks.values()):
             continue

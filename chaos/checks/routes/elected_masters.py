@@ -20,7 +20,6 @@ from ...verdict import Finding
 from ..findings import finding
 from ..record.control import Control, Row, decoded
 from ..record.known_brokers import MASTER_ID, words
-from ..record.lateness import LagWindow
 from ..tolerance import tolerance
 
 NO_MASTER, NOT_TOLD = "without a master", "a client without its master"
@@ -88,9 +87,9 @@ def _finding(
                 wrong.append((held, topic, words(route)))
     if not topics:
         return
-    nodes = (node, *members_of(world)[name].nodes)
-    windows = [LagWindow(0, each, one.at_ms - world.timers.R_ms, one.from_ms) for each in nodes if world.lives_of(each)]
-    allowed = tolerance(world.timers, control.lateness.measured(world, windows).get(0), one.window.timers)
+    nodes = [each for each in (node, *members_of(world)[name].nodes) if world.lives_of(each)]
+    lag_ms = control.lateness.largest(world, nodes, one.at_ms - world.timers.R_ms, one.from_ms)
+    allowed = tolerance(world.timers, lag_ms, one.window.timers)
     # What ends the stretch may be learnt a little before it is told of.
     wrong = [each for each in wrong if one.to_ms - each[0].start_ms > allowed.unknown_up_to_ms]
     worst = max(wrong, key=lambda each: each[0].end_ms, default=None)

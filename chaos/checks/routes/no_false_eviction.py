@@ -26,7 +26,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_of
 from ..record.control import Control
-from ..record.lateness import LagWindow, may_time_out, patience_ms
+from ..record.lateness import may_time_out, patience_ms
 from ..tolerance import Tolerance, tolerance
 
 NAME = "no_false_eviction"
@@ -147,7 +147,7 @@ class _Stalls:
 
     def within(self, nodes: Sequence[str], from_ms: float, to_ms: float) -> float | None:
         """The largest lateness of these nodes; None when nobody measured it."""
-        return self._lateness.measured(self._world, [LagWindow(0, node, from_ms, to_ms) for node in nodes]).get(0)
+        return self._lateness.largest(self._world, nodes, from_ms, to_ms)
 
     def around(self, nodes: Sequence[str], at_ms: float) -> float | None:
         """The same around a drop."""

@@ -31,7 +31,6 @@ from ..check import Check, Needs, Section
 from ..findings import NEVER, at_no_time, finding, rounded, verdict_of
 from ..record.control import Control, Row, decoded, order
 from ..record.known_brokers import MASTER_ID, words
-from ..record.lateness import LagWindow
 from ..tolerance import tolerance
 from .elected_masters import NO_MASTER, NOT_TOLD, of_elections
 from .promised import masters_stay
@@ -134,8 +133,8 @@ def _of_claims(control: Control, world: World) -> Iterator[Finding]:
         length_ms = both.end_ms - both.start_ms
         nodes = [node for node in members_of(world)[name].nodes if world.lives_of(node)]
         from_ms = both.start_ms if length_ms else first_ms
-        windows = [LagWindow(0, node, from_ms - world.timers.R_ms, max(both.end_ms, from_ms)) for node in nodes]
-        allowed = tolerance(world.timers, control.lateness.measured(world, windows).get(0), window.timers)
+        span = from_ms - world.timers.R_ms, max(both.end_ms, from_ms)
+        allowed = tolerance(world.timers, control.lateness.largest(world, nodes, *span), window.timers)
         over_ms = max(length_ms - window.latest_ms, 0.0)
         yield finding(
             (name_server, name),
@@ -331,8 +330,8 @@ def _finding(
     longest = max(stretches, default=Stretch(0.0, 0.0), key=lambda one: one.end_ms - one.start_ms)
     length_ms = longest.end_ms - longest.start_ms
     over_ms = max(length_ms - window.latest_ms, 0.0)
-    windows = [LagWindow(0, node, longest.start_ms - world.timers.R_ms, longest.end_ms)]
-    allowed = tolerance(world.timers, control.lateness.measured(world, windows).get(0), window.timers)
+    lag_ms = control.lateness.largest(world, (node,), longest.start_ms - world.timers.R_ms, longest.end_ms)
+    allowed = tolerance(world.timers, lag_ms, window.timers)
     first, what = seen[0]
     return finding(
         (node, broker, first.topic),

@@ -26,7 +26,6 @@ from ...verdict import Finding
 from ..findings import Rule, counted, finding
 from ..record.control import Control, decoded, order
 from ..record.known_brokers import MASTER_ID
-from ..record.lateness import LagWindow
 from ..record.route_tables import RouteStretch, RouteTables
 from ..tolerance import tolerance
 
@@ -67,8 +66,7 @@ def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterato
         longest = max(apart, key=lambda found: (found.length_ms, found.topic), default=_Apart(Stretch(0.0, 0.0), ""))
         wrong = {found.topic for found in apart if found.length_ms > promised_ms}
         s, e = longest.stretch
-        windows = [LagWindow(0, name, s, s + promised_ms) for name in (one, other)]
-        allowed = tolerance(world.timers, control.lateness.measured(world, windows).get(0), 1)
+        allowed = tolerance(world.timers, control.lateness.largest(world, (one, other), s, s + promised_ms), 1)
         over_ms = max(longest.length_ms - promised_ms, 0.0)
         counts = counted(over_ms, allowed)
         routes = [_held(tables, name, longest.topic, (s + e) / 2) for name in (one, other)]
@@ -216,7 +214,7 @@ def polls_within(control: Control, world: World) -> Iterator[Finding]:
         life = next(life for life in world.lives_of(node) if life.incarnation == incarnation)
         ends = sorted([*times, min(life.end_ms, world.end_ms)])
         s, e = max(pairwise(ends), key=lambda gap: gap[1] - gap[0])
-        allowed = tolerance(world.timers, control.lateness.measured(world, [LagWindow(0, node, s, e)]).get(0), 1)
+        allowed = tolerance(world.timers, control.lateness.largest(world, (node,), s, e), 1)
         over_ms = max(e - s - promised_ms, 0.0)
         yield finding(
             (node, POLL),

@@ -37,7 +37,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
 from ..findings import Rule, at_no_time, counted, finding, verdict_of
 from ..record.control import Control
-from ..record.lateness import LagWindow, Missing
+from ..record.lateness import Missing
 from ..record.registered_rows import RegisteredRows, Sent, registered_rows
 from ..record.route_tables import RouteTables, route_tables
 from ..tolerance import Tolerance, tolerance
@@ -328,8 +328,8 @@ class _Pair:
         )
 
     def _tolerance(self, from_ms: float, to_ms: float, timers: int) -> Tolerance:
-        windows = [LagWindow(0, node, from_ms, to_ms) for node in (self.life.node, self.broker)]
-        return tolerance(self.timers, self.control.lateness.measured(self.world, windows).get(0), timers)
+        lag_ms = self.control.lateness.largest(self.world, (self.life.node, self.broker), from_ms, to_ms)
+        return tolerance(self.timers, lag_ms, timers)
 
     def _missing(self, hold: _Hold) -> tuple[float, str, tuple[float, float] | None]:
         """The longest time for which a topic lacked the broker: how long, which topic, from when to when."""

@@ -19,7 +19,6 @@ from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, finding
 from ..record.control import Control
-from ..record.lateness import LagWindow
 from ..record.route_tables import Presence, RouteTables, route_tables
 from ..tolerance import tolerance
 
@@ -42,17 +41,13 @@ def flapping_findings(control: Control, world: World) -> list[Finding]:
     routes = [r for r in flapping_routes(world) if r.to_ms - r.from_ms > r.pulse.first_ms]
     if not routes:
         return []
-    windows = [
-        LagWindow(number, node, r.from_ms - world.timers.R_ms, r.to_ms)
-        for number, r in enumerate(routes)
-        for node in (r.name_server, r.broker)
-    ]
-    lags = control.lateness.measured(world, windows)
+    late = (((r.name_server, r.broker), r.from_ms - world.timers.R_ms, r.to_ms) for r in routes)
+    lags = control.lateness.largest_of_each(world, late)
     tables = route_tables(control, world)
     shifted = _shifted(control, world, routes)
     found: list[Finding] = []
     for number, route in enumerate(routes):
-        tolerance_ = tolerance(world.timers, lags.get(number), _CHAINED)
+        tolerance_ = tolerance(world.timers, lags[number], _CHAINED)
         for of in _of_topics(tables, world, route, is_shifted=number in shifted):
             over_ms = max(of.measured_ms - of.bound_ms, 0.0)
             found.append(

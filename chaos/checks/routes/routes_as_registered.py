@@ -27,7 +27,6 @@ from ..check import Check, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control, Row, decoded
 from ..record.known_brokers import due_words, known_brokers, words
-from ..record.lateness import LagWindow
 from ..record.registered_rows import QueueRow, RegisteredRows, registered_rows, row_of
 from ..tolerance import Tolerance, tolerance
 
@@ -232,5 +231,5 @@ class _Judged:
 
     def _tolerance(self, held: _Held, wrong: _Wrong) -> Tolerance:
         nodes = (held.node, *([wrong.broker] if wrong.broker in self._known else []))
-        windows = [LagWindow(0, node, held.from_ms, wrong.from_ms) for node in nodes]
-        return tolerance(self._world.timers, self._control.lateness.measured(self._world, windows).get(0), 1)
+        lag_ms = self._control.lateness.largest(self._world, nodes, held.from_ms, wrong.from_ms)
+        return tolerance(self._world.timers, lag_ms, 1)

@@ -28,7 +28,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Section
 from ..findings import Rule, finding, lasted, rounded, verdict_of, wrongs
 from ..record.control import Control, decoded
-from ..record.lateness import LagWindow, Missing
+from ..record.lateness import Missing
 from ..record.route_tables import Process, RouteStretch, RouteTables, route_tables
 from ..tolerance import Tolerance, tolerance
 from .promised import tables_agree
@@ -95,13 +95,16 @@ def judge(control: Control, world: World) -> Verdict:
     promised = [*tables_agree(control, tables, world)]
     if not found and not promised:
         return Verdict.nothing_examined(NAME, "never could the same brokers reach two NameServers at once")
-    windows = [
-        LagWindow(segment.id, node, segment.latest.at_ms - world.timers.R_ms, max(segment.from_ms, segment.start_ms))
-        for segment in found
-        for node in (*(name for name, _ in segment.members), segment.latest.broker)
-    ]
-    lags = control.lateness.measured(world, windows)
-    tolerances = {s.id: tolerance(world.timers, lags.get(s.id), s.latest.window.timers) for s in found}
+    late = (
+        (
+            (*(name for name, _ in s.members), s.latest.broker),
+            s.latest.at_ms - world.timers.R_ms,
+            max(s.from_ms, s.start_ms),
+        )
+        for s in found
+    )
+    lags = zip(found, control.lateness.largest_of_each(world, late), strict=True)
+    tolerances = {s.id: tolerance(world.timers, lag_ms, s.latest.window.timers) for s, lag_ms in lags}
     changes = _changes(tables)
     seen = {segment.id: _look(segment, tables, changes, world, tolerances[segment.id]) for segment in found}
     for id_ in _stalled(control, world, found, seen):

@@ -31,7 +31,6 @@ from ..check import Check, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import words
-from ..record.lateness import LagWindow
 from ..record.registered_rows import READ, WRITE, RegisteredRows, Sent, registered_rows, row_of
 from ..record.route_tables import route_tables
 from ..routes.promised import wipes_last
@@ -398,8 +397,8 @@ class _Judged:
         return worst
 
     def _tolerance(self, node: str, act: Act) -> Tolerance:
-        lags = self._control.lateness.measured(self._world, [LagWindow(0, node, act.began_ms, act.ended_ms + 1000)])
-        return tolerance(self._world.timers, lags.get(0), 1)
+        lag_ms = self._control.lateness.largest(self._world, (node,), act.began_ms, act.ended_ms + 1000)
+        return tolerance(self._world.timers, lag_ms, 1)
 
 
 def _address(route: Route, broker: str, id_: str) -> str | None:

@@ -25,7 +25,6 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Needs, Reads, Section
 from ..findings import finding, rounded, verdict_of
 from ..plain.slots import slots_of_rows
-from ..record.lateness import LagWindow
 from ..record.slots import Slot, Slots, of_clients
 from ..tolerance import Tolerance, tolerance
 
@@ -88,13 +87,9 @@ def judge(seen: Slots, world: World) -> Verdict:
     found = recoveries(world, found_moments, of_clients(seen.slots, world), seen.edges)
     judged = [recovery for recovery in found if recovery.judged]
     servers = [node.name for node in world.of_kind("name_server", "broker")]
-    windows = [
-        LagWindow(recovery.id, node, recovery.moment.at_ms, min(recovery.due_ms, recovery.until_ms))
-        for recovery in judged
-        for node in (recovery.client, *servers)
-    ]
-    lags = seen.lateness.measured(world, windows)
-    findings = [_finding(one, tolerance(world.timers, lags.get(one.id), one.bound.timers)) for one in judged]
+    late = (((one.client, *servers), one.moment.at_ms, min(one.due_ms, one.until_ms)) for one in judged)
+    lags = zip(judged, seen.lateness.largest_of_each(world, late), strict=True)
+    findings = [_finding(one, tolerance(world.timers, lag_ms, one.bound.timers)) for one, lag_ms in lags]
     nothing = "no client had the time that its bound allows after any fault or heal"
     noun = "recoveries were later than allowed"
     return verdict_of(NAME, findings, measured=_measured(found), nothing=nothing, noun=noun)
