@@ -83,16 +83,15 @@ def _registers_within(broker: Broker, factor: float) -> None:
 def _says_it_lives_every(broker: Broker, factor: float) -> None:
     beat_all = broker._members._beat_all
 
+    @around(broker._members, "_at_a_rate")
     async def at_another_rate(at_a_rate: Any, period_s: Callable[[], float], work: Any) -> None:
         longer = factor if work == beat_all else 1.0
         await at_a_rate(lambda: period_s() * longer, work)
 
-    around(broker._members, "_at_a_rate", at_another_rate)
-
 
 def expires_after(server: NameServer, factor: float) -> None:
     later_ms = round(120_000 * (factor - 1))
-    around(server.table, "expire", lambda expire, *, now_ms: expire(now_ms=now_ms - later_ms))
+    around(server.table, "expire")(lambda expire, *, now_ms: expire(now_ms=now_ms - later_ms))
 
 
 def idles_for(server: NameServer, factor: float) -> None:
@@ -109,6 +108,7 @@ def takes_brokers_back_after(server: NameServer, factor: float) -> None:
         right(registration, now_ms=clock.now_ms())
         server._settle(())
 
+    @around(table, "register")
     def register_late(register: Any, registration: Registration, *, now_ms: int) -> Any:
         if registration.broker_name not in gone:
             return register(registration, now_ms=now_ms)
@@ -116,26 +116,24 @@ def takes_brokers_back_after(server: NameServer, factor: float) -> None:
         clock.call_later(30 * (factor - 1), later, registration)
         return Registered()
 
-    around(table, "register", register_late)
-
 
 def takes_routes_after(node: Node, factor: float) -> None:
     """A route that has changed is taken only so much of P after the answer."""
     cache, clock = instance_of(node).route_cache, instance_of(node)._context.clock
 
+    @around(cache, "take")
     def take_late(take: Any, topic: str, route: TopicRouteData, *, needed: bool = False) -> Any:
         if needed or cache.route(topic) is None:
             return take(topic, route, needed=needed)
         clock.call_later(30 * (factor - 1), take, topic, route)
         return False
 
-    around(cache, "take", take_late)
-
 
 def leaves_brokers_after(node: ProducerNode, factor: float) -> None:
     """The route is taken in time, and sends go by the one before for so much of P."""
     clock, first = instance_of(node)._context.clock, set[str]()
 
+    @around(node.client._publish_table, "update_publish_info")
     def update_late(update: Any, topic: str, info: TopicPublishInfo) -> None:
         if topic in first:
             clock.call_later(30 * (factor - 1), update, topic, info)
@@ -143,23 +141,20 @@ def leaves_brokers_after(node: ProducerNode, factor: float) -> None:
             first.add(topic)
             update(topic, info)
 
-    around(node.client._publish_table, "update_publish_info", update_late)
-
 
 def fetches_lists_every(node: Node, factor: float) -> None:
     """A client that asks for its list by HTTP every so much of N."""
 
+    @around(instance_of(node)._scheduler, "add")
     def add_task(add: Any, task: str, run: Any, *, initial_s: float, period_s: float) -> None:
         add(task, run, initial_s=initial_s, period_s=period_s * factor if task == FETCH else period_s)
-
-    around(instance_of(node)._scheduler, "add", add_task)
 
 
 @in_its_parts
 def wakes_pulls_after(broker: Broker, late_s: float) -> None:
     """A broker that wakes held pulls so late after a message has come."""
     clock = broker._context.clock
-    around(broker._pull, "arrived", lambda arrived, *queue: clock.call_later(late_s, arrived, *queue))
+    around(broker._pull, "arrived")(lambda arrived, *queue: clock.call_later(late_s, arrived, *queue))
 
 
 _LOST_FROM_CLIENTS = ({"at_s": 40, "do": "black_hole", "links": ["clients <-> chosen"]}, {"at_s": RUN_S, "do": "heal"})

@@ -53,12 +53,12 @@ def _answers_late(server: RemotingServer, clock: Clock, *codes: RequestCode) -> 
         await clock.sleep(LATE_S)
         return done
 
+    @around(endpoint, "handler")
     def handle(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
         late = request.code in codes
         return later(handler, connection, request) if late else handler(connection, request)
 
     replace_part(endpoint, "fast_path", None)
-    around(endpoint, "handler", handle)
 
 
 @planted(NAME_SERVERS, "quiet", caught_by="prompt_answers")
@@ -73,12 +73,12 @@ def name_server_leaves_look_ups_unanswered(server: NameServer) -> None:
     """a NameServer does not answer every 10th look-up"""
     endpoint, is_tenth = server._server._endpoint, every(10)
 
+    @around(endpoint, "handler")
     def answer_most(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
         unanswered = request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC and is_tenth()
         return None if unanswered else handler(connection, request)
 
     replace_part(endpoint, "fast_path", None)
-    around(endpoint, "handler", answer_most)
 
 
 @planted(NS_0, "quiet", caught_by="prompt_answers")
@@ -110,6 +110,7 @@ def name_server_answers_as_before(server: NameServer) -> None:
     """every NameServer goes on giving the answers that it had ready before it dropped a broker"""
     dropping = False
 
+    @around(server, "_settle")
     def settle_and_note(settle: Any, dropped: Iterable[Dropped]) -> None:
         nonlocal dropping
         gone = tuple(dropped)
@@ -117,23 +118,20 @@ def name_server_answers_as_before(server: NameServer) -> None:
         settle(gone)
         dropping = False
 
+    @around(server.cache, "forget")
     def forget_unless_dropping(forget: Any, topics: AbstractSet[str]) -> None:
         if not dropping:
             forget(topics)
-
-    around(server, "_settle", settle_and_note)
-    around(server.cache, "forget", forget_unless_dropping)
 
 
 @planted(NAME_SERVERS, "smoke", caught_by="answers_asked_for")
 def name_server_answers_twice(server: NameServer) -> None:
     """every NameServer answers each route request twice"""
 
+    @around(server._server._endpoint, "fast_path")
     def answer_twice(fast_path: Any, frame: bytes, connection: Connection) -> bytes | None:
         answer: bytes | None = fast_path(frame, connection)
         return None if answer is None else answer + answer
-
-    around(server._server._endpoint, "fast_path", answer_twice)
 
 
 # -- wrongly
@@ -143,10 +141,10 @@ def _answering(server: NameServer, change: Callable[[str, RemotingCommand], Remo
     """Each look-up is answered with what `change` makes of its topic and the right answer; none from the cache."""
     processor = server.processor
 
+    @around(processor, "route_info_by_topic")
     def route_info_by_topic(right: Any, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         return change(GetRouteInfoRequestHeader.from_ext_fields(request.ext_fields).topic, right(caller, request))
 
-    around(processor, "route_info_by_topic", route_info_by_topic)
     processor._methods[RequestCode.GET_ROUTEINFO_BY_TOPIC] = processor.route_info_by_topic
     replace_part(server.cache, "learn", does_nothing)
 

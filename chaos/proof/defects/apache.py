@@ -41,16 +41,15 @@ def apache_broker_is_not_heard(node: Any) -> None:
         return
     (front,) = node._dialler._fronts["ns-0"]
 
+    @around(node, "_boot")
     async def boot_unheard(boot: Any) -> None:  # its first registration is on its way before it is started
         await front.behave(Behaviour(codes={RequestCode.REGISTER_BROKER: ResponseCode.SUCCESS}))
         await boot()
 
+    @around(node, "start")
     async def start_unheard(start: Any) -> None:
         node._context.clock.call_later(UNHEARD_S, lambda: node._begin(front.behave(PASSES)))
         await start()
-
-    around(node, "_boot", boot_unheard)
-    around(node, "start", start_unheard)
 
 
 @planted(BROKER_A, "smoke", caught_by="routes_are_true routes_converge")
@@ -58,11 +57,10 @@ def apache_broker_is_not_heard(node: Any) -> None:
 def apache_broker_registers_with_one(node: Any) -> None:
     """a broker registers with the first NameServer of its list only"""
 
+    @around(node, "_said")
     def said_of_one(said: Any) -> dict[str, object]:
         settings: dict[str, object] = said()
         return {**settings, "namesrvAddr": str(settings["namesrvAddr"]).split(";")[0]}
-
-    around(node, "_said", said_of_one)
 
 
 @planted(Where((NodeKind.SLAVE,), ("broker-a/2",)), "leader-election", caught_by="one_master")
@@ -76,13 +74,12 @@ def apache_member_elects_itself(node: Any) -> None:
     It is the most of its group by itself.
     """
 
+    @around(node, "_said")
     def said_of_itself(said: Any) -> dict[str, object]:
         settings: dict[str, object] = said()
         own = f"{settings['dLegerSelfId']}-"
         peers = [one for one in str(settings["dLegerPeers"]).split(";") if one.startswith(own)]
         return {**settings, "dLegerPeers": ";".join(peers)}
-
-    around(node, "_said", said_of_itself)
 
 
 @planted(NS_0, "smoke", caught_by="routes_are_true registrations_are_kept no_false_eviction")
@@ -104,6 +101,7 @@ def apache_name_server_is_emptied(node: Any) -> None:
         await node._stands_by()
         await boot()
 
+    @around(node, "stop")
     async def stop_both(stop: Any) -> None:
         while spare:
             await spare.pop()[0].kill()
@@ -125,5 +123,4 @@ def apache_name_server_is_emptied(node: Any) -> None:
         saw(one)
 
     replace_part(node, "_boot", boot_both)
-    around(node, "stop", stop_both)
     node._front.tell = see

@@ -37,7 +37,7 @@ planted = Planted()
 @may_find("answers_are_true client_routes_are_true duplicates messages_delivered prompt_answers")
 def broker_skips_a_name_server(broker: Broker) -> None:
     """a broker never registers with the first NameServer of its list"""
-    around(broker, "_registration_targets", lambda targets: targets()[1:])
+    around(broker, "_registration_targets")(lambda targets: targets()[1:])
 
 
 @planted(BROKERS, "name-server-crash", caught_by="routes_converge routes_are_true")
@@ -47,6 +47,7 @@ def broker_never_tries_again(broker: Broker) -> None:
     """brokers never register again with a NameServer that did not answer them once"""
     lost = set[Address]()
 
+    @around(broker._registration, "_register")
     async def register_where_it_worked(register: Any, target: Address, *what: Any) -> RemotingCommand | None:
         if target in lost:
             return None
@@ -55,8 +56,6 @@ def broker_never_tries_again(broker: Broker) -> None:
             lost.add(target)
         return answer
 
-    around(broker._registration, "_register", register_where_it_worked)
-
 
 @planted(BROKER_A, "name-server-crash", caught_by="routes_converge routes_are_true")
 @may_find("answers_are_true client_routes_are_true messages_delivered registrations_are_kept")
@@ -64,10 +63,9 @@ def broker_never_tries_again(broker: Broker) -> None:
 def broker_registers_half(broker: Broker) -> None:
     """a broker registers only the first half of its topics when it registers them all"""
 
+    @around(broker._registration, "_command")
     def command_of_half(command: Any, changed: Sequence[TopicConfig], version: DataVersion) -> Any:
         return command(changed if len(changed) == 1 else changed[: len(changed) // 2], version)
-
-    around(broker._registration, "_command", command_of_half)
 
 
 @planted(BROKER_A, "smoke", caught_by="availability")
@@ -86,12 +84,11 @@ def broker_refuses_sends(broker: Broker) -> None:
 def registers_with(broker: Broker, field: str, change: Callable[[str], str]) -> None:
     """The headers of its registrations have another value in this field."""
 
+    @around(broker._registration, "_request")
     def wrong_request(request: Any, code: RequestCode, fields: dict[str, str], body: bytes) -> Any:
         if code == RequestCode.REGISTER_BROKER:
             fields = {**fields, field: change(fields[field])}
         return request(code, fields, body)
-
-    around(broker._registration, "_request", wrong_request)
 
 
 @planted(BROKER_A, "smoke", caught_by="routes_are_true")
@@ -125,11 +122,10 @@ def broker_never_steps_its_version(broker: Broker) -> None:
     """a broker registers new topics under the data version of its first registration"""
     first = list[DataVersion]()
 
+    @around(broker._registration, "_command")
     def command_of_the_first_version(command: Any, changed: Sequence[TopicConfig], version: DataVersion) -> Any:
         first.append(version)
         return command(changed, first[0])
-
-    around(broker._registration, "_command", command_of_the_first_version)
 
 
 @planted(BROKER_A, "quiet", caught_by="routes_are_true")
@@ -161,6 +157,7 @@ def broker_acknowledges_before_store(broker: Broker) -> None:
     """a broker acknowledges a message 5 s before it stores it"""
     store, clock, pending = broker.store, broker._context.clock, Counter[tuple[str, int]]()
 
+    @around(store, "append")
     def acknowledge(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Append:
         queue = (messages[0].topic, messages[0].queue_id)
         offset = store.max_offset(*queue) + pending[queue]
@@ -173,8 +170,6 @@ def broker_acknowledges_before_store(broker: Broker) -> None:
         clock.call_later(STORE_DELAY_S, land)
         return Append(offset, tuple(range(len(messages))))
 
-    around(store, "append", acknowledge)
-
 
 @planted(BROKER_A, "smoke", caught_by="no_acknowledged_loss")
 @may_find("messages_delivered")
@@ -182,23 +177,21 @@ def broker_loses_messages(broker: Broker) -> None:
     """a broker acknowledges every 20th message without storing it"""
     store, is_lost = broker.store, every(20)
 
+    @around(store, "append")
     def append_most(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Any:
         if not is_lost():
             return append(messages, now_ms=now_ms)
         return Append(store.max_offset(messages[0].topic, messages[0].queue_id), tuple(range(len(messages))))
-
-    around(store, "append", append_most)
 
 
 @planted(BROKER_A, "smoke", caught_by="duplicates")
 def broker_stores_twice(broker: Broker) -> None:
     """a broker stores each message twice"""
 
+    @around(broker.store, "append")
     def append_twice(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Any:
         append(messages, now_ms=now_ms)
         return append(messages, now_ms=now_ms)
-
-    around(broker.store, "append", append_twice)
 
 
 @planted(BROKER_A, "smoke", caught_by="messages_delivered")
@@ -206,12 +199,11 @@ def broker_changes_bodies(broker: Broker) -> None:
     """a broker changes the last byte of every 20th message's body"""
     is_changed = every(20)
 
+    @around(broker.store, "append")
     def append_changed(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Any:
         if is_changed():
             messages = [replace(message, body=message.body[:-1] + b"?") for message in messages]
         return append(messages, now_ms=now_ms)
-
-    around(broker.store, "append", append_changed)
 
 
 @planted(BROKER_A, "smoke", caught_by="messages_delivered")
@@ -223,10 +215,9 @@ def broker_loses_tags(broker: Broker) -> None:
         kept = {name: value for name, value in properties.items() if name != TAGS}
         return replace(message, properties=format_properties(kept).encode())
 
+    @around(broker.store, "append")
     def append_without_tags(append: Any, messages: Sequence[PutMessage], *, now_ms: int) -> Any:
         return append([*map(without_tags, messages)], now_ms=now_ms)
-
-    around(broker.store, "append", append_without_tags)
 
 
 @planted(BROKER_A, "smoke", caught_by="order_kept")
@@ -269,9 +260,8 @@ def broker_forgets_offsets(broker: Broker) -> None:
 def broker_answers_oneway(broker: Broker) -> None:
     """brokers answer requests whose sender said that it wants no answer"""
 
+    @around(broker._server._endpoint, "handler")
     def handle_as_two_way(handler: Any, connection: Connection, request: RemotingCommand) -> Answer:
         request.flag &= ~FLAG_ONEWAY
         answer: Answer = handler(connection, request)
         return answer
-
-    around(broker._server._endpoint, "handler", handle_as_two_way)

@@ -39,10 +39,9 @@ def name_server_goes_by_another_clock(server: NameServer) -> None:
 def name_server_feels_steps_twice(server: NameServer) -> None:
     """a NameServer whose clock is stepped by a minute drops healthy brokers"""
 
+    @around(_clock_of(server), "adjust")
     def adjust_twice(adjust: Any, step_ms: float | None, rate: float) -> None:
         adjust(None if step_ms is None else 2 * step_ms, rate)
-
-    around(_clock_of(server), "adjust", adjust_twice)
 
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
@@ -64,18 +63,17 @@ def name_server_keeps_what_is_wiped(server: NameServer) -> None:
     table, wiped = server.table, set[str]()
     right = table.wipe_write_perm
 
+    @around(table, "wipe_write_perm")
     def wipe_and_note(wipe: Any, broker_name: str) -> Any:
         wiped.add(broker_name)
         return wipe(broker_name)
 
+    @around(table, "register")
     def register_and_wipe(register: Any, registration: Registration, *, now_ms: int) -> Any:
         answer = register(registration, now_ms=now_ms)
         if registration.broker_name in wiped:
             right(registration.broker_name)
         return answer
-
-    around(table, "wipe_write_perm", wipe_and_note)
-    around(table, "register", register_and_wipe)
 
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
@@ -89,33 +87,30 @@ def name_server_deletes_no_topic(server: NameServer) -> None:
 def name_server_deletes_of_all_clusters(server: NameServer) -> None:
     """a NameServer that is asked to delete a topic of one cluster deletes the rows of every cluster's brokers"""
 
+    @around(server.table, "delete_topic")
     def delete_everywhere(delete: Any, topic: str, cluster_name: str | None = None) -> None:
         for cluster in [*server.table.cluster_addr_table] if cluster_name else [None]:
             delete(topic, cluster)
-
-    around(server.table, "delete_topic", delete_everywhere)
 
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 def name_server_knows_its_brokers(server: NameServer) -> None:
     """a NameServer acknowledges the registration of a broker that it never saw before, and does not take it in"""
 
+    @around(server.table, "register")
     def register_known(register: Any, registration: Registration, *, now_ms: int) -> Any:
         return register(registration, now_ms=now_ms) if registration.broker_name in _ITS_BROKERS else Registered()
-
-    around(server.table, "register", register_known)
 
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 def name_server_keeps_strangers(server: NameServer) -> None:
     """a NameServer keeps brokers that were registered by hand, though they are silent and their channel closed"""
 
+    @around(server.table, "register")
     def register_for_good(register: Any, registration: Registration, *, now_ms: int) -> Any:
         if registration.broker_name in _ITS_BROKERS:
             return register(registration, now_ms=now_ms)
         return register(replace(registration, channel_id=-1), now_ms=now_ms + 10**9)
-
-    around(server.table, "register", register_for_good)
 
 
 @planted(BROKER_A, _SCENARIO, caught_by="done_by_hand")
@@ -124,7 +119,6 @@ def broker_changes_no_topic(broker: Broker) -> None:
     """a broker makes topics, answers that it changed one, and leaves it as it was"""
     topics = broker.services.topics
 
+    @around(topics, "put")
     def put_new(put: Any, topic: TopicConfig, *, now_ms: int) -> bool:
         return topic.topic_name not in topics and put(topic, now_ms=now_ms)
-
-    around(topics, "put", put_new)

@@ -57,10 +57,9 @@ def _taking(node: Node, change: Callable[[TopicRouteData | None, TopicRouteData]
     """In place of each new route, what `change` makes of the one it has and the new one is taken."""
     cache = instance_of(node).route_cache
 
+    @around(cache, "take")
     def take_changed(take: Any, topic: str, route: TopicRouteData, *, needed: bool = False) -> Any:
         return take(topic, change(cache.route(topic), route), needed=needed)
-
-    around(cache, "take", take_changed)
 
 
 @planted(LASTING_CLIENTS, "broker-crash", caught_by="client_routes_are_true")
@@ -144,7 +143,7 @@ def client_knows_only_the_first(client: NameServerClient) -> None:
 @in_every_name_server_client
 def client_skips_an_entry(client: NameServerClient) -> None:
     """clients leave out every other NameServer of their list when they move on"""
-    around(client.selector, "next_index", lambda next_index: (next_index(), next_index())[1])
+    around(client.selector, "next_index")(lambda next_index: (next_index(), next_index())[1])
 
 
 @planted(LASTING_CLIENTS, "name-server-partition", caught_by="name_server_selection")
@@ -166,12 +165,11 @@ def client_never_moves_on(client: NameServerClient) -> None:
     """clients go back to the NameServer that has just failed them"""
     first: list[int] = []
 
+    @around(client.selector, "next_index")
     def same_again(next_index: Callable[[], int]) -> int:
         if not first:
             first.append(next_index())
         return first[0]
-
-    around(client.selector, "next_index", same_again)
 
 
 @planted(LASTING_CLIENTS, "smoke", caught_by="name_server_selection")
@@ -186,13 +184,12 @@ def client_chooses_for_each_request(client: NameServerClient) -> None:
 def client_leaves_at_every_new_list(client: NameServerClient) -> None:
     """clients choose another NameServer whenever their list changes, though theirs is on the new one"""
 
+    @around(client.selector, "update")
     def update_and_leave(update: Any, *addresses: Any) -> Any:
         is_new = update(*addresses)
         if is_new:
             client.selector.chosen = None
         return is_new
-
-    around(client.selector, "update", update_and_leave)
 
 
 @planted(LASTING_CLIENTS, "smoke", caught_by="name_server_selection")
@@ -217,7 +214,7 @@ def client_keeps_a_silent_channel(node: Node) -> None:
 @may_find("timers_kept client_routes_are_true name_server_selection recovery_time")  # the first answer comes as late
 def client_is_too_patient(node: Node) -> None:
     """clients wait 60 s for a NameServer's answer"""
-    around(instance_of(node).name_server, "query_route", lambda query, topic, *_, **__: query(topic, PATIENCE_S))
+    around(instance_of(node).name_server, "query_route")(lambda query, topic, *_, **__: query(topic, PATIENCE_S))
 
 
 # -- polling
@@ -236,6 +233,7 @@ def client_stops_polling_after_a_failure(node: Node) -> None:
     """clients never ask for routes again after a poll that failed"""
     failed = False
 
+    @around(instance_of(node), "poll_routes")
     async def poll_until_it_fails(poll: Any) -> None:
         nonlocal failed
         if failed:
@@ -246,8 +244,6 @@ def client_stops_polling_after_a_failure(node: Node) -> None:
             failed = True
             raise
 
-    around(instance_of(node), "poll_routes", poll_until_it_fails)
-
 
 @planted(Where(LASTING_CLIENTS.kinds, PRODUCER_0.nodes), "name-server-partition", caught_by="recovery_time")
 @may_find("timers_kept availability client_routes_are_true dead_name_servers_left")
@@ -255,6 +251,7 @@ def producer_gives_up_after_a_failure(node: Node) -> None:
     """one producer asks no NameServer any more after one that did not answer"""
     failed = False
 
+    @around(instance_of(node).name_server, "query_route")
     async def query_until_it_fails(query_route: Any, topic: str, *timeout_s: Any) -> Any:
         nonlocal failed
         if failed:
@@ -265,8 +262,6 @@ def producer_gives_up_after_a_failure(node: Node) -> None:
             failed = True
             raise
 
-    around(instance_of(node).name_server, "query_route", query_until_it_fails)
-
 
 @planted(LASTING_CLIENTS, "name-servers-restart", caught_by="availability")
 @may_find("client_routes_are_true commits_follow_work messages_delivered queue_ownership recovery_time")
@@ -274,6 +269,7 @@ def client_clears_routes_on_17(node: Node) -> None:
     """clients forget a topic's route when a NameServer that has just started does not know it yet"""
     instance = instance_of(node)
 
+    @around(instance.name_server, "query_route")
     async def query_and_clear(query_route: Any, topic: str, *timeout_s: Any) -> Any:
         try:
             return await query_route(topic, *timeout_s)
@@ -281,5 +277,3 @@ def client_clears_routes_on_17(node: Node) -> None:
             instance.route_cache.topic_route_table.pop(topic, None)
             instance._on_route_applied(topic, TopicRouteData())
             raise
-
-    around(instance.name_server, "query_route", query_and_clear)

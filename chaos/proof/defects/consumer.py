@@ -74,11 +74,10 @@ def consumer_takes_all_queues(node: ConsumerNode) -> None:
 def consumer_leaves_a_queue_out(node: ConsumerNode) -> None:
     """a consumer leaves the first of its queues to nobody"""
 
+    @around(_rebalancer(node), "_allocate")
     async def allocate_less(allocate: Any, topic: str) -> Queues:
         mine: Queues = await allocate(topic)
         return mine and set(sorted(mine)[1:])
-
-    around(_rebalancer(node), "_allocate", allocate_less)
 
 
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
@@ -105,13 +104,13 @@ def consumer_keeps_lost_queues(node: ConsumerNode) -> None:
     """consumers keep the queues and the address of a broker that has left the routes"""
     rebalancer = _rebalancer(node)
 
+    @around(rebalancer, "_allocate")
     async def allocate_more(allocate: Any, topic: str) -> Queues:
         mine: Queues = await allocate(topic)
         routed = rebalancer._subscribe_info.get(topic) or frozenset()
         gone = {queue for queue in rebalancer.working_queues(topic) if queue not in routed}
         return mine if mine is None else mine | gone
 
-    around(rebalancer, "_allocate", allocate_more)
     replace_part(node.instance.route_cache, "clean_offline_brokers", tuple)
 
 
@@ -141,18 +140,17 @@ def consumer_goes_on_with_lost_queues(node: ConsumerNode) -> None:
 def consumer_pulls_the_wrong_queue(node: ConsumerNode) -> None:
     """consumers pull the first queue of a broker for each queue of it that they hold"""
     service = node.client._pull_service
-    around(service, "pull_queue", lambda pull_queue, queue, *where: pull_queue(queue._replace(queue_id=0), *where))
+    around(service, "pull_queue")(lambda pull_queue, queue, *where: pull_queue(queue._replace(queue_id=0), *where))
 
 
 @planted(CONSUMER_0, "smoke", caught_by="living_are_used messages_delivered")
 def consumer_reads_nothing_of_a_queue(node: ConsumerNode) -> None:
     """a consumer holds the first queue of a broker, and never pulls it"""
 
+    @around(node.client._pull_service, "pull_queue")
     def pull_the_others(pull_queue: Any, queue: MessageQueue, held: ProcessQueue, offset: int) -> None:
         if queue.queue_id or queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             pull_queue(queue, held, offset)
-
-    around(node.client._pull_service, "pull_queue", pull_the_others)
 
 
 @planted(CONSUMERS, "broker-joins", caught_by="living_are_used")
@@ -164,13 +162,12 @@ def consumer_half_sees_a_new_broker(node: ConsumerNode) -> None:
     """
     known = set[str]()
 
+    @around(_rebalancer(node), "update_subscribe_info")
     def update_half(update: Any, topic: str, queues: frozenset[MessageQueue]) -> None:
         if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             known.update(() if known else {queue.broker_name for queue in queues})
             queues = frozenset(queue for queue in queues if queue.broker_name in known or queue.queue_id % 2 == 0)
         update(topic, queues)
-
-    around(_rebalancer(node), "update_subscribe_info", update_half)
 
 
 Submit = Callable[[MessageQueue, ProcessQueue, list[StoredMessage]], None]
@@ -181,11 +178,10 @@ Submit = Callable[[MessageQueue, ProcessQueue, list[StoredMessage]], None]
 def consumer_delivers_twice(node: ConsumerNode) -> None:
     """consumers hand each message to the listener twice"""
 
+    @around(node.client._consume_service, "submit")
     def submit_twice(submit: Submit, *messages: Any) -> None:
         submit(*messages)
         submit(*messages)
-
-    around(node.client._consume_service, "submit", submit_twice)
 
 
 @planted(CONSUMERS, "ordered", caught_by="order_kept")
@@ -198,14 +194,13 @@ def consumer_delivers_out_of_order(node: ConsumerNode) -> None:
     service = node.client._consume_service
     clock = service._context.clock
 
+    @around(service, "submit")
     def submit_later(submit: Submit, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
         for message in messages:
             if message.queue_offset % 2:
                 submit(queue, held, [message])
             else:
                 clock.call_later(REORDER_S, submit, queue, held, [message])
-
-    around(service, "submit", submit_later)
 
 
 def _finish(service: ConsumeService, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
@@ -222,11 +217,10 @@ def _skips_every_tenth(node: ConsumerNode) -> None:
     def is_skipped(message: StoredMessage) -> bool:
         return message.queue_offset % SKIPPED_OF == SKIPPED_OF - 1
 
+    @around(service, "submit")
     def submit_most(submit: Submit, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
         submit(queue, held, [message for message in messages if not is_skipped(message)])
         _finish(service, queue, held, [message for message in messages if is_skipped(message)])
-
-    around(service, "submit", submit_most)
 
 
 @planted(CONSUMER_0, "smoke", caught_by="commits_follow_work messages_delivered")
@@ -241,19 +235,18 @@ def consumer_skips_while_it_rebalances(node: ConsumerNode) -> None:
     service, until_s = node.client._consume_service, 0.0
     clock = service._context.clock
 
+    @around(_rebalancer(node), "rebalance")
     async def rebalance_and_skip(rebalance: Any) -> Any:
         nonlocal until_s
         until_s = clock.monotonic_s() + SKIPS_FOR_S
         return await rebalance()
 
+    @around(service, "submit")
     def submit_between(submit: Submit, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
         if clock.monotonic_s() >= until_s:
             submit(queue, held, messages)
         else:
             _finish(service, queue, held, messages)
-
-    around(_rebalancer(node), "rebalance", rebalance_and_skip)
-    around(service, "submit", submit_between)
 
 
 @planted(CONSUMER_0, "smoke", caught_by="messages_delivered")
@@ -261,13 +254,12 @@ def consumer_stops_consuming(node: ConsumerNode) -> None:
     """a consumer hands over nothing after its first 100 messages, and pulls on"""
     begun = 0
 
+    @around(node.client._consume_service, "submit")
     def submit_first(submit: Submit, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
         nonlocal begun
         begun += len(messages)
         if begun <= STOPS_AFTER:
             submit(queue, held, messages)
-
-    around(node.client._consume_service, "submit", submit_first)
 
 
 @planted(CONSUMERS, "smoke", caught_by="messages_delivered")
@@ -276,7 +268,7 @@ def consumer_hands_over_late(node: ConsumerNode) -> None:
     """consumers hand over each message 20 s late"""
     service = node.client._consume_service
     clock = service._context.clock
-    around(service, "submit", lambda submit, *messages: clock.call_later(LATE_S, submit, *messages))
+    around(service, "submit")(lambda submit, *messages: clock.call_later(LATE_S, submit, *messages))
 
 
 # -- committing
@@ -292,11 +284,10 @@ def consumer_commits_ahead(node: ConsumerNode) -> None:
     service = node.client._consume_service
     clock = service._context.clock
 
+    @around(service, "submit")
     def submit_later(submit: Submit, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
         service._offsets.update(queue, max(message.queue_offset for message in messages) + 1)
         clock.call_later(AHEAD_S, submit, queue, held, messages)
-
-    around(service, "submit", submit_later)
 
 
 @planted(CONSUMERS._replace(nodes=("consumer-1",)), "broadcast", caught_by="commits_follow_work messages_delivered")
@@ -310,10 +301,9 @@ def consumer_commits_older_offsets(node: ConsumerNode) -> None:
     """every other commit of a consumer is 5 messages behind what it has committed"""
     is_right = every(2)
 
+    @around(node.client._offsets, "_send")
     async def send_older(send: Any, queue: MessageQueue, offset: int) -> None:
         await send(queue, offset if is_right() else max(0, offset - OLDER_BY))
-
-    around(node.client._offsets, "_send", send_older)
 
 
 @planted(CONSUMERS, "broadcast", caught_by="commits_follow_work")
@@ -326,12 +316,11 @@ def consumer_commits_a_broadcast(node: ConsumerNode) -> None:
     group, log = node.client._config.consumer_group, node.client._context.log
     at_brokers = RemoteBrokerOffsetStore(node.instance, group, log=log)
 
+    @around(kept, "persist")
     async def persist_everywhere(persist: Any, queues: Collection[MessageQueue]) -> None:
         await persist(queues)
         at_brokers._offsets = kept._offsets
         await at_brokers.persist(queues)
-
-    around(kept, "persist", persist_everywhere)
 
 
 @planted(CONSUMERS, "broker-crash", caught_by="commits_follow_work duplicates")
@@ -351,6 +340,7 @@ def slave_stops_copying_offsets(broker: Broker) -> None:
     """a slave copies its master's consumer offsets 4 times and then no more"""
     synchronize, taken = broker._synchronize, 0
 
+    @around(synchronize, "_table")
     async def table_for_a_while(table: Any, code: RequestCode, take: Callable[[bytes], object]) -> None:
         nonlocal taken
         if code == RequestCode.GET_ALL_CONSUMER_OFFSET:
@@ -358,8 +348,6 @@ def slave_stops_copying_offsets(broker: Broker) -> None:
             if taken > COPIES:
                 return
         await table(code, take)
-
-    around(synchronize, "_table", table_for_a_while)
 
 
 @planted(BROKER_A, "broker-stop", caught_by="commits_follow_work")
@@ -371,11 +359,10 @@ def broker_stops_without_writing_offsets(broker: Broker) -> None:
     From its leave of the NameServers on it writes none.
     """
 
+    @around(broker._registration, "stop")
     async def leave_and_write_no_more(leave: Any) -> None:
         replace_part(broker.services.offsets, "persist", does_nothing)
         await leave()
-
-    around(broker._registration, "stop", leave_and_write_no_more)
 
 
 @planted(CONSUMERS, "consumer-stop", caught_by="commits_follow_work")
@@ -387,10 +374,9 @@ def consumer_gives_queues_up_uncommitted(node: ConsumerNode) -> None:
     """
     held = _rebalancer(node).process_queues
 
+    @around(node.client._offsets, "persist")
     async def persist_kept(persist: Any, queues: Collection[MessageQueue]) -> None:
         await persist([queue for queue in queues if queue not in held or not held[queue].dropped])
-
-    around(node.client._offsets, "persist", persist_kept)
 
 
 @planted(CONSUMERS, "consumer-stop", caught_by="commits_follow_work")
@@ -398,11 +384,10 @@ def consumer_gives_queues_up_uncommitted(node: ConsumerNode) -> None:
 def consumer_leaves_without_a_commit(node: ConsumerNode) -> None:
     """consumers that are shut down do not commit what they have consumed"""
 
+    @around(_rebalancer(node), "stop")
     async def stop_and_commit_no_more(stop: Any) -> None:
         replace_part(node.client._offsets, "persist", does_nothing_async)
         await stop()
-
-    around(_rebalancer(node), "stop", stop_and_commit_no_more)
 
 
 @planted(CONSUMER_0, "slave-reads", caught_by="commits_follow_work")
@@ -427,8 +412,7 @@ def broker_begins_new_groups_at_the_end(broker: Broker) -> None:
     """a broker sends a group that has no offset of a queue to its end, past all that it has in memory"""
     store = broker.services.store
 
+    @around(broker.services.offsets, "query")
     def query_or_end(query: Any, group: str, topic: str, queue_id: int) -> int:
         offset: int = query(group, topic, queue_id)
         return offset if offset >= 0 else store.max_offset(topic, queue_id)
-
-    around(broker.services.offsets, "query", query_or_end)

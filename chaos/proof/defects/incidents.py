@@ -38,11 +38,10 @@ def client_keeps_the_removed_name_server(node: Node) -> None:
 def broker_never_takes_a_new_list(broker: Broker) -> None:
     """brokers register with the NameServers of their first list, whatever list comes later"""
 
+    @around(broker, "_fetch_name_servers")
     async def fetch_once(fetch: Any) -> None:
         if not broker._fetched:
             await fetch()
-
-    around(broker, "_fetch_name_servers", fetch_once)
 
 
 @planted(BROKERS)
@@ -50,11 +49,10 @@ def broker_keeps_the_removed_name_server(broker: Broker) -> None:
     """brokers go on registering with NameServers that left their list"""
     seen = dict[Address, None]()
 
+    @around(broker, "_registration_targets")
     def every_one_so_far(targets: Any) -> Sequence[Address]:
         seen.update(dict.fromkeys(targets()))
         return tuple(seen)
-
-    around(broker, "_registration_targets", every_one_so_far)
 
 
 @planted(BROKERS)

@@ -31,47 +31,44 @@ planted = Planted()
 
 
 def _without_idle_close(server: NameServer) -> None:
+    @around(server, "_channel_lost")
     def channel_lost(lost: Any, connection: Connection, reason: str) -> None:
         if reason != "idle":
             lost(connection, reason)
 
-    around(server, "_channel_lost", channel_lost)
-
 
 def _expires_sooner_by(server: NameServer, ms: int) -> None:
-    around(server.table, "expire", lambda expire, *, now_ms: expire(now_ms=now_ms + ms))
+    around(server.table, "expire")(lambda expire, *, now_ms: expire(now_ms=now_ms + ms))
 
 
 def dropped_by(table: RouteTable) -> set[str]:
     """The names of the brokers that it drops from now on."""
     gone = set[str]()
 
+    @around(table, "on_channel_destroy")
     def note_and_destroy(destroy: Any, channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
         dropped: tuple[Dropped, ...] = destroy(channel_id, remote_address, reason)
         gone.update(broker.broker_name for broker in dropped)
         return dropped
 
-    around(table, "on_channel_destroy", note_and_destroy)
     return gone
 
 
 def _registering(server: NameServer, change: Callable[[Registration], Registration]) -> None:
     """Each registration is taken as what `change` makes of it."""
 
+    @around(server.table, "register")
     def register_changed(register: Any, registration: Registration, *, now_ms: int) -> Registered:
         registered: Registered = register(change(registration), now_ms=now_ms)
         return registered
-
-    around(server.table, "register", register_changed)
 
 
 def _keeping_rows(server: NameServer, change: Callable[[QueueData], QueueData]) -> None:
     """Each row of a registration is kept as what `change` makes of it."""
 
+    @around(server.table, "_register_rows")
     def register_changed(register_rows: Any, broker_name: str, rows: Iterable[Row]) -> None:
         register_rows(broker_name, [(topic, change(row)) for topic, row in rows])
-
-    around(server.table, "_register_rows", register_changed)
 
 
 # -- liveness and the scan
@@ -125,6 +122,7 @@ def name_server_scans_the_wrong_way(server: NameServer) -> None:
 def name_server_keys_liveness_by_cluster(server: NameServer) -> None:
     """a NameServer takes any broker's registration for a sign of life of them all"""
 
+    @around(server.table, "register")
     def register_all(register: Any, registration: Registration, *, now_ms: int) -> Registered:
         registered: Registered = register(registration, now_ms=now_ms)
         for live in server.table.broker_live_table.values():
@@ -132,7 +130,6 @@ def name_server_keys_liveness_by_cluster(server: NameServer) -> None:
         return registered
 
     _without_idle_close(server)
-    around(server.table, "register", register_all)
 
 
 @planted(NS_0, "broker-partition", caught_by="routes_are_true")
@@ -140,10 +137,9 @@ def name_server_keys_liveness_by_cluster(server: NameServer) -> None:
 def name_server_keeps_expired_routes(server: NameServer) -> None:
     """a NameServer closes a silent broker's channel and keeps its routes"""
 
+    @around(server.table, "on_channel_destroy")
     def destroy_closed(destroy: Any, channel_id: int, remote_address: str, reason: DropReason) -> Any:
         return () if reason in (DropReason.EXPIRED, DropReason.IDLE) else destroy(channel_id, remote_address, reason)
-
-    around(server.table, "on_channel_destroy", destroy_closed)
 
 
 @planted(NAME_SERVERS, "broker-crash", caught_by="routes_as_registered")
@@ -152,6 +148,7 @@ def name_servers_keep_queues_of_the_dropped(server: NameServer) -> None:
     """every NameServer takes a dropped broker's address out of the routes, and leaves its queues in them"""
     table = server.table
 
+    @around(table, "on_channel_destroy")
     def destroy_addresses(destroy: Any, *channel: Any) -> Any:
         held = {topic: dict(rows) for topic, rows in table.topic_queue_table.items()}
         dropped = destroy(*channel)
@@ -159,8 +156,6 @@ def name_servers_keep_queues_of_the_dropped(server: NameServer) -> None:
             for broker_name, row in rows.items():
                 table.topic_queue_table.setdefault(topic, {}).setdefault(broker_name, row)
         return dropped
-
-    around(table, "on_channel_destroy", destroy_addresses)
 
 
 # -- closed channels and unregistration
@@ -178,7 +173,7 @@ def name_server_ignores_close(server: NameServer) -> None:
 def name_server_drops_late(server: NameServer) -> None:
     """every NameServer drops a broker 60 s after its connection closed"""
     clock = server._context.clock
-    around(server, "_channel_lost", lambda lost, *channel: clock.call_later(LATE_DROP_S, lost, *channel))
+    around(server, "_channel_lost")(lambda lost, *channel: clock.call_later(LATE_DROP_S, lost, *channel))
 
 
 @planted(NS_0, "broker-crash-late", caught_by="no_false_eviction routes_are_true routes_converge")
@@ -186,13 +181,12 @@ def name_server_drops_late(server: NameServer) -> None:
 def name_server_drops_the_wrong_broker(server: NameServer) -> None:
     """a NameServer drops another broker than the one whose connection closed"""
 
+    @around(server.table, "on_channel_destroy")
     def destroy_another(destroy: Any, channel_id: int, remote_address: str, reason: DropReason) -> Any:
         channels = [live.channel_id for live in server.table.broker_live_table.values()]
         others = [channel for channel in channels if channel != channel_id]
         wrong = others[0] if channel_id in channels and others else channel_id
         return destroy(wrong, remote_address, reason)
-
-    around(server.table, "on_channel_destroy", destroy_another)
 
 
 @planted(NS_0, "broker-crash", caught_by="routes_are_true routes_converge")
@@ -200,13 +194,12 @@ def name_server_drops_the_wrong_broker(server: NameServer) -> None:
 def name_server_drops_whole_topics(server: NameServer) -> None:
     """with a broker's last address a NameServer drops the topics it had, of the other brokers too"""
 
+    @around(server.table, "_remove_row")
     def remove_rows(remove_row: Any, topic: str, broker_name: str) -> Any:
         removed = remove_row(topic, broker_name)
         for other in list(server.table.topic_queue_table.get(topic, ())):
             remove_row(topic, other)
         return removed
-
-    around(server.table, "_remove_row", remove_rows)
 
 
 @planted(NAME_SERVERS, "broker-stop", caught_by="routes_are_true dead_brokers_avoided")
@@ -243,10 +236,9 @@ def name_server_takes_nobody_back(server: NameServer) -> None:
     """a NameServer ignores the registrations of a broker that it has dropped once"""
     gone = dropped_by(server.table)
 
+    @around(server.table, "register")
     def register_others(register: Any, registration: Registration, *, now_ms: int) -> Any:
         return Registered() if registration.broker_name in gone else register(registration, now_ms=now_ms)
-
-    around(server.table, "register", register_others)
 
 
 @planted(NS_0, "name-server-crash", caught_by="routes_are_true routes_converge")
@@ -255,13 +247,12 @@ def name_server_loses_first_registrations(server: NameServer) -> None:
     """a NameServer acknowledges each broker's first 2 registrations and loses them"""
     seen = Counter[str]()
 
+    @around(server.table, "register")
     def register_later(register: Any, registration: Registration, *, now_ms: int) -> Any:
         seen[registration.broker_name] += 1
         if seen[registration.broker_name] <= LOST_REGISTRATIONS:
             return Registered()
         return register(registration, now_ms=now_ms)
-
-    around(server.table, "register", register_later)
 
 
 @planted(NS_0, "smoke", caught_by="routes_are_true routes_converge")
@@ -284,6 +275,7 @@ def name_server_brings_back_the_dead(server: NameServer) -> None:
     table, clock, last = server.table, server._context.clock, dict[str, Registration]()
     right = table.register
 
+    @around(table, "register")
     def remember(register: Any, registration: Registration, *, now_ms: int) -> Any:
         last[registration.broker_name] = registration
         return register(registration, now_ms=now_ms)
@@ -292,14 +284,12 @@ def name_server_brings_back_the_dead(server: NameServer) -> None:
         right(last[broker_name], now_ms=clock.now_ms())
         server._settle(())
 
+    @around(table, "on_channel_destroy")
     def destroy_for_a_while(destroy: Any, *channel: Any) -> Any:
         dropped = destroy(*channel)
         for broker in dropped:
             clock.call_later(RESURRECTED_AFTER_S, bring_back, broker.broker_name)
         return dropped
-
-    around(table, "register", remember)
-    around(table, "on_channel_destroy", destroy_for_a_while)
 
 
 @planted(NS_0, "smoke", caught_by="routes_are_true routes_converge")
@@ -351,10 +341,9 @@ def name_servers_keep_another_permission(server: NameServer) -> None:
 def name_servers_drop_a_topic(server: NameServer) -> None:
     """no NameServer keeps the workload's topic, whoever registers it"""
 
+    @around(server.table, "_register_rows")
     def register_others(register_rows: Any, broker_name: str, rows: Iterable[Row]) -> None:
         register_rows(broker_name, [row for row in rows if row[0] != "orders"])
-
-    around(server.table, "_register_rows", register_others)
 
 
 @planted(NS_0, "smoke", caught_by="routes_as_registered")
@@ -362,12 +351,11 @@ def name_servers_drop_a_topic(server: NameServer) -> None:
 def name_server_invents_a_broker(server: NameServer) -> None:
     """a NameServer tells of a broker that there is not, with the queues of one that there is"""
 
+    @around(server.table, "register")
     def register_two(register: Any, registration: Registration, *, now_ms: int) -> Any:
         invented = replace(registration, broker_name="broker-z", broker_addr="10.9.9.9:10911", channel_id=-1)
         register(invented, now_ms=now_ms)
         return register(registration, now_ms=now_ms)
-
-    around(server.table, "register", register_two)
 
 
 @planted(NAME_SERVERS, "smoke", caught_by="routes_as_registered routes_are_true")
@@ -421,10 +409,9 @@ def name_server_forgets_an_acknowledged_registration(server: NameServer) -> None
     """
     gone, heard = dropped_by(server.table), set[int]()
 
+    @around(server.table, "register")
     def register_later(register: Any, registration: Registration, *, now_ms: int) -> Any:
         if registration.broker_name in gone and registration.channel_id not in heard:
             heard.add(registration.channel_id)
             return Registered()
         return register(registration, now_ms=now_ms)
-
-    around(server.table, "register", register_later)

@@ -8,7 +8,7 @@
 
 This plants `name-server-never-expires`. A change is nearly always one of these:
 
-| around(part, "method", change)            | calls go to `change`, with the method as it was before their arguments |
+| @around(part, "method")                   | calls go to this function, with the method before their arguments      |
 | replace_part(part, "name", other)         | another method or value (`does_nothing`, `does_nothing_async`)         |
 | with_settings(part, "config", field=…)    | the same settings but for these fields                                 |
 | so_many_times(part, "config", "field", f) | the same settings, this field times a factor                           |
@@ -34,6 +34,7 @@ from ...scenarios.defect import replace_part as replace_part
 from ...topology import NodeKind
 
 Plant = TypeVar("Plant", bound=Callable[[Any], None])
+Change = TypeVar("Change", bound=Callable[..., Any])
 
 
 class Where(NamedTuple):
@@ -97,9 +98,14 @@ def may_find(also: str) -> Callable[[Plant], Plant]:
     return note
 
 
-def around(part: object, name: str, change: Callable[..., Any]) -> None:
-    """Calls of this method of this one object go to `change(method, *arguments)`."""
-    replace_part(part, name, partial(change, getattr(part, name)))
+def around(part: object, name: str) -> Callable[[Change], Change]:
+    """Calls of this method of this one object go to the decorated function, with the method in front of them."""
+
+    def put(change: Change) -> Change:
+        replace_part(part, name, partial(change, getattr(part, name)))
+        return change
+
+    return put
 
 
 def does_nothing(*_: object, **__: object) -> None:

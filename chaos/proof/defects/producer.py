@@ -26,13 +26,12 @@ def producer_ignores_new_routes(node: ProducerNode) -> None:
     """producers keep the first route they got"""
     known = set[str]()
 
+    @around(node.instance.route_cache, "_apply")
     def apply_the_first(apply: Any, topic: str, route: Any) -> Any:
         if topic in known:
             return None
         known.add(topic)
         return apply(topic, route)
-
-    around(node.instance.route_cache, "_apply", apply_the_first)
 
 
 @planted(PRODUCERS, "broker-crash-available", caught_by="availability living_are_used")
@@ -40,12 +39,11 @@ def producer_ignores_new_routes(node: ProducerNode) -> None:
 def producer_retries_the_same_broker(node: ProducerNode) -> None:
     """producers try a failed send again on the broker that has just failed"""
 
+    @around(node.client._fault, "select")
     def select_again(select: Any, ring: QueueRing, last_broker_name: str | None, **how: Any) -> Any:
         if last_broker_name is None:
             return select(ring, None, **how)
         return ring.next_that(lambda queue: queue.broker_name == last_broker_name) or ring.next()
-
-    around(node.client._fault, "select", select_again)
 
 
 def _passing_over(node: ProducerNode, is_avoided: Callable[[str], bool]) -> None:
@@ -60,11 +58,10 @@ def _passing_over(node: ProducerNode, is_avoided: Callable[[str], bool]) -> None
 def _at_failures(node: ProducerNode, note: Callable[[str], object]) -> None:
     """`note` is told the name of each broker that fails a send."""
 
+    @around(node.client._sender, "_note_failure")
     def note_too(note_failure: Any, error: RocketMQError, broker_name: str, begin_ms: int) -> None:
         note(broker_name)
         note_failure(error, broker_name, begin_ms)
-
-    around(node.client._sender, "_note_failure", note_too)
 
 
 @planted(PRODUCERS, "brokers-crash-in-turn", caught_by="availability living_are_used")
@@ -110,6 +107,7 @@ def producer_avoids_though_off(node: ProducerNode) -> None:
 def producer_calls_failures_sent(node: ProducerNode) -> None:
     """producers report a message sent although no broker could be reached"""
 
+    @around(node.client._sender, "send_once")
     async def send_once_gladly(
         send_once: Any, request: SendRequest, record: SendRecord, queue: MessageQueue, timeout_ms: int
     ) -> Any:
@@ -120,14 +118,12 @@ def producer_calls_failures_sent(node: ProducerNode) -> None:
                 status=SendStatus.SEND_OK, msg_id=request.msg_id, offset_msg_id="", queue=queue, queue_offset=0
             )
 
-    around(node.client._sender, "send_once", send_once_gladly)
-
 
 @planted(PRODUCERS, "broker-hang", caught_by="living_are_used")
 def producer_sends_on_after_its_time(node: ProducerNode) -> None:
     """each try of a producer's send has the sendMsgTimeout of the whole send"""
     client = node.client
-    around(client._sender, "send", lambda send, request, record, timeout_ms: send(request, record, 3 * timeout_ms))
+    around(client._sender, "send")(lambda send, request, record, timeout_ms: send(request, record, 3 * timeout_ms))
     replace_part(client._sender, "_cap", lambda left_ms, *, last: min(left_ms, client._config.send_msg_timeout_ms))
 
 

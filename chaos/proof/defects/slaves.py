@@ -60,10 +60,9 @@ def broker_says_nothing_between_registrations(broker: Broker) -> None:
 def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
     """a NameServer bears the silence of brokers for 120 s, whatever they say"""
 
+    @around(server.table, "register")
     def register_for_long(register: Any, registration: Registration, *, now_ms: int) -> Any:
         return register(replace(registration, heartbeat_timeout_ms=None), now_ms=now_ms)
-
-    around(server.table, "register", register_for_long)
 
 
 @planted(NS_0, _ACTING, caught_by="one_master")
@@ -71,10 +70,9 @@ def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
 def name_server_lets_an_acting_master_be_written_to(server: NameServer) -> None:
     """a NameServer leaves the write permission to a name whose master is gone"""
 
+    @around(server.table, "_put_row")
     def put_writable(put_row: Any, topic: str, row: QueueData) -> None:
         put_row(topic, replace(row, perm=row.perm | PERM_WRITE))
-
-    around(server.table, "_put_row", put_writable)
 
 
 @planted(NS_0, _ACTING, caught_by="routes_as_registered")
@@ -86,6 +84,7 @@ def name_server_keeps_what_a_slave_acted_by(server: NameServer) -> None:
     """
     table, comes_back = server.table, False
 
+    @around(table, "register")
     def register_and_see(register: Any, registration: Registration, *, now_ms: int) -> Any:
         nonlocal comes_back
         group = table.broker_addr_table.get(registration.broker_name)
@@ -93,12 +92,10 @@ def name_server_keeps_what_a_slave_acted_by(server: NameServer) -> None:
         comes_back = is_master and group is not None and MASTER_ID not in group.addrs
         return register(registration, now_ms=now_ms)
 
+    @around(table, "_register_rows")
     def register_what_is_new(register_rows: Any, broker_name: str, rows: Iterable[Row]) -> None:
         held = table.topic_queue_table
         register_rows(broker_name, (row for row in rows if not comes_back or broker_name not in held.get(row[0], {})))
-
-    around(table, "register", register_and_see)
-    around(table, "_register_rows", register_what_is_new)
 
 
 # -- slaves in routes
@@ -110,6 +107,7 @@ def name_server_forgets_slaves(server: NameServer) -> None:
     """a NameServer forgets the addresses of slaves at their master's registration"""
     table = server.table
 
+    @around(table, "register")
     def register_alone(register: Any, registration: Registration, *, now_ms: int) -> Registered:
         registered: Registered = register(registration, now_ms=now_ms)
         group = table.broker_addr_table.get(registration.broker_name)
@@ -118,22 +116,19 @@ def name_server_forgets_slaves(server: NameServer) -> None:
             table._touch_broker(registration.broker_name)
         return registered
 
-    around(table, "register", register_alone)
-
 
 @planted(NS_0, _READS_LATE, caught_by="one_master routes_as_registered routes_are_true")
 @may_find("answers_are_true client_routes_are_true routes_converge no_resurrection")
 def name_server_lists_a_slave_as_master(server: NameServer) -> None:
     """a NameServer lists the slave as id 0 when its master is gone"""
 
+    @around(server.table, "_broker_data")
     def with_a_master(broker_data: Any, topic: str, group: BrokerGroup) -> BrokerData:
         data: BrokerData = broker_data(topic, group)
         addrs = dict(data.broker_addrs)
         if addrs and MASTER_ID not in addrs:
             addrs[MASTER_ID] = addrs.pop(min(addrs))
         return replace(data, broker_addrs=addrs)
-
-    around(server.table, "_broker_data", with_a_master)
 
 
 @planted(SLAVE_OF_A, _READS, caught_by="one_master routes_as_registered")
@@ -163,11 +158,10 @@ def slave_registers_without_an_id(broker: Broker) -> None:
 def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
     """a consumer pulls from masters only, also when there is none"""
 
+    @around(node.instance, "find_broker_address_in_subscribe")
     def find_master(find: Any, broker_name: str, _id: int) -> FindBrokerResult | None:
         found: FindBrokerResult | None = find(broker_name, MASTER_ID)
         return None if found is None or found.slave else found
-
-    around(node.instance, "find_broker_address_in_subscribe", find_master)
 
 
 @planted(SLAVE_OF_A, _BACKLOG, caught_by="commits_follow_work")
@@ -176,6 +170,7 @@ def slave_serves_the_message_before(broker: Broker) -> None:
     """a slave serves the message before each that it was asked for"""
     store = broker.store
 
+    @around(store, "get")
     def get_older(get: Any, topic: str, queue_id: int, offset: int, *, max_messages: int, **limits: Any) -> Found:
         there = store.max_offset(topic, queue_id) - offset
         found: Found
@@ -184,8 +179,6 @@ def slave_serves_the_message_before(broker: Broker) -> None:
             return found
         found = get(topic, queue_id, offset - 1, max_messages=min(max_messages, there), **limits)
         return found if found.status is not GetStatus.FOUND else replace(found, next_offset=found.next_offset + 1)
-
-    around(store, "get", get_older)
 
 
 @planted(SLAVE_OF_A, _BACKLOG, caught_by="messages_delivered")
@@ -196,10 +189,9 @@ def slave_stops_copying(broker: Broker) -> None:
     clock = broker._context.clock
     began_s = clock.monotonic_s()
 
+    @around(broker._copying, "_copy")
     async def copy_for_a_while(copy: Any, master: Address) -> bool:
         return clock.monotonic_s() - began_s < COPIES_S and await copy(master)
-
-    around(broker._copying, "_copy", copy_for_a_while)
 
 
 @planted(SLAVE_OF_A, "slave-made-master", caught_by="routes_are_true")
@@ -230,13 +222,12 @@ def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
     """a consumer that a slave has served once goes on pulling there when the master is back"""
     served = set[str]()
 
+    @around(node.instance, "find_broker_address_in_subscribe")
     def find_again(find: Any, broker_name: str, broker_id: int) -> FindBrokerResult | None:
         found: FindBrokerResult | None = find(broker_name, 1 if broker_name in served else broker_id)
         if found is not None and found.slave:
             served.add(broker_name)
         return found
-
-    around(node.instance, "find_broker_address_in_subscribe", find_again)
 
 
 @planted(SLAVE_OF_A, _READS, caught_by="living_are_used")

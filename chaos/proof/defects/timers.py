@@ -81,10 +81,9 @@ def rebalances_every(node: ConsumerNode, factor: float) -> None:
 
 
 def waits_for_answers(node: Node, factor: float) -> None:
+    @around(instance_of(node).name_server, "query_route")
     async def query(query_route: Any, topic: str, timeout_s: float = 3.0) -> Any:
         return await query_route(topic, timeout_s * factor)
-
-    around(instance_of(node).name_server, "query_route", query)
 
 
 def sends_within(node: ProducerNode, factor: float) -> None:
@@ -103,11 +102,10 @@ def pulls_again_after(node: ConsumerNode, factor: float) -> None:
 
 @in_its_parts
 def holds_pulls(broker: Broker, factor: float) -> None:
+    @around(broker.services.holds, "hold")
     def hold_otherwise(hold: Any, topic: str, queue_id: int, pull: HeldPull[HeldRequest]) -> Any:
         pull.deadline_ms = pull.held_ms + round(pull.wait_ms * factor)
         return hold(topic, queue_id, pull)
-
-    around(broker.services.holds, "hold", hold_otherwise)
 
 
 @in_its_parts
@@ -127,10 +125,9 @@ def isolates(node: ProducerNode, factor: float) -> None:
 def ends_isolations(node: ProducerNode, earlier_ms: int) -> None:
     """A producer that sends to a broker so long before its isolation is over (or after, below 0)."""
 
+    @around(node.client._fault, "is_available")
     def too_soon(is_available: Any, broker_name: str, *, now_ms: int) -> Any:
         return is_available(broker_name, now_ms=now_ms + earlier_ms)
-
-    around(node.client._fault, "is_available", too_soon)
 
 
 # -- periods
@@ -177,14 +174,13 @@ def producer_stalls_once(node: Node) -> None:
     """a producer's scheduled tasks stand still once, for 15 s"""
     instance, rounds = instance_of(node), 0
 
+    @around(instance, "_clean_and_heartbeat")
     async def heartbeat_and_stall(heartbeat: Any) -> None:
         nonlocal rounds
         rounds += 1
         if rounds == STALLED_ROUND:
             await instance._context.clock.sleep(STALL_S)
         await heartbeat()
-
-    around(instance, "_clean_and_heartbeat", heartbeat_and_stall)
 
 
 @planted(CONSUMERS, "smoke", caught_by="timers_kept")
@@ -205,11 +201,10 @@ def broker_registers_one_after_another(broker: Broker) -> None:
     """a broker registers with one NameServer after the other, so that one that hangs holds up those behind it"""
     last = asyncio.Lock()
 
+    @around(broker._registration, "_register")
     async def register_in_turn(together: Any, *what: Any) -> Any:
         async with last:
             return await together(*what)
-
-    around(broker._registration, "_register", register_in_turn)
 
 
 @planted(SLAVE_OF_A, "slave-reads", caught_by="timers_kept")
@@ -234,6 +229,7 @@ def broker_asks_for_its_list_late(broker: Broker) -> None:
     """a broker asks the address server for its list 12 s later than every 120 s"""
     is_first = True
 
+    @around(broker._registration, "_task")
     async def begin(task: Any, name: str, work: Any) -> None:
         nonlocal is_first
         if name == top_addressing.TASK:
@@ -242,20 +238,17 @@ def broker_asks_for_its_list_late(broker: Broker) -> None:
             is_first = False
         await task(name, work)
 
-    around(broker._registration, "_task", begin)
-
 
 @planted(BROKER_A, "acts-by-hand", caught_by="timers_kept")
 @in_its_parts
 def broker_tells_the_last_of_no_change(broker: Broker) -> None:
     """a broker tells the last NameServer of its list of a changed topic with its next full round only"""
 
+    @around(broker._registration, "_register")
     async def register_all_or_most(everywhere: Any, target: Address, changed: Any, version: Any) -> Any:
         if changed is not None and target == broker._registration_targets()[-1]:
             return None
         return await everywhere(target, changed, version)
-
-    around(broker._registration, "_register", register_all_or_most)
 
 
 @planted(BROKER_A, "acts-by-hand", caught_by="timers_kept")
@@ -291,6 +284,7 @@ def client_leaves_a_broker_out(node: Node) -> None:
     """every other heartbeat of a consumer leaves broker-a out"""
     sent = 0
 
+    @around(instance_of(node), "_send_heartbeat")
     async def skip(send: Any, broker_name: str, address: Address, body: bytes) -> None:
         nonlocal sent
         if broker_name == "broker-a":
@@ -299,8 +293,6 @@ def client_leaves_a_broker_out(node: Node) -> None:
                 return
         await send(broker_name, address, body)
 
-    around(instance_of(node), "_send_heartbeat", skip)
-
 
 @planted(CONSUMERS, "slave-reads", caught_by="timers_kept")
 @may_find("living_are_used")  # nobody is served where the master is gone
@@ -308,11 +300,10 @@ def consumer_heartbeats_masters_only(node: Node) -> None:
     """consumers send their heartbeats to masters and to no slave, which then serves them nothing"""
     instance = instance_of(node)
 
+    @around(instance, "_send_heartbeat")
     async def to_masters(send: Any, broker_name: str, address: Address, body: bytes) -> None:
         if instance.route_cache.broker_addr_table.get(broker_name, {}).get(0) == address:
             await send(broker_name, address, body)
-
-    around(instance, "_send_heartbeat", to_masters)
 
 
 @planted(CONSUMER_0, "broker-hangs-briefly", caught_by="timers_kept")
@@ -320,6 +311,7 @@ def consumer_gives_up_whom_a_heartbeat_missed(node: Node) -> None:
     """a consumer whose heartbeat was not answered leaves that broker out for 65 s"""
     instance, left_out_until_s = instance_of(node), dict[Address, float]()
 
+    @around(instance, "_send_heartbeat")
     async def unless_missed(send: Any, broker_name: str, address: Address, body: bytes) -> None:
         began_s = instance._context.clock.monotonic_s()
         if began_s < left_out_until_s.get(address, 0.0):
@@ -327,8 +319,6 @@ def consumer_gives_up_whom_a_heartbeat_missed(node: Node) -> None:
         await send(broker_name, address, body)
         if instance._context.clock.monotonic_s() - began_s >= instance.api_timeout_s:
             left_out_until_s[address] = began_s + LEFT_OUT_S
-
-    around(instance, "_send_heartbeat", unless_missed)
 
 
 @planted(CONSUMERS, "broker-crash", caught_by="timers_kept")
@@ -362,6 +352,7 @@ def heartbeats_end_at_the_first_failure(node: Node) -> None:
     """a consumer's round of heartbeats ends at the first broker that does not answer"""
     instance, failed = instance_of(node), False
 
+    @around(instance, "_send_heartbeat")
     async def unless_one_failed(send: Any, broker_name: str, address: Address, body: bytes) -> None:
         nonlocal failed
         if failed:
@@ -370,13 +361,11 @@ def heartbeats_end_at_the_first_failure(node: Node) -> None:
         await send(broker_name, address, body)
         failed = instance._context.clock.monotonic_s() - began_s >= instance.api_timeout_s
 
+    @around(instance, "send_heartbeat_to_all")
     async def round_of_all(to_all: Any) -> None:
         nonlocal failed
         failed = False
         await to_all()
-
-    around(instance, "_send_heartbeat", unless_one_failed)
-    around(instance, "send_heartbeat_to_all", round_of_all)
 
 
 @planted(BROKERS, "consumer-crash", caught_by="queue_ownership")
@@ -386,6 +375,7 @@ def brokers_list_who_has_left(broker: Broker) -> None:
     clock, clients, listed = broker._context.clock, broker.services.clients, broker._clients.consumer_list
     left = list[tuple[float, str, str]]()
 
+    @around(clients, "_remove_consumer")
     def note_and_remove(remove: Any, group: str, channel_id: int) -> Any:
         if (client_id := clients.client_id(group, channel_id)) is not None:
             left.append((clock.monotonic_s(), group, client_id))
@@ -401,7 +391,6 @@ def brokers_list_who_has_left(broker: Broker) -> None:
         ids += tuple(one for at_s, of, one in left if of == group and at_s > since_s and one not in ids)
         return RemotingCommand.response(body=GetConsumerListByGroupResponseBody(consumer_id_list=ids).encode())
 
-    around(clients, "_remove_consumer", note_and_remove)
     broker._processor._methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = consumer_list
 
 
@@ -434,10 +423,9 @@ def producer_isolates_at_the_second_failure(node: ProducerNode) -> None:
     """a producer avoids a broker only from the second try in a row on that it did not answer"""
     failed_last = set[str]()
 
+    @around(node.client._fault, "_update")
     def unless_first(update: Any, name: str, latency_ms: int, failed: bool, *more: Any) -> None:
         is_first = failed and name not in failed_last
         (failed_last.add if failed else failed_last.discard)(name)
         if not is_first:
             update(name, latency_ms, failed, *more)
-
-    around(node.client._fault, "_update", unless_first)

@@ -28,17 +28,16 @@ def _each(node: Node, clock: Clock, period_s: float, act: Callable[[], Awaitable
             if done is not None:
                 await done
 
+    @around(node, "start")
     async def start_and_act(start: Any) -> None:
         await start()
         acting.append(asyncio.create_task(go_on()))
 
+    @around(node, "stop")
     async def stop_acting(stop: Any) -> None:
         for task in acting:
             task.cancel()
         await stop()
-
-    around(node, "start", start_and_act)
-    around(node, "stop", stop_acting)
 
 
 @planted(LASTING_CLIENTS, "smoke", caught_by="timers_kept")
@@ -53,13 +52,12 @@ def client_dials_every_name_server(node: Node) -> None:
     """clients keep a channel to every NameServer of their list, and ask the chosen one"""
     instance = instance_of(node)
 
+    @around(instance, "start")
     async def start_and_dial(start: Any) -> None:
         await start()
         for address in instance.name_server.selector.addresses:
             with suppress(TransportError):
                 await instance.remoting.connect(address)
-
-    around(instance, "start", start_and_dial)
 
 
 @planted(LASTING_CLIENTS, "broker-crash", caught_by="timers_kept")

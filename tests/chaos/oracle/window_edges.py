@@ -69,20 +69,19 @@ class Edge:
 def _drops_after(server: NameServer, factor: float) -> None:
     """A NameServer that acts on a closed channel so much of 10 s later."""
     clock = server._context.clock
-    around(server, "_channel_lost", lambda lost, *about: clock.call_later(10 * (factor - 1), lost, *about))
+    around(server, "_channel_lost")(lambda lost, *about: clock.call_later(10 * (factor - 1), lost, *about))
 
 
 def _asks_another_after(node: ProducerNode, late_s: float) -> None:
     """A client whose poll is so late when its NameServer's channel is gone."""
     instance = instance_of(node)
 
+    @around(instance, "poll_routes")
     async def poll_late(poll: Any) -> None:
         chosen = instance.name_server.chosen
         if chosen is not None and not instance.remoting.is_active(chosen):
             await instance._context.clock.sleep(late_s)
         await poll()
-
-    around(instance, "poll_routes", poll_late)
 
 
 def _waits_for_service(server: NameServer, factor: float) -> None:
