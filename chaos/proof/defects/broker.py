@@ -73,12 +73,11 @@ def broker_registers_half(broker: Broker) -> None:
 def broker_refuses_sends(broker: Broker) -> None:
     """a broker that NameServers name, and may be written to, answers every send with code 14"""
 
+    @around(broker._server._endpoint, "handler")
     def refuses(handle: Any, connection: Connection, request: RemotingCommand) -> Any:
         if request.code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2):
             return RemotingCommand.response(ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now")
         return handle(connection, request)
-
-    around(broker._server._endpoint, "handler", refuses)
 
 
 def registers_with(broker: Broker, field: str, change: Callable[[str], str]) -> None:

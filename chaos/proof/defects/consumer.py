@@ -123,6 +123,7 @@ def consumer_goes_on_with_lost_queues(node: ConsumerNode) -> None:
     """consumers go on consuming a queue for 15 s after they gave it up"""
     rebalancer, service = _rebalancer(node), node.client._pull_service
 
+    @around(rebalancer, "drop")
     async def goes_on(drop: Any, queue: MessageQueue) -> None:
         old, at = rebalancer.process_queues.get(queue), node.client._offsets.in_memory(queue)
         await drop(queue)
@@ -131,8 +132,6 @@ def consumer_goes_on_with_lost_queues(node: ConsumerNode) -> None:
             kept = ProcessQueue(now_ms=clock.now_ms(), op_id=old.op_id)
             service.pull_queue(queue, kept, at)
             clock.call_later(GOES_ON_S, lambda: setattr(kept, "dropped", True))
-
-    around(rebalancer, "drop", goes_on)
 
 
 @planted(CONSUMERS, "smoke", caught_by="duplicates")
