@@ -34,9 +34,9 @@ from .commands.report import report
 from .commands.run import run
 from .commands.scenarios import scenarios
 from .commands.selftest import selftest
-from .commands.streams import use_lasting_streams
 from .commands.up import up
 from .commands.watch import watch
+from .reports.streams import use_lasting_streams
 
 
 class _Commands(click.Group):

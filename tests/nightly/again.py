@@ -316,11 +316,11 @@ NIGHTLY = (
         ("tests/operations/cluster/test_watch.py",),
     ),
     Nightly(
-        "tests/chaos/commands/test_streams.py::test_an_encoding_that_lacks_a_character_gets_its_nearest",
+        "tests/chaos/reports/test_streams.py::test_an_encoding_that_lacks_a_character_gets_its_nearest",
         "a command in an encoding that lacks a character",
         (
-            "tests/chaos/commands/test_streams.py::test_a_table_in_ascii",
-            "tests/chaos/commands/test_streams.py::test_the_nearest_in_ascii",
+            "tests/chaos/reports/test_streams.py::test_a_table_in_ascii",
+            "tests/chaos/reports/test_streams.py::test_the_nearest_in_ascii",
         ),
     ),
     Nightly(_HELP, "the help of more commands without extras", (_HELP,), ("of all",)),

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.commands.streams import use_lasting_streams
+from nemesrv.chaos.reports.streams import use_lasting_streams
 from nemesrv.chaos.reports.text import nearest
 
 from ..programs import NEMESRV, nemesrv
 
 TABLE = """
 import sys
-from nemesrv.chaos.commands.streams import use_lasting_streams
+from nemesrv.chaos.reports.streams import use_lasting_streams
 use_lasting_streams()
 from nemesrv.chaos.reports.terminal import print_table
 from nemesrv.chaos.verdict import Validity, Verdict

@@ -13,7 +13,7 @@ import os
 import sys
 from typing import TextIO
 
-from ..reports.text import nearest
+from .text import nearest
 
 _ERRORS = "nemesrv.nearest"
 
