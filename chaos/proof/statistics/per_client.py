@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import median_low
 from typing import Any
 
@@ -31,13 +31,7 @@ class Client:
     _last_ms: float | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "sends": self.sends,
-            "failed": self.failed,
-            "longest_gap_ms": self.longest_gap_ms,
-            "recovered_ms": self.recovered_ms,
-            "transitions": self.transitions,
-        }
+        return {name: value for name, value in asdict(self).items() if not name.startswith("_")}
 
     def good(self, at_ms: float) -> None:
         if self._last_ms is not None:

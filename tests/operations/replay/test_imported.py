@@ -257,7 +257,8 @@ def test_an_import_is_compared_as_it_was_recorded_and_with_a_setting_it_is_run_f
     same = CliRunner().invoke(cli, ["compare", str(folder), str(folder), "--json"], catch_exceptions=False)
     assert same.exit_code == 3, same.output
     assert json.loads(same.stdout)["sentence"] == "With B: nothing would have been different."
-    words = [str(folder), "--set-b", "pollNameServerInterval=60000", "--runs", "1", "--seed", "1", "--json"]
+    sets = ["--set-b", "pollNameServerInterval=60000", "--set-b", "timeline.0.links=['broker-b <-> ns-0']"]
+    words = [str(folder), *sets, "--runs", "1", "--seed", "1", "--json"]
     varied = CliRunner().invoke(cli, ["compare", *words], catch_exceptions=False)
     assert varied.exit_code == 3, varied.output
     document = json.loads(varied.stdout)
