@@ -43,6 +43,10 @@ class Problem(NamedTuple):
     about: tuple[str, ...]
 
 
+Sightings = Iterator[tuple[Problem, tuple[float, str]]]
+"""What one look shows to be wrong: each with how long it must last until it is named, and its sentence."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemChange:
     at_s: float
@@ -210,7 +214,7 @@ class Auditor:
 
     # --- what is wrong ------------------------------------------------------------------------------------------------
 
-    def _found(self, look: Look) -> Iterator[tuple[Problem, tuple[float, str]]]:
+    def _found(self, look: Look) -> Sightings:
         now_s = look.at_s
         for at, server in look.name_servers.items():
             if server.why is not None:
@@ -223,7 +227,7 @@ class Auditor:
         yield from self._topics_wrong(now_s)
         yield from self._versions(look)
 
-    def _brokers_missing(self, look: Look) -> Iterator[tuple[Problem, tuple[float, str]]]:
+    def _brokers_missing(self, look: Look) -> Sightings:
         held: dict[BrokerId, dict[str, str]] = defaultdict(dict)
         for at, table in self._tables.items():
             for broker, address in table.items():
@@ -246,7 +250,7 @@ class Auditor:
                 sentence = f"NameServer {at} does not hold {broker} ({address}), {all_of(by)} {_holds(by)} it; {why}"
                 yield Problem("broker-missing", (str(broker), at)), (SETTLES_S if lives else SCANS_S, sentence)
 
-    def _lists(self) -> Iterator[tuple[Problem, tuple[float, str]]]:
+    def _lists(self) -> Sightings:
         held = {address: str(broker) for table in self._tables.values() for broker, address in table.items()}
         for address, broker in sorted(self._brokers.items()):
             if address not in held or not self._speaks_our_names(address, broker.lists):
@@ -260,7 +264,7 @@ class Auditor:
                 sentence = f"{held[address]} ({address}) registers with NameServer {at}, which is not watched"
                 yield Problem("name-server-unlisted", (at, held[address])), (0.0, sentence)
 
-    def _clients_lists(self) -> Iterator[tuple[Problem, tuple[float, str]]]:
+    def _clients_lists(self) -> Sightings:
         watched = frozenset(self.watched)
         for (group, client_id), listed in sorted(self._clients.items()):
             known = frozenset(filter(_is_numeric, listed))
@@ -275,7 +279,7 @@ class Auditor:
                     sentence = f"{who} does not list NameServer {at}: its list is {said}"
                     yield Problem("client-not-listing", (at, group, client_id)), (LISTS_S, sentence)
 
-    def _roles_wrong(self, now_s: float) -> Iterator[tuple[Problem, tuple[float, str]]]:
+    def _roles_wrong(self, now_s: float) -> Sightings:
         for at, table in self._tables.items():
             ids: dict[str, list[int]] = defaultdict(list)
             for broker in table:
@@ -292,7 +296,7 @@ class Auditor:
                     )
                     yield Problem("id-of-nobody", (name, at)), (self.fills_s, sentence)
 
-    def _addresses_wrong(self, now_s: float) -> Iterator[tuple[Problem, tuple[float, str]]]:
+    def _addresses_wrong(self, now_s: float) -> Sightings:
         for (at, broker), turns in self._addresses.items():
             recent = [turn for turn in turns if now_s - turn[0] <= 3 * self.fills_s]
             turns[:] = recent or turns[-1:]
@@ -310,7 +314,7 @@ class Auditor:
                     sentence = f"NameServer {at} holds one address, {address}, as {all_of(sorted(names))}"
                     yield Problem("one-address-two-names", (address, at)), (self.fills_s, sentence)
 
-    def _topics_wrong(self, now_s: float) -> Iterator[tuple[Problem, tuple[float, str]]]:
+    def _topics_wrong(self, now_s: float) -> Sightings:
         tables = {frozenset(table.items()) for table in self._tables.values()}
         if len(tables) > 1 or any(self._fills(at, now_s) for at in self._tables):
             return  # of course they do: brokers are missing, which is told
@@ -333,7 +337,7 @@ class Auditor:
                 sentence = f"NameServers answer different routes of {topic}: {said}"
                 yield Problem("route-differs", (topic,)), (self.fills_s, sentence)
 
-    def _versions(self, look: Look) -> Iterator[tuple[Problem, tuple[float, str]]]:
+    def _versions(self, look: Look) -> Sightings:
         held = {address: str(broker) for table in self._tables.values() for broker, address in table.items()}
         for address, broker in look.brokers.items():
             before = self._versions_of.get(address)
