@@ -1,7 +1,4 @@
-"""All that a timeline can do, as one union on `do`; a recorded fault known again; README's table of faults.
-
-`python -m nemesrv.chaos.faults.kinds` prints that table; a test compares.
-"""
+"""All that a timeline can do, as one union on `do`; a recorded fault known again."""
 
 from __future__ import annotations
 
@@ -118,14 +115,3 @@ def of_toxic(toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFau
     found = (kind.of_toxic(toxic, attributes, scale) for kind in _SEEN)
     unknown = UnknownFault(do=toxic, how=f"toxiproxy.{toxic}")
     return next((fault for fault in found if fault is not None), unknown)
-
-
-def table() -> str:
-    """README's table of faults."""
-    rows = [f"| `{do}` | {kind.injected} | {kind.dial} | {kind.equals} |" for do, kind in FAULTS.items()]
-    head = "| fault | how it is injected | a dial meanwhile meets | what it equals in production |", "|---|---|---|---|"
-    return "\n".join((*head, *rows)) + "\n"
-
-
-if __name__ == "__main__":
-    print(table(), end="")

@@ -11,14 +11,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Protocol
 
 from ...actors.watch import NodeFailed
 from ...remoting.node.clock import Clock
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
-from .process_faults import PROCESS_FAULTS, Kill, Pause, ProcessFault, Restart, Resume, Stop
+from .process_faults import PROCESS_FAULTS, Kill, ProcessFault, Restart, Resume, Stop
 
 
 class Processes(Protocol):
@@ -47,7 +46,7 @@ def not_done(record: Recorder, node: str, what: str, why: str) -> None:
 
 
 class ProcessFaults:
-    """Context manager: leaving it resumes what is paused and starts again what was killed or stopped."""
+    """Who is under which fault, and its rows; `heal_all` resumes what is paused and starts again what is down."""
 
     def __init__(
         self,
@@ -85,18 +84,6 @@ class ProcessFaults:
             if free:
                 self._lock.release()
 
-    def kill(self, node: str, *, fault_id: str | None = None) -> str:
-        """The id of the fault; the process is gone."""
-        return self.begin(Kill(), node, fault_id=fault_id)
-
-    def stop(self, node: str, *, fault_id: str | None = None) -> str:
-        """The id of the fault; the node has left and its process is gone."""
-        return self.begin(Stop(), node, fault_id=fault_id)
-
-    def pause(self, node: str, *, fault_id: str | None = None) -> str:
-        """The id of the fault; no thread of the process runs."""
-        return self.begin(Pause(), node, fault_id=fault_id)
-
     def resume(self, node: str) -> None:
         """End a pause."""
         self._end(node, "resume", self._processes.resume)
@@ -105,7 +92,7 @@ class ProcessFaults:
         """End a kill or a stop: a new process over the same files and port. A node that runs is stopped first."""
         with self._lock:
             if node not in self._active:
-                self.stop(node)
+                self.begin(Stop(), node)
             if new_address:
                 self._moves(node)
             self._end(node, "restart", self._processes.restart)
@@ -130,27 +117,7 @@ class ProcessFaults:
             if failed is not None:
                 raise failed
 
-    @contextmanager
-    def killed(self, node: str) -> Iterator[str]:
-        yield from self._held(node, self.kill, self.restart)
-
-    @contextmanager
-    def stopped(self, node: str) -> Iterator[str]:
-        yield from self._held(node, self.stop, self.restart)
-
-    @contextmanager
-    def paused(self, node: str) -> Iterator[str]:
-        yield from self._held(node, self.pause, self.resume)
-
-    def _held(self, node: str, begin: Callable[[str], str], end: Callable[[str], None]) -> Iterator[str]:
-        fault_id = begin(node)
-        try:
-            yield fault_id
-        finally:
-            if node in self._active:
-                end(node)
-
-    def begin(self, fault: ProcessFault, node: str, *, fault_id: str | None = None) -> str:
+    def begin(self, fault: ProcessFault, node: str) -> str:
         """The id of the fault, which is in effect."""
         with self._lock:
             if node in self._active:
@@ -158,7 +125,7 @@ class ProcessFaults:
                     f"{node} cannot be hit by {fault.do}: it is under {self._active[node][1].do} already"
                 )
             self._begun += 1
-            fault_id = fault_id or f"{fault.do}-{self._begun}"
+            fault_id = f"{fault.do}-{self._begun}"
             asked_ms = 1000 * self._clock.monotonic_s() if isinstance(fault, Stop) and self._clock else None
 
             def took_effect() -> None:
@@ -202,14 +169,6 @@ class ProcessFaults:
             else:
                 if by == "restart":
                     self._restarted(node)
-
-    def __enter__(self) -> ProcessFaults:
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self.heal_all()
 
 
 class UnplannedDeaths:

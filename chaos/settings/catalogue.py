@@ -44,7 +44,7 @@ def settings_for(*kinds: NodeKind) -> Mapping[str, Setting]:
 
 # -- settings that RocketMQ has and a scenario cannot set, each with why: none is accepted and then not obeyed
 
-_SAID_ELSEWHERE = {
+SAID_ELSEWHERE = {
     "messageModel": "say `workload: {broadcasting: true}`",
     "consumeFromWhere": "the workload's consumers read from the first offset",
     "namesrvAddr": "the list is the cluster's own",
@@ -58,7 +58,7 @@ _SAID_ELSEWHERE = {
     "instanceName": "each client is an instance of its own",
 }
 
-_NOT_OBEYED = frozenset(
+NOT_OBEYED = frozenset(
     {
         # BrokerConfig, MessageStoreConfig
         "aclEnable",
@@ -136,22 +136,10 @@ _NOT_OBEYED = frozenset(
 )
 
 
-def said_elsewhere() -> dict[str, str]:
-    """Settings that another key of the scenario says, or that it leaves to nobody; with which."""
-    return dict(_SAID_ELSEWHERE)
-
-
-def not_obeyed() -> frozenset[str]:
-    """Settings that our nodes do nothing with."""
-    ours = {one.name for one in CATALOGUE}
-    of_name_servers = known_keys(Profile.V5_X) - settings_for(*NAME_SERVERS).keys()
-    return (_NOT_OBEYED | of_name_servers) - ours - _SAID_ELSEWHERE.keys()
-
-
 def why_not(name: str) -> str | None:
     """Why a setting that RocketMQ has cannot be set in a scenario; None for a name that it does not have either."""
-    if name in _SAID_ELSEWHERE:
-        return _SAID_ELSEWHERE[name]
-    if name in _NOT_OBEYED or name in known_keys(Profile.V5_X) - settings_for(*NAME_SERVERS).keys():
+    if name in SAID_ELSEWHERE:
+        return SAID_ELSEWHERE[name]
+    if name in NOT_OBEYED or name in known_keys(Profile.V5_X) - settings_for(*NAME_SERVERS).keys():
         return "RocketMQ has it, the nodes of nemesrv do nothing with it"
     return None

@@ -20,6 +20,7 @@ from nemesrv.actors.ray_host import RayHost
 from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
 from nemesrv.chaos.faults.link_faults import BlackHole
 from nemesrv.chaos.faults.ports import PortHolder
+from nemesrv.chaos.faults.process_faults import Kill, Pause
 from nemesrv.chaos.faults.processes import ProcessFaults
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
@@ -393,10 +394,11 @@ def test_shutting_down_ends_every_process_paused_ones_too_and_may_be_repeated(ho
 def test_process_faults_write_their_rows_and_undo_themselves(cluster: Cluster, nodes: Nodes):
     rows = Rows()
     up(cluster, nodes.spec("a"), nodes.spec("b"))
-    with ProcessFaults(cluster, rows) as faults:
-        faults.kill("a")
-        faults.pause("b")
-        assert {node: fault.do for node, fault in faults.active.items()} == {"a": "kill", "b": "pause"}
+    faults = ProcessFaults(cluster, rows)
+    faults.begin(Kill(), "a")
+    faults.begin(Pause(), "b")
+    assert {node: fault.do for node, fault in faults.active.items()} == {"a": "kill", "b": "pause"}
+    faults.heal_all()
     assert faults.active == {}
     began = [("kill", "a", None, "start"), ("pause", "b", None, "start")]
     assert rows.faults() == [*began, ("kill", "a", None, "end"), ("pause", "b", None, "end")]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nemesrv.chaos.settings.catalogue import CATALOGUE, GROUPS, group_of, not_obeyed, said_elsewhere
-from nemesrv.chaos.settings.setting import CLIENTS, Setting, Value
+from nemesrv.actors.namesrv.config import known_keys
+from nemesrv.chaos.settings.catalogue import CATALOGUE, GROUPS, NOT_OBEYED, SAID_ELSEWHERE, group_of, settings_for
+from nemesrv.chaos.settings.setting import CLIENTS, NAME_SERVERS, Setting, Value
 from nemesrv.remoting.node.profile import Profile
 
 _HEAD = """# Settings
@@ -69,9 +70,16 @@ def render() -> str:
         parts += [f"{_row(one)}\n" for one in rows]
         parts.append("\n")
     parts.append("## Not to be set\n\nRocketMQ has these, too; a scenario that sets one is refused.\n\n")
-    parts += [f"* `{name}`: {why}\n" for name, why in sorted(said_elsewhere().items())]
+    parts += [f"* `{name}`: {why}\n" for name, why in sorted(SAID_ELSEWHERE.items())]
     parts.append(f"* nodes of nemesrv do nothing with {_names(sorted(not_obeyed()))}\n")
     return "".join(parts)
+
+
+def not_obeyed() -> frozenset[str]:
+    """Settings that our nodes do nothing with."""
+    ours = {one.name for one in CATALOGUE}
+    of_name_servers = known_keys(Profile.V5_X) - settings_for(*NAME_SERVERS).keys()
+    return (NOT_OBEYED | of_name_servers) - ours - SAID_ELSEWHERE.keys()
 
 
 def _names(names: Iterable[str]) -> str:

@@ -9,13 +9,14 @@ import pytest
 from nemesrv.actors.broker.config import BrokerConfig
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.chaos.oracle.timers import Timers, timers_of_nodes
-from nemesrv.chaos.settings.catalogue import CATALOGUE, not_obeyed, said_elsewhere, why_not
+from nemesrv.chaos.settings.catalogue import CATALOGUE, SAID_ELSEWHERE, why_not
 from nemesrv.chaos.settings.resolve import config_fields, settings_of
 from nemesrv.chaos.settings.setting import Ascending, OneOf, Setting, Truth, Value, Whole
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.clients.config import ClientConfig, ProducerConfig
 from nemesrv.clients.consumer.config import ConsumerConfig
 from nemesrv.remoting.node.profile import Profile
+from tests.pages.settings import not_obeyed
 
 CONFIGURATIONS: dict[NodeKind, Any] = {
     NodeKind.NAME_SERVER: NamesrvConfig,
@@ -72,7 +73,7 @@ def test_a_name_stands_once_for_each_kind_of_node() -> None:
 
 
 def test_what_cannot_be_set_is_told_and_is_no_setting() -> None:
-    names = not_obeyed() | said_elsewhere().keys()
+    names = not_obeyed() | SAID_ELSEWHERE.keys()
     assert {"aclEnable", "serverWorkerThreads", "enableStreamRequestType", "messageModel"} <= names
     assert not names & {one.name for one in CATALOGUE}
     assert all(why_not(name) for name in names)
