@@ -74,7 +74,7 @@ class Java:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Toxiproxy:
+class ToxiproxyProgram:
     path: Path | None
     why: str = ""
     """Why it cannot be used; empty when it can."""
@@ -96,7 +96,7 @@ class Machine:
     temporary_disk: int
     ports: float
     """The share of our range that is free; 0 where the loopback address cannot be used."""
-    toxiproxy: Toxiproxy
+    toxiproxy: ToxiproxyProgram
 
 
 def measure(run_folder: Path) -> Machine:
@@ -234,14 +234,14 @@ def _free_ports() -> float:
     return free / PORTS_TRIED
 
 
-def _toxiproxy() -> Toxiproxy:
+def _toxiproxy() -> ToxiproxyProgram:
     try:
         path = find_server()
     except ToxiproxyError as exc:
-        return Toxiproxy(path=None, why=str(exc))
+        return ToxiproxyProgram(path=None, why=str(exc))
     try:
         said = subprocess.run([str(path), "-version"], capture_output=True, timeout=PROGRAM_LIMIT_S)
     except (OSError, subprocess.SubprocessError) as exc:
-        return Toxiproxy(path=path, why=f"it cannot be run: {getattr(exc, 'strerror', None) or exc}")
+        return ToxiproxyProgram(path=path, why=f"it cannot be run: {getattr(exc, 'strerror', None) or exc}")
     why = "" if said.returncode == 0 else f"`{path.name} -version` ended with status {said.returncode}"
-    return Toxiproxy(path=path, why=why)
+    return ToxiproxyProgram(path=path, why=why)

@@ -24,10 +24,10 @@ from ..scenarios.action import ActionModel, is_chosen
 from ..scenarios.model import Scenario
 from ..shapes import Stream
 from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind, Topology
-from .stage import Nodes, Result
+from .stage import Result, RunningNodes
 
 
-class Step(NamedTuple):
+class TimelineStep(NamedTuple):
     """What happens at a time of the timeline; within a series not sooner than `after_s` behind the one before."""
 
     at_s: float
@@ -38,11 +38,13 @@ class Step(NamedTuple):
 
 def steps_of(
     scenario: Scenario, seed: int, *, join: Callable[[str], object], act: Callable[[ActionModel], object]
-) -> list[Step]:
+) -> list[TimelineStep]:
     """In order; of those at the same time nodes join first."""
     joins = sorted((of.joins_at_s, name) for name, of in scenario.nodes.items() if of.joins_at_s is not None)
-    steps = [Step(at_s, partial(join, name)) for at_s, name in joins]
-    steps += [Step(one.at_s, partial(act, one.action), one.series, one.after_s) for one in scenario.plan(seed).actions]
+    steps = [TimelineStep(at_s, partial(join, name)) for at_s, name in joins]
+    steps += [
+        TimelineStep(one.at_s, partial(act, one.action), one.series, one.after_s) for one in scenario.plan(seed).actions
+    ]
     return sorted(steps, key=lambda step: step.at_s)
 
 
@@ -62,7 +64,7 @@ class WallClocks:
     """The wall clocks of nodes that a timeline changes: what each shows is remembered, so that a new process has it
     too."""
 
-    nodes: Nodes
+    nodes: RunningNodes
     record: Recorder
     now_s: Callable[[], float]
     or_not_done: Callable[[str, str], AbstractContextManager[None]]
@@ -155,7 +157,7 @@ def _in_force(
 def chosen_links(
     action: ActionModel,
     topology: Topology,
-    nodes: Nodes,
+    nodes: RunningNodes,
     advertised: Mapping[str, Address],
     *,
     but: Collection[str],
@@ -185,7 +187,7 @@ class Actions:
     run goes on."""
 
     scenario: Scenario
-    nodes: Nodes
+    nodes: RunningNodes
     links: LinkFaultInjector
     processes: ProcessFaults
     record: Recorder

@@ -44,7 +44,7 @@ from .actions import Actions, Step, steps_of
 from .nodes import NodePlan, about, about_node, cold, listing, timers_of
 from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
-from .stage import Nodes, Result, Stage, Starts
+from .stage import Result, RunningNodes, Stage, Starts
 
 log = logging.getLogger("nemesrv.experiment")
 
@@ -75,7 +75,7 @@ class Experiment:
     say: Callable[[str], None] = _quiet
     _recording: bool = field(init=False, default=False)
     _record: ClosableRecorder = field(init=False)
-    _cluster: Nodes = field(init=False)
+    _cluster: RunningNodes = field(init=False)
     _links: LinkFaultInjector = field(init=False)
     _processes: ProcessFaults = field(init=False)
     _at: Whereabouts = field(init=False)

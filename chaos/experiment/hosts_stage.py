@@ -36,7 +36,7 @@ from ..scenarios.placement import Offer, placed
 from ..topology import Link
 from .harness import Harness
 from .hosts.clock_probe import EVERY_S, HostClocks, clock_identity
-from .hosts.collect import FOLLOW_S, Collector, RayHost, record_missing
+from .hosts.collect import FOLLOW_S, CollectedHost, Collector, record_missing
 from .hosts.parts import (
     LAG,
     PORTS,
@@ -166,7 +166,7 @@ class HostsStage(RealStage):
         on = "this host" if len(hosts) == 1 else f"{len(hosts)} hosts"
         say(f"starting Toxiproxy on {on} and its links")
         stack.callback(self._end_run, record)
-        far = [RayHost(host, str(self._folders[host.name])) for host in hosts]
+        far = [CollectedHost(host, str(self._folders[host.name])) for host in hosts]
         follow_s = UP_FOLLOW_S if self.rotates else FOLLOW_S
         self._collector = Collector(far, self._folder.path, self._now_ms, follow_s)
         self._collector.__enter__()

@@ -47,7 +47,7 @@ class Result(Protocol):
     def result(self, timeout: float | None = None) -> Any: ...
 
 
-class Nodes(Processes, Protocol):
+class RunningNodes(Processes, Protocol):
     """All nodes of the experiment, by name (actors/cluster.py)."""
 
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]: ...
@@ -102,7 +102,7 @@ class Stage(Protocol):
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
-    ) -> tuple[Nodes, LinkFaultInjector]:
+    ) -> tuple[RunningNodes, LinkFaultInjector]:
         """No node yet, and every link open."""
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:

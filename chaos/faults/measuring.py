@@ -251,7 +251,7 @@ BYPASS_FACTOR = 2.0
 _PROOF_TOPIC = "nemesrv-bandwidth"
 
 
-class Measured(NamedTuple):
+class LinkMeasurement(NamedTuple):
     sent: int
     """Bytes by which the long exchange was longer, in the direction that counts."""
     took_ms: float
@@ -310,7 +310,7 @@ class BandwidthProofs:
 
 async def rates_of(
     clock: Clock, way: Route, scale: float, direction: Direction, limit_kb_s: float
-) -> tuple[Measured, Measured | None]:
+) -> tuple[LinkMeasurement, LinkMeasurement | None]:
     """What the link carries, and what goes around its proxy where that is possible."""
     over = await _rate(clock, scale, way.network, way.over, direction, limit_kb_s)
     if way.around is None:
@@ -320,7 +320,7 @@ async def rates_of(
 
 async def _rate(
     clock: Clock, scale: float, network: Network, address: Address, direction: Direction, limit_kb_s: float
-) -> Measured:
+) -> LinkMeasurement:
     """OSError, ConnectError or TimeoutError when an exchange does not come to its end."""
     due_s = EXCHANGE_S * scale
     limit_s = 2 * ROUNDS * (2 * due_s + PROOF_PATIENCE_S * scale)
@@ -340,7 +340,7 @@ async def _rate(
         finally:
             exchanges.close()
     more = longest.sent - shortest.sent if direction == "upstream" else longest.came - shortest.came
-    return Measured(more, (longest.took_s - shortest.took_s) * 1000)
+    return LinkMeasurement(more, (longest.took_s - shortest.took_s) * 1000)
 
 
 async def _timed(clock: Clock, exchanges: _Exchanges, asked: _Asked) -> _Exchange:

@@ -38,7 +38,7 @@ def live_dir(run_dir: Path | str) -> Path:
     return Path(run_dir) / "history" / "_live"
 
 
-class Segment(NamedTuple):
+class WholeSegment(NamedTuple):
     path: Path
     rows: int
 
@@ -152,7 +152,7 @@ class SegmentWriter:
         """The last row that matters, of all that have been read."""
         return max((writer.changed_ms for writer in self._writers.values()), default=float("-inf"))
 
-    def step(self, clock_ms: float, now_s: float) -> Segment | None:
+    def step(self, clock_ms: float, now_s: float) -> WholeSegment | None:
         """`read` and `emit` all that is known: the next segment, None when there is nothing new up to the watermark."""
         return self.emit(self.read(clock_ms, now_s))
 
@@ -164,7 +164,7 @@ class SegmentWriter:
         self._read(now_s)
         return max(self.watermark_ms, min(self._known_until_ms(now_s), clock_ms))
 
-    def emit(self, until_ms: float, thin_after_ms: float = float("inf")) -> Segment | None:
+    def emit(self, until_ms: float, thin_after_ms: float = float("inf")) -> WholeSegment | None:
         """The rows up to `until_ms` are in a part; of lateness after `thin_after_ms` one row a minute (`thinned`)."""
         rows = [row for writer in self._writers.values() for row in writer.take(until_ms)]
         self.late += sum(row["time_ms"] <= self.watermark_ms for row in rows)
@@ -180,9 +180,9 @@ class SegmentWriter:
             writer.delete_read_out()
         self.segments += 1
         self.rows += len(rows)
-        return Segment(path, len(rows))
+        return WholeSegment(path, len(rows))
 
-    def finish(self) -> Segment | None:
+    def finish(self) -> WholeSegment | None:
         """Everything that is left; nobody writes any more."""
         self._read(float("inf"))
         return self.emit(float("inf"))

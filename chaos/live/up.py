@@ -45,7 +45,7 @@ from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from ..topology import broker_id, broker_name
 from ..verdict import Verdict
 from .changes import quiet_after_ms
-from .control import Control
+from .fault_door import FaultDoor
 from .growing import LiveWatch
 
 UP_CHECKS = ("routes_converge", "routes_are_true", "no_false_eviction", "no_resurrection")
@@ -179,7 +179,7 @@ class Up:
         experiment, api = cluster.experiment, stage.toxiproxy
         outside = stage.outside_faults(experiment.record, lambda: experiment.pids, experiment.processes)
         try:
-            with outside, Control(cluster, outside) as control:
+            with outside, FaultDoor(cluster, outside) as control:
                 self._announce(cluster, api.url, control)
                 at_a_signal(AtASignal.CTRL_C_IS_ITS_END)
                 cluster.wait(FOREVER_S if self.for_s is None else self.for_s)
@@ -193,7 +193,7 @@ class Up:
         again = f"`nemesrv fault restart {death.name}` starts it again"
         click.echo(f"nemesrv: {death}; it is recorded as {fault_id}, and {again}", err=True)
 
-    def _announce(self, cluster: RunningCluster, toxiproxy: str, control: Control) -> None:
+    def _announce(self, cluster: RunningCluster, toxiproxy: str, control: FaultDoor) -> None:
         pids = cluster.experiment.pids
         clients = [cluster.client(name) for name in self.scenario.cluster.clients]
         if self.as_json:

@@ -16,7 +16,7 @@ import numpy as np
 from ..verdict import Validity
 from .html import series
 from .html.run_to_draw import RunToDraw
-from .html.stretches import Lane, Stretch
+from .html.stretches import Lane, LaneStretch
 
 FORMATS = ("perfetto", "openmetrics")
 _SECTIONS = {
@@ -73,7 +73,7 @@ def perfetto(told: RunToDraw) -> str:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
 
-def _of(lane: Lane, what: str) -> Sequence[Stretch]:
+def _of(lane: Lane, what: str) -> Sequence[LaneStretch]:
     if not what:
         return lane.bars
     return [window for window in lane.windows if (window.kind in ("over", "late")) == (what == " over")]

@@ -105,12 +105,12 @@ def of_file(path: Path) -> Defect:
         what=str(space.get("__doc__") or path.name).strip().splitlines()[0],
         kinds=tuple(map(NodeKind, kinds)) or tuple(NodeKind),
         nodes=nodes,
-        plant=Source(text, str(path)),
+        plant=DefectSource(text, str(path)),
         source=path.resolve(),
     )
 
 
-class Source:
+class DefectSource:
     """What plants a user's defect: the text of its file, which is run in the node's own process. Can be pickled."""
 
     def __init__(self, text: str, name: str) -> None:

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from nemesrv.actors.hosts import RemoteHost
 from nemesrv.actors.joined_ray import JoinedRay
-from nemesrv.chaos.experiment.hosts.collect import Collector, Piece, RayHost
+from nemesrv.chaos.experiment.hosts.collect import CollectedHost, Collector, FilePiece
 from nemesrv.chaos.history.files import raw_name
 from nemesrv.chaos.history.recorder import EventLines
 from nemesrv.chaos.history.schema import raw_dir
@@ -102,9 +102,9 @@ class _Counted:
     """A host of which is counted how much it sends."""
 
     def __init__(self, host: RemoteHost, folder: str) -> None:
-        self.name, self.sent, self._there = host.name, 0, RayHost(host, folder)
+        self.name, self.sent, self._there = host.name, 0, CollectedHost(host, folder)
 
-    def pieces(self, known: Mapping[str, int]) -> Iterator[Piece]:
+    def pieces(self, known: Mapping[str, int]) -> Iterator[FilePiece]:
         for piece in self._there.pieces(known):
             self.sent += len(piece.data)
             yield piece

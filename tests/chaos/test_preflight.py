@@ -13,7 +13,16 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.machine import Java, Machine, Toxiproxy, find_java, free_memory, java_version, measure, require_java
+from nemesrv.chaos.machine import (
+    Java,
+    Machine,
+    ToxiproxyProgram,
+    find_java,
+    free_memory,
+    java_version,
+    measure,
+    require_java,
+)
 from nemesrv.chaos.preflight import MB, Needs, findings, require
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.scenarios.model import ClusterModel, Scenario, WorkloadModel
@@ -30,7 +39,7 @@ GOOD = Machine(
     temporary_folder=Path("/tmp"),
     temporary_disk=10_000 * MB,
     ports=1.0,
-    toxiproxy=Toxiproxy(path=Path("/usr/bin/toxiproxy-server")),
+    toxiproxy=ToxiproxyProgram(path=Path("/usr/bin/toxiproxy-server")),
 )
 RUN = Needs.of_run(find("broker-partition"), spark=True)
 
@@ -91,14 +100,16 @@ def test_every_other_part() -> None:
     assert (part, mend.rpartition(", or ")[2]) == ("temporary files", "point TMPDIR to a larger one")
     ((part, mend),) = wrong(ports=0.0)
     assert (part, mend.partition(" ")[0]) == ("ports", "0%")
-    ((part, mend),) = wrong(toxiproxy=Toxiproxy(path=None, why="toxiproxy-server is missing: run `make setup`"))
+    ((part, mend),) = wrong(toxiproxy=ToxiproxyProgram(path=None, why="toxiproxy-server is missing: run `make setup`"))
     assert (part, mend) == ("Toxiproxy", "toxiproxy-server is missing: run `make setup`")
-    ((part, mend),) = wrong(toxiproxy=Toxiproxy(path=Path("/bin/false"), why="it ended with status 1"))
+    ((part, mend),) = wrong(toxiproxy=ToxiproxyProgram(path=Path("/bin/false"), why="it ended with status 1"))
     assert mend.startswith("/bin/false is no Toxiproxy server: it ended with status 1; ")
 
 
 def test_to_judge_needs_neither_ports_nor_toxiproxy_nor_rays_memory() -> None:
-    machine = dataclasses.replace(GOOD, ports=0.0, toxiproxy=Toxiproxy(path=None, why="missing"), memory=700 * MB)
+    machine = dataclasses.replace(
+        GOOD, ports=0.0, toxiproxy=ToxiproxyProgram(path=None, why="missing"), memory=700 * MB
+    )
     assert [finding.mend for finding in findings(machine, Needs()) if finding.mend] == []
 
 

@@ -37,7 +37,7 @@ FOLLOW_S = 2.0
 FILES = ("history/_raw/**/*", "logs/**/*", f"data/*/{LAST_WORDS}")
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """Bytes of a file from `offset` on, as one LZ4 frame."""
 
     name: str
@@ -46,7 +46,7 @@ class Piece(NamedTuple):
     data: bytes
 
 
-def new_pieces(folder: str, known: Mapping[str, int], piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
+def new_pieces(folder: str, known: Mapping[str, int], piece_bytes: int = PIECE_BYTES) -> Iterator[FilePiece]:
     """There: what is in the run's files behind the offsets that are known already.
 
     A process that goes on in a next file has said all that is in the one before: that comes first, since who reads it
@@ -66,7 +66,7 @@ def new_pieces(folder: str, known: Mapping[str, int], piece_bytes: int = PIECE_B
             with path.open("rb") as file:
                 file.seek(offset)
                 while data := file.read(piece_bytes):
-                    yield Piece(name, offset, lz4.frame.compress(data))
+                    yield FilePiece(name, offset, lz4.frame.compress(data))
                     offset += len(data)
 
 
@@ -85,7 +85,7 @@ def _goes_on(path: Path, following: Path) -> bool:
     return process_of(path) == process_of(following) and number_of(path) < number_of(following)
 
 
-def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> list[Piece]:
+def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> list[FilePiece]:
     """There: the next of them, in one answer."""
     return [*islice(new_pieces(folder, known), count)]
 
@@ -96,11 +96,11 @@ class Far(Protocol):
     @property
     def name(self) -> str: ...
 
-    def pieces(self, known: Mapping[str, int]) -> Iterable[Piece]:
+    def pieces(self, known: Mapping[str, int]) -> Iterable[FilePiece]:
         """What is new there, as `new_pieces` says; `known` moves on meanwhile. HarnessError when it is lost."""
 
 
-class RayHost(NamedTuple):
+class CollectedHost(NamedTuple):
     """A host of a Ray cluster, with the run's folder there."""
 
     host: RemoteHost
@@ -110,7 +110,7 @@ class RayHost(NamedTuple):
     def name(self) -> str:
         return self.host.name
 
-    def pieces(self, known: Mapping[str, int]) -> Iterator[Piece]:
+    def pieces(self, known: Mapping[str, int]) -> Iterator[FilePiece]:
         while found := self.host.ask("run", some_pieces, self.folder, dict(known), timeout_s=ANSWER_LIMIT_S):
             yield from found
 

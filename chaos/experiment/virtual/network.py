@@ -281,7 +281,7 @@ def _ignore(_exc: Exception | None) -> None:
     """Nobody is there to be told."""
 
 
-class Connection:
+class MemoryConnection:
     """Two ends and the two pipes between them."""
 
     def __init__(self, network: MemoryNetwork, wire: Wire, ours: MemoryTransport, theirs: MemoryTransport) -> None:
@@ -324,7 +324,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.state = LinkState()
-        self.connections: dict[Connection, None] = {}
+        self.connections: dict[MemoryConnection, None] = {}
 
     def become(self, state: LinkState) -> None:
         """Do this to the link from now on."""
@@ -394,7 +394,7 @@ class MemoryNetwork:
         if accept is None and not wire.state.held:
             raise ConnectError(f"connect to {address} failed: {_REFUSED}")
         ours, theirs = MemoryTransport(process, local, address), MemoryTransport(server, address, local)
-        connection = Connection(self, wire, ours, theirs)
+        connection = MemoryConnection(self, wire, ours, theirs)
         connection.swallowed = accept is None
         if accept is not None:
             at_s = self.arrival_s()

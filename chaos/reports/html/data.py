@@ -76,7 +76,7 @@ _OUTCOMES = ("invoke", "ok", "fail", "info")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Routes:
+class RouteColumns:
     """The `route` rows: which topic's route named which brokers, from when on, at which NameServer process."""
 
     time_ms: Array
@@ -114,7 +114,7 @@ class Recorded:
     left_out: Mapping[str, int]
     """Event → how many notable rows of it were not kept."""
     traffic: Traffic
-    routes: Routes
+    routes: RouteColumns
     lags: Lags
     counts: Mapping[str, int] = field(default_factory=dict)
     """Event → rows."""
@@ -269,9 +269,9 @@ class _Reader:
             brokers=self.broker.names(),
         )
 
-    def _routes(self, timeline_ms: float) -> Routes:
+    def _routes(self, timeline_ms: float) -> RouteColumns:
         time_ms, node, incarnation, topic, value = joined(self.routes, "f8 i4 i4 i4 i4")
-        return Routes(
+        return RouteColumns(
             time_ms=time_ms - timeline_ms,
             node=node,
             incarnation=incarnation,

@@ -18,7 +18,7 @@ from ...checks.check import Section
 from ...oracle.world import World
 from ...verdict import Example, Finding, Validity, Verdict
 from ..sentences import exact_s, example_sentence
-from .stretches import Lane, Stretch, thin
+from .stretches import Lane, LaneStretch, thin
 
 LANE_MAX = 400
 """How many stretches one lane shows."""
@@ -33,7 +33,7 @@ class Wrong:
     check: str
     who: str
     what: str
-    stretch: Stretch
+    stretch: LaneStretch
 
 
 def section_of(check: str) -> Section:
@@ -68,7 +68,7 @@ def _wrong(check: str, e: Example, kind: str, world: World, tail: str, count: in
     start_ms = min(e.from_ms or 0.0, world.end_ms)
     end_ms = min(max(e.to_ms if e.to_ms is not None else start_ms, start_ms), world.end_ms)
     text = f"{'OVER' if kind == 'over' else 'late'}: {check}: {example_sentence(e)}{tail}"
-    stretch = Stretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text, count=count)
+    stretch = LaneStretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text, count=count)
     return Wrong(check=check, who=e.who, what=e.what, stretch=stretch)
 
 
@@ -98,7 +98,7 @@ def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
 def drawn_on(lanes: Sequence[Lane], found: Sequence[Wrong]) -> list[Lane]:
     """The lanes of the checks' own; what belongs on `lanes` is drawn there."""
     of: dict[str, Lane] = {lane.key: lane for lane in lanes}
-    over: dict[str, list[Stretch]] = defaultdict(list)
+    over: dict[str, list[LaneStretch]] = defaultdict(list)
     own: dict[str, list[Wrong]] = defaultdict(list)
     keys = frozenset(of)
     for wrong in found:

@@ -13,7 +13,7 @@ from ...oracle.world import World
 from .canvas import Canvas, hover, legend, source_of
 from .data import Array, Recorded, spread
 from .found import Place
-from .stretches import Lane, Mark, Stretch, seconds, span, thin_marks
+from .stretches import Lane, LaneMark, LaneStretch, seconds, span, thin_marks
 
 LANE_PX, ROW_PX = 28, 19
 GAP = 0.5
@@ -153,11 +153,11 @@ def _heights(lanes: Sequence[Lane]) -> dict[str, float]:
     return heights
 
 
-def _add(quads: dict[str, list[tuple[Any, ...]]], stretch: Stretch, bottom: float, top: float) -> None:
+def _add(quads: dict[str, list[tuple[Any, ...]]], stretch: LaneStretch, bottom: float, top: float) -> None:
     quads[stretch.kind].append((stretch.start_ms / 1000, stretch.end_ms / 1000, bottom, top, stretch.text))
 
 
-def _point(mark: Mark, y: float) -> tuple[Any, ...]:
+def _point(mark: LaneMark, y: float) -> tuple[Any, ...]:
     return mark.at_ms / 1000, y, mark.text
 
 
@@ -208,18 +208,18 @@ def changes_plot(
     """Who changed what, and when: a row per node. Also where on the y axis each node is."""
     heights = {node: float(-at) for at, node in enumerate(nodes)}
     plot = canvas.plot("changes", 18 * len(nodes) + 84, y_range=Range1d(-len(nodes) + 0.3, 1.0))
-    marks: dict[tuple[str, str], list[Mark]] = defaultdict(list)
+    marks: dict[tuple[str, str], list[LaneMark]] = defaultdict(list)
     for row in [*recorded.world_rows, *recorded.notable, *logged]:
         kind = _KIND_OF.get(row["event"])
         if kind and row["node"] in heights and row["time_ms"] <= canvas.end_ms:
-            marks[row["node"], kind].append(Mark(at_ms=row["time_ms"], kind=kind, text=_change(row)))
+            marks[row["node"], kind].append(LaneMark(at_ms=row["time_ms"], kind=kind, text=_change(row)))
     for mark, node in _deaths(world):
         if node in heights:
             marks[node, "died"].append(mark)
     for node, times in _route_changes(recorded).items():
         if node in heights:
             marks[node, "route"] += [
-                Mark(at_ms=t, kind="route", text=f"{node}: route of {topic} changed at {seconds(t)}")
+                LaneMark(at_ms=t, kind="route", text=f"{node}: route of {topic} changed at {seconds(t)}")
                 for t, topic in times
                 if t <= canvas.end_ms
             ]
@@ -241,14 +241,14 @@ def changes_plot(
     return plot, heights
 
 
-def _deaths(world: World) -> list[tuple[Mark, str]]:
+def _deaths(world: World) -> list[tuple[LaneMark, str]]:
     """The processes that a fault ended, and when they were gone; (mark, node)."""
     found = []
     for fault in world.faults:
         if fault.ends_process:
             gone = "" if fault.gone_ms is None else f", gone {fault.gone_ms - fault.start_ms:.0f} ms later"
             text = f"{fault.source} {fault.kind.words} ({fault.fault_id}) at {seconds(fault.start_ms)}{gone}"
-            found.append((Mark(at_ms=fault.start_ms, kind="died", text=text), fault.source))
+            found.append((LaneMark(at_ms=fault.start_ms, kind="died", text=text), fault.source))
     return found
 
 

@@ -25,9 +25,9 @@ from ...oracle.world import World
 from ...verdict import Verdict
 from .data import Array, Recorded, Traffic
 from .found import LANE_MAX
-from .intervals import Kind, bound, rules
+from .rule_stretches import RuleArea, bound, rules
 from .run_in_words import Names
-from .stretches import Lane, Mark, Stretch, seconds, span, thin, thin_marks
+from .stretches import Lane, LaneMark, LaneStretch, seconds, span, thin, thin_marks
 
 EQUAL = "routes_converge"
 """The check whose findings say when NameServers had to be equal."""
@@ -59,15 +59,15 @@ def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = (
                     label=broker.name,
                     group=name_server.name,
                     bars=thin(sorted(bars, key=lambda s: s.start_ms), LANE_MAX),
-                    windows=thin(ruled.get((*pair, Kind.ROUTE), []), LANE_MAX),
+                    windows=thin(ruled.get((*pair, RuleArea.ROUTE), []), LANE_MAX),
                 )
             )
     return lanes
 
 
-def _equal(verdicts: Sequence[Verdict], world: World) -> Mapping[str, list[Stretch]]:
+def _equal(verdicts: Sequence[Verdict], world: World) -> Mapping[str, list[LaneStretch]]:
     """NameServer → when its routes had to equal those of others that the same brokers reach."""
-    found: dict[str, list[Stretch]] = defaultdict(list)
+    found: dict[str, list[LaneStretch]] = defaultdict(list)
     for finding in (f for v in verdicts if v.name == EQUAL for f in v.findings):
         start_ms, end_ms = finding.from_ms, min(finding.to_ms, world.end_ms)
         members = [str(name) for name in finding.more.get("name_servers") or (finding.subject, finding.object)]
@@ -75,7 +75,7 @@ def _equal(verdicts: Sequence[Verdict], world: World) -> Mapping[str, list[Stret
             for name in members:
                 others = ", ".join(other for other in members if other != name)
                 text = f"{name} must hold the routes of {others} {span(start_ms, end_ms)}"
-                found[name].append(Stretch(start_ms=start_ms, end_ms=end_ms, kind="must", text=text))
+                found[name].append(LaneStretch(start_ms=start_ms, end_ms=end_ms, kind="must", text=text))
     return found
 
 
@@ -119,14 +119,14 @@ def _topics_due(recorded: Recorded) -> Mapping[str, list[Change]]:
 
 def _bars(
     life: Life, broker: str, changes: Sequence[Change], due: Mapping[str, list[Change]], until_ms: float
-) -> list[Stretch]:
+) -> list[LaneStretch]:
     """What one process of a NameServer held of the broker, from its start to its end."""
     end_ms = min(life.end_ms, until_ms)
     if life.start_ms >= end_ms:
         return []
     wanted = due.get(broker, [])
     times = sorted({life.start_ms, *(t for t, _ in (*changes, *wanted) if life.start_ms < t < end_ms)})
-    found: list[Stretch] = []
+    found: list[LaneStretch] = []
     at = has = 0
     topics = asked = 0
     for start_ms, stop_ms in zip(times, [*times[1:], end_ms], strict=True):
@@ -142,18 +142,20 @@ def _bars(
             "partly": f"{life.node} held {broker} in {topics} topics of {asked}",
             "held": f"{life.node} held {broker} in {topics} topics",
         }[kind]
-        found.append(Stretch(start_ms=start_ms, end_ms=stop_ms, kind=kind, text=f"{says} {span(start_ms, stop_ms)}"))
+        found.append(
+            LaneStretch(start_ms=start_ms, end_ms=stop_ms, kind=kind, text=f"{says} {span(start_ms, stop_ms)}")
+        )
     return found
 
 
-def _away(lives: Sequence[Life], world: World) -> list[Stretch]:
+def _away(lives: Sequence[Life], world: World) -> list[LaneStretch]:
     """The gaps between the lives of a NameServer."""
     found = []
     for before, after in zip(lives, [*lives[1:], None], strict=True):
         start_ms, end_ms = before.end_ms, after.start_ms if after else world.end_ms
         if start_ms < min(end_ms, world.end_ms):
             text = f"{before.node} was not running {span(start_ms, end_ms)}"
-            found.append(Stretch(start_ms=start_ms, end_ms=end_ms, kind="away", text=text))
+            found.append(LaneStretch(start_ms=start_ms, end_ms=end_ms, kind="away", text=text))
     return found
 
 
@@ -198,7 +200,7 @@ def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane
         for broker in world.of_kind("broker"):
             pair = (client.name, broker.name)
             times = uses.get(pair, np.empty(0))
-            windows = ruled.get((*pair, Kind.USE), [])
+            windows = ruled.get((*pair, RuleArea.USE), [])
             if all(rule.kind == "may" for rule in windows):
                 windows = []  # it was never lost
             lanes.append(
@@ -233,7 +235,7 @@ def _by_pair(traffic: Traffic, *outcomes: str) -> Mapping[tuple[str, str], Array
     }
 
 
-def _use_bars(client: str, broker: str, times: Array, gap_ms: float, end_ms: float) -> list[Stretch]:
+def _use_bars(client: str, broker: str, times: Array, gap_ms: float, end_ms: float) -> list[LaneStretch]:
     times = times[times < end_ms]
     if not len(times):
         return []
@@ -244,16 +246,16 @@ def _use_bars(client: str, broker: str, times: Array, gap_ms: float, end_ms: flo
         stretch_ms = max(last_ms, first_ms + gap_ms / 4)  # a single use must be seen
         rate = f", {count / ((last_ms - first_ms) / 1000):.1f} a second" if count > 9 and last_ms > first_ms else ""
         text = f"{client} used {broker} {count} times {span(first_ms, last_ms)}{rate}"
-        found.append(Stretch(start_ms=first_ms, end_ms=stretch_ms, kind="used", text=text, count=count))
+        found.append(LaneStretch(start_ms=first_ms, end_ms=stretch_ms, kind="used", text=text, count=count))
     return found
 
 
-def _failure_marks(client: str, broker: str, times: Array) -> list[Mark]:
+def _failure_marks(client: str, broker: str, times: Array) -> list[LaneMark]:
     marks = []
     for at_ms, count in _clusters(times, MARKS_MAX):
         plural = "1 try or pull" if count == 1 else f"{count} tries and pulls"
         text = f"{plural} of {client} at {broker} failed or ended unknown, from {seconds(at_ms)} on"
-        marks.append(Mark(at_ms=at_ms, kind="failed", text=text, count=count))
+        marks.append(LaneMark(at_ms=at_ms, kind="failed", text=text, count=count))
     return marks
 
 
@@ -266,14 +268,14 @@ def _clusters(times: Array, most: int) -> list[tuple[float, int]]:
     return list(zip(times[first].tolist(), count.tolist(), strict=True))
 
 
-def _chosen(recorded: Recorded, world: World) -> Mapping[str, list[Stretch]]:
+def _chosen(recorded: Recorded, world: World) -> Mapping[str, list[LaneStretch]]:
     """Client → the NameServers it had chosen, one after the other; kind is `ns` and the NameServer's index."""
     names = {node.address: node.name for node in world.of_kind("name_server")}
     rows: dict[str, list[tuple[float, str | None, str]]] = defaultdict(list)
     for row in recorded.notable:
         if row["event"] == "name_server_chosen":
             rows[row["node"]].append((row["time_ms"], row["name_server"], row["value"] or ""))
-    found: dict[str, list[Stretch]] = {}
+    found: dict[str, list[LaneStretch]] = {}
     for client, chosen in rows.items():
         ends = [life.end_ms for life in world.lives_of(client)]
         stretches = []
@@ -284,24 +286,24 @@ def _chosen(recorded: Recorded, world: World) -> Mapping[str, list[Stretch]]:
                 continue
             text = f"{client} had chosen {names.get(address, address)} {span(start_ms, end_ms)} {value}"
             stretches.append(
-                Stretch(start_ms=start_ms, end_ms=end_ms, kind=_kind_of_name_server(world, address), text=text)
+                LaneStretch(start_ms=start_ms, end_ms=end_ms, kind=_kind_of_name_server(world, address), text=text)
             )
         found[client] = stretches
     return found
 
 
-def _failed_calls(recorded: Recorded, names: Names) -> Mapping[str, list[Mark]]:
-    found: dict[str, list[Mark]] = defaultdict(list)
+def _failed_calls(recorded: Recorded, names: Names) -> Mapping[str, list[LaneMark]]:
+    found: dict[str, list[LaneMark]] = defaultdict(list)
     for row in recorded.notable:
         if row["event"] == "name_server_call" and row["role"] in ("producer", "consumer"):
             took = f" after {row['duration_ms']:.0f} ms" if row["duration_ms"] is not None else ""
             asked = names(row["name_server"] or "a NameServer")
             text = f"{row['node']}: call of {asked} ended {row['type']}{took} at {seconds(row['time_ms'])}"
-            found[row["node"]].append(Mark(at_ms=row["time_ms"], kind="failed", text=text))
+            found[row["node"]].append(LaneMark(at_ms=row["time_ms"], kind="failed", text=text))
     return found
 
 
-def _stays(client: str, chosen: Sequence[Stretch], world: World) -> list[Stretch]:
+def _stays(client: str, chosen: Sequence[LaneStretch], world: World) -> list[LaneStretch]:
     """How long the client may stay on a lost NameServer that it had chosen, and from when on it must have left."""
     found = []
     for loss in name_server_losses(world):
@@ -317,13 +319,13 @@ def _stays(client: str, chosen: Sequence[Stretch], world: World) -> list[Stretch
                 says = f"{client} may stay on {loss.name_server} {span(begin_ms, from_ms)}: window "
                 says += bound(loss.window, loss.fault_id)
                 end_ms = min(from_ms, loss.end_ms)
-                found.append(Stretch(start_ms=begin_ms, end_ms=end_ms, kind="may", text=says))
+                found.append(LaneStretch(start_ms=begin_ms, end_ms=end_ms, kind="may", text=says))
             start_ms, end_ms = max(from_ms, stretch.start_ms), min(stretch.end_ms, loss.end_ms)
             if start_ms >= end_ms:
                 continue
             text = f"{client} must have left {loss.name_server} {span(start_ms, end_ms)}; allowed "
             text += bound(loss.window, loss.fault_id)
-            found.append(Stretch(start_ms=start_ms, end_ms=end_ms, kind="must_not", text=text))
+            found.append(LaneStretch(start_ms=start_ms, end_ms=end_ms, kind="must_not", text=text))
     return found
 
 
@@ -348,7 +350,7 @@ def queue_lanes(recorded: Recorded, world: World) -> list[Lane]:
     topics = {row["topic"] for row in rows}
     consumers = [node.name for node in world.of_kind("consumer")]
     held: dict[tuple[str, str], dict[str, Any]] = {}
-    bars: dict[tuple[str, str, int], list[Stretch]] = defaultdict(list)
+    bars: dict[tuple[str, str, int], list[LaneStretch]] = defaultdict(list)
 
     def close(row: dict[str, Any], end_ms: float) -> None:
         start_ms, node = row["time_ms"], row["node"]
@@ -359,7 +361,7 @@ def queue_lanes(recorded: Recorded, world: World) -> list[Lane]:
         queue = (row["topic"] or "", row["broker_name"] or "", int(row["queue_id"] or 0))
         kind = f"owner{consumers.index(node) % COLOURS if node in consumers else COLOURS - 1}"
         text = f"{node} held queue {queue[2]} of {queue[1]} ({queue[0]}) {span(start_ms, end_ms)}"
-        bars[queue].append(Stretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text))
+        bars[queue].append(LaneStretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text))
 
     for row in rows:
         before = held.pop((row["node"], row["op_id"]), None)
@@ -388,7 +390,7 @@ def _label(topic: str, queue: int, *, several: bool) -> str:
 
 def link_lanes(world: World) -> list[Lane]:
     """The links that had a fault, by who dials; the others were whole all the time."""
-    bars: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
+    bars: dict[tuple[str, str], list[LaneStretch]] = defaultdict(list)
     for fault in world.faults:
         if fault.target is not None:
             end_ms = min(fault.end_ms, world.end_ms)
@@ -396,7 +398,7 @@ def link_lanes(world: World) -> list[Lane]:
             numbers = ", ".join(f"{name} {value}" for name, value in fault.value.items())
             said = f"{fault.kind.words} {fault.source} → {fault.target}{way} {span(fault.start_ms, end_ms)}"
             text = f"{fault.fault_id}: {said}{f' ({numbers})' if numbers else ''}"
-            stretch = Stretch(start_ms=fault.start_ms, end_ms=end_ms, kind="fault", text=text)
+            stretch = LaneStretch(start_ms=fault.start_ms, end_ms=end_ms, kind="fault", text=text)
             bars[fault.source, fault.target].append(stretch)
     return [
         Lane(key=f"link/{source}/{target}", label=f"→ {target}", group=source, bars=thin(found, LANE_MAX))

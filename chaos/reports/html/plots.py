@@ -12,7 +12,7 @@ from bokeh.models import ColumnDataSource, Range1d
 from . import series
 from .canvas import Canvas, hover, legend
 from .data import Array, Recorded, Traffic, send_details
-from .series import PER_SLICE, SLICES_MAX, Flow, Points, Slices, Timed, quantiles
+from .series import PER_SLICE, SLICES_MAX, Flow, Points, Slices, TimedColumns, quantiles
 from .stretches import seconds
 
 LEAST_MS = 0.1
@@ -167,14 +167,14 @@ def flow_plot(canvas: Canvas, flow: Flow) -> Any:
     plot.yaxis.axis_label = "latency, ms"
     shown: list[tuple[str, list[Any]]] = []
     for noun, name in _KINDS:
-        timed: Timed = getattr(flow, name)
+        timed: TimedColumns = getattr(flow, name)
         if len(timed.time_ms):
             shown += _lines(canvas, plot, timed, noun, name)
     legend(plot, shown)
     return plot
 
 
-def _lines(canvas: Canvas, plot: Any, timed: Timed, noun: str, name: str) -> list[tuple[str, list[Any]]]:
+def _lines(canvas: Canvas, plot: Any, timed: TimedColumns, noun: str, name: str) -> list[tuple[str, list[Any]]]:
     edges = _edges(canvas, len(timed.time_ms))
     slice_of = np.clip(np.searchsorted(edges, timed.time_ms, side="right") - 1, 0, len(edges) - 2)
     _, p50, p99, high = quantiles(slice_of, timed.took_ms, len(edges) - 1)

@@ -145,7 +145,7 @@ _NO_TIMES: Array = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
+class TimedColumns:
     """Operations of one kind: when each ended, and how long it took."""
 
     time_ms: Array
@@ -156,9 +156,9 @@ class Timed:
 class Flow:
     """What went through the cluster, besides the sends themselves."""
 
-    look_ups: Timed
-    pulls: Timed
-    end_to_end: Timed
+    look_ups: TimedColumns
+    pulls: TimedColumns
+    end_to_end: TimedColumns
     acknowledged_ms: Array
     """When each message was acknowledged that was not received before, in order."""
     received_ms: Array
@@ -206,15 +206,15 @@ def _is(column: pa.Array, text: str) -> Array:
     return found
 
 
-def _timed(parts: Sequence[tuple[Array, Array]]) -> Timed:
+def _timed(parts: Sequence[tuple[Array, Array]]) -> TimedColumns:
     if not parts:
-        return Timed(time_ms=_NO_TIMES, took_ms=_NO_TIMES)
-    return Timed(time_ms=np.concatenate([t for t, _ in parts]), took_ms=np.concatenate([d for _, d in parts]))
+        return TimedColumns(time_ms=_NO_TIMES, took_ms=_NO_TIMES)
+    return TimedColumns(time_ms=np.concatenate([t for t, _ in parts]), took_ms=np.concatenate([d for _, d in parts]))
 
 
 def _joined(
     acknowledged: Sequence[tuple[pa.Array, Array, Array]], received: Sequence[tuple[pa.Array, Array]]
-) -> tuple[Timed, Array, Array]:
+) -> tuple[TimedColumns, Array, Array]:
     """From the send to the first receipt of each acknowledged message; when each was acknowledged, and received."""
     if not acknowledged or not received:  # nobody consumes: there is no lag to tell
         return _timed([]), _NO_TIMES, _NO_TIMES
@@ -228,7 +228,7 @@ def _joined(
     first_ms = np.full(len(keys), np.inf)
     np.minimum.at(first_ms, which[known], seen_ms[known])
     got = np.isfinite(first_ms)
-    end_to_end = Timed(time_ms=first_ms[got], took_ms=np.maximum(first_ms[got] - sent_ms[got], 0.0))
+    end_to_end = TimedColumns(time_ms=first_ms[got], took_ms=np.maximum(first_ms[got] - sent_ms[got], 0.0))
     # A message may be received before its acknowledgement is: it was never behind.
     behind_ms = np.where(got, np.minimum(ended_ms, first_ms), ended_ms)
     return end_to_end, np.sort(behind_ms), np.sort(first_ms[got])

@@ -13,7 +13,7 @@ from itertools import groupby
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class LaneStretch:
     """From `start_ms` to `end_ms` this lane was in the state `kind`; `text` says it in words."""
 
     start_ms: float
@@ -25,7 +25,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class LaneMark:
     """Something at one moment of a lane that must be seen at every zoom."""
 
     at_ms: float
@@ -41,10 +41,10 @@ class Lane:
     key: str
     label: str
     group: str
-    bars: Sequence[Stretch] = ()
-    windows: Sequence[Stretch] = ()
+    bars: Sequence[LaneStretch] = ()
+    windows: Sequence[LaneStretch] = ()
     """What the oracle demands and allows, drawn below the bars."""
-    marks: Sequence[Mark] = ()
+    marks: Sequence[LaneMark] = ()
 
     @property
     def troubled(self) -> bool:
@@ -60,16 +60,16 @@ def gravest(kinds: Iterable[str]) -> str:
     return max(kinds, key=lambda kind: SEVERITY.get(kind, 0))
 
 
-def thin(stretches: Sequence[Stretch], most: int) -> list[Stretch]:
+def thin(stretches: Sequence[LaneStretch], most: int) -> list[LaneStretch]:
     """At most about `most` stretches, in order of time; long ones stay as they are."""
     if len(stretches) <= most:
         return list(stretches)
     ordered = sorted(stretches, key=lambda s: s.start_ms)
     begin_ms = ordered[0].start_ms
     slice_ms = max((max(s.end_ms for s in ordered) - begin_ms) / max(most // 2, 1), 1e-9)
-    found: list[Stretch] = []
+    found: list[LaneStretch] = []
     for _, group in groupby(ordered, key=lambda s: int((s.start_ms - begin_ms) / slice_ms)):
-        short: list[Stretch] = []
+        short: list[LaneStretch] = []
         for stretch in group:
             if stretch.end_ms - stretch.start_ms > slice_ms:
                 found.append(stretch)
@@ -80,13 +80,13 @@ def thin(stretches: Sequence[Stretch], most: int) -> list[Stretch]:
     return found
 
 
-def _joined(parts: Sequence[Stretch]) -> Stretch:
+def _joined(parts: Sequence[LaneStretch]) -> LaneStretch:
     if len(parts) == 1:
         return parts[0]
     kind = gravest(part.kind for part in parts)
     shown = next(part for part in parts if part.kind == kind)
     count = sum(part.count for part in parts)
-    return Stretch(
+    return LaneStretch(
         start_ms=parts[0].start_ms,
         end_ms=max(part.end_ms for part in parts),
         kind=kind,
@@ -95,7 +95,7 @@ def _joined(parts: Sequence[Stretch]) -> Stretch:
     )
 
 
-def thin_marks(marks: Sequence[Mark], most: int) -> list[Mark]:
+def thin_marks(marks: Sequence[LaneMark], most: int) -> list[LaneMark]:
     """At most `most` marks: in each slice of time the gravest, which says how many it stands for."""
     if len(marks) <= most:
         return list(marks)

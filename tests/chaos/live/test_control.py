@@ -16,15 +16,15 @@ from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.session import RunningCluster, session
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.live.control import Control
 from nemesrv.chaos.live.door import DOOR
+from nemesrv.chaos.live.fault_door import FaultDoor
 from nemesrv.chaos.live.up import scenario_of
 
 
 class Up:
     """A cluster on the virtual clock, and its door."""
 
-    def __init__(self, cluster: RunningCluster, control: Control) -> None:
+    def __init__(self, cluster: RunningCluster, control: FaultDoor) -> None:
         self.cluster, self.control = cluster, control
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Up:
 def running(folder: Path, stage: VirtualStage, *, name_servers: int, brokers: int) -> Iterator[Up]:
     scenario = scenario_of(name_servers=name_servers, brokers=brokers, profile="4.9", time_scale=1)
     of = session(scenario, RunFolder.create("up", folder), stage, lambda _run, _as_run: [])
-    with of as cluster, Control(cluster) as control:
+    with of as cluster, FaultDoor(cluster) as control:
         yield Up(cluster, control)
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.history.schema import arrow_schema, raw_dir
-from nemesrv.chaos.live.segments import IDLE_S, Segment, SegmentWriter, thinned
+from nemesrv.chaos.live.segments import IDLE_S, SegmentWriter, WholeSegment, thinned
 
 
 class Raw:
@@ -38,7 +38,7 @@ def raw(tmp_path: Path) -> Raw:
     return Raw(tmp_path)
 
 
-def times(segment: Segment | None) -> list[float]:
+def times(segment: WholeSegment | None) -> list[float]:
     return [] if segment is None else pq.read_table(segment.path).column("time_ms").to_pylist()
 
 

@@ -18,7 +18,7 @@ from nemesrv.chaos.reports.html.found import drawn_on, place_of_example, place_o
 from nemesrv.chaos.reports.html.node_lanes import client_lanes, pair_lanes
 from nemesrv.chaos.reports.html.run_in_words import Names, sentence
 from nemesrv.chaos.reports.html.run_to_draw import ROWS_MAX, fewer
-from nemesrv.chaos.reports.html.stretches import Lane, Stretch
+from nemesrv.chaos.reports.html.stretches import Lane, LaneStretch
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.builder import address_of, cluster
 from tests.chaos.reports.recorded import END_S, KILL_S, STALE_UNTIL_S, STEADY_S, VERDICTS, builder, recorded
@@ -62,7 +62,9 @@ def found_by(check: str, who: str, what: str, from_s: float, to_s: float | None,
 def brief(stretches: object) -> list[tuple[str, float, float]]:
     assert isinstance(stretches, list)
     return [
-        (s.kind, round(s.start_ms / 1000, 1), round(s.end_ms / 1000, 1)) for s in stretches if isinstance(s, Stretch)
+        (s.kind, round(s.start_ms / 1000, 1), round(s.end_ms / 1000, 1))
+        for s in stretches
+        if isinstance(s, LaneStretch)
     ]
 
 
@@ -264,7 +266,7 @@ def test_of_too_many_lanes_those_with_something_over_or_an_example_are_shown_fir
         for group in range(40)
         for n in range(10)
     ]
-    lanes[-1].windows = [Stretch(start_ms=1, end_ms=2, kind="over", text="over")]
+    lanes[-1].windows = [LaneStretch(start_ms=1, end_ms=2, kind="over", text="over")]
     shown = {lane.key for lane in fewer(lanes, {"ns-20/broker-3"})}
     assert len(shown) <= ROWS_MAX
     assert {"ns-39/broker-9", "ns-20/broker-3", "ns-0/broker-0"} <= shown

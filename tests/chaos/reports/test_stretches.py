@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemesrv.chaos.reports.html.stretches import SEVERITY, Mark, Stretch, thin, thin_marks
+from nemesrv.chaos.reports.html.stretches import SEVERITY, LaneMark, LaneStretch, thin, thin_marks
 
 KINDS = st.sampled_from(["held", "missing", "over", "late", "partly"])
 
 
-def stretch(start_ms: float, end_ms: float, kind: str = "held") -> Stretch:
-    return Stretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=kind)
+def stretch(start_ms: float, end_ms: float, kind: str = "held") -> LaneStretch:
+    return LaneStretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=kind)
 
 
 def test_few_stretches_stay_as_they_are() -> None:
@@ -48,7 +48,7 @@ def test_every_violation_lies_within_one_that_is_drawn(spans: list[tuple[float, 
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), KINDS), min_size=1, max_size=300), st.integers(1, 40))
 def test_marks_keep_their_number_and_the_gravest_of_each_moment(told: list[tuple[float, str]], most: int) -> None:
-    marks = [Mark(at_ms=at_ms, kind=kind, text=kind) for at_ms, kind in told]
+    marks = [LaneMark(at_ms=at_ms, kind=kind, text=kind) for at_ms, kind in told]
     drawn = thin_marks(marks, most)
     assert len(drawn) <= max(most, 1)
     assert sum(mark.count for mark in drawn) == len(marks)

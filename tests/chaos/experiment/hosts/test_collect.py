@@ -11,7 +11,7 @@ import pytest
 
 from nemesrv.chaos.apache.jvm import last_words, leave_last_words
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.experiment.hosts.collect import Collector, Piece, new_pieces, record_missing
+from nemesrv.chaos.experiment.hosts.collect import Collector, FilePiece, new_pieces, record_missing
 from nemesrv.chaos.history.rows import read_raw
 
 
@@ -28,7 +28,7 @@ class Host:
         with (self.folder / file).open("ab") as out:
             out.write(b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
 
-    def pieces(self, known: Mapping[str, int]) -> Iterable[Piece]:
+    def pieces(self, known: Mapping[str, int]) -> Iterable[FilePiece]:
         if self.asked >= self.lost_after:
             raise HarnessError(f"the host {self.name} is lost")
         yield from new_pieces(str(self.folder), dict(known), self._piece_bytes)

@@ -41,7 +41,7 @@ _FLAGS = ("stream", "injection", "latency_ms", "jitter_ms", "rate_kb_s")
 """What a timeline's entry has as a key, and `nemesrv fault` as an option."""
 
 
-class Control:
+class FaultDoor:
     """Context manager; from `open` on it does what comes, one thing after the other."""
 
     def __init__(self, cluster: RunningCluster, outside: OutsideFaults | None = None) -> None:

@@ -24,15 +24,15 @@ from ...oracle.obligations import ObligationKind, obligations
 from ...oracle.recorded import Life
 from ...oracle.windows import Window
 from ...oracle.world import World
-from .stretches import Stretch, seconds, span
+from .stretches import LaneStretch, seconds, span
 
 
-class Kind(StrEnum):
+class RuleArea(StrEnum):
     ROUTE = "route"
     USE = "use"
 
 
-class Rule(StrEnum):
+class RuleKind(StrEnum):
     MUST = "must"
     MAY = "may"
     MUST_NOT = "must_not"
@@ -48,8 +48,8 @@ class Interval:
     """Which process of the subject."""
     object: str
     """The broker."""
-    kind: Kind
-    rule: Rule
+    kind: RuleArea
+    rule: RuleKind
     from_ms: float
     to_ms: float
     formula: str = ""
@@ -68,22 +68,22 @@ def intervals(world: World) -> tuple[Interval, ...]:
 
 
 def _intervals(world: World) -> list[Interval]:
-    strict: dict[tuple[str, int, str, Kind], list[Interval]] = defaultdict(list)
+    strict: dict[tuple[str, int, str, RuleArea], list[Interval]] = defaultdict(list)
     for interval in (*_tables(world), *_uses(world)):
         strict[interval.subject, interval.incarnation, interval.object, interval.kind].append(interval)
     found: list[Interval] = []
     masters = [node.name for node in world.of_kind("broker")]
     everybody = [node.name for node in world.of_kind("broker", "slave")]
     for node in world.of_kind("name_server", "producer", "consumer"):
-        kind = Kind.ROUTE if node.kind == "name_server" else Kind.USE
+        kind = RuleArea.ROUTE if node.kind == "name_server" else RuleArea.USE
         for life in world.lives_of(node.name):
-            for broker in everybody if kind is Kind.ROUTE else masters:
+            for broker in everybody if kind is RuleArea.ROUTE else masters:
                 ruled = strict[node.name, life.incarnation, broker, kind]
                 found += _without_gaps(world, life, broker, kind, ruled)
     return found
 
 
-def _without_gaps(world: World, life: Life, object_: str, kind: Kind, ruled: Iterable[Interval]) -> list[Interval]:
+def _without_gaps(world: World, life: Life, object_: str, kind: RuleArea, ruled: Iterable[Interval]) -> list[Interval]:
     """The strict intervals in order of time, with `may` between them; the later of two that overlap is cut."""
     end_ms, now_ms = min(life.end_ms, world.end_ms), life.start_ms
     found: list[Interval] = []
@@ -96,7 +96,7 @@ def _without_gaps(world: World, life: Life, object_: str, kind: Kind, ruled: Ite
                     incarnation=life.incarnation,
                     object=object_,
                     kind=kind,
-                    rule=Rule.MAY,
+                    rule=RuleKind.MAY,
                     from_ms=now_ms,
                     to_ms=to_ms,
                     formula=following.formula if following else "",
@@ -132,8 +132,8 @@ def _tables(world: World) -> list[Interval]:
             subject=o.name_server,
             incarnation=o.incarnation,
             object=o.broker,
-            kind=Kind.ROUTE,
-            rule=Rule.MUST_NOT if o.demand is ObligationKind.DROP else Rule.MUST,
+            kind=RuleArea.ROUTE,
+            rule=RuleKind.MUST_NOT if o.demand is ObligationKind.DROP else RuleKind.MUST,
             from_ms=o.from_ms,
             to_ms=o.to_ms,
             formula=o.window.formula,
@@ -157,8 +157,8 @@ def _uses(world: World) -> list[Interval]:
             subject=a.client,
             incarnation=_incarnation(world, a.client, a.start_ms),
             object=a.broker,
-            kind=Kind.USE,
-            rule=Rule.MUST_NOT,
+            kind=RuleArea.USE,
+            rule=RuleKind.MUST_NOT,
             from_ms=a.from_ms,
             to_ms=a.end_ms,
             formula=a.window.formula,
@@ -177,26 +177,28 @@ def _uses(world: World) -> list[Interval]:
 # The rules come from the same sources as the checks' own. What was over is drawn of the checks' findings (found.py).
 
 _SAYS = {
-    Kind.ROUTE: {Rule.MUST: "must hold", Rule.MAY: "may hold or miss", Rule.MUST_NOT: "must not hold"},
-    Kind.USE: {Rule.MUST: "must use", Rule.MAY: "may use", Rule.MUST_NOT: "must not use"},
+    RuleArea.ROUTE: {RuleKind.MUST: "must hold", RuleKind.MAY: "may hold or miss", RuleKind.MUST_NOT: "must not hold"},
+    RuleArea.USE: {RuleKind.MUST: "must use", RuleKind.MAY: "may use", RuleKind.MUST_NOT: "must not use"},
 }
 
 
-def rules(world: World) -> Mapping[tuple[str, str, Kind], list[Stretch]]:
+def rules(world: World) -> Mapping[tuple[str, str, RuleArea], list[LaneStretch]]:
     """(subject, object, kind) → stretches of kind must, must_not and may."""
-    found: dict[tuple[str, str, Kind], list[Stretch]] = defaultdict(list)
+    found: dict[tuple[str, str, RuleArea], list[LaneStretch]] = defaultdict(list)
     for interval in intervals(world):
         found[interval.subject, interval.object, interval.kind].append(_stretch(interval))
     return found
 
 
-def _stretch(i: Interval) -> Stretch:
+def _stretch(i: Interval) -> LaneStretch:
     why = "; ".join(filter(None, (i.formula, i.row)))
     after = ""
-    if i.at_ms is not None and i.rule is not Rule.MUST and i.fault_id:
+    if i.at_ms is not None and i.rule is not RuleKind.MUST and i.fault_id:
         after = f", {seconds(i.from_ms - i.at_ms)} to {seconds(i.to_ms - i.at_ms)} after {i.fault_id}"
     text = f"{i.subject} {_SAYS[i.kind][i.rule]} {i.object} {span(i.from_ms, i.to_ms)}{after}"
-    return Stretch(start_ms=i.from_ms, end_ms=i.to_ms, kind=str(i.rule), text=f"{text}. Window: {why}" if why else text)
+    return LaneStretch(
+        start_ms=i.from_ms, end_ms=i.to_ms, kind=str(i.rule), text=f"{text}. Window: {why}" if why else text
+    )
 
 
 def bound(window: Window, fault_id: str) -> str:
