@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ..errors import HarnessError
-from ..live.door import DOOR, UPS
+from ..live import DOOR, UPS
 from ..shapes import is_shape
 from .options import Number, WholeNumber
 

@@ -14,7 +14,6 @@ import time
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ...actors.joined_ray import JoinedRay
@@ -185,9 +184,7 @@ class Harness:
     def __enter__(self) -> Harness:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with signals_deferred(patient=True):
             self.close()
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...actors.actor import NodeSpec, OpensRecorder, Probe
@@ -350,8 +349,6 @@ class DiskWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import ClassVar, Protocol, Self
 
 from ...remoting.node.recording import Recorder
@@ -256,9 +255,7 @@ class LinkFaultInjector(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.heal_all()
 
 

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, cast
 
 from ...remoting.codes import RequestCode
@@ -91,9 +90,7 @@ class MeasuringThread:
         self._thread.start()
         return Measuring(self._clock, self._clock.scale, self._way, self._spawn, self._note, self._elsewhere)
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(timeout=10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=10)

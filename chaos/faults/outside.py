@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from types import TracebackType
 from typing import Any, Protocol
 
 import orjson
@@ -64,9 +63,7 @@ class ProcessLines:
     def __enter__(self) -> ProcessLines:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for pid in [*self._files]:
             self._forget(pid)
 
@@ -201,9 +198,7 @@ class OutsideFaults:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ends.set()
         self._thread.join(CALL_LIMIT_S)
 
@@ -244,9 +239,7 @@ class ProxiesShown:
     def __enter__(self) -> ProxiesShown:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connection.close()
 
 

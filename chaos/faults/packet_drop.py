@@ -18,7 +18,6 @@ import socket
 import struct
 import threading
 from collections.abc import Iterable, Iterator
-from types import TracebackType
 
 from ..errors import HarnessError
 from .link_faults import Direction
@@ -162,9 +161,7 @@ class PacketDrop:
     def __enter__(self) -> PacketDrop:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

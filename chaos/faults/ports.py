@@ -14,7 +14,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterable
-from types import TracebackType
 
 from ...remoting.node.network import Address
 from ..errors import HarnessError
@@ -80,9 +79,7 @@ class PortHolder:
     def __enter__(self) -> PortHolder:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

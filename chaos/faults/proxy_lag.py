@@ -13,7 +13,6 @@ import logging
 import socket
 import threading
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from ...remoting.node.clock import RealClock
@@ -90,9 +89,7 @@ class ProxyLagProbe:
             thread.start()
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         for end in (self._near, self._far, self._listener):
             with suppress(OSError):

@@ -20,7 +20,6 @@ import time
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 import orjson
@@ -266,7 +265,5 @@ class ToxiproxyServer:
     def __enter__(self) -> Toxiproxy:
         return self.start()
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

@@ -8,3 +8,12 @@ The checks are those of a finished run, unchanged; carry.py says which rows they
 are sealed and added up (checks/check.py). `python -m tests.chaos.live.differential` holds the result against that of
 the whole history at once.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+
+UPS = Path("runs/up")
+"""Where `nemesrv up` leaves its run folders, unless --out names another."""
+DOOR = "up.json"
+"""In the run folder of a cluster while it is up: where it listens for what is asked of it."""

@@ -22,7 +22,6 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from ...actors.cluster import ClusterError
@@ -32,7 +31,7 @@ from ..faults.fault import Fault
 from ..faults.kinds import ACTIONS
 from ..faults.outside import OutsideFaults
 from ..faults.process_faults import HOST_ACTIONS, PROCESS_FAULTS, IsolateHost, LoseHost, PauseHost
-from .door import DOOR
+from . import DOOR
 
 log = logging.getLogger("nemesrv.live")
 
@@ -155,9 +154,7 @@ class FaultDoor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._door.unlink(missing_ok=True)
         for timer in tuple(self._timers):
             timer.cancel()

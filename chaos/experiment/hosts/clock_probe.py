@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import TracebackType
 
 from ....remoting.node.recording import Recorder
 from ...errors import HarnessError
@@ -82,9 +81,7 @@ class HostClocks:
             thread.start()
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         for thread in self._threads:
             thread.join(timeout=5.0)

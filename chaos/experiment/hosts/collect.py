@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice, zip_longest
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 import lz4.frame
@@ -187,9 +186,7 @@ class Collector:
         if self.failed is not None:
             raise self.failed
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.finish()
 
 

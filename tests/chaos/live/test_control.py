@@ -16,7 +16,7 @@ from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.session import RunningCluster, session
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.live.door import DOOR
+from nemesrv.chaos.live import DOOR
 from nemesrv.chaos.live.fault_door import FaultDoor
 from nemesrv.chaos.live.up import scenario_of
 
