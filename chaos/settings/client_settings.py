@@ -12,269 +12,144 @@ from .setting import (
     V4_9,
     V5_X,
     Ascending,
-    Setting,
     Truth,
     Whole,
-    number,
-    truth,
+    of_class,
 )
 
+client_config_of_clients = of_class("ClientConfig", CLIENTS)
+netty_client_config_of_clients = of_class("NettyClientConfig", CLIENTS)
+mq_client_instance_of_clients = of_class("MQClientInstance", CLIENTS)
+mq_producer = of_class("DefaultMQProducer", PRODUCERS)
+client_config_of_producers = of_class("ClientConfig", PRODUCERS)
+rebalance_service_of_consumers = of_class("RebalanceService", CONSUMERS)
+client_config_of_consumers = of_class("ClientConfig", CONSUMERS)
+push_consumer = of_class("DefaultMQPushConsumer", CONSUMERS)
+
 OF_CLIENTS = (
-    Setting(
-        name="pollNameServerInterval",
-        upstream="ClientConfig",
-        taken_by=CLIENTS,
+    client_config_of_clients(
+        "pollNameServerInterval",
+        Whole(1_000, 600_000, "ms"),
+        "how often it asks for its routes",
         fields="poll_name_server_interval_ms",
-        allowed=Whole(1_000, 600_000, "ms"),
-        says="how often it asks for its routes",
         symbol="P",
     ),
-    Setting(
-        name="mqClientApiTimeout",
-        upstream="ClientConfig",
-        taken_by=CLIENTS,
+    client_config_of_clients(
+        "mqClientApiTimeout",
+        MS,
+        "how long it waits for an answer of a NameServer or broker",
         fields="mq_client_api_timeout_ms",
-        allowed=MS,
-        says="how long it waits for an answer of a NameServer or broker",
         symbol="A",
     ),
-    Setting(
-        name="connectTimeoutMillis",
-        upstream="NettyClientConfig",
-        taken_by=CLIENTS,
-        fields="connect_timeout_ms",
-        allowed=MS,
-        says="how long connecting may take",
-        symbol="C",
+    netty_client_config_of_clients(
+        "connectTimeoutMillis", MS, "how long connecting may take", fields="connect_timeout_ms", symbol="C"
     ),
-    Setting(
-        name="heartbeatBrokerInterval",
-        upstream="ClientConfig",
-        taken_by=CLIENTS,
+    client_config_of_clients(
+        "heartbeatBrokerInterval",
+        Whole(1_000, 110_000, "ms"),
+        "how often it sends heartbeats to brokers, which forget a client after 120 s without one",
         fields="heartbeat_broker_interval_ms",
-        allowed=Whole(1_000, 110_000, "ms"),
-        says="how often it sends heartbeats to brokers, which forget a client after 120 s without one",
         symbol="H",
     ),
-    Setting(
-        name="clientCloseSocketIfTimeout",
-        upstream="NettyClientConfig",
-        taken_by=CLIENTS,
-        fields="client_close_socket_if_timeout",
-        allowed=Truth(),
-        says="whether a channel is closed after an answer that did not come (false up to 4.9.0)",
+    netty_client_config_of_clients(
+        "clientCloseSocketIfTimeout",
+        Truth(),
+        "whether a channel is closed after an answer that did not come (false up to 4.9.0)",
         symbol="Z",
     ),
-    Setting(
-        name="clientChannelMaxIdleTimeSeconds",
-        upstream="NettyClientConfig",
-        taken_by=CLIENTS,
+    netty_client_config_of_clients(
+        "clientChannelMaxIdleTimeSeconds",
+        Whole(1, 3_600, "s"),
+        "how long a channel may be idle until it is closed",
         fields="client_channel_max_idle_time_ms",
         factor=1000,
-        allowed=Whole(1, 3_600, "s"),
-        says="how long a channel may be idle until it is closed",
     ),
-    Setting(
-        name="lockTimeoutMillis",
-        upstream="MQClientInstance",
-        taken_by=CLIENTS,
+    mq_client_instance_of_clients(
+        "lockTimeoutMillis",
+        MS,
+        "how long a call waits for another that updates a route or chooses a NameServer",
         fields="lock_timeout_ms",
-        allowed=MS,
-        says="how long a call waits for another that updates a route or chooses a NameServer",
         constant=BOTH,
     ),
 )
 
 OF_PRODUCERS = (
-    Setting(
-        name="sendMsgTimeout",
-        upstream="DefaultMQProducer",
-        taken_by=PRODUCERS,
-        fields="send_msg_timeout_ms",
-        allowed=MS,
-        says="how long a send may take with all its tries",
-        symbol="T",
+    mq_producer(
+        "sendMsgTimeout", MS, "how long a send may take with all its tries", fields="send_msg_timeout_ms", symbol="T"
     ),
-    Setting(
-        name="sendMsgMaxTimeoutPerRequest",
-        upstream="DefaultMQProducer",
-        taken_by=PRODUCERS,
+    mq_producer(
+        "sendMsgMaxTimeoutPerRequest",
+        Whole(0, 600_000, "ms", also=-1),
+        "how long one try may take, but the last; -1 is off",
         fields="send_msg_max_timeout_per_request_ms",
-        allowed=Whole(0, 600_000, "ms", also=-1),
-        says="how long one try may take, but the last; -1 is off",
         profiles=(V5_X,),
     ),
-    number(
-        "retryTimesWhenSendFailed",
-        "DefaultMQProducer",
-        PRODUCERS,
-        "retry_times_when_send_failed",
-        Whole(0, 16),
-        "how many tries may follow the first",
-    ),
-    truth(
-        "retryAnotherBrokerWhenNotStoreOK",
-        "DefaultMQProducer",
-        PRODUCERS,
-        "retry_another_broker_when_not_store_ok",
-        "whether an answer other than SEND_OK is tried again",
-    ),
-    truth(
-        "sendLatencyFaultEnable",
-        "ClientConfig",
-        PRODUCERS,
-        "send_latency_fault_enable",
-        "whether slow and failed brokers are isolated",
-    ),
-    Setting(
-        name="latencyMax",
-        upstream="DefaultMQProducer",
-        taken_by=PRODUCERS,
-        fields="latency_max",
-        allowed=Ascending("ms"),
-        says="the latencies from which a broker is isolated",
+    mq_producer("retryTimesWhenSendFailed", Whole(0, 16), "how many tries may follow the first"),
+    mq_producer("retryAnotherBrokerWhenNotStoreOK", Truth(), "whether an answer other than SEND_OK is tried again"),
+    client_config_of_producers("sendLatencyFaultEnable", Truth(), "whether slow and failed brokers are isolated"),
+    mq_producer(
+        "latencyMax",
+        Ascending("ms"),
+        "the latencies from which a broker is isolated",
         defaults={V4_9: tuple(ms for ms, _ in LATENCY_TABLE_4_9), V5_X: tuple(ms for ms, _ in LATENCY_TABLE_5_X)},
     ),
-    Setting(
-        name="notAvailableDuration",
-        upstream="DefaultMQProducer",
-        taken_by=PRODUCERS,
-        fields="not_available_duration",
-        allowed=Ascending("ms", ascends=False),
-        says="for how long, one for each of latencyMax",
+    mq_producer(
+        "notAvailableDuration",
+        Ascending("ms", ascends=False),
+        "for how long, one for each of latencyMax",
         defaults={V4_9: tuple(ms for _, ms in LATENCY_TABLE_4_9), V5_X: tuple(ms for _, ms in LATENCY_TABLE_5_X)},
     ),
-    Setting(
-        name="startDetectorEnable",
-        upstream="ClientConfig",
-        taken_by=PRODUCERS,
-        fields="start_detector_enable",
-        allowed=Truth(),
-        says="whether brokers that failed are probed",
-        profiles=(V5_X,),
+    client_config_of_producers(
+        "startDetectorEnable", Truth(), "whether brokers that failed are probed", profiles=(V5_X,)
     ),
-    number(
-        "compressMsgBodyOverHowmuch",
-        "DefaultMQProducer",
-        PRODUCERS,
-        "compress_msg_body_over_howmuch",
-        Whole(0, 16_000_000, "B"),
-        "from which size on bodies are compressed",
-    ),
-    number(
-        "maxMessageSize",
-        "DefaultMQProducer",
-        PRODUCERS,
-        "max_message_size",
-        Whole(1, 16_000_000, "B"),
-        "the largest body it sends",
-    ),
+    mq_producer("compressMsgBodyOverHowmuch", Whole(0, 16_000_000, "B"), "from which size on bodies are compressed"),
+    mq_producer("maxMessageSize", Whole(1, 16_000_000, "B"), "the largest body it sends"),
 )
 
 OF_CONSUMERS = (
-    Setting(
-        name="waitInterval",
-        upstream="RebalanceService",
-        taken_by=CONSUMERS,
+    rebalance_service_of_consumers(
+        "waitInterval",
+        MS,
+        "how often queues are shared anew (the system property rocketmq.client.rebalance.waitInterval)",
         fields="rebalance_interval_ms",
-        allowed=MS,
-        says="how often queues are shared anew (the system property rocketmq.client.rebalance.waitInterval)",
         symbol="Qr",
     ),
-    Setting(
-        name="minInterval",
-        upstream="RebalanceService",
-        taken_by=CONSUMERS,
+    rebalance_service_of_consumers(
+        "minInterval",
+        MS,
+        "the wait after a round that left queues unbalanced (rocketmq.client.rebalance.minInterval)",
         fields="rebalance_min_interval_ms",
-        allowed=MS,
-        says="the wait after a round that left queues unbalanced (rocketmq.client.rebalance.minInterval)",
         profiles=(V5_X,),
     ),
-    number(
+    client_config_of_consumers(
         "persistConsumerOffsetInterval",
-        "ClientConfig",
-        CONSUMERS,
-        "persist_consumer_offset_interval_ms",
         MS,
         "how often offsets are committed",
+        fields="persist_consumer_offset_interval_ms",
     ),
-    number(
+    client_config_of_consumers(
         "pullTimeDelayMillsWhenException",
-        "ClientConfig",
-        CONSUMERS,
-        "pull_time_delay_when_exception_ms",
         MS,
         "the wait after a pull that failed",
+        fields="pull_time_delay_when_exception_ms",
     ),
-    number(
-        "pullBatchSize",
-        "DefaultMQPushConsumer",
-        CONSUMERS,
-        "pull_batch_size",
-        Whole(1, 1_024),
-        "messages a pull asks for",
-    ),
-    number(
-        "pullThresholdForQueue",
-        "DefaultMQPushConsumer",
-        CONSUMERS,
-        "pull_threshold_for_queue",
-        Whole(1, 65_535),
-        "messages of a queue that may wait in the consumer",
-    ),
-    number(
+    push_consumer("pullBatchSize", Whole(1, 1_024), "messages a pull asks for"),
+    push_consumer("pullThresholdForQueue", Whole(1, 65_535), "messages of a queue that may wait in the consumer"),
+    push_consumer(
         "pullThresholdSizeForQueue",
-        "DefaultMQPushConsumer",
-        CONSUMERS,
-        "pull_threshold_size_for_queue_mib",
         Whole(1, 1_024, "MiB"),
         "how large they may be together",
+        fields="pull_threshold_size_for_queue_mib",
     ),
-    number(
-        "consumeConcurrentlyMaxSpan",
-        "DefaultMQPushConsumer",
-        CONSUMERS,
-        "consume_concurrently_max_span",
-        Whole(1, 65_535),
-        "how far apart their offsets may be",
-    ),
-    number(
-        "consumeThreadMax",
-        "DefaultMQPushConsumer",
-        CONSUMERS,
-        "consume_thread_max",
-        Whole(1, 1_000),
-        "how many listener calls run at once",
-    ),
-    number(
-        "consumeMessageBatchMaxSize",
-        "DefaultMQPushConsumer",
-        CONSUMERS,
-        "consume_message_batch_max_size",
-        Whole(1, 1_024),
-        "messages that one listener call gets",
-    ),
-    number(
-        "maxReconsumeTimes",
-        "DefaultMQPushConsumer",
-        CONSUMERS,
-        "max_reconsume_times",
-        Whole(0, 1_000),
-        "how often a message that failed comes back",
-    ),
-    truth(
-        "postSubscriptionWhenPull",
-        "DefaultMQPushConsumer",
-        CONSUMERS,
-        "post_subscription_when_pull",
-        "whether pulls carry the subscription",
-    ),
-    number(
+    push_consumer("consumeConcurrentlyMaxSpan", Whole(1, 65_535), "how far apart their offsets may be"),
+    push_consumer("consumeThreadMax", Whole(1, 1_000), "how many listener calls run at once"),
+    push_consumer("consumeMessageBatchMaxSize", Whole(1, 1_024), "messages that one listener call gets"),
+    push_consumer("maxReconsumeTimes", Whole(0, 1_000), "how often a message that failed comes back"),
+    push_consumer("postSubscriptionWhenPull", Truth(), "whether pulls carry the subscription"),
+    push_consumer(
         "awaitTerminationMillisWhenShutdown",
-        "DefaultMQPushConsumer",
-        CONSUMERS,
-        "await_termination_when_shutdown_ms",
         Whole(0, 600_000, "ms"),
         "how long a stop waits for listener calls",
+        fields="await_termination_when_shutdown_ms",
     ),
 )

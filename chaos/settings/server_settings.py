@@ -15,351 +15,200 @@ from .setting import (
     V5_X,
     DelayLevels,
     OneOf,
-    Setting,
     Truth,
     Whole,
-    number,
-    truth,
-    truth_5,
+    of_class,
 )
 
+namesrv_config = of_class("NamesrvConfig", NAME_SERVERS)
+route_info_manager_of_name_servers = of_class("RouteInfoManager", NAME_SERVERS)
+netty_server_config_of_name_servers = of_class("NettyServerConfig", NAME_SERVERS)
+netty_decoder_of_name_servers = of_class("NettyDecoder", NAME_SERVERS)
+broker_config = of_class("BrokerConfig", BROKERS)
+message_store_config_of_masters = of_class("MessageStoreConfig", (NodeKind.BROKER,))
+message_store_config_of_brokers = of_class("MessageStoreConfig", BROKERS)
+netty_client_config_of_brokers = of_class("NettyClientConfig", BROKERS)
+netty_server_config_of_brokers = of_class("NettyServerConfig", BROKERS)
+
 OF_NAME_SERVERS = (
-    Setting(
-        name="enableControllerInNamesrv",
-        upstream="NamesrvConfig",
-        taken_by=NAME_SERVERS,
+    namesrv_config(
+        "enableControllerInNamesrv",
+        Truth(),
+        "whether it is the controller, too, of brokers with enableControllerMode",
         fields="",
-        allowed=Truth(),
-        says="whether it is the controller, too, of brokers with enableControllerMode",
         profiles=(V5_X,),
         defaults={V5_X: False},
         of_apache=True,
     ),
-    Setting(
-        name="brokerChannelExpiredTime",
-        upstream="RouteInfoManager",
-        taken_by=NAME_SERVERS,
+    route_info_manager_of_name_servers(
+        "brokerChannelExpiredTime",
+        MS,
+        "how long it bears a broker's silence; a 5.x broker says that itself (brokerNotActiveTimeoutMillis)",
         fields=CONSTANTS + "broker_channel_expired_ms",
-        allowed=MS,
-        says="how long it bears a broker's silence; a 5.x broker says that itself (brokerNotActiveTimeoutMillis)",
         symbol="E",
         profiles=(V4_9,),
         constant=(V4_9,),
     ),
-    Setting(
-        name="scanNotActiveBrokerInterval",
-        upstream="NamesrvConfig",
-        taken_by=NAME_SERVERS,
-        fields="scan_not_active_broker_interval",
-        allowed=MS,
-        says="how often it looks for silent brokers",
+    namesrv_config(
+        "scanNotActiveBrokerInterval",
+        MS,
+        "how often it looks for silent brokers",
         symbol="S",
         constant=(V4_9,),
         defaults={V4_9: Constants().scan_4_9_ms},
     ),
-    Setting(
-        name="serverChannelMaxIdleTimeSeconds",
-        upstream="NettyServerConfig",
-        taken_by=NAME_SERVERS,
-        fields="server_channel_max_idle_time_seconds",
-        allowed=Whole(1, 3_600, "s"),
-        says="how long a channel may be idle until it is closed and its broker dropped",
+    netty_server_config_of_name_servers(
+        "serverChannelMaxIdleTimeSeconds",
+        Whole(1, 3_600, "s"),
+        "how long a channel may be idle until it is closed and its broker dropped",
         symbol="I",
     ),
-    Setting(
-        name="frameMaxLength",
-        upstream="NettyDecoder",
-        taken_by=NAME_SERVERS,
+    netty_decoder_of_name_servers(
+        "frameMaxLength",
+        Whole(1_024, 16_777_216, "B"),
+        "the largest frame that it reads; a longer one closes the channel (a literal, but for the JVM's "
+        "property com.rocketmq.remoting.frameMaxLength)",
         fields=CONSTANTS + "frame_max",
-        allowed=Whole(1_024, 16_777_216, "B"),
-        says="the largest frame that it reads; a longer one closes the channel (a literal, but for the JVM's property "
-        "com.rocketmq.remoting.frameMaxLength)",
         constant=BOTH,
     ),
-    truth_5(
+    namesrv_config(
         "needWaitForService",
-        "need_wait_for_service",
+        Truth(),
         "whether look-ups are answered with code 1 for waitSecondsForService after the start",
-    ),
-    Setting(
-        name="waitSecondsForService",
-        upstream="NamesrvConfig",
-        taken_by=NAME_SERVERS,
-        fields="wait_seconds_for_service",
-        allowed=Whole(0, 600, "s"),
-        says="how long after the start needWaitForService holds",
         profiles=(V5_X,),
     ),
-    truth("orderMessageEnable", "NamesrvConfig", NAME_SERVERS, "order_message_enable", "order configuration in routes"),
-    truth_5(
-        "returnOrderTopicConfigToBroker",
-        "return_order_topic_config_to_broker",
-        "order configuration in answers to registrations",
-    ),
-    truth_5("supportActingMaster", "support_acting_master", "whether routes show a slave that acts as master as id 0"),
-    truth_5(
-        "notifyMinBrokerIdChanged", "notify_min_broker_id_changed", "whether brokers hear that the least id has changed"
-    ),
-    truth_5("enableAllTopicList", "enable_all_topic_list", "whether the list of all topics (206) is given"),
-    truth_5("enableTopicList", "enable_topic_list", "whether a cluster's list of topics (224) is given"),
-    Setting(
-        name="unRegisterBrokerQueueCapacity",
-        upstream="NamesrvConfig",
-        taken_by=NAME_SERVERS,
-        fields="un_register_broker_queue_capacity",
-        allowed=COUNT,
-        says="how many unregistrations may wait",
+    namesrv_config(
+        "waitSecondsForService",
+        Whole(0, 600, "s"),
+        "how long after the start needWaitForService holds",
         profiles=(V5_X,),
     ),
+    namesrv_config("orderMessageEnable", Truth(), "order configuration in routes"),
+    namesrv_config(
+        "returnOrderTopicConfigToBroker", Truth(), "order configuration in answers to registrations", profiles=(V5_X,)
+    ),
+    namesrv_config(
+        "supportActingMaster", Truth(), "whether routes show a slave that acts as master as id 0", profiles=(V5_X,)
+    ),
+    namesrv_config(
+        "notifyMinBrokerIdChanged", Truth(), "whether brokers hear that the least id has changed", profiles=(V5_X,)
+    ),
+    namesrv_config("enableAllTopicList", Truth(), "whether the list of all topics (206) is given", profiles=(V5_X,)),
+    namesrv_config("enableTopicList", Truth(), "whether a cluster's list of topics (224) is given", profiles=(V5_X,)),
+    namesrv_config("unRegisterBrokerQueueCapacity", COUNT, "how many unregistrations may wait", profiles=(V5_X,)),
 )
 
 OF_BROKERS = (
-    Setting(
-        name="registerNameServerPeriod",
-        upstream="BrokerConfig",
-        taken_by=BROKERS,
-        fields="register_name_server_period",
-        allowed=Whole(10_000, 60_000, "ms"),
-        says="how often it registers with every NameServer; RocketMQ clamps it to these bounds",
+    broker_config(
+        "registerNameServerPeriod",
+        Whole(10_000, 60_000, "ms"),
+        "how often it registers with every NameServer; RocketMQ clamps it to these bounds",
         symbol="R",
     ),
-    Setting(
-        name="registerBrokerTimeoutMills",
-        upstream="BrokerConfig",
-        taken_by=BROKERS,
-        fields="register_broker_timeout_mills",
-        allowed=MS,
-        says="how long it waits for the answer to a registration",
+    broker_config(
+        "registerBrokerTimeoutMills",
+        MS,
+        "how long it waits for the answer to a registration",
         symbol="B",
         defaults={V4_9: 6_000, V5_X: 24_000},
     ),
-    Setting(
-        name="brokerNotActiveTimeoutMillis",
-        upstream="BrokerConfig",
-        taken_by=BROKERS,
-        fields="broker_not_active_timeout_millis",
-        allowed=MS,
-        says="how long NameServers bear its silence; with enableSlaveActingMaster, where alone Java sends it, 10000",
+    broker_config(
+        "brokerNotActiveTimeoutMillis",
+        MS,
+        "how long NameServers bear its silence; with enableSlaveActingMaster, where alone Java sends it, 10000",
         symbol="E",
         profiles=(V5_X,),
         defaults={V4_9: 120_000, V5_X: 120_000},
     ),
-    Setting(
-        name="enableSlaveActingMaster",
-        upstream="BrokerConfig",
-        taken_by=BROKERS,
-        fields="enable_slave_acting_master",
-        allowed=Truth(),
-        says="whether the slave with the least id acts as master while there is none",
+    broker_config(
+        "enableSlaveActingMaster",
+        Truth(),
+        "whether the slave with the least id acts as master while there is none",
         profiles=(V5_X,),
     ),
-    Setting(
-        name="brokerHeartbeatInterval",
-        upstream="BrokerConfig",
-        taken_by=BROKERS,
-        fields="broker_heartbeat_interval",
-        allowed=Whole(100, 60_000, "ms"),
-        says="with enableSlaveActingMaster: how often it says that it lives (904)",
+    broker_config(
+        "brokerHeartbeatInterval",
+        Whole(100, 60_000, "ms"),
+        "with enableSlaveActingMaster: how often it says that it lives (904)",
         profiles=(V5_X,),
     ),
-    Setting(
-        name="brokerRole",
-        upstream="MessageStoreConfig",
-        taken_by=(NodeKind.BROKER,),
-        fields="broker_role",
-        allowed=OneOf(("ASYNC_MASTER", "SYNC_MASTER")),
-        says="whether a master answers a send before a slave has it, or after; a slave is SLAVE",
+    message_store_config_of_masters(
+        "brokerRole",
+        OneOf(("ASYNC_MASTER", "SYNC_MASTER")),
+        "whether a master answers a send before a slave has it, or after; a slave is SLAVE",
     ),
-    Setting(
-        name="enableControllerMode",
-        upstream="BrokerConfig",
-        taken_by=BROKERS,
+    broker_config(
+        "enableControllerMode",
+        Truth(),
+        "whether a controller gives the brokers of a name their ids, and elects its master (docs/apache.md)",
         fields="",
-        allowed=Truth(),
-        says="whether a controller gives the brokers of a name their ids, and elects its master (docs/apache.md)",
         profiles=(V5_X,),
         defaults={V5_X: False},
         of_apache=True,
     ),
-    Setting(
-        name="enableDLegerCommitLog",
-        upstream="MessageStoreConfig",
-        taken_by=BROKERS,
+    message_store_config_of_brokers(
+        "enableDLegerCommitLog",
+        Truth(),
+        "whether the brokers of a name are a DLedger group, which elects its master (docs/apache.md)",
         fields="",
-        allowed=Truth(),
-        says="whether the brokers of a name are a DLedger group, which elects its master (docs/apache.md)",
         defaults=dict.fromkeys(BOTH, False),
         of_apache=True,
     ),
-    Setting(
-        name="connectTimeoutMillis",
-        upstream="NettyClientConfig",
-        taken_by=BROKERS,
-        fields="connect_timeout_millis",
-        allowed=MS,
-        says="how long connecting to a NameServer may take",
-        symbol="C",
+    netty_client_config_of_brokers(
+        "connectTimeoutMillis", MS, "how long connecting to a NameServer may take", symbol="C"
     ),
-    Setting(
-        name="clientCloseSocketIfTimeout",
-        upstream="NettyClientConfig",
-        taken_by=BROKERS,
-        fields="client_close_socket_if_timeout",
-        allowed=Truth(),
-        says="whether a channel to a NameServer is closed after an answer that did not come (false up to 4.9.0)",
+    netty_client_config_of_brokers(
+        "clientCloseSocketIfTimeout",
+        Truth(),
+        "whether a channel to a NameServer is closed after an answer that did not come (false up to 4.9.0)",
         symbol="Z",
     ),
-    Setting(
-        name="clientChannelMaxIdleTimeSeconds",
-        upstream="NettyClientConfig",
-        taken_by=BROKERS,
-        fields="client_channel_max_idle_time_seconds",
-        allowed=Whole(1, 3_600, "s"),
-        says="how long a channel to a NameServer may be idle until it is closed",
+    netty_client_config_of_brokers(
+        "clientChannelMaxIdleTimeSeconds",
+        Whole(1, 3_600, "s"),
+        "how long a channel to a NameServer may be idle until it is closed",
         symbol="i",
     ),
-    number(
+    netty_server_config_of_brokers(
         "serverChannelMaxIdleTimeSeconds",
-        "NettyServerConfig",
-        BROKERS,
-        "server_channel_max_idle_time_seconds",
         Whole(1, 3_600, "s"),
         "how long a client's channel may be idle until it is closed",
     ),
-    truth(
-        "forceRegister", "BrokerConfig", BROKERS, "force_register", "whether it registers without asking first (322)"
-    ),
-    truth("compressedRegister", "BrokerConfig", BROKERS, "compressed_register", "whether registrations are compressed"),
-    Setting(
-        name="brokerPermission",
-        upstream="BrokerConfig",
-        taken_by=BROKERS,
-        fields="broker_permission",
-        allowed=Whole(2, 6, also=0),
-        says="2 write, 4 read, 6 both, 0 neither",
-    ),
-    truth(
-        "autoCreateTopicEnable", "BrokerConfig", BROKERS, "auto_create_topic_enable", "topics made by their first send"
-    ),
-    number("defaultTopicQueueNums", "BrokerConfig", BROKERS, "default_topic_queue_nums", Whole(1, 65_536), "of TBW102"),
-    truth(
-        "autoCreateSubscriptionGroup",
-        "BrokerConfig",
-        BROKERS,
-        "auto_create_subscription_group",
-        "groups made by their first heartbeat",
-    ),
-    truth("clusterTopicEnable", "BrokerConfig", BROKERS, "cluster_topic_enable", "whether it has its cluster's topic"),
-    truth("brokerTopicEnable", "BrokerConfig", BROKERS, "broker_topic_enable", "whether it has a topic of its name"),
-    truth("traceTopicEnable", "BrokerConfig", BROKERS, "trace_topic_enable", "whether it has the topic of traces"),
-    truth(
-        "notifyConsumerIdsChangedEnable",
-        "BrokerConfig",
-        BROKERS,
-        "notify_consumer_ids_changed_enable",
-        "whether consumers hear at once that their group changed",
-    ),
-    truth("longPollingEnable", "BrokerConfig", BROKERS, "long_polling_enable", "whether pulls without a message wait"),
-    number(
-        "shortPollingTimeMills",
-        "BrokerConfig",
-        BROKERS,
-        "short_polling_time_mills",
+    broker_config("forceRegister", Truth(), "whether it registers without asking first (322)"),
+    broker_config("compressedRegister", Truth(), "whether registrations are compressed"),
+    broker_config("brokerPermission", Whole(2, 6, also=0), "2 write, 4 read, 6 both, 0 neither"),
+    broker_config("autoCreateTopicEnable", Truth(), "topics made by their first send"),
+    broker_config("defaultTopicQueueNums", Whole(1, 65_536), "of TBW102"),
+    broker_config("autoCreateSubscriptionGroup", Truth(), "groups made by their first heartbeat"),
+    broker_config("clusterTopicEnable", Truth(), "whether it has its cluster's topic"),
+    broker_config("brokerTopicEnable", Truth(), "whether it has a topic of its name"),
+    broker_config("traceTopicEnable", Truth(), "whether it has the topic of traces"),
+    broker_config("notifyConsumerIdsChangedEnable", Truth(), "whether consumers hear at once that their group changed"),
+    broker_config("longPollingEnable", Truth(), "whether pulls without a message wait"),
+    broker_config("shortPollingTimeMills", MS, "how long they wait without longPollingEnable"),
+    broker_config("enablePropertyFilter", Truth(), "whether consumers may filter by SQL92"),
+    broker_config("rejectTransactionMessage", Truth(), "whether it refuses transactional messages"),
+    broker_config("transactionTimeOut", MS, "how old a half message is when its producer is asked first"),
+    broker_config("transactionCheckMax", COUNT, "how often a producer is asked until the message is set aside"),
+    broker_config(
+        "transactionCheckInterval",
         MS,
-        "how long they wait without longPollingEnable",
-    ),
-    truth(
-        "enablePropertyFilter",
-        "BrokerConfig",
-        BROKERS,
-        "enable_property_filter",
-        "whether consumers may filter by SQL92",
-    ),
-    truth(
-        "rejectTransactionMessage",
-        "BrokerConfig",
-        BROKERS,
-        "reject_transaction_message",
-        "whether it refuses transactional messages",
-    ),
-    number(
-        "transactionTimeOut",
-        "BrokerConfig",
-        BROKERS,
-        "transaction_time_out",
-        MS,
-        "how old a half message is when its producer is asked first",
-    ),
-    number(
-        "transactionCheckMax",
-        "BrokerConfig",
-        BROKERS,
-        "transaction_check_max",
-        COUNT,
-        "how often a producer is asked until the message is set aside",
-    ),
-    Setting(
-        name="transactionCheckInterval",
-        upstream="BrokerConfig",
-        taken_by=BROKERS,
-        fields="transaction_check_interval",
-        allowed=MS,
-        says="how long after one check of half messages the next begins",
+        "how long after one check of half messages the next begins",
         defaults={V4_9: 60_000, V5_X: 30_000},
     ),
-    truth(
-        "storeReplyMessageEnable",
-        "BrokerConfig",
-        BROKERS,
-        "store_reply_message_enable",
-        "whether a reply is stored, too, when it was pushed to who asked",
+    broker_config(
+        "storeReplyMessageEnable", Truth(), "whether a reply is stored, too, when it was pushed to who asked"
     ),
-    number(
-        "flushConsumerOffsetInterval",
-        "BrokerConfig",
-        BROKERS,
-        "flush_consumer_offset_interval",
-        MS,
-        "how often committed offsets are written to disk",
+    broker_config("flushConsumerOffsetInterval", MS, "how often committed offsets are written to disk"),
+    message_store_config_of_brokers(
+        "flushDiskType", OneOf(("ASYNC_FLUSH", "SYNC_FLUSH")), "whether a message is on disk before it is acknowledged"
     ),
-    Setting(
-        name="flushDiskType",
-        upstream="MessageStoreConfig",
-        taken_by=BROKERS,
-        fields="flush_disk_type",
-        allowed=OneOf(("ASYNC_FLUSH", "SYNC_FLUSH")),
-        says="whether a message is on disk before it is acknowledged",
+    message_store_config_of_brokers("maxMessageSize", Whole(1, 16_000_000, "B"), "the largest body it stores"),
+    message_store_config_of_brokers(
+        "maxTransferBytesOnMessageInMemory", Whole(1, 1 << 30, "B"), "what one pull gets at most"
     ),
-    number(
-        "maxMessageSize",
-        "MessageStoreConfig",
-        BROKERS,
-        "max_message_size",
-        Whole(1, 16_000_000, "B"),
-        "the largest body it stores",
+    message_store_config_of_brokers(
+        "maxTransferCountOnMessageInMemory", COUNT, "how many messages one pull gets at most"
     ),
-    number(
-        "maxTransferBytesOnMessageInMemory",
-        "MessageStoreConfig",
-        BROKERS,
-        "max_transfer_bytes_on_message_in_memory",
-        Whole(1, 1 << 30, "B"),
-        "what one pull gets at most",
-    ),
-    number(
-        "maxTransferCountOnMessageInMemory",
-        "MessageStoreConfig",
-        BROKERS,
-        "max_transfer_count_on_message_in_memory",
-        COUNT,
-        "how many messages one pull gets at most",
-    ),
-    Setting(
-        name="messageDelayLevel",
-        upstream="MessageStoreConfig",
-        taken_by=BROKERS,
-        fields="message_delay_level",
-        allowed=DelayLevels(),
-        says="the delay of level 1, 2, …",
-    ),
+    message_store_config_of_brokers("messageDelayLevel", DelayLevels(), "the delay of level 1, 2, …"),
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...actors.broker.config import BrokerConfig, parse_delay_levels
 from ...actors.errors import ConfigError
@@ -159,23 +160,12 @@ MS = Whole(1, 600_000, "ms")
 COUNT = Whole(1, 1_000_000)
 
 
-def truth(name: str, upstream: str, taken_by: tuple[NodeKind, ...], fields: str, says: str) -> Setting:
-    return Setting(name=name, upstream=upstream, taken_by=taken_by, fields=fields, allowed=Truth(), says=says)
+def of_class(upstream: str, taken_by: tuple[NodeKind, ...]) -> Callable[..., Setting]:
+    """What makes the settings of one of RocketMQ's classes: from a name, what is allowed, what it says, and what else
+    there is to it. A node's configuration has it by the same name in snake case, where no `fields` says another."""
 
+    def setting(name: str, allowed: Allowed, says: str, *, fields: str | None = None, **more: Any) -> Setting:
+        own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() if fields is None else fields
+        return Setting(name=name, upstream=upstream, taken_by=taken_by, fields=own, allowed=allowed, says=says, **more)
 
-def truth_5(name: str, fields: str, says: str) -> Setting:
-    return Setting(
-        name=name,
-        upstream="NamesrvConfig",
-        taken_by=NAME_SERVERS,
-        fields=fields,
-        allowed=Truth(),
-        says=says,
-        profiles=(V5_X,),
-    )
-
-
-def number(
-    name: str, upstream: str, taken_by: tuple[NodeKind, ...], fields: str, allowed: Allowed, says: str
-) -> Setting:
-    return Setting(name=name, upstream=upstream, taken_by=taken_by, fields=fields, allowed=allowed, says=says)
+    return setting
