@@ -137,7 +137,7 @@ steady_s: 40
 settle_s: 20
 checks: [look_ups_served]
 """
-_SETTING = '    number("gossipInterval", "BrokerConfig", BROKERS, "gossip_interval", MS, "how often it gossips"),\n'
+_SETTING = '    broker_config("gossipInterval", MS, "how often it gossips"),\n'
 
 ADDED: Mapping[str, tuple[Edit, ...]] = {
     "A check": (Edit("chaos/checks/routes/look_ups_served.py", _CHECK),),

@@ -40,7 +40,7 @@ from ..scenarios.defect import Defect
 from ..scenarios.loading import parse
 from ..scenarios.model import Scenario
 from ..topology import Link, NodeKind, broker_name
-from .actions import Actions, Step, steps_of
+from .actions import Actions, TimelineStep, steps_of
 from .nodes import NodePlan, about, about_node, cold, listing, timers_of
 from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
@@ -95,7 +95,7 @@ class Experiment:
                 self.stage.sleep_until(begin_s + self.scenario.steady_s)
             self.finish()
 
-    def follow(self, steps: Iterable[Step], begin_s: float) -> None:
+    def follow(self, steps: Iterable[TimelineStep], begin_s: float) -> None:
         """Do each step at its time after `begin_s`, and within its series behind the one before."""
         done_s: dict[int, float] = {}
         for step in steps:

@@ -32,7 +32,7 @@ from ..scenarios.loading import parse
 from ..scenarios.model import Scenario
 from ..topology import ADMIN, NodeKind
 from ..verdict import Validity, Verdict
-from .actions import Step
+from .actions import TimelineStep
 from .experiment import Experiment
 from .outside_clients import ClientUnderTest
 from .run_folder import RunFolder
@@ -274,7 +274,7 @@ class RunningCluster:
             for one in before.plan(self.seed).actions:
                 planned.remove(one)
             act = self._experiment.act
-            steps = [Step(one.at_s, partial(act, one.action), one.series, one.after_s) for one in planned]
+            steps = [TimelineStep(one.at_s, partial(act, one.action), one.series, one.after_s) for one in planned]
             self._timeline += with_fault_ids(scenario.timeline)[len(before.timeline) :]
             self._experiment.follow(steps, self._begin_s)
 
