@@ -79,7 +79,8 @@ class Stage(Protocol):
         """Start what is slow. From here on there is a clock, whose origin is this moment."""
 
     def starts(self, scenario: Scenario, seed: int) -> Starts:
-        """When each node is to begin to work, and the timeline."""
+        """When each node is to begin to work, and the timeline: here as soon as they are there."""
+        return Starts()
 
     def recorder_spec(self, node: str, role: str) -> OpensRecorder: ...
 
@@ -95,9 +96,11 @@ class Stage(Protocol):
 
     def host_name(self, node: str) -> str | None:
         """On which host the node is; None where there is one only."""
+        return None
 
     def spec(self, spec: NodeSpec) -> NodeSpec:
         """The same, as it has to be on the node's host."""
+        return spec
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
@@ -106,6 +109,7 @@ class Stage(Protocol):
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
         """What everybody is told instead of the servers' own `addresses`: the same, or where outsiders reach them."""
+        return dict(addresses)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """Each address that is told to the address at which `node` must dial it."""
@@ -120,6 +124,7 @@ class Stage(Protocol):
 
     def heard(self, event: str, fields: Mapping[str, object]) -> None:
         """The harness has recorded this."""
+        return None
 
     def sleep_until(self, at_s: float) -> None:
         """Return when the clock shows that."""
@@ -129,7 +134,7 @@ class Stage(Protocol):
 
 
 @dataclass(slots=True)
-class RealStage:
+class RealStage(Stage):
     """Ray actors behind Toxiproxy, on the machine's clock. `rotates`: recorded is into files of ROTATE_BYTES."""
 
     harness: Harness
@@ -157,10 +162,6 @@ class RealStage:
         self.harness.ray.start()
         self.clock = RealClock.starting_now(scale)
 
-    def starts(self, scenario: Scenario, seed: int) -> Starts:
-        """As soon as they are there: a machine's processes start when they do."""
-        return Starts()
-
     def recorder_spec(self, node: str, role: str) -> RecorderSpec:
         rotate_bytes = ROTATE_BYTES if self.rotates else None
         return RecorderSpec.for_run(self._folder.path.resolve(), node, role, 0, self.clock, rotate_bytes=rotate_bytes)
@@ -175,12 +176,6 @@ class RealStage:
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
         return {name: self.harness.ports.take() for name in names}
-
-    def host_name(self, node: str) -> str | None:
-        return None
-
-    def spec(self, spec: NodeSpec) -> NodeSpec:
-        return spec
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....actors.actor import NodeSpec, Probe
+from ....actors.actor import Probe
 from ....actors.namesrv.server import FIRST_SCAN_S
 from ....actors.processes import signals_deferred
 from ....remoting.node.network import Address
@@ -26,7 +26,7 @@ from ...topology import Link, NodeKind
 from ..nodes import timers_and_differing, timers_of
 from ..outside_clients import ClientUnderTest
 from ..run_folder import RunFolder
-from ..stage import Starts
+from ..stage import Stage, Starts
 from .cluster import VirtualCluster
 from .loop import Scheduler, VirtualClock, watched
 from .network import MemoryLinkFaults
@@ -37,7 +37,7 @@ SLICE_S = 5.0
 
 
 @dataclass(slots=True)
-class VirtualStage:
+class VirtualStage(Stage):
     scheduler: Scheduler = field(default_factory=Scheduler)
     clock: VirtualClock = field(init=False)
     _folder: RunFolder = field(init=False)
@@ -68,12 +68,6 @@ class VirtualStage:
         of = ((name, number, *ports[name.partition("-")[0]]) for number, name in enumerate(names, start=1))
         return {name: Address(f"10.0.{net}.{number}", port) for name, number, net, port in of}
 
-    def host_name(self, node: str) -> str | None:
-        return None
-
-    def spec(self, spec: NodeSpec) -> NodeSpec:
-        return spec
-
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[VirtualCluster, MemoryLinkFaults]:
@@ -85,9 +79,6 @@ class VirtualStage:
         self._links.watch_bandwidth(stack)
         return cluster, self._links
 
-    def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
-        return dict(addresses)  # nobody outside can dial into the network in memory
-
     def dials_of(self, node: str) -> dict[Address, Address]:
         return self._links.dials_of(node)
 
@@ -98,9 +89,6 @@ class VirtualStage:
         self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
     ) -> ClientUnderTest:
         raise HarnessError("a cluster on the virtual clock has no addresses that a client could dial")
-
-    def heard(self, event: str, fields: Mapping[str, object]) -> None:
-        pass
 
     def sleep_until(self, at_s: float) -> None:
         while self.scheduler.now_s < at_s:
