@@ -87,36 +87,29 @@ def _without_gaps(world: World, life: Life, object_: str, kind: RuleArea, ruled:
     """The strict intervals in order of time, with `may` between them; the later of two that overlap is cut."""
     end_ms, now_ms = min(life.end_ms, world.end_ms), life.start_ms
     found: list[Interval] = []
-
-    def may(to_ms: float, following: Interval | None) -> None:
-        if now_ms < to_ms:
-            found.append(
-                Interval(
-                    subject=life.node,
-                    incarnation=life.incarnation,
-                    object=object_,
-                    kind=kind,
-                    rule=RuleKind.MAY,
-                    from_ms=now_ms,
-                    to_ms=to_ms,
-                    formula=following.formula if following else "",
-                    row=following.row if following else "",
-                    fault_id=following.fault_id if following else "",
-                    at_ms=following.at_ms if following else None,
-                )
-            )
-
     for interval in sorted(ruled, key=lambda interval: interval.from_ms):
         from_ms, to_ms = max(interval.from_ms, now_ms), min(interval.to_ms, end_ms)
         if from_ms >= to_ms:
             continue
-        may(from_ms, interval)
+        if now_ms < from_ms:
+            found.append(replace(interval, rule=RuleKind.MAY, from_ms=now_ms, to_ms=from_ms))
         if found and _same(found[-1], interval):
             found[-1] = replace(found[-1], to_ms=to_ms)
         else:
             found.append(replace(interval, from_ms=from_ms, to_ms=to_ms))
         now_ms = to_ms
-    may(end_ms, None)
+    if now_ms < end_ms:
+        found.append(
+            Interval(
+                subject=life.node,
+                incarnation=life.incarnation,
+                object=object_,
+                kind=kind,
+                rule=RuleKind.MAY,
+                from_ms=now_ms,
+                to_ms=end_ms,
+            )
+        )
     return found
 
 
