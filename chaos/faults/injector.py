@@ -17,7 +17,7 @@ from ...remoting.node.recording import Recorder
 from ..errors import HarnessError, ToxiproxyError
 from ..topology import Link, first_address, later_address
 from .link_faults import LinkFault, LinkState, Stream, combine
-from .measuring import LinkProbes
+from .measuring import BandwidthProofs, LinkProbes
 
 
 class ScaledClock(Protocol):
@@ -38,15 +38,6 @@ class LinkUnderFault:
     state: LinkState | None = field(default_factory=LinkState)
 
 
-class FaultObserver(Protocol):
-    """Is told of every fault, from the thread that begins and ends them."""
-
-    def begun(self, fault_id: str, fault: LinkFault, links: Sequence[Link]) -> None: ...
-
-    def ending(self, fault_id: str) -> None:
-        """Called before the fault is taken from its links; more than once when that fails."""
-
-
 class LinkFaultInjector(ABC):
     """The links and the faults on them. Context manager: leaving it heals everything.
 
@@ -65,7 +56,7 @@ class LinkFaultInjector(ABC):
         self._moved: dict[str, int] = {}
         self._active: dict[str, tuple[LinkFault, list[Link]]] = {}
         self._begun = 0
-        self.observer: FaultObserver | None = None
+        self.observer: BandwidthProofs | None = None
         self.probes: LinkProbes | None = None
         self._lock = threading.RLock()
 

@@ -275,7 +275,7 @@ class BandwidthProofs:
             ]
 
     def ending(self, fault_id: str) -> None:
-        """The fault ends now: nothing measured from here on is of it."""
+        """The fault ends now: nothing measured from here on is of it. Called more than once when an end fails."""
         for task in self._running.pop(fault_id, ()):
             task.cancel()
 

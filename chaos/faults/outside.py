@@ -14,9 +14,9 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -26,7 +26,8 @@ from ...remoting.node.recording import Recorder
 from .kinds import of_toxic
 from .link_faults import Cut, LinkFault, Stream
 from .process_faults import Pause
-from .processes import note
+from .processes import ProcessFaults, note
+from .toxiproxy_links import LinkFaults
 
 log = logging.getLogger("nemesrv.live")
 
@@ -82,21 +83,6 @@ def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
     )
 
 
-class OurLinks(Protocol):
-    """The link faults of the experiment itself (toxiproxy_links.py)."""
-
-    def unchanged(self) -> AbstractContextManager[bool]: ...
-    def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None: ...
-
-
-class OurProcesses(Protocol):
-    """The process faults of the experiment itself (processes.py)."""
-
-    def unchanged(self) -> AbstractContextManager[bool]: ...
-    @property
-    def ids(self) -> Mapping[str, str]: ...
-
-
 class OutsideFaults:
     """Context manager: while it is entered, a thread looks at proxies and processes and records what changed.
 
@@ -110,8 +96,8 @@ class OutsideFaults:
         record: Recorder,
         scale: float,
         pids: Callable[[], Mapping[str, int]],
-        links: OurLinks | None = None,
-        processes: OurProcesses | None = None,
+        links: LinkFaults | None = None,
+        processes: ProcessFaults | None = None,
     ) -> None:
         self._api, self._record, self._scale, self._pids = api, record, scale, pids
         self._links, self._processes = links, processes

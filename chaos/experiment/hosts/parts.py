@@ -26,8 +26,10 @@ from ....remoting.node.recording import Recorder
 from ...errors import HarnessError
 from ...faults.link_faults import Direction
 from ...faults.measuring import Route
-from ...faults.outside import OurLinks, OurProcesses, OutsideFaults, ProcessLines, ProxiesShown, fault_of
+from ...faults.outside import OutsideFaults, ProcessLines, ProxiesShown, fault_of
 from ...faults.ports import FullAcceptQueue, PortHolder
+from ...faults.processes import ProcessFaults
+from ...faults.toxiproxy_links import LinkFaults
 from ...history.recorder import RecorderSpec
 from ...topology import Link, first_address
 
@@ -336,8 +338,8 @@ class HostsOutsideFaults(OutsideFaults):
         record: Recorder,
         scale: float,
         pids: Callable[[], Mapping[str, int]],
-        links: OurLinks,
-        processes: OurProcesses,
+        links: LinkFaults,
+        processes: ProcessFaults,
     ) -> None:
         self._hosts, self._host_of = tuple(hosts), host_of
         super().__init__(None, record, scale, pids, links, processes)
