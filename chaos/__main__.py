@@ -20,7 +20,7 @@ from .commands.check import check
 from .commands.compare import compare
 from .commands.conform import conform
 from .commands.doctor import doctor
-from .commands.ending import Stopped, end, from_a_shell, use_lasting_streams
+from .commands.ending import Stopped, end, from_a_shell
 from .commands.explain import explain
 from .commands.fault import fault
 from .commands.import_ import import_logs
