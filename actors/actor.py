@@ -7,7 +7,6 @@ The class is undecorated, so that a test can drive it without Ray; cluster.py ma
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import dataclasses
 import faulthandler
 import gc
@@ -15,7 +14,6 @@ import inspect
 import logging
 import os
 import random
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,10 +24,9 @@ from ..remoting.node.clock import AdjustableClock, Clock
 from ..remoting.node.network import Address, Network, TcpNetwork
 from ..remoting.node.node import Node, NodeContext
 from ..remoting.node.recording import Recorder, ignore
-from .processes import renice
+from .processes import die_with_parent, renice
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-_PR_SET_PDEATHSIG = 1
 ADJUST_CLOCK = "adjust_clock"
 
 
@@ -216,7 +213,7 @@ class NodeActor:
 def take_over_process(log_file: Path | None, niceness: int | None) -> None:
     """Make a Ray worker a node's own: it dies with its raylet even while stopped, and logs to the node's file."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        die_with_parent()
         if niceness is not None:
             renice(niceness)
     if log_file is not None:

@@ -13,7 +13,6 @@ Methods are called from several threads at once. Linux only.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import inspect
 import os
 import queue
@@ -33,14 +32,13 @@ from platform import python_version
 from typing import Any, NamedTuple
 
 from ..remoting.node.clock import Clock
-from .processes import ENDING, Process, renice, sweep, temporary_folder
+from .processes import ENDING, Process, die_with_parent, renice, sweep, temporary_folder
 from .watch import Alarm, Death, ProcessWatch
 
 FORGOTTEN_S = 45.0
 """A driver says more often that it is there."""
 EVENTS_S = 2.0
 GUARDIAN_LIMIT_S = 5.0
-_PR_SET_PDEATHSIG = 1
 
 _GUARDIAN = f"""{ENDING}
 if os.fork():
@@ -123,7 +121,7 @@ class HostAgent:
     def __init__(self, niceness: int = 0, *, own_process: bool = True) -> None:
         """`niceness`: what this process, and what it starts, is to have where we may choose; Ray's own is 15."""
         if own_process and sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            die_with_parent()
             renice(niceness)
             sweep()
         self._home = ThreadPoolExecutor(1, "home")  # what dies with the thread that made it has one that stays

@@ -200,28 +200,22 @@ class RemoteProcess:
         self._host, self.pid = host, pid
 
     def send(self, signum: signal.Signals) -> bool:
-        try:
-            return bool(self._host.ask("send", self.pid, int(signum)))
-        except HostLost:
-            if not self._host.lost:
-                raise
-            return False
+        return self._ask("send", int(signum), lost=False)
 
     def gone(self, within_s: float = 0.0) -> bool:
-        try:
-            return bool(self._host.ask("gone", self.pid, within_s, timeout_s=within_s + ASK_LIMIT_S))
-        except HostLost:
-            if not self._host.lost:  # late only
-                raise
-            return True
+        return self._ask("gone", within_s, timeout_s=within_s + ASK_LIMIT_S, lost=True)
 
     def stopped(self, within_s: float = 0.0) -> bool:
+        return self._ask("stopped", within_s, timeout_s=within_s + ASK_LIMIT_S, lost=False)
+
+    def _ask(self, method: str, *args: Any, lost: bool, timeout_s: float = ASK_LIMIT_S) -> bool:
+        """`lost`: the answer where the host is lost. HostLost where it is late only."""
         try:
-            return bool(self._host.ask("stopped", self.pid, within_s, timeout_s=within_s + ASK_LIMIT_S))
+            return bool(self._host.ask(method, self.pid, *args, timeout_s=timeout_s))
         except HostLost:
             if not self._host.lost:
                 raise
-            return False
+            return lost
 
     def close(self) -> None:
         with suppress(HostLost):

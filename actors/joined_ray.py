@@ -22,12 +22,12 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .host_agent import AgentFacts, HostAgent
 from .hosts import RemoteHost
 from .processes import signals_deferred
-from .ray_host import quieten
+from .ray_host import environment, quieten
 from .watch import Alarm, ClusterError
 
 log = logging.getLogger("nemesrv.cluster")
@@ -38,6 +38,7 @@ DIAL_LIMIT_S = 5.0
 AGENT_LIMIT_S = 90.0
 SHUTDOWN_LIMIT_S = 10.0
 HEAD_EVERY_S = 1.0
+HEAD_LIMIT_S = 1.0
 _LET_IN_LIMIT = ("RAY_py_gcs_connect_timeout_s", "5")
 """How long Ray asks a head that refuses its token again and again; Ray reads it when it is imported, and has 30."""
 STAY_EVERY_S = 5.0
@@ -48,12 +49,37 @@ class RayAddressError(ClusterError):
     """What was given cannot be the address of a Ray cluster."""
 
 
+class _Head(NamedTuple):
+    """Where the control server of the cluster takes connections."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def dial(self, limit_s: float = DIAL_LIMIT_S) -> None:
+        """It takes a connection; else OSError."""
+        socket.create_connection((self.host, self.port), limit_s).close()
+
+    def answers(self) -> bool:
+        try:
+            self.dial(HEAD_LIMIT_S)
+        except OSError:
+            return False
+        return True
+
+    @property
+    def gone(self) -> str:
+        return f"Ray's head at {self} is gone"
+
+
 class JoinedRay:
     """Context manager; `stop` may be called at any moment and twice. `hosts` once it has started."""
 
     def __init__(self, address: str) -> None:
         self._asked = address
-        self._head: tuple[str, int] | None = None
+        self._head: _Head | None = None
         self._joined = False
         self._leaves = threading.Event()
         self._staying: threading.Thread | None = None
@@ -68,7 +94,7 @@ class JoinedRay:
         self._joined = True
         try:
             with signals_deferred():
-                self._init("{}:{}".format(*self._head))
+                self._init(str(self._head))
             self.hosts = self._agents()
         except BaseException as exc:
             self.stop()
@@ -83,10 +109,7 @@ class JoinedRay:
         if ray.is_initialized():
             raise ClusterError("this process already runs a Ray; call ray.shutdown() first")
         quieten()
-        before = {name: os.environ.get(name) for name in ("RAY_ADDRESS", "RAY_DISABLE_IMPORT_WARNING")}
-        os.environ["RAY_DISABLE_IMPORT_WARNING"] = "1"
-        os.environ.pop("RAY_ADDRESS", None)
-        try:
+        with environment({"RAY_DISABLE_IMPORT_WARNING": "1", "RAY_ADDRESS": None}):
             _require_let_in(address)
             ray.init(
                 address=address,
@@ -95,12 +118,6 @@ class JoinedRay:
                 logging_level=logging.ERROR,
                 configure_logging=False,
             )
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
 
     def _agents(self) -> tuple[RemoteHost, ...]:
         import ray
@@ -159,7 +176,7 @@ class JoinedRay:
 
     def said_of_the_head(self) -> str:
         """The beginning of a sentence where Ray's head is gone; else ""."""
-        return "" if self._head is None or self._head_answers() else _gone(self._head) + ", and "
+        return "" if self._head is None or self._head.answers() else f"{self._head.gone}, and "
 
     def head_watch(self, alarm: Alarm) -> HeadWatch:
         assert self._head is not None
@@ -169,7 +186,7 @@ class JoinedRay:
         """Nothing of ours is left on any host; what Ray itself runs stays."""
         joined, self._joined = self._joined, False
         hosts, self.hosts = self.hosts, ()
-        if not joined:
+        if not joined or self._head is None:
             return
         self._leaves.set()
         if self._staying is not None:
@@ -194,18 +211,13 @@ class JoinedRay:
             finally:
                 done.set_result(None)
 
-        if threading.current_thread() is threading.main_thread() and self._head_answers():
+        if threading.current_thread() is threading.main_thread() and self._head.answers():
             shut_down()
             return
-        if not self._head_answers():
+        if not self._head.answers():
             atexit.unregister(ray.shutdown)  # it would wait for the head once more
         threading.Thread(target=shut_down, name="ray-leave", daemon=True).start()  # without its head it may not end
         concurrent.futures.wait([done], SHUTDOWN_LIMIT_S)
-
-    def _head_answers(self) -> bool:
-        with suppress(OSError), socket.create_connection(self._head or ("", 0), 1.0):
-            return True
-        return False
 
     def __enter__(self) -> JoinedRay:
         return self.start()
@@ -222,7 +234,7 @@ class HeadWatch:
     Ray itself waits a minute for a head that is gone; what is asked of it meanwhile hangs.
     """
 
-    def __init__(self, head: tuple[str, int], alarm: Alarm) -> None:
+    def __init__(self, head: _Head, alarm: Alarm) -> None:
         self._head, self._alarm = head, alarm
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="head-watch", daemon=True)
@@ -231,12 +243,12 @@ class HeadWatch:
         failed = 0
         while not self._ended.wait(HEAD_EVERY_S):
             try:
-                socket.create_connection(self._head, DIAL_LIMIT_S).close()
+                self._head.dial()
                 failed = 0
             except OSError as exc:
                 failed += 1
                 if failed == 2:
-                    why = f"{_gone(self._head)}: {exc.strerror or exc}"
+                    why = f"{self._head.gone}: {exc.strerror or exc}"
                     self._alarm.ring(ClusterError(f"{why}; nothing is judged"))
                     return
 
@@ -248,10 +260,6 @@ class HeadWatch:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         self._ended.set()
-
-
-def _gone(head: tuple[str, int]) -> str:
-    return f"Ray's head at {head[0]}:{head[1]} is gone"
 
 
 def host_names(nodes: list[dict[str, Any]]) -> dict[str, str]:
@@ -269,8 +277,8 @@ def host_names(nodes: list[dict[str, Any]]) -> dict[str, str]:
     return found
 
 
-def _reachable(asked: str) -> tuple[str, int]:
-    """Host and port of the head, which takes connections."""
+def _reachable(asked: str) -> _Head:
+    """The head, which takes connections."""
     address = asked
     if "://" in asked:
         raise RayAddressError(
@@ -291,12 +299,13 @@ def _reachable(asked: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise RayAddressError(f"--ray {asked}: allowed is auto or HOST:PORT of the head")
+    head = _Head(host, int(port))
     try:
-        socket.create_connection((host, int(port)), DIAL_LIMIT_S).close()
+        head.dial()
     except OSError as exc:
         why = exc.strerror or str(exc)
-        raise ClusterError(f"no Ray head answers at {host}:{port} ({why}): is it up, and is this its port?") from exc
-    return host, int(port)
+        raise ClusterError(f"no Ray head answers at {head} ({why}): is it up, and is this its port?") from exc
+    return head
 
 
 def _require_let_in(address: str) -> None:

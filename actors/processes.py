@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import select
@@ -26,6 +27,7 @@ FOLDER_PREFIX = "nsv-"
 _PIDFD_INFO_BYTES, _PIDFD_INFO_EXIT = 64, 1 << 3
 _PIDFD_GET_INFO = 3 << 30 | _PIDFD_INFO_BYTES << 16 | 0xFF << 8 | 11
 _STAT_EXIT_CODE = 49
+_PR_SET_PDEATHSIG = 1
 _TRIES = 3
 
 
@@ -144,6 +146,11 @@ def _pids() -> Iterator[int]:
 def alive(pid: int) -> bool:
     """Whether a process has this pid."""
     return _stat(pid) is not None
+
+
+def die_with_parent() -> None:
+    """This process is killed as soon as the one that made it, or the thread of that, has ended; even while stopped."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def renice(niceness: int) -> None:

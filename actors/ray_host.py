@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -62,7 +62,7 @@ class RayHost:
         self._workers, self._object_store_mb, self._after_ctrl_c_s = workers, object_store_mb, after_ctrl_c_s
         self._folder: Path | None = None
         self._reaper: Reaper | None = None
-        self._environment_before: dict[str, str | None] = {}
+        self._left = ExitStack()
 
     def start(self) -> RayHost:
         """Ray is up. ClusterError when it does not come up, or when this process already runs another."""
@@ -72,9 +72,7 @@ class RayHost:
         # Unix socket paths inside must stay below 108 bytes, so a long TMPDIR cannot be used.
         base = tempfile.gettempdir() if len(tempfile.gettempdir()) <= 20 else "/tmp"
         self._folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=base))
-        for name, value in _environment(self._workers, self._folder).items():
-            self._environment_before[name] = os.environ.get(name)
-            os.environ[name] = value
+        self._left.enter_context(environment(_environment(self._workers, self._folder)))
         try:
             self._reaper = Reaper(self._folder, f"{_MARK}={self._folder.name}", self._after_ctrl_c_s)
             # Ray swallows an interrupt that meets it in the wrong place, and puts its own handler on SIGTERM.
@@ -131,12 +129,7 @@ class RayHost:
         reaper, self._reaper = self._reaper, None
         if reaper is not None:
             reaper.close()
-        for name, value in self._environment_before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        self._environment_before.clear()
+        self._left.close()
 
     def servers(self) -> dict[str, int]:
         """The processes without which no actor lives, by their names at Ray's, and their pids."""
@@ -159,6 +152,25 @@ class RayHost:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         self.stop()
+
+
+@contextmanager
+def environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """These variables are so, None being unset; afterwards they are as they were."""
+    before = {name: os.environ.get(name) for name in values}
+    _set(values)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def quieten() -> None:

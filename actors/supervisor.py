@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 
-from .processes import family, sweep
+from .processes import die_with_parent, family, sweep
 
 GRACE_S, QUICK_S = 7.0, 3.0
 SAME_SIGNAL_S = 0.5
@@ -32,7 +32,7 @@ KILL_LIMIT_S = 3.0
 EXIT_HARNESS = 4
 
 _STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +86,12 @@ def supervise(say: Callable[[str], None]) -> Ended | None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _inherits_orphans(True)
     supervisor = os.getpid()
     work = os.fork()
     if work == 0:
-        _prctl(_PR_SET_CHILD_SUBREAPER, 0)
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _inherits_orphans(False)
+        die_with_parent()
         if os.getppid() != supervisor:
             os._exit(1)
         os.setpgid(0, 0)  # a terminal's Ctrl-C and a signal to our group are for the supervisor alone
@@ -172,5 +172,5 @@ class _Supervisor:
             sweep()
 
 
-def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+def _inherits_orphans(yes: bool) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(yes), 0, 0, 0)

@@ -141,7 +141,7 @@ class AdminClient:
         await self._ask(name_server, RequestCode.PUT_KV_CONFIG, header)
 
     async def kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> str | None:
-        """The value; QueryNotFound when there is none."""
+        """The value; ResponseError (22) when there is none."""
         header = GetKVConfigRequestHeader(namespace=namespace, key=key)
         response = await self._ask(name_server, RequestCode.GET_KV_CONFIG, header)
         return GetKVConfigResponseHeader.from_ext_fields(response.ext_fields).value
@@ -151,7 +151,7 @@ class AdminClient:
         await self._ask(name_server, RequestCode.DELETE_KV_CONFIG, header)
 
     async def kv_list(self, namespace: str, *, name_server: Address | None = None) -> dict[str, str]:
-        """All keys and values of a namespace; QueryNotFound when it has none."""
+        """All keys and values of a namespace; ResponseError (22) when it has none."""
         header = GetKVListByNamespaceRequestHeader(namespace=namespace)
         response = await self._ask(name_server, RequestCode.GET_KVLIST_BY_NAMESPACE, header)
         return _table(response)
@@ -210,7 +210,7 @@ class AdminClient:
         return await broker_calls.consumer_offset(self.remoting, broker, group, topic, queue_id)
 
     async def consumer_list(self, broker: Address, group: str) -> list[str]:
-        """The client ids of the group's members at that broker; SystemError_ when it has none."""
+        """The client ids of the group's members at that broker; ResponseError (1) when it has none."""
         header = GetConsumerListByGroupRequestHeader(consumer_group=group)
         response = await self._call(broker, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
         return list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)

@@ -7,9 +7,29 @@ Upstream: `remoting/.../exception/*`, `MQBrokerException`, `MQClientException`.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from .codes import ResponseCode
+
+_DEFINITE = frozenset(
+    {
+        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        ResponseCode.MESSAGE_ILLEGAL,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.QUERY_NOT_FOUND,
+        ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+        ResponseCode.INVALID_PARAMETER,
+    }
+)
+_RETRIABLE = frozenset(
+    {
+        ResponseCode.SYSTEM_ERROR,  # not definite: the broker may have stored before it failed
+        ResponseCode.SYSTEM_BUSY,  # TIMEOUT_CLEAN_QUEUE would be definite, PCBUSY is not; the code cannot tell
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.TOPIC_NOT_EXIST,
+    }
+)
 
 
 class RocketMQError(Exception):
@@ -72,73 +92,16 @@ class ResponseError(RocketMQError):
     about messages that are stored, and a code that nobody here knows may be such an answer too.
     """
 
-    code: int = ResponseCode.SYSTEM_ERROR
-    _by_code: ClassVar[dict[int, type[ResponseError]]] = {}
-
-    def __init__(self, remark: str | None = None, *, code: int | None = None) -> None:
-        if code is not None:
-            self.code = code
-        self.remark = remark
-        super().__init__(f"CODE: {int(self.code)}  DESC: {remark}")
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        ResponseError._by_code[int(cls.code)] = cls
+    def __init__(self, remark: str | None = None, *, code: int = ResponseCode.SYSTEM_ERROR) -> None:
+        self.code, self.remark = code, remark
+        self.definite, self.retriable = code in _DEFINITE, code in _RETRIABLE
+        super().__init__(f"CODE: {int(code)}  DESC: {remark}")
 
     @staticmethod
     def for_code(code: int, remark: str | None) -> ResponseError:
-        """The subclass registered for `code`, or a plain ResponseError that carries it."""
-        return ResponseError._by_code.get(code, ResponseError)(remark, code=code)
-
-
-class SystemError_(ResponseError):
-    code = ResponseCode.SYSTEM_ERROR  # the broker may have stored before it failed
-    retriable = True
-
-
-class SystemBusy(ResponseError):
-    code = ResponseCode.SYSTEM_BUSY  # TIMEOUT_CLEAN_QUEUE would be definite, PCBUSY is not; the code cannot tell
-    retriable = True
-
-
-class RequestCodeNotSupported(ResponseError):
-    code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
-    definite = True
-
-
-class ServiceNotAvailable(ResponseError):
-    code = ResponseCode.SERVICE_NOT_AVAILABLE
-    definite = True
-    retriable = True
-
-
-class NoPermission(ResponseError):
-    code = ResponseCode.NO_PERMISSION
-    definite = True
-    retriable = True
+        """A TopicNotExist for that code, for each other a plain ResponseError that carries it."""
+        return (TopicNotExist if code == ResponseCode.TOPIC_NOT_EXIST else ResponseError)(remark, code=code)
 
 
 class TopicNotExist(ResponseError):
-    code = ResponseCode.TOPIC_NOT_EXIST
-    definite = True
-    retriable = True
-
-
-class MessageIllegal(ResponseError):
-    code = ResponseCode.MESSAGE_ILLEGAL
-    definite = True
-
-
-class QueryNotFound(ResponseError):
-    code = ResponseCode.QUERY_NOT_FOUND
-    definite = True
-
-
-class SubscriptionGroupNotExist(ResponseError):
-    code = ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
-    definite = True
-
-
-class InvalidParameter(ResponseError):
-    code = ResponseCode.INVALID_PARAMETER
-    definite = True
+    """No topic route; no such topic at that broker."""

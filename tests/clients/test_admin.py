@@ -16,7 +16,7 @@ from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSeri
 from nemesrv.remoting.bodies.route import DataVersion, TopicConfig
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.errors import ClientError, QueryNotFound, RemoteProtocolError, ResponseError, TopicNotExist
+from nemesrv.remoting.errors import ClientError, RemoteProtocolError, ResponseError, TopicNotExist
 from nemesrv.remoting.headers.broker import CreateTopicRequestHeader, PullMessageRequestHeader
 from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
 from nemesrv.remoting.message import StoredMessage
@@ -120,7 +120,7 @@ def test_kv_configs_are_put_read_listed_and_deleted() -> None:
             assert await admin.kv_config("ORDER_TOPIC_CONFIG", "orders") == "broker-a:2"
             assert await admin.kv_list("ORDER_TOPIC_CONFIG") == {"orders": "broker-a:2"}
             await admin.delete_kv_config("ORDER_TOPIC_CONFIG", "orders")
-            with pytest.raises(QueryNotFound):
+            with pytest.raises(ResponseError, match="CODE: 22"):
                 await admin.kv_config("ORDER_TOPIC_CONFIG", "orders")
 
     run(body)
