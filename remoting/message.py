@@ -253,9 +253,10 @@ class StoredMessage:
             raise RemoteProtocolError(f"record at {position} of {len(data)} B cannot be read: {exc}") from exc
 
     @classmethod
-    def scan(cls, data: Buffer, position: int = 0) -> Iterator[tuple[int, StoredMessage]]:
+    def scan(cls, data: Buffer) -> Iterator[tuple[int, StoredMessage]]:
         """Each record with its position. RemoteProtocolError at the first that strict reading refuses: the position
         after the last one given is where a torn log is cut."""
+        position = 0
         while position < len(data):
             message, end = cls.decode_at(data, position, strict=True)
             yield position, message

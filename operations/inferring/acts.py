@@ -84,10 +84,10 @@ def _says(row: Row) -> str:
     return f"{row['time_ms'] / 1000:.1f} s {row['node']}: {row['event']} {about}".rstrip()
 
 
-def _bundles(rows: Iterable[Row], within_ms: float = TOGETHER_MS) -> list[list[Row]]:
+def _bundles(rows: Iterable[Row]) -> list[list[Row]]:
     found: list[list[Row]] = []
     for row in sorted(rows, key=lambda row: row["time_ms"]):
-        if found and row["time_ms"] - found[-1][0]["time_ms"] <= within_ms:
+        if found and row["time_ms"] - found[-1][0]["time_ms"] <= TOGETHER_MS:
             found[-1].append(row)
         else:
             found.append([row])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,20 +27,41 @@ CANNOT = -6.0
 OFTEN = 3
 """So many signs of one kind on one link count whole, the rest hardly: they say the same again."""
 SAYS_AGAIN = 0.05
-AFTER_MS = 2_000.0
-"""What a heal lets through comes within this."""
-CLOSES_WITHIN_MS = 1_000.0
-LEAVES_MS = 3_000.0
-CLOCKS_MS, LATE_WORTH = 10_000.0, 0.5
-"""A close that is told later than all that, but not by more than clocks may be wrong, speaks for hardly anything."""
-CONFLICT = 6.0
-NOT_LEFT = 10.0
-"""Of a clean stop whose unregistration a NameServer's log does not have: it cannot be left out."""
-RESTARTS_MS = 60_000.0
+"""What each of the rest is worth of a first."""
 BEARS = -8.0
 """So much of what hardly goes with a fault, one behind the other, ends a fit, too."""
+DOUBTFUL = -0.5
+"""Less than this of what hardly goes with a fault is held against it."""
 
-_ANCHORS = (*CLOSES, Kind.LEFT, Kind.GONE)
+CLOSES_WITHIN_MS = 1_000.0
+"""A fault that ends channels ends them all within this."""
+LEAVES_MS = 3_000.0
+"""A clean stop takes its leave of one NameServer within this; a process, once stopped, is silent after it."""
+CLOCKS_MS, LATE_WORTH = 10_000.0, 0.5
+"""A close that is told later than all that, but not by more than clocks may be wrong, speaks for hardly anything."""
+AFTER_MS = 2_000.0
+"""What a heal lets through comes within this."""
+WAITED_MS = 24_000.0
+"""What had waited when it healed, and shows later, comes within this, too."""
+RESTARTS_MS = 60_000.0
+"""A broker that was stopped or started within this of an unregistration was not unregistered by hand."""
+
+CONFLICT = 6.0
+"""Cost: its own signs say of its beginning what cannot all be so."""
+NOT_LEFT = 10.0
+"""Cost: a NameServer's log has no unregistration of a clean stop, or by hand; it cannot be left out."""
+NO_LEAVE = 3.0
+"""Cost: the log of a broker that was stopped cleanly does not say so."""
+NO_CLOSE = 5.0
+"""Cost: a NameServer's log has no end of a channel that it ends."""
+NO_DROP = 6.0
+"""Cost: a NameServer did not drop a broker that was silent for longer than it bears."""
+NO_BOOT = 8.0
+"""Cost: the log of a process that was ended goes on without a start."""
+UNFELT, UNFELT_MAX = 4.0, 12.0
+"""Cost: who had to use a link noticed nothing of it; of all links together no more than the second."""
+
+_ANCHORS = frozenset({*CLOSES, Kind.LEFT, Kind.GONE})
 """What shows at once that a fault of these modes has begun."""
 _ENDING = frozenset({Mode.CUT, Mode.DIALLER_GONE, Mode.PEER_GONE, Mode.DIALLER_LEFT, Mode.PEER_LEFT})
 _SILENT = frozenset({Mode.HELD, Mode.LOST, Mode.DIALLER_HUNG, Mode.PEER_HUNG, Mode.PEER_OFF})
@@ -252,11 +273,12 @@ def _fit(
     kept = _anchored(candidate, seen, kept, tolerance)
     if not kept:
         return None
-    signs = _counted(kept)
+    signs = _counted((sign, worth) for sign, _, worth in kept)
     against: list[Missing] = []
-    doubtful = sum(worth for _, worth in _counted([one for one in run if one[2] < 0 and one[0].kind not in WORKS]))
+    odd = [(sign, worth) for sign, _, worth in run if worth < 0 and sign.kind not in WORKS]
+    doubtful = sum(worth for _, worth in _counted(odd))
     doubtful += sum(one[2] for one in run if one[2] < 0 and one[0].kind in WORKS)
-    if doubtful < -0.5:
+    if doubtful < DOUBTFUL:
         against.append(Missing("lines that hardly go with it", -doubtful))
     first_ms = min(sign.from_ms for sign, _, _ in kept)
     last_ms = max(_lasts_until(sign, seen) for sign, _, _ in kept)
@@ -305,10 +327,11 @@ def _lasts_until(sign: Sign, seen: Seen) -> float:
     return max(sign.from_ms, sign.at_ms - seen.timers.R_ms) if silent else sign.at_ms
 
 
-def _counted(kept: Sequence[tuple[Sign, Mode, float]]) -> list[tuple[Sign, float]]:
+def _counted(kept: Iterable[tuple[Sign, float]]) -> list[tuple[Sign, float]]:
+    """Those that say the same again weigh less."""
     often: Counter[tuple[Edge, Kind]] = Counter()
     signs = []
-    for sign, _, worth in kept:
+    for sign, worth in kept:
         often[sign.edge, sign.kind] += 1
         signs.append((sign, worth if often[sign.edge, sign.kind] <= OFTEN else worth * SAYS_AGAIN))
     return signs
@@ -370,7 +393,7 @@ def _aftermath(
     """What was held, or waited, and shows when it ends: closes, what had been given up, what comes late."""
     found = []
     for sign, mode, _ in rest:
-        if sign.at_ms > heal_ms + AFTER_MS + tolerance + 24_000.0:
+        if sign.at_ms > heal_ms + AFTER_MS + tolerance + WAITED_MS:
             break
         refused = sign.kind in (Kind.REFUSED, Kind.FAILED) and sign.at_ms <= heal_ms + tolerance
         if (
@@ -382,12 +405,7 @@ def _aftermath(
         held = sign.at_ms <= heal_ms + AFTER_MS + tolerance
         if held or sign.from_ms <= heal_ms - tolerance:
             found.append((sign, normal(sign.kind) - 0.5))
-    often: Counter[tuple[Edge, Kind]] = Counter()
-    for position, (sign, worth) in enumerate(found):
-        often[sign.edge, sign.kind] += 1
-        if often[sign.edge, sign.kind] > OFTEN:
-            found[position] = sign, worth * SAYS_AGAIN
-    return found
+    return _counted(found)
 
 
 def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
@@ -408,30 +426,31 @@ def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
         if is_server and seen.kinds.get(edge.dialler) in ("broker", "slave"):
             if not watches or not _was_there(seen, edge, start.to_ms, tolerance):
                 continue
-            if mode in _ENDING and mode is not Mode.DIALLER_LEFT and not kinds & {*_ANCHORS}:
-                fit.against.append(Missing(f"{edge.peer} saw no channel of {edge.dialler} end", 5.0))
+            if mode in _ENDING and mode is not Mode.DIALLER_LEFT and not kinds & _ANCHORS:
+                fit.against.append(Missing(f"{edge.peer} saw no channel of {edge.dialler} end", NO_CLOSE))
             if mode is Mode.DIALLER_LEFT and not kinds & {Kind.LEFT, Kind.GONE}:
                 fit.against.append(Missing(f"{edge.dialler} did not unregister at {edge.peer}", NOT_LEFT))
             late = seen.timers.E_ms + seen.timers.S_ms + tolerance
             if mode in _SILENT and sure_ms > late and not kinds & {Kind.SILENCE, Kind.CLOSED_BY_PEER_SEEN, Kind.GONE}:
-                fit.against.append(Missing(f"{edge.peer} did not drop {edge.dialler} in {sure_ms / 1000:.0f} s", 6.0))
+                fit.against.append(
+                    Missing(f"{edge.peer} did not drop {edge.dialler} in {sure_ms / 1000:.0f} s", NO_DROP)
+                )
         elif edge.dialler not in dead and seen.is_written(edge.dialler) and not kinds:
             felt_ms = seen.timers.P_ms if is_server else seen.timers.H_ms
             if sure_ms > felt_ms + seen.timers.A_ms + tolerance and _used(seen, edge, start, sure_ms):
-                unfelt += 4.0
-                if unfelt <= 12.0:
-                    says = f"{edge.dialler} noticed nothing of {edge.peer}"
-                    fit.against.append(Missing(says, 4.0))
+                unfelt += UNFELT
+                if unfelt <= UNFELT_MAX:
+                    fit.against.append(Missing(f"{edge.dialler} noticed nothing of {edge.peer}", UNFELT))
     if candidate.name == "stop":
         for node in candidate.nodes:
             parted = any(sign.kind is Kind.STOPPED and sign.edge.dialler == node for sign, _ in fit.signs)
             if node in seen.brokers and seen.covers(node, start.from_ms, start.from_ms) and not parted:
-                fit.against.append(Missing(f"{node}'s log does not say that it takes its leave", 3.0))
+                fit.against.append(Missing(f"{node}'s log does not say that it takes its leave", NO_LEAVE))
     if candidate.ends_process and end is not None:
         for node in candidate.nodes:
             booted = any(sign.kind is Kind.BOOT and sign.edge.dialler == node for sign, _ in fit.signs)
             if seen.is_written(node) and seen.own[node][-1] > end.from_ms and not booted:
-                fit.against.append(Missing(f"{node}'s log goes on without a start", 8.0))
+                fit.against.append(Missing(f"{node}'s log goes on without a start", NO_BOOT))
 
 
 def _was_there(seen: Seen, edge: Edge, at_ms: float, tolerance: float) -> bool:

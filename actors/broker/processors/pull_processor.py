@@ -75,7 +75,7 @@ def _first_stored_ms(records: bytes, now_ms: int) -> int:
     return int(STORE_TIME.unpack_from(records, store_time_at(records[SYS_FLAG_AT]))[0])
 
 
-COMMIT_OFFSET, SUSPEND, SUBSCRIPTION, CLASS_FILTER = 1, 2, 4, 8
+COMMIT_OFFSET, SUSPEND, SUBSCRIPTION = 1, 2, 4
 CHECK_PERIOD_S = 5.0
 _FORBIDDEN_BROKER, _FORBIDDEN_GROUP, _FORBIDDEN_TOPIC, _FORBIDDEN_BROADCASTING = 1, 2, 3, 4
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from ....remoting.bodies.client import SubscriptionGroupConfig
 from ....remoting.bodies.route import MULTI_TAG, TopicConfig
-from ....remoting.codes import PERM_READ, PERM_WRITE, V3_4_9, RequestCode, ResponseCode
+from ....remoting.codes import PERM_WRITE, V3_4_9, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
+from ....remoting.compression import MULTI_TAGS_FLAG
 from ....remoting.errors import RemoteProtocolError
 from ....remoting.headers.broker import ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader
 from ....remoting.message import StoredMessage
@@ -45,9 +46,7 @@ from ..stored import Append, MessageIllegal, PutMessage, StoreFull, copied
 from ..topics import topic_name_error
 from ..transactions import Transactions
 
-MULTI_TAGS_FLAG = 2
 DLQ_QUEUE_NUMS = 1
-RW = PERM_READ | PERM_WRITE
 _TIMER_PROPERTIES = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"})
 
 
