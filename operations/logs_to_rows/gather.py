@@ -2,79 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...chaos.logs.reading import FileRead, read_plain, skimmed
 from ...chaos.logs.stream import LogRow
 from .book import CLIENT_ID, HOST_PORT
-from .line import FileAbout, Line, zone_ms_of
+from .line import USED, FileAbout, Line, zone_ms_of
 from .marks import host_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-USED = (
-    "address_removed",
-    "broker_boot",
-    "broker_expired",
-    "broker_offline",
-    "broker_registered",
-    "channel_active",
-    "channel_destroyed",
-    "channel_failed",
-    "channel_idle",
-    "channel_inactive",
-    "client_created",
-    "client_started",
-    "client_stopped",
-    "closed",
-    "closed_on_timeout",
-    "conflict_ignored",
-    "connect_failed",
-    "connect_timeout",
-    "connected",
-    "connecting",
-    "consumer_connected",
-    "consumer_expired",
-    "election_told",
-    "heartbeat",
-    "live_removed",
-    "master_address",
-    "master_said",
-    "name_removed",
-    "name_server_boot",
-    "name_server_chosen",
-    "name_servers_said",
-    "name_servers_set",
-    "producer_connected",
-    "producer_expired",
-    "rebalanced",
-    "register_failed",
-    "registered",
-    "request_timeout",
-    "role_changes",
-    "route_changed",
-    "route_error",
-    "scanned",
-    "send_retried",
-    "server_stopped",
-    "setting",
-    "slave_sync_failed",
-    "slave_synced",
-    "topic_changed",
-    "topic_created",
-    "topic_deleted",
-    "topic_gone",
-    "topic_registered",
-    "topic_removed",
-    "unregister_failed",
-    "unregistered",
-    "write_perm_added",
-    "write_perm_wiped",
-)
-"""What sources, clocks and rows are made of."""
 _CHANNELS = ("channel_active", "channel_inactive")
 """Of which a server's log may be full: of probes and tools, whose logs nobody has."""
 
@@ -120,16 +61,11 @@ def hosts_in(lines: Iterable[Line]) -> set[str]:
 
 
 def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:
-    counted: dict[str, int] = {}
+    counted: Counter[str] = Counter()
     for one in files:
         for count, shape in one.shapes:
-            counted[shape] = counted.get(shape, 0) + count
+            counted[shape] += count
     return sorted(((count, shape) for shape, count in counted.items()), reverse=True)[:10]
-
-
-def plain_lines(places: Sequence[Path | str]) -> list[Line]:
-    """Every understood line of the logs in these folders and files that has a time."""
-    return [line for line in lines_of_rows(read_plain(places).rows) if line.is_whole]
 
 
 def plain_logs(places: Sequence[Path | str]) -> tuple[list[Line], list[FileAbout], list[str]]:
@@ -139,30 +75,20 @@ def plain_logs(places: Sequence[Path | str]) -> tuple[list[Line], list[FileAbout
     return lines, [about_of(one) for one in read.files], list(read.notes)
 
 
-def lines_of_rows(rows: Any) -> Iterator[Line]:
+def lines_of_rows(rows: Iterable[LogRow]) -> Iterator[Line]:
     """The rows of chaos/logs as lines; those without a time are none."""
     for row in rows:
-        if row.outer_ms is not None:  # a container's own stamp is in UTC
+        stamp_ms, resolution_ms, zone_ms = row.stamp_ms, row.resolution_ms, zone_ms_of(row.zone)
+        if row.outer_ms is not None:  # a container's own stamp, which is in UTC
+            stamp_ms, resolution_ms, zone_ms = row.outer_ms, 1, 0
+        if stamp_ms is not None:
             yield Line(
                 row.file,
                 row.prefix or "",
                 row.line,
-                float(row.outer_ms),
-                1,
-                0,
-                row.thread or "",
-                row.writer,
-                row.event,
-                row.fields,
-            )
-        elif row.stamp_ms is not None:
-            yield Line(
-                row.file,
-                row.prefix or "",
-                row.line,
-                float(row.stamp_ms),
-                row.resolution_ms,
-                zone_ms_of(row.zone),
+                float(stamp_ms),
+                resolution_ms,
+                zone_ms,
                 row.thread or "",
                 row.writer,
                 row.event,

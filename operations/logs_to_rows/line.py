@@ -37,38 +37,69 @@ class Line(NamedTuple):
         return _NEEDS.get(self.event, frozenset()) <= self.fields.keys()
 
 
-_NEEDS: dict[str, frozenset[str]] = {
-    "setting": frozenset({"key", "value"}),
-    "master_address": frozenset({"cluster", "broker", "old", "address"}),
-    "conflict_ignored": frozenset({"broker", "old", "address"}),
-    "topic_registered": frozenset({"topic", "row"}),
-    "topic_changed": frozenset({"topic", "row"}),
-    "topic_removed": frozenset({"topic"}),
-    "topic_deleted": frozenset({"topic", "broker"}),
-    "topic_gone": frozenset({"topic"}),
-    "name_removed": frozenset({"broker"}),
-    "broker_boot": frozenset({"broker", "address"}),
-    "name_server_chosen": frozenset({"old", "new"}),
-    "write_perm_wiped": frozenset({"broker"}),
-    "write_perm_added": frozenset({"broker"}),
-    "route_changed": frozenset({"topic", "new"}),
-    **dict.fromkeys(("registered", "register_failed", "unregistered", "unregister_failed"), frozenset({"name_server"})),
-    **dict.fromkeys(("consumer_expired", "producer_expired"), frozenset({"group"})),
-    **dict.fromkeys(
-        (
-            "broker_registered",
-            "broker_expired",
-            "address_removed",
-            "live_removed",
-            "channel_active",
-            "channel_inactive",
-            "connected",
-            "connecting",
-            "broker_offline",
-        ),
-        frozenset({"address"}),
-    ),
-}
+_TABLE = """\
+address_removed     address
+broker_boot         address broker
+broker_expired      address
+broker_offline      address
+broker_registered   address
+channel_active      address
+channel_destroyed
+channel_failed
+channel_idle
+channel_inactive    address
+client_created
+client_started
+client_stopped
+closed
+closed_on_timeout
+conflict_ignored    address broker old
+connect_failed
+connect_timeout
+connected           address
+connecting          address
+consumer_connected
+consumer_expired    group
+election_told
+heartbeat
+live_removed        address
+master_address      address broker cluster old
+master_said
+name_removed        broker
+name_server_boot
+name_server_chosen  new old
+name_servers_said
+name_servers_set
+producer_connected
+producer_expired    group
+rebalanced
+register_failed     name_server
+registered          name_server
+request_timeout
+role_changes
+route_changed       new topic
+route_error
+scanned
+send_retried
+server_stopped
+setting             key value
+slave_sync_failed
+slave_synced
+topic_changed       row topic
+topic_created
+topic_deleted       broker topic
+topic_gone          topic
+topic_registered    row topic
+topic_removed       topic
+unregister_failed   name_server
+unregistered        name_server
+write_perm_added    broker
+write_perm_wiped    broker
+"""
+_NEEDS = {event: frozenset(fields) for event, *fields in map(str.split, _TABLE.splitlines())}
+"""The fields that a line of each event needs: of the events of which sources, clocks and rows are made."""
+
+USED = frozenset(_NEEDS)
 
 
 @dataclass(frozen=True, slots=True)

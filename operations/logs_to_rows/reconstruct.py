@@ -1,6 +1,6 @@
 """Lines of logs become an incident: sources, clocks, topology, timers, rows of a history, a time line. No Spark.
 
-plain_lines(folder) or gather(spark, places) ─► reconstruct ─► Reconstructed ─► episodes_of (faults) ─► incident.json
+plain_logs(folder) or gather(spark, places) ─► reconstruct ─► Reconstructed ─► episodes_of (faults) ─► incident.json
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import Any
 
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.clocks import AT, NOT_AT_ONCE
-from nemesrv.operations.logs_to_rows.gather import plain_lines
+from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.marks import marks_of
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 
@@ -88,7 +88,7 @@ def compared(incident: Incident, folder: Path, level: str) -> Compared:
     distorted.written(folder / "logs", of, sources)
     (folder / "distortion.txt").write_text(distorted.said() + "\n")
     began = time.process_time()
-    imported = reconstruct(plain_lines([folder / "logs"]))
+    imported = reconstruct(plain_logs([folder / "logs"])[0])
     inferred = episodes_of(imported.rows).to_json()
     found = Compared(incident.seed, incident.kind, took_s=time.process_time() - began)
     names = names_of(imported.topology, of.addresses)

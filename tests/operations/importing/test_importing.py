@@ -16,7 +16,7 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.verdict import Validity
 from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import lines_of, undecided_lines
-from nemesrv.operations.logs_to_rows.gather import plain_lines
+from nemesrv.operations.logs_to_rows.gather import plain_logs
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server, stamped
 
 APACHES = Path(__file__).parents[3] / "docs" / "incident-logs"
@@ -35,7 +35,7 @@ def logs(folder: Path, *, but: str = "") -> Path:
 
 
 def imported(tmp_path: Path, *, but: str = "") -> Imported:
-    return written(tmp_path / "run", list(plain_lines([logs(tmp_path / "logs", but=but)])))
+    return written(tmp_path / "run", plain_logs([logs(tmp_path / "logs", but=but)])[0])
 
 
 def test_the_folder_has_what_a_run_s_has(tmp_path: Path) -> None:
@@ -61,9 +61,9 @@ def test_the_same_logs_tell_the_same_each_time() -> None:
 
 _TELL = """
 import sys
-from nemesrv.operations.logs_to_rows.gather import plain_lines
+from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
-print(reconstruct(plain_lines(sys.argv[1:])).to_json())
+print(reconstruct(plain_logs(sys.argv[1:])[0]).to_json())
 """
 
 
@@ -82,7 +82,7 @@ def test_nothing_is_invalid_for_what_nobody_can_know(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("incident", ["broker-partition", "broker-crash-5"])
 def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(tmp_path: Path, incident: str) -> None:
-    one = written(tmp_path / "run", list(plain_lines([APACHES / incident])))
+    one = written(tmp_path / "run", plain_logs([APACHES / incident])[0])
     truth = json.loads((APACHES / incident / "truth.json").read_text())
     dropped = {(drop["name_server"], drop["broker"], drop["reason"]) for drop in truth["broker_dropped"]}
     lost = {(entry["node"], entry["subject"], entry["how"]) for entry in one.found.timeline if entry["what"] == "lost"}
@@ -118,7 +118,7 @@ def test_wrong_options_are_refused_in_a_sentence(tmp_path: Path) -> None:
 def test_a_config_file_sets_the_timers(tmp_path: Path) -> None:
     config = tmp_path / "broker.conf"
     config.write_text("# a broker\nbrokerName = broker-a\nregisterNameServerPeriod=20000\n")
-    lines = [line for line in plain_lines([logs(tmp_path / "logs")]) if line.event != "setting"]
+    lines = [line for line in plain_logs([logs(tmp_path / "logs")])[0] if line.event != "setting"]
     one = written(tmp_path / "run", lines, configs=config_lines([config]))
     assert (
         one.document["timers"]["registration_period"]["ms"],

@@ -9,7 +9,7 @@ import pytest
 from nemesrv.chaos.oracle.roles import DLEDGER, members_of
 from nemesrv.chaos.oracle.world import World
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.logs_to_rows.gather import plain_lines
+from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 from tests.operations.logs_to_rows.test_reconstruct import LIST, stamped
 
@@ -25,7 +25,7 @@ def imported(folder: Path, logs: dict[str, Lines]) -> Reconstructed:
         file = folder / node / ("namesrv.log" if node.startswith("ns-") else "broker.log")
         file.parent.mkdir(parents=True)
         file.write_text(stamped(sorted(lines, key=lambda line: line[0])))
-    return reconstruct(plain_lines([folder]))
+    return reconstruct(plain_logs([folder])[0])
 
 
 def booted(address: str, at_s: float) -> Lines:

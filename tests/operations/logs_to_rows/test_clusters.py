@@ -9,7 +9,7 @@ import pytest
 
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.clusters import clusters_of
-from nemesrv.operations.logs_to_rows.gather import plain_lines
+from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.line import Line
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 from nemesrv.operations.logs_to_rows.sources import sources_of as sources_in
@@ -34,7 +34,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def imported(folder: Path, only: Callable[[Line], bool] = lambda _: True) -> Reconstructed:
-    return reconstruct([line for line in plain_lines([folder]) if only(line)])
+    return reconstruct([line for line in plain_logs([folder])[0] if only(line)])
 
 
 def told(found: Reconstructed) -> list[tuple[str, str]]:
@@ -89,7 +89,7 @@ def test_a_log_that_names_nobody_is_of_the_cluster_in_whose_folder_it_stands(log
     def names_somebody(line: Line) -> bool:
         return not line.file.startswith("us/ns-1/") or line.event == "name_server_boot"
 
-    groups = clusters_of(sources_in(filter(names_somebody, plain_lines([logs]))))
+    groups = clusters_of(sources_in(filter(names_somebody, plain_logs([logs])[0])))
     by_place = [{file.partition("/")[0] for source in group for file in source.files} for group in groups]
     assert sorted(map(sorted, by_place)) == [["eu"], ["us"]]
     assert any(source.key.endswith("us/ns-1") for group in groups for source in group)
@@ -101,7 +101,7 @@ def without(lines: Iterable[Line], *events: str) -> list[Line]:
 
 def test_one_cluster_stays_one_however_little_its_logs_say(logs: Path) -> None:
     """Brokers' logs that begin after their start do not say their address."""
-    whole = plain_lines([logs / "eu"])
+    whole = plain_logs([logs / "eu"])[0]
     for lines in (
         without(whole, "broker_boot", "setting"),
         without(whole, "route_changed"),
@@ -113,7 +113,7 @@ def test_one_cluster_stays_one_however_little_its_logs_say(logs: Path) -> None:
 
 def test_name_servers_of_whom_no_broker_that_they_name_has_a_log_are_of_those_who_list_some(logs: Path) -> None:
     """Cut to what one broker's silence left there, while its own log does not say its address."""
-    whole = plain_lines([logs / "eu"])
+    whole = plain_logs([logs / "eu"])[0]
     kept = [
         line
         for line in whole
@@ -136,5 +136,5 @@ def test_lines_of_both_clusters_in_one_file_are_named(logs: Path) -> None:
         place, node, *_ = line.file.split("/")
         return line._replace(file="name-servers.log", prefix=f"{place}-{node}") if node.startswith("ns-") else line
 
-    (note,) = apart(reconstruct([in_one(line) for line in plain_lines([logs])]))
+    (note,) = apart(reconstruct([in_one(line) for line in plain_logs([logs])[0]]))
     assert "with its lines of name-servers.log in files of their own" in note

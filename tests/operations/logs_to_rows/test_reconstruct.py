@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.operations.inferring.episodes import episodes_of
-from nemesrv.operations.logs_to_rows.gather import plain_lines
+from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
 from nemesrv.operations.logs_to_rows.timeline import ANSWERED
 
@@ -84,7 +84,7 @@ def incident(
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return reconstruct(plain_lines([folder]), **given)  # type: ignore[arg-type]
+    return reconstruct(plain_logs([folder])[0], **given)  # type: ignore[arg-type]
 
 
 def told(found: Reconstructed, event: str, node: str) -> list[float]:
@@ -188,7 +188,7 @@ def test_a_registration_that_is_refused_with_a_code_was_answered_and_nothing_was
             (folder / name).mkdir(parents=True)
             file = "broker.log" if name == "broker-a" else "namesrv.log"
             (folder / name / file).write_text(stamped(lines))
-        found = reconstruct(plain_lines([folder]))
+        found = reconstruct(plain_logs([folder])[0])
         (failure,) = (row for row in found.rows if row["event"] == "register" and row["type"] != "ok")
         assert failure.get("code") == code
         (how,) = (one["how"] for one in found.timeline if one["what"] == "failed")
@@ -228,7 +228,7 @@ def test_a_name_server_that_gives_up_everybody_after_silence_was_not_stopped(tmp
         (tmp_path / name).mkdir()
         kept = [line for line in said if silent or "IDLE" not in line[1]]
         (tmp_path / name / "namesrv.log").write_text(stamped(kept))
-        rows = reconstruct(plain_lines([tmp_path / name])).rows
+        rows = reconstruct(plain_logs([tmp_path / name])[0]).rows
         assert [row["event"] for row in rows].count("stopped") == (not silent), name
         assert [row["event"] for row in rows].count("broker_dropped") == 2 * silent, name
 
@@ -257,7 +257,7 @@ def test_a_line_that_says_which_address_was_removed_is_believed(tmp_path: Path, 
     (tmp_path / "ns-1" / "namesrv.log").write_text(stamped(lines))
     (tmp_path / "ns-0").mkdir()
     (tmp_path / "ns-0" / "namesrv.log").write_text(stamped(_claimed(whole=whole)))
-    rows = reconstruct(plain_lines([tmp_path])).rows
+    rows = reconstruct(plain_logs([tmp_path])[0]).rows
     dropped = [row["address"] for row in rows if row["event"] == "broker_dropped" and row["node"] == "ns-0"]
     assert dropped == ["10.9.9.9:10911"]
 
@@ -265,7 +265,7 @@ def test_a_line_that_says_which_address_was_removed_is_believed(tmp_path: Path, 
 def test_who_came_in_anothers_place_was_not_there_before(tmp_path: Path) -> None:
     """A log that begins between: broker-a's own address was there from the first line on, the stranger's was not."""
     (tmp_path / "namesrv.log").write_text(stamped([line for line in _claimed(whole=True) if line[0] > 30]))
-    rows = reconstruct(plain_lines([tmp_path])).rows
+    rows = reconstruct(plain_logs([tmp_path])[0]).rows
     came = {row["address"]: row["time_ms"] for row in reversed(rows) if row["event"] == "registration"}
     assert came["10.9.9.9:10911"] - came[BROKER] == pytest.approx(10_000.0)
 
@@ -273,7 +273,7 @@ def test_who_came_in_anothers_place_was_not_there_before(tmp_path: Path) -> None
 def test_a_block_that_was_pasted_twice_is_told_once(tmp_path: Path) -> None:
     lines = _claimed(whole=True)
     (tmp_path / "namesrv.log").write_text(stamped([*lines, *lines[4:]]))
-    rows = reconstruct(plain_lines([tmp_path])).rows
+    rows = reconstruct(plain_logs([tmp_path])[0]).rows
     assert [row["address"] for row in rows if row["event"] == "broker_dropped"] == ["10.9.9.9:10911"]
 
 
@@ -290,6 +290,6 @@ def test_a_broker_that_says_so_has_stopped_however_long_it_took(
         lines += [(ends_s, "Shutdown hook over, consuming total time(ms): 13202")]
     (tmp_path / "broker.log").write_text(stamped(lines))
     (tmp_path / "namesrv.log").write_text(stamped(name_server(dropped=False)))
-    found = reconstruct(plain_lines([tmp_path]))
+    found = reconstruct(plain_logs([tmp_path])[0])
     stopped = [row["time_ms"] + found.origin_ms for row in found.rows if row["event"] == "stopped"]
     assert [(at - BEGIN.timestamp() * 1000) / 1000 for at in stopped] == [pytest.approx(at, abs=1.0) for at in stops]
