@@ -1,4 +1,6 @@
-"""A small file replaced whole, so that a reader (or the next start) sees the old content or the new, never half.
+"""What a broker keeps in small files: tables that it loads when it starts and writes when they have changed.
+
+A file is replaced whole, so that a reader (or the next start) sees the old content or the new, never half.
 
 A process killed between the two steps leaves at worst a `.tmp` beside an intact file. Upstream: `ConfigManager`,
 which writes in place and keeps a `.bak`.
@@ -6,8 +8,13 @@ which writes in place and keeps a `.bak`.
 
 from __future__ import annotations
 
+import logging
 import os
+from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import ClassVar
+
+from ...remoting.bodies.route import DataVersion
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -24,3 +31,55 @@ def read_whole(path: Path) -> bytes | None:
         return path.read_bytes()
     except FileNotFoundError:
         return None
+
+
+class KeptTable(ABC):
+    """A table, and the file that it is kept in. Without a path nothing is kept."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._dirty = False
+
+    @abstractmethod
+    def encode(self) -> bytes:
+        """The file, which is also the body in which a slave is told the table."""
+
+    def kept(self) -> bytes | None:
+        """What the file holds; None without one."""
+        return None if self._path is None else read_whole(self._path)
+
+    def persist(self) -> None:
+        """Write the file if a change is not in it yet. Raises OSError; the next call tries again."""
+        if self._dirty and self._path is not None:
+            write_whole(self._path, self.encode())
+            self._dirty = False
+
+
+class VersionedTable(KeptTable):
+    """A table that is written at each change, and counts these."""
+
+    what: ClassVar[str]
+
+    def __init__(self, path: Path | None, *, now_ms: int, log: logging.Logger | None) -> None:
+        super().__init__(path)
+        self.data_version = DataVersion(timestamp=now_ms)
+        self._log = log or logging.getLogger("nemesrv.broker")
+
+    def touch(self, *, now_ms: int) -> None:
+        """Step the version although nothing in the table changed."""
+        self.data_version = self.data_version.next(now_ms=now_ms)
+        self._dirty = True
+
+    def _changed(self, now_ms: int) -> None:
+        self.touch(now_ms=now_ms)
+        try:
+            self.persist()
+        except OSError as exc:
+            self._log.error(
+                "cannot write %s: %s; %s changed since will be lost by a restart", self._path, exc, self.what
+            )
+
+    def _taken(self, version: DataVersion) -> None:
+        """All of the master's is in the table, as of this version."""
+        self.data_version, self._dirty = version, True
+        self.persist()

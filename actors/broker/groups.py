@@ -13,7 +13,7 @@ from ...remoting.bodies.client import SubscriptionGroupConfig, SubscriptionGroup
 from ...remoting.bodies.route import DataVersion
 from ...remoting.errors import RocketMQError
 from .config import BrokerConfig
-from .files import read_whole, write_whole
+from .files import VersionedTable
 from .topics import NAME_CHARACTERS
 
 GROUP_MAX_LENGTH = 120  # its retry topic must fit a topic's 127
@@ -34,20 +34,18 @@ def is_group_name(group: str) -> bool:
     return bool(group) and len(group) <= GROUP_MAX_LENGTH and NAME_CHARACTERS.issuperset(group)
 
 
-class SubscriptionGroups:
+class SubscriptionGroups(VersionedTable):
     """The groups of one broker, loaded from `path` when it exists."""
+
+    what = "groups"
 
     def __init__(
         self, config: BrokerConfig, *, now_ms: int, path: Path | None = None, log: logging.Logger | None = None
     ) -> None:
-        self._path = path
-        self._log = log or logging.getLogger("nemesrv.broker")
-        self._dirty = False
+        super().__init__(path, now_ms=now_ms, log=log)
         self.auto_create = config.auto_create_subscription_group
         self.table = {group: SubscriptionGroupConfig(group_name=group) for group in _SYSTEM_GROUPS}
-        self.data_version = DataVersion(timestamp=now_ms)
-        content = None if path is None else read_whole(path)
-        if content is not None:
+        if (content := self.kept()) is not None:
             try:
                 wrapper = SubscriptionGroupWrapper.decode(content)
             except RocketMQError as exc:
@@ -70,9 +68,8 @@ class SubscriptionGroups:
 
     def take(self, groups: Mapping[str, SubscriptionGroupConfig], version: DataVersion) -> None:
         """All of the master's groups and its version, for a slave's own."""
-        self.table, self.data_version = dict(groups), version
-        self._dirty = True
-        self.persist()
+        self.table = dict(groups)
+        self._taken(version)
 
     def delete(self, group: str, *, now_ms: int) -> bool:
         """Remove one group; False when there was none."""
@@ -84,17 +81,3 @@ class SubscriptionGroups:
     def encode(self) -> bytes:
         """`{"dataVersion": …, "subscriptionGroupTable": {…}}`: code 201's body, and the file."""
         return SubscriptionGroupWrapper(subscription_group_table=self.table, data_version=self.data_version).encode()
-
-    def persist(self) -> None:
-        """Write the file if a change is not in it yet. Raises OSError; the next call tries again."""
-        if self._dirty and self._path is not None:
-            write_whole(self._path, self.encode())
-            self._dirty = False
-
-    def _changed(self, now_ms: int) -> None:
-        self.data_version = self.data_version.next(now_ms=now_ms)
-        self._dirty = True
-        try:
-            self.persist()
-        except OSError as exc:
-            self._log.error("cannot write %s: %s; groups changed since will be lost by a restart", self._path, exc)

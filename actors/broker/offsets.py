@@ -12,24 +12,21 @@ from pathlib import Path
 import orjson
 
 from ...remoting import fastjson
-from .files import read_whole, write_whole
+from .files import KeptTable
 
 SEPARATOR = "@"
 
 
-class ConsumerOffsets:
-    """The table, and the file it is kept in. Without a path nothing is kept."""
+class ConsumerOffsets(KeptTable):
+    """The table."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path = path
+        super().__init__(path)
         self._table: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
         self._reset: dict[str, dict[int, int]] = {}
-        self._dirty = False
-        if path is not None:
-            content = read_whole(path)
-            if content is not None:
-                self._table = _decode(content, path)
+        if (content := self.kept()) is not None:
+            self._table = _decode(content, str(path))
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
         """Note that `group` has consumed below `offset`; returns what was noted before, -1 for nothing.
@@ -81,7 +78,7 @@ class ConsumerOffsets:
 
     def take(self, body: bytes) -> None:
         """What `encode` gave of another broker's, over what is noted here. Raises ValueError."""
-        for key, queues in _decode(body, Path("code 43's body")).items():
+        for key, queues in _decode(body, "code 43's body").items():
             if self._table.get(key) != queues:
                 self._table[key] = queues
                 self._dirty = True
@@ -112,14 +109,8 @@ class ConsumerOffsets:
         }
         return orjson.dumps({"offsetTable": table}, option=orjson.OPT_SORT_KEYS)
 
-    def persist(self) -> None:
-        """Write the file when something changed since the last time. Raises OSError; then the next call tries again."""
-        if self._dirty and self._path is not None:
-            write_whole(self._path, self.encode())
-            self._dirty = False
 
-
-def _decode(content: bytes, path: Path) -> dict[str, dict[int, int]]:
+def _decode(content: bytes, where: str) -> dict[str, dict[int, int]]:
     """The table in `content`. Raises ValueError naming the file when it is none."""
     try:
         decoded = fastjson.loads(content)
@@ -128,4 +119,4 @@ def _decode(content: bytes, path: Path) -> dict[str, dict[int, int]]:
             raise ValueError("no offsetTable")
         return {str(key): {int(q): int(offset) for q, offset in queues.items()} for key, queues in table.items()}
     except Exception as exc:
-        raise ValueError(f"{path} is not a consumer offset file: {exc}") from exc
+        raise ValueError(f"{where} is not a consumer offset file: {exc}") from exc

@@ -16,7 +16,7 @@ import orjson
 from ...remoting import fastjson
 from ...remoting.node.clock import Timer
 from ...remoting.topics import SCHEDULE_TOPIC
-from .files import read_whole, write_whole
+from .files import KeptTable
 from .services import Services
 from .stored import MessageIllegal, PutMessage, StoreFull, set_aside, taken_up
 
@@ -33,15 +33,15 @@ def parked(
     return replace(waiting, tags_code=now_ms + levels_ms[level - 1])
 
 
-class ScheduleService:
+class ScheduleService(KeptTable):
     """One timer a level, set to the first message that is not due yet."""
 
     def __init__(self, services: Services, path: Path | None) -> None:
+        super().__init__(path)
         self._services = services
-        self._path = path
         self._timers: dict[int, Timer] = {}
-        self._delivered: dict[int, int] = {} if path is None else _read(path)
-        self._dirty = False
+        content = self.kept()
+        self._delivered: dict[int, int] = {} if content is None else _decode(content, str(path))
         self._running = False
 
     def start(self) -> None:
@@ -70,16 +70,10 @@ class ScheduleService:
 
     def take(self, body: bytes) -> None:
         """The same of a master, for a slave's own. Raises ValueError, OSError."""
-        delivered = _decode(body, Path("code 45's body"))
+        delivered = _decode(body, "code 45's body")
         if delivered != self._delivered:
             self._delivered, self._dirty = delivered, True
             self.persist()
-
-    def persist(self) -> None:
-        """Write the file if it changed. Raises OSError."""
-        if self._dirty and self._path is not None:
-            write_whole(self._path, self.encode())
-            self._dirty = False
 
     def _set(self, level: int, delay_s: float) -> None:
         self._timers[level] = self._services.context.clock.call_later(delay_s, self._deliver, level)
@@ -127,15 +121,10 @@ class ScheduleService:
         return True
 
 
-def _read(path: Path) -> dict[int, int]:
-    content = read_whole(path)
-    return {} if content is None else _decode(content, path)
-
-
-def _decode(content: bytes, path: Path) -> dict[int, int]:
+def _decode(content: bytes, where: str) -> dict[int, int]:
     try:
         decoded = fastjson.loads(content)
         table = decoded["offsetTable"] if isinstance(decoded, dict) else {}
         return {int(level): int(offset) for level, offset in table.items()}
     except Exception as exc:
-        raise ValueError(f"{path} is not a delay offset file: {exc}") from exc
+        raise ValueError(f"{where} is not a delay offset file: {exc}") from exc

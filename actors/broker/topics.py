@@ -21,7 +21,7 @@ from ...remoting.codes import PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.errors import RocketMQError
 from ...remoting.topics import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC, SYSTEM_TOPICS, TBW102, is_system_topic
 from .config import BrokerConfig
-from .files import read_whole, write_whole
+from .files import VersionedTable
 
 TOPIC_MAX_LENGTH = 127
 SCHEDULE_QUEUE_NUMS = 18
@@ -45,8 +45,10 @@ def topic_name_error(topic: str) -> str | None:
     return None
 
 
-class TopicTable:
+class TopicTable(VersionedTable):
     """The topics of one broker, loaded from `path` when it exists."""
+
+    what = "topics"
 
     def __init__(
         self,
@@ -57,18 +59,17 @@ class TopicTable:
         on_change: TopicListener | None = None,
         log: logging.Logger | None = None,
     ) -> None:
-        self._path = path
+        super().__init__(path, now_ms=now_ms, log=log)
         self._on_change = on_change
-        self._log = log or logging.getLogger("nemesrv.broker")
-        self._dirty = False
         self.topic_config_table: dict[str, TopicConfig] = {topic.topic_name: topic for topic in _initial_topics(config)}
         self._system = SYSTEM_TOPICS | self.topic_config_table.keys()
-        self.data_version = DataVersion(timestamp=now_ms, counter=0)
-        content = None if path is None else read_whole(path)
-        if content is not None and path is not None:
-            version, topics = _decode(content, path)
-            self.data_version = version
-            self.topic_config_table.update((topic.topic_name, topic) for topic in topics)
+        if (content := self.kept()) is not None:
+            try:
+                wrapper = TopicConfigSerializeWrapper.decode(content)
+            except RocketMQError as exc:
+                raise ValueError(f"{path} is not a topic file: {exc}") from exc
+            self.topic_config_table.update(wrapper.topic_config_table)
+            self.data_version = wrapper.data_version
 
     def __contains__(self, topic: str) -> bool:
         return topic in self.topic_config_table
@@ -95,14 +96,14 @@ class TopicTable:
         if self.topic_config_table.get(topic.topic_name) == topic:
             return False
         self.topic_config_table[topic.topic_name] = topic
-        self._changed(topic.topic_name, topic, now_ms)
+        self._tell(topic.topic_name, topic, now_ms)
         return True
 
     def delete(self, topic: str, *, now_ms: int) -> bool:
         """Remove `topic`; False when there was none."""
         if self.topic_config_table.pop(topic, None) is None:
             return False
-        self._changed(topic, None, now_ms)
+        self._tell(topic, None, now_ms)
         return True
 
     def create_by_default(
@@ -153,9 +154,8 @@ class TopicTable:
 
     def take(self, topics: Mapping[str, TopicConfig], version: DataVersion) -> None:
         """All of the master's topics and its version, for a slave's own; NameServers hear of them from the master."""
-        self.topic_config_table, self.data_version = dict(topics), version
-        self._dirty = True
-        self.persist()
+        self.topic_config_table = dict(topics)
+        self._taken(version)
 
     def set_order(self, ordered: Iterable[str], *, now_ms: int) -> None:
         """Mark exactly the topics in `ordered` as ordered (the NameServers' ORDER_TOPIC_CONFIG)."""
@@ -164,30 +164,14 @@ class TopicTable:
             if topic.order != (topic.topic_name in names):
                 self.put(replace(topic, order=not topic.order), now_ms=now_ms)
 
-    def touch(self, *, now_ms: int) -> None:
-        """Step the version although no topic changed: what NameServers are told about all of them has."""
-        self.data_version = self.data_version.next(now_ms=now_ms)
-        self._dirty = True
-
-    def persist(self) -> None:
-        """Write the file if a change is not in it yet. Raises OSError; the next call tries again."""
-        if self._dirty and self._path is not None:
-            write_whole(self._path, self.encode())
-            self._dirty = False
-
     def encode(self) -> bytes:
         """`{"dataVersion": …, "topicConfigTable": {…}}`: code 21's body, and the file."""
         return TopicConfigSerializeWrapper(
             data_version=self.data_version, topic_config_table=self.topic_config_table
         ).encode()
 
-    def _changed(self, name: str, topic: TopicConfig | None, now_ms: int) -> None:
-        self.data_version = self.data_version.next(now_ms=now_ms)
-        self._dirty = True
-        try:
-            self.persist()
-        except OSError as exc:
-            self._log.error("cannot write %s: %s; topics changed since will be lost by a restart", self._path, exc)
+    def _tell(self, name: str, topic: TopicConfig | None, now_ms: int) -> None:
+        self._changed(now_ms)
         if self._on_change is not None:
             self._on_change(name, topic)
 
@@ -220,12 +204,3 @@ def _initial_topics(config: BrokerConfig) -> list[TopicConfig]:
             topic(OP_TOPIC, 1),
         ]
     return topics
-
-
-def _decode(content: bytes, path: Path) -> tuple[DataVersion, list[TopicConfig]]:
-    """The version and topics in `content`. Raises ValueError naming the file when it holds none."""
-    try:
-        wrapper = TopicConfigSerializeWrapper.decode(content)
-    except RocketMQError as exc:
-        raise ValueError(f"{path} is not a topic file: {exc}") from exc
-    return wrapper.data_version, list(wrapper.topic_config_table.values())
