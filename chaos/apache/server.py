@@ -32,7 +32,7 @@ from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
 from ..fronts.rows import Row
 from ..topology import NodeKind, broker_id
-from . import bypass, properties, roles
+from . import bypass, doors, properties
 from .broker_rows import BrokerRows
 from .dialler import Dialler
 from .distribution import Part, distribution
@@ -101,7 +101,7 @@ class ApacheServer:
             self._to_controller = Dialler(context, name_servers=plan.controllers, brokers={}, see=_unseen)
         self._is_controller = not self._is_broker and plan.settings.get("enableControllerInNamesrv") is True
         if plan.members or self._is_controller:
-            self._front.leads, self._front.tells_by = self._led, roles.tells
+            self._front.leads, self._front.tells_by = self._led, doors.tells
         self._up = asyncio.Event()
         self._port = 0
         self._held: list[socket.socket] = []
@@ -180,14 +180,14 @@ class ApacheServer:
         context, clock = self._context, self._real_clock()
         self._port, self._held = hold_ports(context.rng)
         own = Address("127.0.0.1", self._port)
-        doors = roles.doors(own, self._plan.advertised)
-        self._dialler.says(doors)
+        said = doors.as_told(own, self._plan.advertised)
+        self._dialler.says(said)
         if self._plan.members:
-            self._front.addresses = doors
+            self._front.addresses = said
         if self._is_controller:
-            self._front.addresses = {str(Address(own.host, own.port + roles.CONTROLLER)): str(self._plan.advertised)}
+            self._front.addresses = {str(Address(own.host, own.port + doors.CONTROLLER)): str(self._plan.advertised)}
         if self._to_controller is not None:
-            self._to_controller.says(doors)
+            self._to_controller.says(said)
             self._to_controller.tells({**self._dialler.told, **self._to_controller.told_of_name_servers})
         if self._rows is None:  # else a defect has put another JVM in its place
             self._rows = (BrokerRows if self._is_broker else NameServerRows)(self._put, self._about())
@@ -268,18 +268,18 @@ class ApacheServer:
         """RocketMQ's configuration file."""
         plan, home = self._plan, self._folder.resolve() / "home"
         if not self._is_broker:
-            own = roles.controller(self._port, home) if self._is_controller else {}
+            own = doors.controller(self._port, home) if self._is_controller else {}
             return properties.name_server(self._port, home, {**own, **plan.settings})
         scale = self._real_clock().scale
         patient = {name: round(value * scale) for name, value in _ROUTINE.items()}
         own = {"brokerClusterName": plan.cluster_name, **(patient if scale > 1 else {}), **plan.settings}
-        own |= roles.role(plan.broker_id, plan.settings)
+        own |= doors.role(plan.broker_id, plan.settings)
         if self._to_controller is not None:
             own |= {"controllerAddr": self._to_controller.namesrv_addr}
         if plan.settings.get("enableDLegerCommitLog") is True:
             members = {broker_id(name): self._dialler.address(name) for name in plan.members}
-            members[plan.broker_id] = Address("127.0.0.1", self._port + roles.DLEDGER)
-            own |= roles.dledger_group(plan.broker_id, plan.broker_name, members)
+            members[plan.broker_id] = Address("127.0.0.1", self._port + doors.DLEDGER)
+            own |= doors.dledger_group(plan.broker_id, plan.broker_name, members)
         return properties.broker(self._port, home, plan.broker_name, self._dialler.namesrv_addr.split(";"), own)
 
     def _write_topics(self, file: Path) -> None:
@@ -323,7 +323,7 @@ class ApacheServer:
             profile=self._profile,
             broker_name=plan.broker_name,
             broker_id=plan.broker_id,
-            elects=roles.elects(plan.settings),
+            elects=doors.elects(plan.settings),
             scale=self._real_clock().scale,
             name_servers={name: str(address) for name, address in plan.name_servers.items()},
             fronts={str(self._dialler.address(name)): name for name in plan.name_servers},
@@ -343,7 +343,7 @@ class ApacheServer:
     async def _led(self, first: bytes) -> Address | None:
         """The same for one of several brokers of a name: the door that who dials is at."""
         at = await self._upstream()
-        door = roles.door(first) if self._is_broker else roles.is_controllers(first)
+        door = doors.door(first) if self._is_broker else doors.door_of_controller(first)
         return None if at is None else Address(at.host, at.port + door)
 
     async def _keep_looking(self) -> None:
@@ -404,7 +404,7 @@ def hold_ports(rng: random.Random) -> tuple[int, list[socket.socket]]:
     for _ in range(_TRIES):
         port, held = rng.randrange(_FIRST, _LAST), list[socket.socket]()
         try:
-            for each in (port, port - 2, port + roles.HA, port + roles.DLEDGER):
+            for each in (port, port - 2, port + doors.HA, port + doors.DLEDGER):
                 held.append(socket.socket())
                 held[-1].bind(("127.0.0.1", each))
         except OSError:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from ...remoting.node.profile import Profile
 from ..apache.distribution import OURS
-from ..apache.roles import ELECTS
+from ..apache.doors import ELECTS
 from ..checks import CHECKS
 from ..errors import NotAllowed
 from ..faults.acts_by_hand import ByHand, Register, Switch

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from ...remoting.node.network import Address
 from ..apache.distribution import ALLOWED, OURS, distribution
+from ..apache.doors import ELECTS
 from ..apache.maven import JavaMissing
-from ..apache.roles import ELECTS
 from ..checks import CHECKS
 from ..errors import NotAllowed, nearest, one_of
 from ..faults.acts_by_hand import Switch

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.apache import roles
+from nemesrv.chaos.apache import doors
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.nodes import NodePlan
 from nemesrv.chaos.fronts.answers import told
@@ -26,26 +26,26 @@ SCENARIO = {
 
 
 def test_a_slave_is_told_apart_by_the_first_it_says() -> None:
-    assert roles.is_slaves((0).to_bytes(8, "big"))
-    assert roles.is_slaves((123_456_789).to_bytes(8, "big"))
-    assert not roles.is_slaves(request(103, 1))
-    assert not roles.is_slaves(b"\0\0")  # too little to tell
+    assert doors.is_slaves((0).to_bytes(8, "big"))
+    assert doors.is_slaves((123_456_789).to_bytes(8, "big"))
+    assert not doors.is_slaves(request(103, 1))
+    assert not doors.is_slaves(b"\0\0")  # too little to tell
 
 
 def test_a_member_of_its_dledger_group_is_told_apart_by_the_code_of_its_first_frame() -> None:
     heartbeat = request(50_002, 1, group="broker-a")
-    assert [roles.door(heartbeat), roles.door(request(103, 1)), roles.door(bytes(8))] == [roles.DLEDGER, 0, roles.HA]
-    assert roles.door(request(105, 50_001, topic='"code":50001')) == 0  # said in another place
-    needed = next(n for n in range(len(heartbeat) + 1) if roles.tells(heartbeat[:n]))
-    assert roles.door(heartbeat[:needed]) == roles.DLEDGER
-    assert not any(roles.tells(heartbeat[:n]) for n in range(needed))
+    assert [doors.door(heartbeat), doors.door(request(103, 1)), doors.door(bytes(8))] == [doors.DLEDGER, 0, doors.HA]
+    assert doors.door(request(105, 50_001, topic='"code":50001')) == 0  # said in another place
+    needed = next(n for n in range(len(heartbeat) + 1) if doors.tells(heartbeat[:n]))
+    assert doors.door(heartbeat[:needed]) == doors.DLEDGER
+    assert not any(doors.tells(heartbeat[:n]) for n in range(needed))
 
 
 def test_what_a_controller_is_asked_is_told_apart_from_what_its_name_server_is() -> None:
     beat = {"clusterName": "c", "brokerAddr": "127.0.0.1:1", "brokerName": "broker-a"}
-    assert roles.is_controllers(request(1_005, 1)) == roles.CONTROLLER
-    assert roles.is_controllers(request(904, 1, **beat, brokerId="1", epoch="2")) == roles.CONTROLLER
-    assert [roles.is_controllers(one) for one in (request(904, 1, **beat), request(103, 1), request(105, 1))] == [
+    assert doors.door_of_controller(request(1_005, 1)) == doors.CONTROLLER
+    assert doors.door_of_controller(request(904, 1, **beat, brokerId="1", epoch="2")) == doors.CONTROLLER
+    assert [doors.door_of_controller(one) for one in (request(904, 1, **beat), request(103, 1), request(105, 1))] == [
         0,
         0,
         0,
@@ -53,7 +53,7 @@ def test_what_a_controller_is_asked_is_told_apart_from_what_its_name_server_is()
 
 
 def test_a_name_server_that_is_the_controller_is_so_alone() -> None:
-    said = roles.controller(10_200, Path("home"))
+    said = doors.controller(10_200, Path("home"))
     assert (said["controllerDLegerSelfId"], said["controllerDLegerPeers"]) == ("n0", "n0-127.0.0.1:10201")
     assert said["controllerStorePath"] == Path("home/controller")
 
@@ -76,28 +76,28 @@ def test_a_broker_under_a_controller_is_told_where_it_dials_that(tmp_path: Path)
 
 
 def test_what_is_no_frame_is_led_to_the_brokers_port() -> None:
-    assert roles.tells(b"GET / HTTP/1.1\r\n" * 10_000)
-    assert roles.door(b"GET / HTTP/1.1\r\n" * 10_000) == 0
+    assert doors.tells(b"GET / HTTP/1.1\r\n" * 10_000)
+    assert doors.door(b"GET / HTTP/1.1\r\n" * 10_000) == 0
 
 
 def test_a_member_knows_itself_at_its_own_port_and_the_others_where_it_dials_them() -> None:
     members = {1: Address("127.0.0.1", 10_102), 0: Address("127.0.0.1", 40_001), 2: Address("127.0.0.1", 40_002)}
-    assert roles.dledger_group(1, "broker-a", members) == {
+    assert doors.dledger_group(1, "broker-a", members) == {
         "dLegerGroup": "broker-a",
         "dLegerSelfId": "n1",
         "dLegerPeers": "n0-127.0.0.1:40001;n1-127.0.0.1:10102;n2-127.0.0.1:40002",
     }
-    assert roles.role(1, {"enableDLegerCommitLog": True})["brokerRole"] == "ASYNC_MASTER"  # and not SLAVE
+    assert doors.role(1, {"enableDLegerCommitLog": True})["brokerRole"] == "ASYNC_MASTER"  # and not SLAVE
 
 
 def test_all_doors_of_a_broker_are_one_address_for_its_peers() -> None:
-    doors = roles.doors(Address("127.0.0.1", 10_100), Address("127.0.0.1", 20_000))
-    assert doors == {"127.0.0.1:10100": "127.0.0.1:20000", "127.0.0.1:10101": "127.0.0.1:20000"}
+    told = doors.as_told(Address("127.0.0.1", 10_100), Address("127.0.0.1", 20_000))
+    assert told == {"127.0.0.1:10100": "127.0.0.1:20000", "127.0.0.1:10101": "127.0.0.1:20000"}
 
 
 def test_a_slave_has_its_id_and_a_master_the_role_that_the_scenario_says() -> None:
-    assert roles.role(2, {"brokerRole": "SYNC_MASTER"}) == {"brokerId": 2, "brokerRole": "SLAVE"}
-    assert roles.role(0, {}) == {"brokerId": 0, "brokerRole": "ASYNC_MASTER"}
+    assert doors.role(2, {"brokerRole": "SYNC_MASTER"}) == {"brokerId": 2, "brokerRole": "SLAVE"}
+    assert doors.role(0, {}) == {"brokerId": 0, "brokerRole": "ASYNC_MASTER"}
 
 
 def test_a_slave_of_apaches_begins_with_its_masters_address() -> None:
@@ -125,7 +125,7 @@ def test_a_dial_waits_for_its_first_bytes_and_is_led_by_them(first: bytes) -> No
             return upstream
 
         upstream = world.front.upstream
-        world.front.leads, world.front.tells_by = leads, roles.tells
+        world.front.leads, world.front.tells_by = leads, doors.tells
         client = await world.dial()
         assert world.accepted.empty()
         client.say(first[:2])
@@ -133,7 +133,7 @@ def test_a_dial_waits_for_its_first_bytes_and_is_led_by_them(first: bytes) -> No
         server = await world.server()
         assert await server.hear(len(first)) == first  # nothing is lost, and nothing altered
         assert first.startswith(asked[0])
-        assert len(asked[0]) >= roles.FIRST_BYTES
+        assert len(asked[0]) >= doors.FIRST_BYTES
         server.say(response(7))
         assert await client.hear(len(response(7))) == response(7)
 

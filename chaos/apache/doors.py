@@ -1,4 +1,4 @@
-"""What Apache's brokers of one name have to do with each other: who is which, and one address for all that they offer.
+"""The doors of Apache's servers, one address for all of them, and what brokers of one name are told of each other.
 
 A broker has three doors: its port, two below it the same for who is in a hurry (VIP), and above it the one at which
 its slaves fetch the commit log (HA). Peers are told one address, so that whatever is done to a link meets all three.
@@ -59,7 +59,7 @@ def _header_bytes(first: bytes) -> int:
     return min(int.from_bytes(first[5:_HEADER], "big"), _LONGEST_HEADER)  # its first byte says how it is written
 
 
-def doors(own: Address, told: Address) -> Mapping[str, str]:
+def as_told(own: Address, told: Address) -> Mapping[str, str]:
     """What a broker says of its doors, to what everybody is told."""
     return {str(own): str(told), str(Address(own.host, own.port + HA)): str(told)}
 
@@ -75,17 +75,14 @@ def elects(settings: Mapping[str, object]) -> bool:
 
 def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
     """brokerId and brokerRole; a master's may be said in the scenario, and of a DLedger group neither is."""
-    if elects(settings):
-        return {
-            "brokerId": 0,
-            "brokerRole": "ASYNC_MASTER",
-        }  # as every such file has it: the broker itself begins as -1
+    if elects(settings):  # as every such file has it: the broker itself begins as -1
+        return {"brokerId": 0, "brokerRole": "ASYNC_MASTER"}
     if broker_id:
         return {"brokerId": broker_id, "brokerRole": "SLAVE"}
     return {"brokerId": 0, "brokerRole": settings.get("brokerRole", "ASYNC_MASTER")}
 
 
-def is_controllers(first: bytes) -> int:
+def door_of_controller(first: bytes) -> int:
     """How far above a NameServer's port the door is of who says this first: at the controller's, for a request that is
     none to a NameServer, or a heartbeat that says which epoch its broker is of."""
     header = first[_HEADER : _HEADER + _header_bytes(first)]
