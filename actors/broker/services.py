@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...remoting.codes import ResponseCode
@@ -18,7 +18,7 @@ from .groups import SubscriptionGroups
 from .long_poll import PullHolds
 from .offsets import ConsumerOffsets
 from .store import MessageStore
-from .stored import Append, MessageIllegal, PutMessage, StoreFull
+from .stored import Append, PutMessage, StoreFull
 from .topics import TopicTable
 
 
@@ -100,8 +100,11 @@ class Services:
 
     def invalid(self, remark: str) -> RemotingCommand:
         """The answer to a parameter that cannot be: 4.9 has no code of its own for it."""
-        code = ResponseCode.INVALID_PARAMETER if self.config.is_5x else ResponseCode.SYSTEM_ERROR
-        return RemotingCommand.response(code, remark)
+        return RemotingCommand.response(self.invalid_code, remark)
+
+    @property
+    def invalid_code(self) -> ResponseCode:
+        return ResponseCode.INVALID_PARAMETER if self.config.is_5x else ResponseCode.SYSTEM_ERROR
 
     def queue(self, topic: str, queue_id: int) -> MessageQueue:
         """One of this broker's, as clients name it."""
@@ -113,11 +116,12 @@ class Services:
         return self.config.broker_ip1 or self.address.host
 
 
-def not_stored(exc: MessageIllegal | StoreFull) -> RemotingCommand:
-    """The answer to who sent what the store did not take."""
-    if isinstance(exc, MessageIllegal):
-        return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the message is illegal: {exc}")
-    return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {exc}")
+class Refused(Exception):
+    """A request is answered so, and nothing is done."""
+
+    def __init__(self, code: ResponseCode, remark: str, header: Mapping[str, str] | None = None) -> None:
+        super().__init__(remark)
+        self.response = RemotingCommand.response(code, remark, header=header)
 
 
 def refuse(code: ResponseCode, remark: str) -> RemotingCommand:

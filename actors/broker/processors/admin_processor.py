@@ -61,8 +61,7 @@ from ...errors import ConfigError
 from ..client_manager import Client
 from ..config import BrokerConfig
 from ..groups import is_group_name
-from ..services import Services, not_stored, refuse
-from ..stored import MessageIllegal, StoreFull
+from ..services import Services, refuse
 from ..topics import topic_name_error
 from ..transactions import Transactions
 
@@ -452,10 +451,7 @@ class AdminProcessor:
         if stored is None:
             remark = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
             return refuse(ResponseCode.SYSTEM_ERROR, remark)
-        try:
-            self._transactions.resume(stored)
-        except (MessageIllegal, StoreFull) as exc:
-            return not_stored(exc)
+        self._transactions.resume(stored)
         return RemotingCommand.response()
 
 

@@ -14,7 +14,8 @@ from ..consumer_calls import ConsumerCalls
 from ..member_group import MemberGroup
 from ..replication import FETCH_COMMIT_LOG, LogServing
 from ..schedule import ScheduleService
-from ..services import Services, refuse
+from ..services import Refused, Services, refuse
+from ..stored import MessageIllegal, StoreFull
 from ..transactions import Transactions
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
@@ -124,6 +125,12 @@ class BrokerProcessor:
             return refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
         try:
             return method(connection, request)
+        except Refused as exc:
+            return exc.response
+        except MessageIllegal as exc:
+            return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the message is illegal: {exc}")
+        except StoreFull as exc:
+            return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {exc}")
         except HeaderError as exc:
             return self._services.invalid(str(exc))
         except ProtocolError as exc:

@@ -20,7 +20,7 @@ from ....remoting.command import RemotingCommand
 from ....remoting.headers.broker import PullMessageRequestHeader, PullMessageResponseHeader
 from ....remoting.transport import Connection
 from ..long_poll import HeldPull
-from ..services import HeldRequest, Services, refuse
+from ..services import HeldRequest, Refused, Services, refuse
 from ..sql_filter import SqlError
 from ..stored import STORE_TIME, SYS_FLAG_AT, Found, GetStatus, store_time_at
 from ..subscriptions import TAG, FilterUnsupported, Wanted, wanted_by
@@ -115,8 +115,6 @@ class PullProcessor:
         """11, 361: messages, or why there are none; a future while the request waits."""
         header = PullMessageRequestHeader.from_ext_fields(request.ext_fields)
         looked = self._look(connection, request, header, may_commit=True)
-        if isinstance(looked, RemotingCommand):
-            return looked
         if looked.code != ResponseCode.PULL_NOT_FOUND or not header.sys_flag & SUSPEND:
             return self._answer(connection, header, looked)
         services, config = self._services, self._services.config
@@ -193,17 +191,16 @@ class PullProcessor:
     def _run_again(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
     ) -> RemotingCommand:
-        looked = self._look(connection, request, header, may_commit=False)
-        return looked if isinstance(looked, RemotingCommand) else self._answer(connection, header, looked)
+        try:
+            return self._answer(connection, header, self._look(connection, request, header, may_commit=False))
+        except Refused as exc:
+            return exc.response
 
     def _look(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader, *, may_commit: bool
-    ) -> _Looked | RemotingCommand:
-        """What there is at this moment, or the refusal."""
-        checked = self._checked(connection, request, header)
-        if isinstance(checked, RemotingCommand):
-            return checked
-        topic, group, wanted = checked
+    ) -> _Looked:
+        """What there is at this moment. Raises Refused."""
+        topic, group, wanted = self._checked(connection, request, header)
         services, config = self._services, self._services.config
         max_bytes = config.max_transfer_bytes_on_message_in_memory
         if header.max_msg_bytes is not None and header.max_msg_bytes > 0:
@@ -273,48 +270,46 @@ class PullProcessor:
 
     def _checked(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
-    ) -> tuple[TopicConfig, SubscriptionGroupConfig, Wanted] | RemotingCommand:
-        """Topic, group and what is wanted of a pull that may be served, or the refusal."""
+    ) -> tuple[TopicConfig, SubscriptionGroupConfig, Wanted]:
+        """Topic, group and what is wanted of a pull that may be served. Raises Refused."""
         services, config = self._services, self._services.config
         if not config.broker_permission & PERM_READ:
-            return self._forbidden(_FORBIDDEN_BROKER, f"the broker[{services.host}] pulling message is forbidden")
+            raise self._forbidden(_FORBIDDEN_BROKER, f"the broker[{services.host}] pulling message is forbidden")
         if request.code == RequestCode.LITE_PULL_MESSAGE and not config.lite_pull_message_enable:
             remark = f"the broker[{services.host}] for lite pull consumer is forbidden"
-            return self._forbidden(_FORBIDDEN_BROKER, remark)
+            raise self._forbidden(_FORBIDDEN_BROKER, remark)
         name = header.consumer_group
         group = services.groups.find(name, now_ms=services.now_ms)
         if group is None:
-            return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{name}] does not exist")
+            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{name}] does not exist")
         if not group.consume_enable:
-            return self._forbidden(_FORBIDDEN_GROUP, f"subscription group no permission, {name}")
+            raise self._forbidden(_FORBIDDEN_GROUP, f"subscription group no permission, {name}")
         topic = services.topics.get(header.topic)
         if topic is None:
             remark = f"topic[{header.topic}] not exist, apply first please!"
-            return refuse(ResponseCode.TOPIC_NOT_EXIST, remark)
+            raise Refused(ResponseCode.TOPIC_NOT_EXIST, remark)
         if not topic.perm & PERM_READ:
-            return self._forbidden(_FORBIDDEN_TOPIC, f"the topic[{header.topic}] pulling message is forbidden")
+            raise self._forbidden(_FORBIDDEN_TOPIC, f"the topic[{header.topic}] pulling message is forbidden")
         if not 0 <= header.queue_id < topic.read_queue_nums:
-            return services.invalid(
+            raise Refused(
+                services.invalid_code,
                 f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
-                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{connection.remote_address}]"
+                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{connection.remote_address}]",
             )
-        subscription = self._subscription(header, group)
-        if isinstance(subscription, RemotingCommand):
-            return subscription
         try:
-            return topic, group, wanted_by(subscription, config)
+            return topic, group, wanted_by(self._subscription(header, group), config)
         except FilterUnsupported as exc:
-            return refuse(ResponseCode.SYSTEM_ERROR, str(exc))
-        except SqlError:
+            raise Refused(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
+        except SqlError as exc:
             if header.sys_flag & SUBSCRIPTION:
-                return refuse(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+                raise Refused(
+                    ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed"
+                ) from exc
             remark = "The broker's consumer filter data is not exist!Your expression may be wrong!"
-            return refuse(ResponseCode.FILTER_DATA_NOT_EXIST, remark)
+            raise Refused(ResponseCode.FILTER_DATA_NOT_EXIST, remark) from exc
 
-    def _subscription(
-        self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
-    ) -> SubscriptionData | RemotingCommand:
-        """What the consumer wants of the topic: as the request says, or as its group's heartbeat said."""
+    def _subscription(self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig) -> SubscriptionData:
+        """What the consumer wants of the topic: as the request says, or as its group's heartbeat said; Refused."""
         log, name = self._services.context.log, header.consumer_group
         if header.sys_flag & SUBSCRIPTION:
             kind = header.expression_type or TAG
@@ -324,20 +319,20 @@ class PullProcessor:
         consumers = self._services.clients.consumers.get(name)
         if consumers is None:
             log.warning("the consumer's group info not exist, group: %s", name)
-            return refuse(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
+            raise Refused(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
         if not group.consume_broadcast_enable and consumers.message_model == "BROADCASTING":
             remark = f"the consumer group[{name}] can not consume by broadcast way"
-            return self._forbidden(_FORBIDDEN_BROADCASTING, remark)
+            raise self._forbidden(_FORBIDDEN_BROADCASTING, remark)
         subscription = consumers.subscriptions.get(header.topic)
         if subscription is None:
             log.warning("the consumer's subscription not exist, group: %s, topic:%s", name, header.topic)
-            return refuse(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
+            raise Refused(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
         if subscription.sub_version < header.sub_version:
             log.warning("The broker's subscription is not latest, group: %s %s", name, subscription.sub_string)
-            return refuse(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+            raise Refused(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
         return subscription
 
-    def _forbidden(self, kind: int, remark: str) -> RemotingCommand:
+    def _forbidden(self, kind: int, remark: str) -> Refused:
         v5 = self._services.config.is_5x
         fields = {"forbiddenType": str(kind)} if v5 else None
-        return RemotingCommand.response(ResponseCode.NO_PERMISSION, remark, header=fields)
+        return Refused(ResponseCode.NO_PERMISSION, remark, fields)

@@ -44,8 +44,6 @@ class ReplyProcessor:
         else:
             header = SendMessageRequestHeader.from_v2(request.ext_fields)
         topic = self._send.checked(connection, request, header)
-        if isinstance(topic, RemotingCommand):
-            return topic
         return self._pushed(connection, request, header, topic)
 
     async def _pushed(

@@ -41,8 +41,8 @@ from ....remoting.message_properties import (
 from ....remoting.topics import DLQ_GROUP_TOPIC_PREFIX, NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX
 from ....remoting.transport import Connection
 from ..schedule import parked
-from ..services import Services, not_stored, refuse
-from ..stored import Append, MessageIllegal, PutMessage, StoreFull, copied
+from ..services import Refused, Services, refuse
+from ..stored import Append, PutMessage, copied
 from ..topics import topic_name_error
 from ..transactions import Transactions
 
@@ -69,20 +69,12 @@ class SendProcessor:
         it, too, or says that none has (`waitStoreMsgOK`)."""
         header = SendMessageRequestHeader.for_code(request.code, request.ext_fields)
         topic = self.checked(connection, request, header)
-        if isinstance(topic, RemotingCommand):
-            return topic
         queue_id = header.queue_id
         if queue_id < 0:
             queue_id = self._services.context.rng.randrange(topic.write_queue_nums)
-        try:
-            if request.code == RequestCode.SEND_BATCH_MESSAGE or header.batch:
-                stored, uniq_key = self._send_batch(connection, request, header, topic, queue_id)
-            else:
-                stored, uniq_key = self._send_one(connection, request, header, topic, queue_id)
-        except _Refused as exc:
-            return exc.response
-        except (MessageIllegal, StoreFull) as exc:
-            return not_stored(exc)
+        is_batch = request.code == RequestCode.SEND_BATCH_MESSAGE or header.batch
+        store = self._send_batch if is_batch else self._send_one
+        stored, uniq_key = store(connection, request, header, topic, queue_id)
         acknowledged = self.acknowledge(stored, queue_id, uniq_key)
         if self._services.config.broker_role != "SYNC_MASTER":
             return acknowledged
@@ -104,7 +96,7 @@ class SendProcessor:
         if settings is None:
             return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group}")
         if not services.config.broker_permission & PERM_WRITE:
-            return self._broker_forbids()
+            raise self._broker_forbids()
         if settings.retry_queue_nums <= 0:
             return RemotingCommand.response()
         stored = services.store.look(header.offset)
@@ -115,50 +107,46 @@ class SendProcessor:
             limit = header.max_reconsume_times
         dead = stored.reconsume_times >= limit or header.delay_level < 0
         target = self._group_topic(group, settings, dead=dead, unit_mode=header.unit_mode)
-        if isinstance(target, RemotingCommand):
-            return target
         level = 0 if dead else header.delay_level or 3 + stored.reconsume_times
-        try:
-            self._put_back(stored, target, level)
-        except (MessageIllegal, StoreFull) as exc:
-            return not_stored(exc)
+        self._put_back(stored, target, level)
         return RemotingCommand.response()
 
     # Checks
 
     def checked(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
-    ) -> TopicConfig | RemotingCommand:
-        """The topic to store under, created if need be, or the refusal."""
+    ) -> TopicConfig:
+        """The topic to store under, created if need be. Raises Refused."""
         services = self._services
         if not services.config.broker_permission & PERM_WRITE:
-            return self._broker_forbids()
+            raise self._broker_forbids()
         name = header.topic
         topic = services.topics.get(name)
         if topic is None:
             error = topic_name_error(name)
             if error is not None:
-                return services.invalid(error)
+                raise Refused(services.invalid_code, error)
         if name in NOT_ALLOWED_TO_SEND:
-            return refuse(ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
+            raise Refused(ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
         if topic is None:
             topic = self._create(connection, header)
             if topic is None:
-                return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")
+                raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")
         if not topic.perm & PERM_WRITE:
-            return refuse(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
+            raise Refused(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
         illegal = header.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums)
         if illegal or (header.queue_id < 0 and topic.write_queue_nums <= 0):
-            return services.invalid(
-                f"request queueId[{header.queue_id}] is illegal, {topic} Producer: {connection.remote_address}"
+            raise Refused(
+                services.invalid_code,
+                f"request queueId[{header.queue_id}] is illegal, {topic} Producer: {connection.remote_address}",
             )
         if len(request.body) > services.config.max_message_size:
-            return refuse(
+            raise Refused(
                 ResponseCode.MESSAGE_ILLEGAL,
                 f"msg body of {len(request.body)} B, limit {services.config.max_message_size} B",
             )
         if header.properties is not None and len(header.properties) > PROPERTIES_MAX:
-            return refuse(
+            raise Refused(
                 ResponseCode.MESSAGE_ILLEGAL, f"msg properties of {len(header.properties)}, limit {PROPERTIES_MAX} B"
             )
         return topic
@@ -186,8 +174,8 @@ class SendProcessor:
             )
         return created
 
-    def _broker_forbids(self) -> RemotingCommand:
-        return refuse(ResponseCode.NO_PERMISSION, f"the broker[{self._services.host}] sending message is forbidden")
+    def _broker_forbids(self) -> Refused:
+        return Refused(ResponseCode.NO_PERMISSION, f"the broker[{self._services.host}] sending message is forbidden")
 
     # Messages
 
@@ -201,7 +189,7 @@ class SendProcessor:
     ) -> tuple[Append, str | None]:
         """Store a single message: at once, after its delay, or as half of a transaction; and its uniq key.
 
-        Raises _Refused, MessageIllegal, StoreFull.
+        Raises Refused, MessageIllegal, StoreFull.
         """
         services = self._services
         text = header.properties or ""
@@ -211,7 +199,7 @@ class SendProcessor:
         transactional = _is_transactional(properties) and not (header.reconsume_times and delay)
         if transactional and services.config.reject_transaction_message:
             remark = f"the broker[{services.host}] sending transaction message is forbidden"
-            raise _Refused(ResponseCode.NO_PERMISSION, remark)
+            raise Refused(ResponseCode.NO_PERMISSION, remark)
         if name.startswith(RETRY_GROUP_TOPIC_PREFIX):
             dead = self._retry_is_dead(request, header)
             if dead is not None:
@@ -220,7 +208,7 @@ class SendProcessor:
                 text = format_properties(properties)
         if services.config.is_5x:
             if not _TIMER_PROPERTIES.isdisjoint(properties):
-                raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "timer messages are not supported by this broker")
+                raise Refused(ResponseCode.MESSAGE_ILLEGAL, "timer messages are not supported by this broker")
             if UNIQ_KEY not in properties:
                 properties[UNIQ_KEY] = self._uniq_ids.next_id(services.now_ms)
                 text = append_property(text, UNIQ_KEY, properties[UNIQ_KEY])
@@ -256,21 +244,21 @@ class SendProcessor:
         return text
 
     def _retry_is_dead(self, request: RemotingCommand, header: SendMessageRequestHeader) -> TopicConfig | None:
-        """The DLQ topic when a retry sent as an ordinary message has used up its tries. Raises _Refused."""
+        """The DLQ topic when a retry sent as an ordinary message has used up its tries. Raises Refused."""
         services, group = self._services, header.topic[len(RETRY_GROUP_TOPIC_PREFIX) :]
         settings = services.groups.find(group, now_ms=services.now_ms)
         if settings is None:
-            raise _Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group}")
+            raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group}")
         limit = settings.retry_max_times
         if request.version >= V3_4_9 and header.max_reconsume_times is not None:
             limit = header.max_reconsume_times
         times = header.reconsume_times or 0
         if times < limit or (times == limit and services.config.is_5x):
             return None
-        dead = self._group_topic(group, settings, dead=True, unit_mode=False)
-        if isinstance(dead, RemotingCommand):
-            raise _Refused(ResponseCode.SYSTEM_ERROR, dead.remark or "")
-        return dead
+        try:
+            return self._group_topic(group, settings, dead=True, unit_mode=False)
+        except Refused as exc:
+            raise Refused(ResponseCode.SYSTEM_ERROR, str(exc)) from exc
 
     def _send_batch(
         self,
@@ -280,20 +268,20 @@ class SendProcessor:
         topic: TopicConfig,
         queue_id: int,
     ) -> tuple[Append, str | None]:
-        """Store a batch as consecutive messages, all or none. Raises _Refused, MessageIllegal, StoreFull."""
+        """Store a batch as consecutive messages, all or none. Raises Refused, MessageIllegal, StoreFull."""
         if topic.topic_name.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group")
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group")
         try:
             items = decode_batch(request.body)
         except RemoteProtocolError as exc:
-            raise _Refused(ResponseCode.MESSAGE_ILLEGAL, str(exc)) from exc
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, str(exc)) from exc
         if not items:
-            raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "the batch is empty")
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, "the batch is empty")
         messages, keys = [], []
         for item in items:
             properties = parse_properties(item.properties.decode(errors="replace"))
             if _level(properties.get(DELAY)) > 0 or _is_transactional(properties):
-                raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot hold delayed or transactional messages")
+                raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot hold delayed or transactional messages")
             keys.append(properties.get(UNIQ_KEY, ""))
             messages.append(
                 PutMessage(
@@ -315,17 +303,17 @@ class SendProcessor:
 
     def _group_topic(
         self, group: str, settings: SubscriptionGroupConfig, *, dead: bool, unit_mode: bool
-    ) -> TopicConfig | RemotingCommand:
-        """The group's retry or dead-letter topic, created if need be, or the refusal."""
+    ) -> TopicConfig:
+        """The group's retry or dead-letter topic, created if need be. Raises Refused."""
         name = (DLQ_GROUP_TOPIC_PREFIX if dead else RETRY_GROUP_TOPIC_PREFIX) + group
         nums = DLQ_QUEUE_NUMS if dead else settings.retry_queue_nums
         topic = self._services.topics.create_for_group(
             name, nums, topic_sys_flag=2 if unit_mode and not dead else 0, now_ms=self._services.now_ms
         )
         if topic is None:
-            return refuse(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
         if not topic.perm & PERM_WRITE:
-            return refuse(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
+            raise Refused(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
         return topic
 
     def _put_back(self, stored: StoredMessage, target: TopicConfig, level: int) -> None:
@@ -358,12 +346,6 @@ class SendProcessor:
         if uniq_key is not None and self._services.config.is_5x:
             fields["transactionId"] = uniq_key
         return RemotingCommand.response(header=fields)
-
-
-class _Refused(Exception):
-    def __init__(self, code: ResponseCode, remark: str) -> None:
-        super().__init__(remark)
-        self.response = refuse(code, remark)
 
 
 def _is_transactional(properties: dict[str, str]) -> bool:

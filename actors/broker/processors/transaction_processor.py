@@ -16,8 +16,7 @@ from ....remoting.headers.broker import CheckTransactionStateRequestHeader, EndT
 from ....remoting.message import StoredMessage
 from ....remoting.message_properties import CHECK_IMMUNITY, PRODUCER_GROUP, REAL_QUEUE_ID, REAL_TOPIC
 from ....remoting.transport import Connection
-from ..services import Services, not_stored, refuse
-from ..stored import MessageIllegal, StoreFull
+from ..services import Services, refuse
 from ..transactions import CHUNK, COMMIT, NOT_ENDED, ROLLBACK, Transactions, committed, immunity_ms
 
 _SAID = {NOT_ENDED: "unknown", COMMIT: "commit", ROLLBACK: "rollback"}
@@ -50,15 +49,12 @@ class TransactionProcessor:
         refusal = self._refused(header, stored)
         if stored is None or refusal is not None:
             return refusal
-        try:
-            if said == COMMIT:
-                message = committed(stored)
-                if message is None:
-                    return refuse(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
-                self._services.put([message])
-            self._transactions.end(stored)
-        except (MessageIllegal, StoreFull) as exc:
-            return not_stored(exc)
+        if said == COMMIT:
+            message = committed(stored)
+            if message is None:
+                return refuse(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+            self._services.put([message])
+        self._transactions.end(stored)
         return RemotingCommand.response()
 
     def _refused(self, header: EndTransactionRequestHeader, stored: StoredMessage | None) -> RemotingCommand | None:
