@@ -96,11 +96,6 @@ class Message:
         return Message(self.topic, self.body, properties={**self.properties, name: value}, flag=self.flag)
 
     @property
-    def properties_string(self) -> str:
-        """As it travels in a send header. LocalProtocolError when a property holds a separator."""
-        return format_properties(self.properties)
-
-    @property
     def tags(self) -> str | None:
         return self.properties.get(message_properties.TAGS)
 
