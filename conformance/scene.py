@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..chaos.fronts.dials import Dials
+from ..chaos.fronts.dials import DialWatch
 from ..chaos.fronts.observed import Answered, Asked, Dialled, Foreign, Observation, Opened
 from ..chaos.fronts.sockets import descendants, process_of
 from ..remoting.node.clock import RealClock
@@ -262,7 +262,7 @@ class Seat:
         front_of: Mapping[Address, str],
     ) -> None:
         self.number, self.seen = number, seen
-        self.dials = Dials(self.saw, clock, front_of.get)
+        self.dials = DialWatch(self.saw, clock, front_of.get)
         self.subject = Subject(
             program, told, log=log, saw=seen.append, now_ms=lambda: clock.monotonic_s() * 1000, dials=self.dials
         )

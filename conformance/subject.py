@@ -29,7 +29,7 @@ from typing import IO, Any
 
 from ..actors.processes import Process, family
 from ..chaos.errors import HarnessError, ScenarioError
-from ..chaos.fronts.dials import Dials
+from ..chaos.fronts.dials import DialWatch
 from ..chaos.fronts.observed import Reported
 from ..remoting.node.network import Address
 from ..remoting.top_addressing import PATH
@@ -152,7 +152,7 @@ class Subject:
         log: Path,
         saw: Callable[[Reported], None],
         now_ms: Callable[[], float],
-        dials: Dials | None = None,
+        dials: DialWatch | None = None,
     ) -> None:
         """`dials` sees its connect() calls; None: nobody does."""
         self._program, self._told, self._saw, self._now_ms = program, told, saw, now_ms

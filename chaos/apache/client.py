@@ -25,7 +25,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import recorded_at
 from ..fronts import behaviour
-from ..fronts.dials import Dials
+from ..fronts.dials import DialWatch
 from ..fronts.front import Front
 from ..fronts.look_ups import Rules
 from ..fronts.observed import Behaved, Dialled, GaveUp, Observation, Opened
@@ -108,7 +108,7 @@ class JavaClient:
             nobody=[name for name, at in config.name_servers.items() if name == str(at)],
         )
         self._program: JavaProgram | None = None
-        self._dials: Dials | None = None
+        self._dials: DialWatch | None = None
         self._late = LateDials()
         self._faked: FakedTime | None = None
         self._rows = self._new_rows()
@@ -169,7 +169,7 @@ class JavaClient:
             user_home=home,
         )
         if scaled is None:  # who looks at its dials goes by the machine's clock
-            self._dials = Dials(self._see, context.clock, dialler.front_of)
+            self._dials = DialWatch(self._see, context.clock, dialler.front_of)
         self._program = JavaProgram(
             context.name, command, home / "java.log", said=self._said, ended=self._ended, dials=self._dials
         )

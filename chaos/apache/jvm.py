@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarnessError
-from ..fronts.dials import Dials
+from ..fronts.dials import DialWatch
 
 JAVA_FLAGS = (
     "-Xms64m",
@@ -102,7 +102,7 @@ class JavaProgram:
         *,
         said: Callable[[bytes], None] | None = None,
         ended: Callable[[int], None] | None = None,
-        dials: Dials | None = None,
+        dials: DialWatch | None = None,
     ) -> None:
         """`dials` sees its connect() calls, from a process between it and us; None: nobody does."""
         self.name, self._command, self._output, self._dials = name, command, output, dials

@@ -37,7 +37,7 @@ HELD_MAX = 1 << 20
 """Bytes that wait in a front (for their delay, or for the server's end) before it reads no more."""
 
 
-class Connection:
+class FrontConnection:
     """What a front accepted. `client` and `server` are the protocols of its two ends."""
 
     def __init__(self, front: Front, number: int) -> None:
@@ -369,7 +369,7 @@ def reset_at_close(taken: socket.socket) -> None:
 class _End(asyncio.Protocol):
     """One of a connection's two ends, as asyncio knows it."""
 
-    def __init__(self, connection: Connection, who: By) -> None:
+    def __init__(self, connection: FrontConnection, who: By) -> None:
         self._connection = connection
         self._take = connection.of_client if who is By.CLIENT else connection.of_server
         self.transport: asyncio.Transport | None = None

@@ -1,6 +1,6 @@
 """Each connect() of a program and all its descendants, also one that is refused or never answered. Linux, without root.
 
-    Dials(see, clock, front_of)          supervise.py runs CMD behind a seccomp filter and tells each connect()
+    DialWatch(see, clock, front_of)          supervise.py runs CMD behind a seccomp filter and tells each connect()
       command(CMD) + pass_fds  ──► subprocess, in a process group of its own (start_new_session=True)
       watch()                  ◄── lines ──► Dialled
                                ◄── /proc ──► GaveUp: a dial to a front without an answer is over
@@ -39,7 +39,7 @@ _LATELY = DiallingLately()
 _SET_PIPE_SIZE, _PIPE_SIZE = 1031, 1 << 20
 
 
-class Dials:
+class DialWatch:
     """The dials of one program. `front_of` names the front at an address; None: there is none, it goes round them."""
 
     def __init__(

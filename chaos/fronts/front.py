@@ -1,7 +1,7 @@
 """A front: it accepts in a server's place, tells what it sees, and passes every byte on, unless it is to misbehave.
 
-    client ──► Port ──► Connection ──► server          Front(name, upstream, see, clock)
-               port.py  connection.py                  open ─► behave, behave, … ─► close
+    client ──► Port ──► FrontConnection ──► server          Front(name, upstream, see, clock)
+               port.py  connection.py                       open ─► behave, behave, … ─► close
 
 One port from `open` to `close`, whatever the behaviour. What it passes on is never altered, but for what a behaviour
 says (`codes`, `without`), `addresses`, which change route answers, and `said`, which changes requests. It lives in one
@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from .behaviour import PASSES, Behaviour, Connected, Dials
-from .connection import Connection, reset_at_close
+from .connection import FrontConnection, reset_at_close
 from .observed import Behaved, By, Closed, How, Observation, Opened
 from .port import Port
 
@@ -117,7 +117,7 @@ class Front:
         self.tells_by: Callable[[bytes], bool] = bool
         self.behaviour = PASSES
         self._process, self._numbers = process, connections
-        self._connections: set[Connection] = set()
+        self._connections: set[FrontConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._port = Port(self._accepted)
         self._address: Address | None = None
@@ -196,13 +196,13 @@ class Front:
             taken.close()
             self.see(Closed(at_ms=self.now_ms(), front=self.name, connection=number, by=By.FRONT, how=how))
             return
-        connection = Connection(self, number)
+        connection = FrontConnection(self, number)
         self._connections.add(connection)
         task = asyncio.get_running_loop().create_task(self._splice(connection, taken))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _splice(self, connection: Connection, taken: socket.socket) -> None:
+    async def _splice(self, connection: FrontConnection, taken: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(lambda: connection.client, taken)
@@ -223,6 +223,6 @@ class Front:
             with contextlib.suppress(OSError):  # it is closed already, as the client's end was gone
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def gone(self, connection: Connection) -> None:
+    def gone(self, connection: FrontConnection) -> None:
         """Both its ends are closed."""
         self._connections.discard(connection)

@@ -17,12 +17,11 @@ from ..logs_to_rows.signs import (
     INFINITE,
     WORKS,
     Edge,
-    Gathered,
     Kind,
     Row,
     Seen,
     Sign,
-    gathered,
+    Signs,
     in_time,
     value_of,
 )
@@ -57,7 +56,7 @@ def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
     seen.first_ms = min((row["time_ms"] for row in told), default=0.0)
     seen.last_ms = max((row["time_ms"] for row in told), default=0.0)
     _who(seen, ordered, told)
-    found = gathered()
+    found = Signs()
     _of_rows(seen, told, found)
     for edge, signs in found.signs.items():
         seen.by_edge[edge] = sorted(signs, key=in_time)
@@ -126,7 +125,7 @@ def registered_node(seen: Seen, row: Row) -> str | None:
     return node if node.partition("/")[0] == broker.partition("/")[0] else None
 
 
-def _of_rows(seen: Seen, told: Iterable[Row], found: Gathered) -> None:
+def _of_rows(seen: Seen, told: Iterable[Row], found: Signs) -> None:
     chosen: dict[str, list[tuple[float, str]]] = defaultdict(list)
     ends = _ends_of_dials(seen, told)
     for row in told:
@@ -179,7 +178,7 @@ def _wrote_before(seen: Seen, node: str, at_ms: float) -> bool:
     return bool(own) and own[0] < at_ms - STARTS_WITHIN_MS
 
 
-def _dropped(seen: Seen, row: Row, found: Gathered) -> None:
+def _dropped(seen: Seen, row: Row, found: Signs) -> None:
     node, at_ms, reason = str(row["node"]), float(row["time_ms"]), str(value_of(row).get("reason", "unknown"))
     broker = seen.addresses.get(str(row.get("address"))) or (
         broker_node(row["broker_name"], row.get("broker_id")) if row.get("broker_name") else ""
@@ -222,7 +221,7 @@ def _failed(
     return Kind.FAILED, at_ms
 
 
-def _register(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]], found: Gathered) -> None:
+def _register(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]], found: Signs) -> None:
     server = seen.addresses.get(str(row.get("name_server")))
     if server is None:
         return
@@ -240,7 +239,7 @@ def _register(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, flo
     found.add(kind, edge, row, at_ms=at_ms, from_ms=began_ms, observer=edge.dialler)
 
 
-def _timed_out(seen: Seen, row: Row, found: Gathered) -> None:
+def _timed_out(seen: Seen, row: Row, found: Signs) -> None:
     peer = seen.addresses.get(str(row.get("address")))
     if peer is None or row.get("f") == "REGISTER_BROKER" or seen.kinds.get(str(row["node"])) in ("broker", "slave"):
         return  # a broker's are told by its `register` rows
@@ -255,7 +254,7 @@ def _timed_out(seen: Seen, row: Row, found: Gathered) -> None:
     )  # fmt: skip
 
 
-def _channel(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]], found: Gathered) -> None:
+def _channel(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]], found: Signs) -> None:
     peer, node = seen.addresses.get(str(row.get("address"))), str(row["node"])
     if peer is None:
         return
@@ -277,7 +276,7 @@ def _channel(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, floa
         found.add(Kind.CLOSED_BY_DIALLER_SEEN, Edge(node, peer), row, at_ms=at_ms, observer=node)
 
 
-def _client(seen: Seen, row: Row, found: Gathered) -> None:
+def _client(seen: Seen, row: Row, found: Signs) -> None:
     client, broker, at_ms = client_of(seen, row), str(row["node"]), float(row["time_ms"])
     if client is None:
         return

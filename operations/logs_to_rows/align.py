@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from .book import Book
-from .clocks import QUARTER_MS, SET_ALIKE_MS, Clock, solve
+from .clocks import QUARTER_MS, SET_ALIKE_MS, LogClock, solve
 from .line import HOUR_MS, SERVERS_ZONE_MS, zone_text
 from .marks import known_hosts, marks_of
 from .sources import Source
@@ -41,7 +41,7 @@ def aligned(
         marks = [mark._replace(at_ms=mark.at_ms - shift) for mark in told]
         resolution = min((line.resolution_ms for line in source.lines), default=1000)
         ends = [line.middle_ms - shift for line in (source.lines[0], source.lines[-1])]
-        clocks.append(Clock(source.name or source.key, resolution, marks, ends[0], ends[1], given=fixed))
+        clocks.append(LogClock(source.name or source.key, resolution, marks, ends[0], ends[1], given=fixed))
     said = solve(clocks)
     for source, clock in zip(sources, clocks, strict=True):
         _set(source, clock, offset_given=chosen(source, offsets) is not None)
@@ -60,7 +60,7 @@ def _is_in(file: str, name: str) -> bool:
     return re.search(rf"(?:^|/){re.escape(name)}(?:/|$)", file) is not None
 
 
-def _set(source: Source, clock: Clock, *, offset_given: bool) -> None:
+def _set(source: Source, clock: LogClock, *, offset_given: bool) -> None:
     source.bound_ms = clock.bound_ms if clock.bound_ms < 1e12 else 0.0
     source.certainty, source.why, source.pinned = clock.certainty, clock.why, clock.pinned
     shift = clock.shift_ms

@@ -73,7 +73,7 @@ class Mark(NamedTuple):
 
 
 @dataclass(slots=True)
-class Clock:
+class LogClock:
     """One log's clock: `shift_ms` is how far it was ahead of the reference."""
 
     name: str
@@ -107,7 +107,7 @@ class Pair(NamedTuple):
     """Whether something says so that both tell in the moment in which it happens, and that does not recur."""
 
 
-def solve(clocks: Sequence[Clock]) -> list[str]:
+def solve(clocks: Sequence[LogClock]) -> list[str]:
     """Sets each clock's shift, bound and certainty. What contradicts, one sentence each.
 
     One after the other is put beside those that are told already, the surest first, by all that it shares with any of
@@ -131,7 +131,7 @@ def solve(clocks: Sequence[Clock]) -> list[str]:
     return said
 
 
-def _over(clocks: Sequence[Clock], members: Iterable[int], apart_ms: float) -> None:
+def _over(clocks: Sequence[LogClock], members: Iterable[int], apart_ms: float) -> None:
     """What shares nothing with the others is of the same incident: in the zone in which it lies over them."""
     far = abs(apart_ms) > 15 * 3_600_000
     shift = apart_ms if far else round(apart_ms / QUARTER_MS) * QUARTER_MS
@@ -143,13 +143,13 @@ def _over(clocks: Sequence[Clock], members: Iterable[int], apart_ms: float) -> N
             clocks[one].why = "it shares nothing with the others: so that it lies over them in time"
 
 
-def _group(clocks: Sequence[Clock], waiting: set[int]) -> list[str]:
+def _group(clocks: Sequence[LogClock], waiting: set[int]) -> list[str]:
     """Those that hang together with one of the waiting; they wait no longer."""
     root = _root(clocks, waiting)
     waiting.discard(root)
     shift, placed = {root: 0.0}, dict[int, Pair]()
     first = clocks[root]
-    whole = Clock("those before it", first.resolution_ms, list(first.marks), first.first_ms, first.last_ms)
+    whole = LogClock("those before it", first.resolution_ms, list(first.marks), first.first_ms, first.last_ms)
     told: dict[int, Pair | None] = {}
     taken = set[str]()
     while waiting:
@@ -201,7 +201,7 @@ def _once(marks: Iterable[Mark]) -> list[Mark]:
     return kept
 
 
-def _root(clocks: Sequence[Clock], waiting: set[int]) -> int:
+def _root(clocks: Sequence[LogClock], waiting: set[int]) -> int:
     """The one that shares most kinds of marks with others; a given one first, then one that knows addresses."""
     sharing: dict[str, set[int]] = defaultdict(set)
     for one in waiting:
@@ -219,7 +219,7 @@ def _rank(pair: Pair | None) -> tuple[int, float]:
     return (-1, 0.0) if pair is None else (_ORDER.index(pair.certainty), pair.matched)
 
 
-def _set(clocks: Sequence[Clock], shift: Mapping[int, float], placed: Mapping[int, Pair], root: int) -> None:
+def _set(clocks: Sequence[LogClock], shift: Mapping[int, float], placed: Mapping[int, Pair], root: int) -> None:
     """Shifts against what was given, else against what most of them show."""
     members = list(shift)
     fixed = [one for one in members if clocks[one].given]
@@ -249,7 +249,7 @@ def _set(clocks: Sequence[Clock], shift: Mapping[int, float], placed: Mapping[in
             clock.shift_ms = 0.0  # as clocks are that one server sets
 
 
-def _contradictions(clocks: Sequence[Clock], shift: Mapping[int, float]) -> list[str]:
+def _contradictions(clocks: Sequence[LogClock], shift: Mapping[int, float]) -> list[str]:
     """Pairs that are sure of something else than all together came to."""
     said = []
     members = sorted(shift)
@@ -268,7 +268,7 @@ def _contradictions(clocks: Sequence[Clock], shift: Mapping[int, float]) -> list
     return said
 
 
-def compared(one: Clock, other: Clock, taken: Collection[str] = ()) -> Pair | None:
+def compared(one: LogClock, other: LogClock, taken: Collection[str] = ()) -> Pair | None:
     """By how much the other clock is ahead of the one; None where they share nothing.
 
     Of a NameServer whose address nobody knows yet: as it fits best, at any of the addresses at which diallers were;
@@ -305,13 +305,13 @@ def _known_as(address: str, by_key: Mapping[str, list[Mark]], marks: Sequence[Ma
     return found if len(found) == len(by_key) else _by_key(_at(marks, address))
 
 
-def _beside(one: Clock, other: Clock, shift_ms: float) -> float:
+def _beside(one: LogClock, other: LogClock, shift_ms: float) -> float:
     """How far their beginnings and ends are apart by this shift: logs are collected in one go."""
     return abs(other.first_ms - shift_ms - one.first_ms) + abs(other.last_ms - shift_ms - one.last_ms)
 
 
 def _compared(
-    one: Clock, other: Clock, mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]
+    one: LogClock, other: LogClock, mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]
 ) -> Pair | None:
     told: list[_SharedMarks] = []
     for number, key in enumerate(mine):
@@ -373,7 +373,7 @@ def _by_polls(polls: _Polls) -> Pair | None:
     return Pair(float(zones[best]), _POLL_MS, 0.5 * float(counts[best]), int(counts[best]), certainty)
 
 
-def _commonest_of(told: Sequence[_SharedMarks], polls: _Polls | None, one: Clock, other: Clock) -> Pair | None:
+def _commonest_of(told: Sequence[_SharedMarks], polls: _Polls | None, one: LogClock, other: LogClock) -> Pair | None:
     apart = np.concatenate([each.apart() for each in told])
     weight = np.concatenate([each.weights() for each in told])
     order = np.argsort(apart, kind="stable")
@@ -517,7 +517,7 @@ class _Apart(NamedTuple):
 
 
 def refined(
-    clocks: Sequence[Clock], marks: Mapping[int, Sequence[Mark]], shift: Mapping[int, float]
+    clocks: Sequence[LogClock], marks: Mapping[int, Sequence[Mark]], shift: Mapping[int, float]
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Each clock's shift, and by how much it may be wrong against the first of them; those that are given stay.
 
@@ -543,7 +543,9 @@ def refined(
     return found, {one: bound for one, bound in exact.items() if math.isfinite(bound)}
 
 
-def _bounds(clocks: Sequence[Clock], marks: Mapping[int, Sequence[Mark]], shift: Mapping[int, float]) -> list[_Apart]:
+def _bounds(
+    clocks: Sequence[LogClock], marks: Mapping[int, Sequence[Mark]], shift: Mapping[int, float]
+) -> list[_Apart]:
     by_key = {one: _by_key(marks[one]) for one in shift}
     found = []
     for first, second in combinations(shift, 2):

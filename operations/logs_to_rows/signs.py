@@ -181,10 +181,11 @@ def where_of(row: Row | None) -> dict[str, Any]:
     return {key: value[key] for key in ("file", "line") if key in value}
 
 
-class Gathered(NamedTuple):
+class Signs:
     """By link and node, still in no order."""
 
-    signs: dict[Edge, list[Sign]]
+    def __init__(self) -> None:
+        self.signs: dict[Edge, list[Sign]] = defaultdict(list)
 
     def add(
         self,
@@ -199,7 +200,3 @@ class Gathered(NamedTuple):
     ) -> None:
         began_ms = at_ms if from_ms is None else from_ms
         self.signs[edge].append(Sign(kind, edge, at_ms, began_ms, observer, row, value))
-
-
-def gathered() -> Gathered:
-    return Gathered(defaultdict(list))

@@ -111,7 +111,7 @@ class GroupList(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connection(Body):
+class ClientConnection(Body):
     """A client at a broker. `language` is a LanguageCode's name."""
 
     client_addr: str
@@ -122,7 +122,7 @@ class Connection(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConnection(Body):
-    connection_set: tuple[Connection, ...] = ()
+    connection_set: tuple[ClientConnection, ...] = ()
     subscription_table: Mapping[str, SubscriptionData] = field(default_factory=dict)
     consume_type: str | None = None
     message_model: str | None = None
@@ -131,7 +131,7 @@ class ConsumerConnection(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConnection(Body):
-    connection_set: tuple[Connection, ...] = ()
+    connection_set: tuple[ClientConnection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

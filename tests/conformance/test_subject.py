@@ -14,7 +14,7 @@ import pytest
 
 from nemesrv.actors.processes import Process
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.fronts.dials import Dials
+from nemesrv.chaos.fronts.dials import DialWatch
 from nemesrv.chaos.fronts.observed import Dialled, Reported
 from nemesrv.conformance import subject as subject_module
 from nemesrv.conformance.situations import Role
@@ -33,7 +33,7 @@ class World:
     """One process of a script in Python, and what was heard of it."""
 
     def __init__(
-        self, folder: Path, script: str, *arguments: str, told: Instructions = TOLD, dials: Dials | None = None
+        self, folder: Path, script: str, *arguments: str, told: Instructions = TOLD, dials: DialWatch | None = None
     ) -> None:
         self.said: list[Reported] = []
         self._news = asyncio.Event()
@@ -275,7 +275,7 @@ class Watching(World):
 
     def __init__(self, folder: Path, script: str) -> None:
         self.dialled: list[Dialled] = []
-        self.dials = Dials(self.dialled.append, RealClock.starting_now(), {NAME_SERVERS[0]: "ns-0"}.get)
+        self.dials = DialWatch(self.dialled.append, RealClock.starting_now(), {NAME_SERVERS[0]: "ns-0"}.get)
         super().__init__(folder, script, dials=self.dials)
 
 
@@ -330,7 +330,7 @@ def test_where_its_dials_are_seen_a_file_that_is_no_program_is_told_all_the_same
     script.chmod(0o755)
 
     async def work() -> None:
-        dials = Dials(lambda dialled: None, RealClock.starting_now(), lambda address: None)
+        dials = DialWatch(lambda dialled: None, RealClock.starting_now(), lambda address: None)
         log = tmp_path / "log"
         program = Program((str(script),))
         await Subject(program, TOLD, log=log, saw=lambda told: None, now_ms=lambda: 0.0, dials=dials).start()

@@ -22,8 +22,8 @@ from ....remoting.bodies.admin import (
     QueryConsumeTimeSpanBody,
     QueueTimeSpan,
 )
-from ....remoting.bodies.client import Connection as ClientConnection
 from ....remoting.bodies.client import (
+    ClientConnection,
     ConsumerConnection,
     ConsumeStats,
     GroupList,

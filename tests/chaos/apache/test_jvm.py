@@ -14,7 +14,7 @@ import pytest
 
 from nemesrv.chaos.apache import jvm
 from nemesrv.chaos.apache.jvm import JavaCommand, JavaDied, JavaProgram, telling
-from nemesrv.chaos.fronts.dials import Dials
+from nemesrv.chaos.fronts.dials import DialWatch
 from nemesrv.remoting.node.clock import RealClock
 
 _LIMIT_S = 60.0
@@ -127,8 +127,8 @@ def test_the_run_says_how_a_program_ended_by_itself(tmp_path: Path) -> None:
     assert jvm.last_words(tmp_path) == "; broker-a's Java process ended with exit status 1; its last line: x"
 
 
-def _seen() -> Dials:
-    return Dials(lambda _one: None, RealClock.starting_now(), lambda _address: None)
+def _seen() -> DialWatch:
+    return DialWatch(lambda _one: None, RealClock.starting_now(), lambda _address: None)
 
 
 def test_one_whose_dials_are_seen_is_told_of_with_who_sees_them_and_ends_as_it_is_told(
@@ -160,11 +160,11 @@ def test_one_whose_dials_are_seen_dies_with_who_sees_them_and_with_us(command: J
 import asyncio, os, signal
 from pathlib import Path
 from nemesrv.chaos.apache.jvm import JavaCommand, JavaProgram
-from nemesrv.chaos.fronts.dials import Dials
+from nemesrv.chaos.fronts.dials import DialWatch
 from nemesrv.remoting.node.clock import RealClock
 
 async def main():
-    dials = Dials(lambda one: None, RealClock.starting_now(), lambda address: None)
+    dials = DialWatch(lambda one: None, RealClock.starting_now(), lambda address: None)
     home = Path({str(tmp_path)!r})
     command = JavaCommand(class_path="x/*", main="Main", home=home, user_home=home)
     program = JavaProgram("producer-0", command, home / "out", dials=dials)

@@ -17,7 +17,7 @@ import pytest
 from nemesrv.chaos.fronts import dials as dials_module
 from nemesrv.chaos.fronts import sockets
 from nemesrv.chaos.fronts.behaviour import DROPS_SYNS
-from nemesrv.chaos.fronts.dials import Dials
+from nemesrv.chaos.fronts.dials import DialWatch
 from nemesrv.chaos.fronts.observed import Dialled, GaveUp
 from nemesrv.chaos.fronts.sockets import DiallingLately, descendants, dialling, process_of
 from nemesrv.remoting.node.clock import RealClock
@@ -42,7 +42,7 @@ for host, port in zip(sys.argv[1::2], map(int, sys.argv[2::2])):
 class Ran:
     """A program that has ended, and its dials."""
 
-    def __init__(self, dials: Dials, seen: list[Dialled | GaveUp], status: int, said: str) -> None:
+    def __init__(self, dials: DialWatch, seen: list[Dialled | GaveUp], status: int, said: str) -> None:
         self.dials, self.status, self.said = dials, status, said
         self.seen = [each for each in seen if isinstance(each, Dialled)]
         self.given_up = [each for each in seen if isinstance(each, GaveUp)]
@@ -54,7 +54,7 @@ class Ran:
 
 async def ran(command: Sequence[str], front_of: dict[Address, str] | None = None) -> Ran:
     seen: list[Dialled | GaveUp] = []
-    dials = Dials(seen.append, RealClock.starting_now(), (front_of or {}).get)
+    dials = DialWatch(seen.append, RealClock.starting_now(), (front_of or {}).get)
     process = await asyncio.create_subprocess_exec(
         *dials.command(command), pass_fds=dials.pass_fds, start_new_session=True, stdout=subprocess.PIPE
     )
@@ -183,7 +183,7 @@ def test_it_lasts_as_long_as_anything_that_the_program_has_started() -> None:
 
 def test_signals_of_the_process_group_reach_the_program_and_it_is_waited_for() -> None:
     async def body() -> tuple[int | None, bytes]:
-        dials = Dials(lambda _seen: None, RealClock.starting_now(), lambda _address: None)
+        dials = DialWatch(lambda _seen: None, RealClock.starting_now(), lambda _address: None)
         script = "trap 'echo ending; exit 4' TERM; echo ready; while :; do sleep 0.05; done"
         process = await asyncio.create_subprocess_exec(
             *dials.command(["sh", "-c", script]),
@@ -207,7 +207,7 @@ def test_a_program_whose_dials_nobody_reads_any_more_dials_on() -> None:
     bound, address = closed_port()
 
     async def body() -> tuple[int | None, bytes]:
-        dials = Dials(lambda _seen: None, RealClock.starting_now(), lambda _address: None)
+        dials = DialWatch(lambda _seen: None, RealClock.starting_now(), lambda _address: None)
         many = [str(part) for _ in range(200) for part in address]
         process = await asyncio.create_subprocess_exec(
             *dials.command([*PYTHON, DIALS, *many]), pass_fds=dials.pass_fds, stdout=subprocess.PIPE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nemesrv.operations.logs_to_rows.book import Book
-from nemesrv.operations.logs_to_rows.clocks import ANY, AT, Clock, Mark, compared, solve
+from nemesrv.operations.logs_to_rows.clocks import ANY, AT, LogClock, Mark, compared, solve
 from nemesrv.operations.logs_to_rows.line import Line
 from nemesrv.operations.logs_to_rows.marks import marks_of
 from nemesrv.operations.logs_to_rows.sources import BROKER, Source
@@ -24,16 +24,16 @@ def line(at_s: float, event: str, **fields: str) -> Line:
     return Line("broker.log", "", 1, at_s * 1000, 1000, None, "main", "java-server", event, fields)
 
 
-def clock(name: str, marks: list[Mark]) -> Clock:
-    return Clock(name, 1, marks, min(mark.at_ms for mark in marks), max(mark.at_ms for mark in marks))
+def clock(name: str, marks: list[Mark]) -> LogClock:
+    return LogClock(name, 1, marks, min(mark.at_ms for mark in marks), max(mark.at_ms for mark in marks))
 
 
-def broker(node: str) -> Clock:
+def broker(node: str) -> LogClock:
     shared = [Mark(f"client {client}", at_s * 1000, 3.0) for client, at_s in (("p", 33.0), ("q", 90.5), ("r", 127.0))]
     return clock(node, [first(node, STARTED_S[node], OLD), first(node, CHANGED_S[node], NEW), *shared])
 
 
-def name_server(name: str, times: dict[str, float]) -> Clock:
+def name_server(name: str, times: dict[str, float]) -> LogClock:
     return clock(name, [first(node, at_s, ANY) for node, at_s in times.items()])
 
 

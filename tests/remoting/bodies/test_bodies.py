@@ -15,7 +15,7 @@ from nemesrv.remoting.bodies import register as register_body
 from nemesrv.remoting.bodies import route as route_bodies
 from nemesrv.remoting.bodies.client import (
     HEARTBEAT_KEPT_MAX,
-    Connection,
+    ClientConnection,
     ConsumerConnection,
     ConsumerData,
     ConsumeStats,
@@ -197,7 +197,7 @@ GOLDEN = [
     ),
     (
         ConsumerConnection(
-            connection_set=(Connection(client_addr="h:9", client_id="c", language="JAVA", version=409),),
+            connection_set=(ClientConnection(client_addr="h:9", client_id="c", language="JAVA", version=409),),
             subscription_table={"T": SubscriptionData(topic="T")},
             consume_type="CONSUME_PASSIVELY",
             message_model="CLUSTERING",
