@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nemesrv.chaos.fronts.behaviour import Dials
-from nemesrv.chaos.fronts.connection import Connection
+from nemesrv.chaos.fronts.connection import FrontConnection
 from nemesrv.chaos.fronts.front import ANY_PORT, Front
 from nemesrv.chaos.fronts.observed import (
     Answered,
@@ -87,14 +87,14 @@ class MemoryFront(Front):
             how = How.FIN if self.behaviour.dials is Dials.CLOSED else How.RST
             self.see(Closed(at_ms=_now_ms(), front=self.name, connection=self.last, by=By.FRONT, how=how))
             return _ClosesAtOnce()
-        connection = Connection(self, self.last)
+        connection = FrontConnection(self, self.last)
         self._connections.add(connection)
         task = asyncio.get_running_loop().create_task(self._to_server(connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return connection.client
 
-    async def _to_server(self, connection: Connection) -> None:
+    async def _to_server(self, connection: FrontConnection) -> None:
         try:
             upstream = await self.dialled()
             if upstream is None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.operations.logs_to_rows.clocks import Clock, Mark, commonest, refined
+from nemesrv.operations.logs_to_rows.clocks import LogClock, Mark, commonest, refined
 
 EVENTS_S = (3.0, 34.4, 61.7, 97.2, 130.9, 171.3)
 HALF_MS = 500.0
 
 
-def servers(**ahead_ms: float) -> list[Clock]:
+def servers(**ahead_ms: float) -> list[LogClock]:
     """Logs of whole seconds that tell of the same moments; stamps stand for the middle of their second."""
     found = []
     for name, ahead in ahead_ms.items():
         stamps = [(at_s * 1000 + ahead) // 1000 * 1000 + HALF_MS for at_s in EVENTS_S]
-        found.append(Clock(name, 1000, [Mark(f"reg {at}", stamp) for at, stamp in zip(EVENTS_S, stamps, strict=True)]))
+        found.append(
+            LogClock(name, 1000, [Mark(f"reg {at}", stamp) for at, stamp in zip(EVENTS_S, stamps, strict=True)])
+        )
     return found
 
 
-def exact(clocks: list[Clock], near: dict[int, float]) -> tuple[dict[int, float], dict[int, float]]:
+def exact(clocks: list[LogClock], near: dict[int, float]) -> tuple[dict[int, float], dict[int, float]]:
     return refined(clocks, {number: clock.marks for number, clock in enumerate(clocks)}, near)
 
 
@@ -33,7 +35,7 @@ def test_a_third_log_of_milliseconds_says_what_two_of_whole_seconds_do_not() -> 
     clocks = servers(a=0.0, b=700.0)
     known = [Mark(f"reg {at}", at * 1000) for at in EVENTS_S]
     _, without = exact(clocks, {0: 0.0, 1: 0.0})
-    shift, with_it = exact([*clocks, Clock("c", 1, known)], {0: 0.0, 1: 0.0, 2: 0.0})
+    shift, with_it = exact([*clocks, LogClock("c", 1, known)], {0: 0.0, 1: 0.0, 2: 0.0})
     assert with_it[1] <= without[1]
     assert shift[1] - shift[0] == pytest.approx(700.0, abs=with_it[1])
 
@@ -52,22 +54,22 @@ def test_a_clock_that_cannot_be_right_is_not() -> None:
 def test_what_contradicts_the_surer_ones_is_left_out() -> None:
     """By a dozen moments three clocks are alike; by one of a and c a second apart."""
     known = [Mark(f"reg {at}", at * 1000) for at in EVENTS_S]
-    a = Clock("a", 1, [*known[:3], Mark("odd", 50_000.0)])
-    b, c = Clock("b", 1, known), Clock("c", 1, [*known[3:], Mark("odd", 51_000.0)])
+    a = LogClock("a", 1, [*known[:3], Mark("odd", 50_000.0)])
+    b, c = LogClock("b", 1, known), LogClock("c", 1, [*known[3:], Mark("odd", 51_000.0)])
     shift, bound = exact([a, b, c], {0: 0.0, 1: 0.0, 2: 0.0})
     assert len(set(shift.values())) == 1
     assert bound[2] <= 100.0
 
 
 def test_logs_that_share_nothing_stay_where_they_were_and_nothing_is_claimed() -> None:
-    clocks = [Clock("a", 1000, [Mark("x", 0.0)]), Clock("b", 1000, [Mark("y", 0.0)])]
+    clocks = [LogClock("a", 1000, [Mark("x", 0.0)]), LogClock("b", 1000, [Mark("y", 0.0)])]
     shift, bound = exact(clocks, {0: 0.0, 1: 5_000.0})
     assert shift == {0: 0.0, 1: 5_000.0}
     assert 1 not in bound
 
 
 def test_what_a_client_hears_up_to_a_poll_later_bounds_nothing() -> None:
-    clocks = [Clock(name, 1, [Mark("~told-x", 0.0), Mark("gone x", 0.0)]) for name in "ab"]
+    clocks = [LogClock(name, 1, [Mark("~told-x", 0.0), Mark("gone x", 0.0)]) for name in "ab"]
     _, bound = exact(clocks, {0: 0.0, 1: 400.0})
     assert 1 not in bound
 
