@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .checks import CHECKS
+from .checks.cause import cause_of
 from .errors import HarnessError, ScenarioError, nearest
 from .experiment.run_folder import RunFolder
 from .history.stored import SMALL_BYTES, local_path, local_size, parquet_files, refuse_unreadable, row_count
@@ -317,7 +318,7 @@ def _about(history: History) -> str:
 def _document(judged: Judged) -> dict[str, object]:
     """verdicts.json, and as a line of --json where the run folder is."""
     history, verdicts = judged.history, judged.verdicts
-    scenario = history.scenario
+    scenario, cause = history.scenario, cause_of(judged.verdicts)
     return {
         "scenario": history.name,
         "seed": history.seed,
@@ -327,7 +328,15 @@ def _document(judged: Judged) -> dict[str, object]:
         "engine": judged.engine,
         "verdict": str(worst(verdict.verdict for verdict in verdicts)),
         "timeline_ms": max((verdict.timeline_ms for verdict in verdicts), default=0.0),
-        "checks": [verdict.to_json() for verdict in verdicts],
+        "checks": [_entry(verdict) for verdict in verdicts],
+        "cause": None if cause is None else cause.to_json(),
         "left_out": reasons(judged.left_out),
         **({"history": history.copy} if history.copy is not None else {}),
     }
+
+
+def _entry(verdict: Verdict) -> dict[str, object]:
+    """The verdict, with the group of its check behind its name."""
+    document = verdict.to_json()
+    group = str(CHECKS[verdict.name].group) if verdict.name in CHECKS else ""
+    return {"name": document.pop("name"), "group": group, **document}

@@ -37,7 +37,7 @@ from __future__ import annotations
 from ....remoting.codes import ResponseCode
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import verdict_of
 from ..record.control import Control, Row
 
@@ -59,6 +59,7 @@ def judge(control: Control, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="no NameServer answers a look-up with an error of its own",
+    group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.WIRE,),
     judge=judge,

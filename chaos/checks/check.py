@@ -24,6 +24,29 @@ if TYPE_CHECKING:
 Facts_ = TypeVar("Facts_")
 
 
+class Group(StrEnum):
+    """What it asks; a scenario may name a group for all of its checks."""
+
+    ROUTES = "routes"
+    """Is what NameServers have, and say, true?"""
+    CLIENT_ROUTES = "client_routes"
+    """Do clients follow it?"""
+    NAME_SERVERS = "name_servers"
+    """Whom do clients ask?"""
+    MESSAGES = "messages"
+    """Are messages lost, late, or out of order?"""
+    CONSUMING = "consuming"
+    """Who consumes what, how far, how often?"""
+    SERVICE = "service"
+    """Does the cluster answer, and when again?"""
+    TIMERS = "timers"
+    """Is each period what it is set to?"""
+    BY_HAND = "by_hand"
+    """Did what somebody did by hand take effect?"""
+    EXERCISED = "exercised"
+    """Did the experiment happen?"""
+
+
 class Section(StrEnum):
     """Where in the report its findings are drawn; the checks of a section stand together."""
 
@@ -150,7 +173,10 @@ class Check(Generic[Facts_]):
     name: str
     says: str
     """README's sentence: what VALID says."""
+    group: Group
     section: Section
+    is_of_the_whole: bool = False
+    """Whether several parts, links and timers together must keep it: what breaks it may be any of them (cause.py)."""
     needs: tuple[Needs, ...]
     """Without one of these it cannot judge; who cannot give it says so, of the first that is missing."""
     judge: Callable[[Facts_, World], Verdict]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from ..checks import CHECKS
+from ..checks.check import Group
 from ..errors import NotAllowed, ScenarioError, nearest
 from ..faults.kinds import ACTIONS
 from .document import change, read, refuse_booleans
@@ -54,6 +56,8 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     document = with_defaults({"name": Path(file).stem, **document}, file)
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
+    elif isinstance(asked := document.get("checks"), list):
+        document["checks"] = [name for one in asked for name in _checks_of(one)]
     # There every setting says its own, and here what is set is refused by the scenario that it makes.
     rest = {key: value for key, value in document.items() if key not in ("config", "incident")}
     if isinstance(entries := document.get("timeline"), list | tuple):  # and so it does in an entry's
@@ -161,6 +165,13 @@ _TRUE_OR_FALSE = frozenset(
     if field.annotation is bool
 ) | {name for kind in ACTIONS.values() for name, field in kind.model_fields.items() if field.annotation is bool}
 """The keys that take true or false."""
+
+
+def _checks_of(name: Any) -> list[Any]:
+    """The checks of a group; anything else is itself."""
+    if name in CHECKS or name not in tuple(Group):
+        return [name]
+    return [check.name for check in CHECKS.values() if check.group == name]
 
 
 def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ..apache.distribution import ALLOWED, OURS, distribution
 from ..apache.doors import ELECTS
 from ..apache.maven import JavaMissing
 from ..checks import CHECKS
+from ..checks.check import Group
 from ..errors import NotAllowed, nearest, one_of
 from ..faults.acts_by_hand import Switch
 from ..faults.clock_changes import ClockAction
@@ -143,7 +144,7 @@ def clients_under_test(scenario: Scenario) -> None:
 def checks(scenario: Scenario) -> None:
     for index, check in enumerate(scenario.checks):
         if check not in CHECKS:
-            raise NotAllowed(f"checks.{index}", repr(check), one_of(CHECKS, check))
+            raise NotAllowed(f"checks.{index}", repr(check), one_of([*CHECKS, *Group], check))
 
 
 def settings(scenario: Scenario) -> None:

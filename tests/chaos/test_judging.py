@@ -152,7 +152,8 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
     kept = keep(of_run(folder, scenario), [wrong], Engine.PLAIN)
     document: dict[str, Any] = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
     assert (document["scenario"], document["verdict"], document["engine"]) == (scenario.name, "INVALID", "plain")
-    assert document["checks"] == [wrong.to_json()]
+    assert document["checks"] == [{**wrong.to_json(), "group": "messages"}]
+    assert document["cause"]["sentence"] == "out of order"
     assert b"order_kept" in folder.junit_file.read_bytes()
     assert "order_kept" in folder.report_file.read_text(encoding="utf-8")
     show(kept, tmp_path / "summary.md")

@@ -28,7 +28,7 @@ from ...oracle.roles import elected_ids, shown_ids
 from ...oracle.windows import Window, client_leave_window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.demands import Demand, Demands, demand_tolerances
@@ -80,6 +80,7 @@ def judge(control: Control, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="each client's routes are what NameServers answer, and have every broker that all of them must hold",
+    group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     needs=(Needs.CLIENTS, Needs.TABLES),
     judge=judge,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...oracle.lost_brokers import Absence, absences
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Reads, Section
+from ..check import Check, Group, Needs, Reads, Section
 from ..findings import counted, finding, rounded, verdict_of
 from ..plain.traffic import uses_of_rows
 from ..record.broker_uses import BrokerUses, Key, Uses
@@ -76,7 +76,9 @@ def judge(facts: BrokerUses, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="each client's last use of a dead broker lies within its window",
+    group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
+    is_of_the_whole=True,
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,

@@ -28,7 +28,7 @@ from ...oracle.intervals import until_next
 from ...oracle.lost_name_servers import NameServerLoss, name_server_losses
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import NEVER, Rule, finding, rounded, verdict_of
 from ..record.control import Control, Row
 from ..tolerance import Tolerance, tolerance
@@ -119,7 +119,9 @@ def _patience_ms(world: World, client: str) -> float:
 CHECK = Check(
     name=NAME,
     says="each client left a dead or silent NameServer as its version does, and called it no more",
+    group=Group.NAME_SERVERS,
     section=Section.CLIENTS,
+    is_of_the_whole=True,
     needs=(Needs.CLIENTS,),
     judge=judge,
     outside=True,

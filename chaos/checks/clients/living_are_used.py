@@ -38,7 +38,7 @@ from ...oracle.slaves import served_by_slaves
 from ...oracle.time_outs import avoidance, avoids, isolation_ms
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Facts, Needs, Reads, Section, of_the_rest
+from ..check import Check, Facts, Group, Needs, Reads, Section, of_the_rest
 from ..findings import Rule, at_a_moment, finding, verdict_of
 from ..plain.uses import shares_of
 from ..record.at_slaves import read_there
@@ -111,6 +111,7 @@ def judge(used: Used, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="producers use their routes' queues in turn and retry elsewhere while they may, and every queue is read",
+    group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,

@@ -46,7 +46,7 @@ from ...oracle.recorded import OURS
 from ...oracle.start_choice import ALPHA, BIAS, EXACT, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ...oracle.world import World
 from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding
 from ..record.control import Control
 from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
@@ -104,6 +104,7 @@ CHECK = Check(
     name=NAME,
     says="the first NameServer is uniform over the list, the next is the next in the client's own order, and it stays "
     "until it fails; by the rules of the client's [profile](docs/client-profiles.md) (Java 4.9 and 5.3, Go, C++, Node)",
+    group=Group.NAME_SERVERS,
     section=Section.CLIENTS,
     needs=(Needs.CLIENTS,),
     judge=judge,

@@ -27,7 +27,7 @@ from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Facts, Needs, Reads, Section, largest
+from ..check import Check, Facts, Group, Needs, Reads, Section, largest
 from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts
 from ..plain.commits import commit_facts
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
@@ -166,6 +166,7 @@ def judge(seen: Commits, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="offsets are committed in time and only for what was received, never go back but where rules say so, are kept",
+    group=Group.CONSUMING,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Facts, Needs, Reads, Section, largest
+from ..check import Check, Facts, Group, Needs, Reads, Section, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.repeats import received_too_late, repeats_of_rows
 from ..record.lateness import Lateness
@@ -178,6 +178,7 @@ def judge(repeats: Repeats, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="no more repeated messages than faults and rebalances explain",
+    group=Group.CONSUMING,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,

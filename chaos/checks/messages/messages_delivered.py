@@ -23,7 +23,7 @@ from ...oracle.deliveries import PROMPT_MS, Due, askers, dues, holdings
 from ...oracle.quiet import aftermath_ms, harmful
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
-from ..check import Check, Facts, Needs, Reads, Section, largest
+from ..check import Check, Facts, Group, Needs, Reads, Section, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.deliveries import slow_of
 from ..record.control import Control
@@ -189,7 +189,9 @@ def judge(seen: Deliveries, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="every acknowledged message reached each consumer group in its time, as it was sent",
+    group=Group.MESSAGES,
     section=Section.MESSAGES,
+    is_of_the_whole=True,
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,

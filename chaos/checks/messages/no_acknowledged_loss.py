@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...oracle.slaves import alone
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Facts, Needs, Reads, Section
+from ..check import Check, Facts, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.traffic import fates_of_rows, first_of
 
@@ -119,7 +119,9 @@ def judge(fates: Fates, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="every acknowledged message was received or is still in a broker",
+    group=Group.MESSAGES,
     section=Section.MESSAGES,
+    is_of_the_whole=True,
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,

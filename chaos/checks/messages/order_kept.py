@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Facts, Needs, Reads, Section
+from ..check import Check, Facts, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.traffic import order_of_rows
 
@@ -100,6 +100,7 @@ def judge(order: Order, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="a queue keeps the order of its producers' sends, and a consumer that must takes them in it",
+    group=Group.MESSAGES,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,

@@ -33,7 +33,7 @@ from ...oracle.quiet import aftermath_ms
 from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, lasted, rounded, verdict_of
 from ..record.control import Control, Row
 from ..tolerance import Tolerance, tolerance
@@ -78,6 +78,7 @@ def judge(control: Control, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="in quiet times each queue has one owner in its group; each rebalance takes its share, and a new group all",
+    group=Group.CONSUMING,
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),
     judge=judge,

@@ -27,7 +27,7 @@ from ...oracle.recorded import Life
 from ...oracle.roles import may_be_shown, shown_ids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.demands import Demand, Demands, demand_tolerances
@@ -81,6 +81,7 @@ def judge(control: Control, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="every look-up is answered with the route that the NameServer must, or may, hold then",
+    group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.WIRE,),
     judge=judge,

@@ -23,7 +23,7 @@ from ...oracle.windows import Timers
 from ...oracle.world import World
 from ...topology import is_slave
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_of
 from ..record.control import Control
 from ..record.lateness import may_time_out, patience_ms
@@ -83,6 +83,7 @@ def judge(control: Control, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="no NameServer dropped a broker that was alive and reached it",
+    group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS),
     judge=judge,

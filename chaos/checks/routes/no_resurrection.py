@@ -21,7 +21,7 @@ from ...oracle.obligations import Down, downs
 from ...oracle.roles import elected_ids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
 from ..record.known_brokers import has_broker, known_brokers
@@ -97,7 +97,9 @@ def judge(control: Control, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="no dead broker came back into a NameServer's table or a client's route",
+    group=Group.ROUTES,
     section=Section.ROUTES,
+    is_of_the_whole=True,
     needs=(Needs.TABLES, Needs.BROKERS),
     judge=judge,
     clients=("producer", "consumer"),

@@ -27,7 +27,7 @@ from ...oracle.roles import NO_ID, Members, election, has_id, may_be_master, mem
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import NEVER, at_no_time, finding, rounded, verdict_of
 from ..record.control import Control, Row, decoded, order
 from ..record.known_brokers import MASTER_ID, words
@@ -92,6 +92,7 @@ CHECK = Check(
     name=NAME,
     says="no broker name had two masters, none for longer than an election takes, a slave for its master, or an id "
     "that none of its brokers has",
+    group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES,),
     judge=judge,

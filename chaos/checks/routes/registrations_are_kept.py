@@ -34,7 +34,7 @@ from ...oracle.timers import Timers
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, counted, finding, verdict_of
 from ..record.control import Control
 from ..record.lateness import Missing
@@ -94,6 +94,7 @@ def judge(control: Control, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="an acknowledged registration stays until its broker leaves, its channel closes or it was silent for E",
+    group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS, Needs.ACKNOWLEDGEMENTS),
     judge=judge,

@@ -17,7 +17,7 @@ from ...oracle.obligations import Obligation, ObligationKind, obligations
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, lasted, rounded, verdict_of, wrongs
 from ..record.control import Control
 from ..record.demands import Demand, Demands, demand_tolerances
@@ -87,7 +87,9 @@ def judge(control: Control, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="each NameServer holds exactly the brokers that are alive and reach it, within the drop and return windows",
+    group=Group.ROUTES,
     section=Section.ROUTES,
+    is_of_the_whole=True,
     needs=(Needs.TABLES, Needs.BROKERS),
     judge=judge,
     tells=lambda measured: _told(measured),

@@ -23,7 +23,7 @@ from ...oracle.obligations import told_by_hand
 from ...oracle.roles import may_be_shown
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control, Row, decoded
 from ..record.known_brokers import due_words, known_brokers, words
@@ -87,6 +87,7 @@ def judge(control: Control, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="every route names brokers that there are, at their addresses, with queues and permissions as they registered",
+    group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS, Needs.TOPICS),
     judge=judge,

@@ -25,7 +25,7 @@ from ...oracle.windows import Window, serves_window, topic_window
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, lasted, rounded, verdict_of, wrongs
 from ..record.control import Control, decoded
 from ..record.lateness import Missing
@@ -123,7 +123,9 @@ CHECK = Check(
     name=NAME,
     says="NameServers that the same brokers can reach hold equal routes for every topic, and when, after each fault "
     "and heal",
+    group=Group.ROUTES,
     section=Section.ROUTES,
+    is_of_the_whole=True,
     needs=(Needs.TABLES, Needs.BROKERS),
     judge=judge,
     tells=lambda measured: _told(measured.get("converged") or (), measured.get("wrong", 0)),

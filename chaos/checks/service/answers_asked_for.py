@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Facts, Needs, Reads, Section
+from ..check import Check, Facts, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.history import value_of
 
@@ -111,6 +111,7 @@ def judge(answers: Answers, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="no answer came that nobody asked for",
+    group=Group.SERVICE,
     section=Section.OPERATIONS,
     needs=(Needs.WIRE,),
     reads=Reads.OPERATIONS,

@@ -44,7 +44,7 @@ from ...oracle.recovery import LOOK_UP, share_lost, turns_lost, unrouted_window
 from ...oracle.windows import NEVER
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Facts, Needs, Reads, Section, largest, least, of_the_rest
+from ..check import Check, Facts, Group, Needs, Reads, Section, largest, least, of_the_rest
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.slots import slots_of_rows
 from ..record.lateness import LagWindow, Lateness
@@ -209,7 +209,9 @@ def judge(tallied: Tallies, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="the share of operations that succeeded, over time",
+    group=Group.SERVICE,
     section=Section.OPERATIONS,
+    is_of_the_whole=True,
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,

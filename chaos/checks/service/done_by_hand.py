@@ -27,7 +27,7 @@ from ...oracle.recorded import Life
 from ...oracle.schedules import FIRST_SCAN_MS
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import words
@@ -70,6 +70,7 @@ def judge(control: Control, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="what somebody registers, wipes, changes or deletes by hand shows at once, and for as long as it must",
+    group=Group.BY_HAND,
     section=Section.ROUTES,
     needs=(Needs.ACTS, Needs.WIRE),
     judge=judge,

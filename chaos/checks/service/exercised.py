@@ -38,7 +38,7 @@ from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import ADMIN
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Reads, Section
+from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.effects import Asked as AskedOfCalls
 from ..plain.effects import effects_of_rows
@@ -179,7 +179,9 @@ def judge(evidence: Evidence, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="the faults, time-outs and switches that the scenario is about really happened; else UNKNOWN",
+    group=Group.EXERCISED,
     section=Section.RUN,
+    is_of_the_whole=True,
     needs=(Needs.EXPERIMENT, Needs.MESSAGES),
     reads=Reads.OPERATIONS,
     gather=gather,

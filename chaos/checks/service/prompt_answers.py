@@ -37,7 +37,7 @@ from ...oracle.quiet import (
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Facts, Needs, Reads, Section, of_the_rest
+from ..check import Check, Facts, Group, Needs, Reads, Section, of_the_rest
 from ..findings import Rule, finding, rounded, verdict_of
 from ..plain.traffic import latencies_of_rows
 from ..record.control import Control
@@ -206,7 +206,9 @@ def _ends(times: Times, world: World) -> dict[float, float]:
 CHECK = Check(
     name=NAME,
     says="in quiet times NameServers and brokers answer at once, and a message that is there is handed over at once",
+    group=Group.SERVICE,
     section=Section.OPERATIONS,
+    is_of_the_whole=True,
     needs=(Needs.WIRE,),
     reads=Reads.OPERATIONS,
     gather=gather,

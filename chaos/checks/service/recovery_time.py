@@ -22,7 +22,7 @@ from ...oracle.recovery import LOOK_UP, bound
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Reads, Section
+from ..check import Check, Group, Needs, Reads, Section
 from ..findings import finding, rounded, verdict_of
 from ..plain.slots import slots_of_rows
 from ..record.slots import Slot, Slots, of_clients
@@ -98,7 +98,9 @@ def judge(seen: Slots, world: World) -> Verdict:
 CHECK = Check(
     name=NAME,
     says="from each fault and heal to each client's next success: p50, p99 and the longest against its bound",
+    group=Group.SERVICE,
     section=Section.OPERATIONS,
+    is_of_the_whole=True,
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,

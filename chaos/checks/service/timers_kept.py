@@ -41,7 +41,7 @@ from ...oracle.schedules import (
 from ...oracle.world import World
 from ...topology import ADDRESS_SERVER, broker_name
 from ...verdict import Finding, Verdict
-from ..check import Check, Needs, Section
+from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
 from ..record.lateness import RESUME_GRACE_MS
@@ -107,6 +107,7 @@ def _untold(world: World) -> dict[str, str]:
 CHECK = Check(
     name=NAME,
     says="every node scans, registers, polls, heartbeats, commits, rebalances, waits and gives up when it is set to",
+    group=Group.TIMERS,
     section=Section.CLIENTS,
     needs=(Needs.WIRE,),
     judge=judge,

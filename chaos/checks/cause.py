@@ -1,0 +1,57 @@
+"""Who is guilty where a run is INVALID: one node, the guarantee that it broke, and a sentence.
+
+One fault of a part shows in several checks. The check of what one part must do by itself comes before those of the
+whole, which may be broken by any part; and routes come before clients, these before messages and service: what
+NameServers have is passed on, and nothing comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..verdict import Example, Validity, Verdict
+from . import CHECKS
+from .check import Group
+
+
+class Cause(NamedTuple):
+    node: str
+    """"" where no one node is named."""
+    guarantee: str
+    sentence: str
+
+    def to_json(self) -> dict[str, str]:
+        return self._asdict()
+
+
+def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
+    """None where nothing is INVALID."""
+    wrong = [verdict for verdict in verdicts if verdict.verdict is Validity.INVALID]
+    if not wrong:
+        return None
+    first = min(wrong, key=_distance)
+    example = next(iter(first.examples), None)
+    guarantee = CHECKS[first.name].says if first.name in CHECKS else first.name
+    if example is None:
+        return Cause("", guarantee, first.why)
+    return Cause(example.who, guarantee, _sentence(example, first))
+
+
+def _distance(verdict: Verdict) -> tuple[bool, int]:
+    """How far from its cause what the check saw may be."""
+    check = CHECKS.get(verdict.name)
+    return (True, len(Group)) if check is None else (check.is_of_the_whole, [*Group].index(check.group))
+
+
+def _sentence(example: Example, verdict: Verdict) -> str:
+    """ "ns-0, broker-a in orders: must not hold, from 109.0 s to 141.2 s (32.2 s); after kill-1 start." """
+    about = " in ".join(part for part in (example.what, example.topic) if part)
+    rule = str(example.more.get("kind") or verdict.name)
+    said = f"{example.who}, {about}: {rule}" if about else f"{example.who}: {rule}"
+    if example.from_ms is not None and example.to_ms is not None and example.to_ms > example.from_ms:
+        begun_s, ended_s = ((at_ms - verdict.timeline_ms) / 1000 for at_ms in (example.from_ms, example.to_ms))
+        said += f", from {begun_s:.1f} s to {ended_s:.1f} s ({ended_s - begun_s:.1f} s)"
+    elif example.from_ms is not None:
+        said += f", at {(example.from_ms - verdict.timeline_ms) / 1000:.1f} s"
+    return said + (f"; after {example.after}." if example.after else ".")

@@ -1,0 +1,44 @@
+"""One fault of a part shows in several checks: one node is named, with the guarantee that it broke."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.cause import cause_of
+from nemesrv.chaos.checks.check import Group
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.scenarios.loading import parse
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+
+
+def verdict(name: str, validity: Validity, who: str = "") -> Verdict:
+    example = Example(
+        who=who, what="broker-a", topic="orders", from_ms=1_000.0, to_ms=3_000.0, more={"kind": "must have"}
+    )
+    return Verdict(name=name, verdict=validity, examined=1, violations=1, examples=(example,), why="")
+
+
+def test_a_run_that_is_not_invalid_has_no_cause() -> None:
+    assert cause_of([verdict("routes_are_true", Validity.VALID), verdict("availability", Validity.UNKNOWN)]) is None
+
+
+def test_the_part_that_broke_its_own_guarantee_comes_before_what_followed_from_it() -> None:
+    followed = verdict("availability", Validity.INVALID, "producer-0")
+    found = cause_of([followed, verdict("registrations_are_kept", Validity.INVALID, "ns-0")])
+    assert found is not None
+    assert found.node == "ns-0"
+    assert found.guarantee == CHECKS["registrations_are_kept"].says
+    assert found.sentence == "ns-0, broker-a in orders: must have, from 1.0 s to 3.0 s (2.0 s)."
+
+
+@pytest.mark.parametrize("group", Group)
+def test_a_scenario_may_name_a_group_for_all_of_its_checks(group: Group) -> None:
+    of = {check.name for check in CHECKS.values() if check.group is group}
+    named = parse({"timeline": [], "settle_s": 60, "checks": [str(group)]}, file="mine.yaml").checks
+    assert set(named) == of
+
+
+def test_what_is_neither_a_check_nor_a_group_is_refused_with_a_near_name() -> None:
+    with pytest.raises(ScenarioError, match="did you mean messages"):
+        parse({"timeline": [], "settle_s": 60, "checks": ["mesages"]}, file="mine.yaml")
