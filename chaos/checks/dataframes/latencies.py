@@ -90,10 +90,10 @@ def _deliveries(rows: DataFrame, one_in: int, stretches: Sequence[Stretch]) -> D
         .groupBy("msg_key")
         .agg(
             F.min(F.when(is_sent, F.col("time_ms"))).alias("sent_ms"),
-            F.min(F.when(is_received, F.col("time_ms"))).alias("at_ms"),
-            F.min("broker_name").alias("broker_name"),
+            F.min(F.when(is_received, F.struct("time_ms", "broker_name"))).alias("first"),
         )
-        .where(F.col("sent_ms").isNotNull() & F.col("at_ms").isNotNull())
+        .where(F.col("sent_ms").isNotNull() & F.col("first").isNotNull())
+        .select("sent_ms", F.col("first.time_ms").alias("at_ms"), "first.broker_name")
     )
     took_ms = F.greatest(F.col("at_ms") - F.col("sent_ms"), F.lit(0.0))
     since_ms = _stretch(F.col("sent_ms"), F.greatest("sent_ms", "at_ms"), stretches)

@@ -96,7 +96,7 @@ def gather(gathering: Gathering, world: World) -> Repeats:
     if counts.messages and counts.suspicious:
         alone = bool(world.workload.get("broadcasting"))
         receipts = received_again(gathering, Redelivery.of(world), tolerance_of(world, lag_ms), each_alone=alone)
-    if counts.messages and counts.twice_stored:
+    if counts.twice_stored:
         copies = stored_again(gathering)
     beyond = received_too_late(gathering, tolerance_of(world, lag_ms))
     return _repeats(counts.messages, receipts, copies, beyond, lag_ms)

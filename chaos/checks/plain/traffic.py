@@ -154,21 +154,21 @@ def latencies_of_rows(
                 took[Who("send", row["broker_name"], since_ms)].append((row["duration_ms"], row["time_ms"]))
     if delivery:
         begins_ms, ends_ms = min(s.start_ms for s in delivery), max(s.end_ms for s in delivery)
-        sent: dict[str, Mapping[str, Any]] = {}
-        got: dict[str, float] = {}
+        sent: dict[str, float] = {}
+        got: dict[str, tuple[float, str]] = {}  # with the broker that handed it over
         for row in rows:
             if not begins_ms <= row["time_ms"] <= ends_ms:
                 continue
             if row["event"] == "send" and row["type"] == "ok":
-                sent.setdefault(row["msg_key"], row)
+                sent.setdefault(row["msg_key"], row["time_ms"])
             elif row["event"] == "receive":
-                got[row["msg_key"]] = min(row["time_ms"], got.get(row["msg_key"], row["time_ms"]))
-        for key, at_ms in got.items():
+                receipt = row["time_ms"], row["broker_name"]
+                got[row["msg_key"]] = min(receipt, got.get(row["msg_key"], receipt))
+        for key, (at_ms, broker) in got.items():
             if key in sent:
-                since_ms = _since(sent[key]["time_ms"], max(at_ms, sent[key]["time_ms"]), delivery)
+                since_ms = _since(sent[key], max(at_ms, sent[key]), delivery)
                 if since_ms is not None:
-                    who = Who("delivery", sent[key]["broker_name"], since_ms)
-                    took[who].append((max(0.0, at_ms - sent[key]["time_ms"]), at_ms))
+                    took[Who("delivery", broker, since_ms)].append((max(0.0, at_ms - sent[key]), at_ms))
     for who, each in took.items():
         over: dict[int, int] = defaultdict(int)
         for took_ms, _ in each:

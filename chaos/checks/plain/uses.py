@@ -96,7 +96,9 @@ def _steps(
 ) -> dict[Step, Stepped]:
     """Those of these producers, between edges where something failed."""
     sends = [row for row in rows if row["event"] in ("send", "send_attempt") and row["node"] in producers]
-    of_send = [row for row in sends if row["event"] == "send"]
+    # A send that began before such an edge belongs to what was before it, whenever its first try was.
+    began = ((row, edge(row["time_ms"] - (row["duration_ms"] or 0.0))) for row in sends if row["event"] == "send")
+    of_send = [row for row, began_ms in began if (row["node"], began_ms) in failing]
     topics = {(row["node"], row["incarnation"], row["op_id"]): row["topic"] for row in of_send}
     stored = {(row["node"], row["incarnation"], row["op_id"]) for row in of_send if row["type"] == "ok"}
     last: dict[tuple[Any, ...], Mapping[str, Any]] = {}
