@@ -206,8 +206,13 @@ def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
     return scenario.checks
 
 
-def judge(history: History, engine: Engine, spark: Callable[[], SparkSession]) -> Judged:
-    """What its checks say of it; kept. HarnessError when it cannot be read, or is too large for plain Python."""
+def judge(
+    history: History, engine: Engine, spark: Callable[[], SparkSession], say: Callable[[str], None] = lambda _: None
+) -> Judged:
+    """What its checks say of it; kept. HarnessError when it cannot be read, or is too large for plain Python.
+
+    `say` is told each check that Spark comes to.
+    """
     if engine is Engine.PLAIN:
         return keep(history, _plain_verdicts(history), engine)
     from .checks.spark.judge import check_run
@@ -216,7 +221,7 @@ def judge(history: History, engine: Engine, spark: Callable[[], SparkSession]) -
     session = spark()
     # Where workers are elsewhere, a large history has to be where they see it.
     where = history.copy if history.copy is not None and not is_local(session.sparkContext.master) else history.where
-    return keep(history, check_run(where, history.checks, session), engine)
+    return keep(history, check_run(where, history.checks, session, say), engine)
 
 
 def _plain_verdicts(history: History) -> list[Verdict]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from .experiment import rehearsal
 from .experiment.experiment import Experiment
 from .experiment.harness import Harness
 from .experiment.hosts_stage import real_stage
-from .experiment.progress import Progress, expected_s
+from .experiment.progress import Progress, expected_s, expected_to_judge_s
 from .experiment.run_folder import RunFolder, refuse_used
 from .experiment.stage import Stage
 from .experiment.virtual.stage import VirtualStage, seldom_collected
@@ -145,9 +146,11 @@ def run_one(
     as_run = as_run_with(scenario, options, defect)
     virtual = as_run.clock == "virtual"
     stage = VirtualStage() if virtual else real_stage(harness)
-    if engine_for(options.engine, virtual=virtual) is Engine.SPARK:
+    spark = engine_for(options.engine, virtual=virtual) is Engine.SPARK
+    if spark:
         harness.start_spark()
-    progress = Progress(f"{as_run.name} (seed {as_run.seed})", expected_s(as_run), quiet=options.quiet)
+    expected = expected_s(as_run, spark=spark)
+    progress = Progress(f"{as_run.name} (seed {as_run.seed})", expected, quiet=options.quiet)
     folder = RunFolder.create(as_run.name, options.out, latest=options.latest)
     recorded = False
     try:
@@ -342,7 +345,14 @@ def check_all(
     found = []
     with harness:
         for where in places:
-            judged = judge(here.get(where) or find(where, checks, harness.spark), engines[where], harness.spark)
+            expected = expected_to_judge_s(sizes[where], spark=engines[where] is Engine.SPARK)
+            progress = Progress(f"check {where}", expected, quiet=not sys.stderr.isatty())
+            progress.say("judging")
+            try:
+                history = here.get(where) or find(where, checks, harness.spark)
+                judged = judge(history, engines[where], harness.spark, progress.say)
+            finally:
+                progress.clear()
             show(judged, summary_file, as_json=as_json)
             found.append(judged)
     return exit_status(found)

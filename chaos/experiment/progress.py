@@ -14,17 +14,24 @@ from typing import TextIO
 
 from ..scenarios.model import Scenario
 
-START_S, READ_S, JUDGE_S = 7.0, 2.0, 10.0
-"""Of the machine's time on two cores, about: cluster up, final reads, judging and report."""
+START_S, READ_S, JUDGE_S, JUDGE_PLAINLY_S = 7.0, 2.0, 10.0, 3.0
+"""Of the machine's time on two cores, about: cluster up, final reads, judging and report, by Spark and without."""
+SPARK_BYTES_A_S = 2_000_000
 _BAR = 20
 
 
-def expected_s(scenario: Scenario) -> float:
+def expected_to_judge_s(size: int | None, *, spark: bool) -> float:
+    """How long it takes to judge a history of so many bytes, about; None: nobody knows how many."""
+    return JUDGE_S + (size or 0) / SPARK_BYTES_A_S if spark else JUDGE_PLAINLY_S
+
+
+def expected_s(scenario: Scenario, *, spark: bool) -> float:
     """How long a run of the scenario takes from its start to its report, about, in the machine's seconds."""
+    judge_s = JUDGE_S if spark else JUDGE_PLAINLY_S
     last_s = max((action.at_s for action in scenario.timeline), default=scenario.steady_s)
     if scenario.clock == "virtual":
-        return 3.0 + JUDGE_S
-    return START_S + (last_s + scenario.settle_s) / scenario.timers.time_scale + READ_S + JUDGE_S
+        return 3.0 + judge_s
+    return START_S + (last_s + scenario.settle_s) / scenario.timers.time_scale + READ_S + judge_s
 
 
 class Progress:

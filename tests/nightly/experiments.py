@@ -114,7 +114,7 @@ NIGHTLY = (
         ("tests/bench/test_logs_bench.py::test_the_logs_have_what_such_logs_are_full_of",),
     ),
     Nightly(
-        "tests/chaos/test_pytest_plugin.py::test_with_xdist_a_wrong_marker_is_its_tests_own_error",
+        "tests/chaos/test_pytest_plugin.py::test_with_xdist_a_wrong_marker_is_the_same_usage_error",
         "a wrong marker where pytest-xdist spreads the tests",
         ("tests/chaos/test_pytest_plugin.py::test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started",),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +47,13 @@ def by_event(history: DataFrame, control: DataFrame) -> DataFrame:
     return whole
 
 
-def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str, str] = SMALL_PLANS) -> list[Verdict]:
-    """One verdict per named check, in order. A check that fails is UNKNOWN, with the error's text.
+def check_history(
+    history: DataFrame,
+    checks: Iterable[str],
+    plans: Mapping[str, str] = SMALL_PLANS,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Verdict]:
+    """One verdict per named check, in order. A check that fails is UNKNOWN, with the error's text. `say` is told each.
 
     A small history is kept in memory whole. Of a large one (its own `plans`) only what is no traffic is, in one
     partition; and one row a message is kept on disk, so that the checks of messages share one shuffle.
@@ -59,7 +64,7 @@ def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str,
         judged = stack.enter_context(planned(history, plans))
         gathering, world = gather(judged, is_whole_history=True)
         named = with_joining(checks, gathering.control)
-        facts = _all_facts(named, gathering, world, plans)
+        facts = _all_facts(named, gathering, world, plans, say)
         return [verdict_of(name, facts[name], world) for name in named]
 
 
@@ -98,7 +103,9 @@ def facts_of(name: str, gathering: Gathering, world: World, plans: Mapping[str, 
         return Failed(exc)
 
 
-def _all_facts(names: Iterable[str], gathering: Gathering, world: World, plans: Mapping[str, str]) -> dict[str, Any]:
+def _all_facts(
+    names: Sequence[str], gathering: Gathering, world: World, plans: Mapping[str, str], say: Callable[[str], None]
+) -> dict[str, Any]:
     """By check. Of a small history, where Spark plans longer than it reads, for two checks at a time."""
     waiting, found = deque(names), dict[str, Any]()
 
@@ -106,6 +113,7 @@ def _all_facts(names: Iterable[str], gathering: Gathering, world: World, plans: 
         with suppress(IndexError):
             while True:
                 name = waiting.popleft()
+                say(f"{name}, {len(found)} of {len(names)} checks done")
                 found[name] = facts_of(name, gathering, world, plans)
 
     if plans is not SMALL_PLANS:
@@ -162,7 +170,9 @@ def _parts(history: DataFrame) -> Iterator[DataFrame]:
         yield by_event(history, kept)
 
 
-def check_run(run_dir: Path | str, checks: Iterable[str], spark: SparkSession) -> list[Verdict]:
+def check_run(
+    run_dir: Path | str, checks: Iterable[str], spark: SparkSession, say: Callable[[str], None] = lambda _: None
+) -> list[Verdict]:
     """The verdicts of a recorded run or of a URI's, in the order of `checks`. KeyError for one that does not exist.
 
     HarnessError when Spark's JVM dies meanwhile, or ends a query: that says nothing about the history.
@@ -172,7 +182,7 @@ def check_run(run_dir: Path | str, checks: Iterable[str], spark: SparkSession) -
         CHECKS[name]
     try:
         history, plans = load_planned(run_dir, spark)
-        verdicts = check_history(history, names, plans)
+        verdicts = check_history(history, names, plans, say)
     except Exception as exc:
         if dead := _of_a_dead_jvm(run_dir, within_s=JVM_END_S):
             raise dead from exc
