@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -381,6 +381,10 @@ class Experiment:
         """Of every node whose process is there."""
         nodes = self.scenario.topology().nodes
         return {name: pid for name in nodes if (pid := self._cluster.pid(name)) is not None}
+
+    def has_done(self, timeline: Sequence[ActionModel]) -> None:
+        """What a test did step by step is the scenario's timeline, from which the end knows who became master."""
+        self.scenario = self._actions.scenario = self.scenario.model_copy(update={"timeline": tuple(timeline)})
 
     def finish(self) -> None:
         """Heal, settle, let the workload end, and read every queue."""

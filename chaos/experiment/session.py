@@ -367,6 +367,7 @@ class RunningCluster:
         else:
             self._scenario = self._scenario.model_copy(update={"steady_s": round(self.now_s, 3)})
         self._over = True
+        self._experiment.has_done(self._timeline)
         self._experiment.finish()
 
     def _judged(self) -> Sequence[Verdict]:

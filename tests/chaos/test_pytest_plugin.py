@@ -73,6 +73,14 @@ def test_acts_by_hand(nemesrv_cluster):
     nemesrv_cluster.wait(60)
     nemesrv_cluster.must_be_valid()
 
+@pytest.mark.nemesrv(clock="virtual", seed=3, brokers=1, slaves=1, checks=["routes_are_true", "one_master"])
+def test_switch(nemesrv_cluster):
+    nemesrv_cluster.kill("broker-a")
+    nemesrv_cluster.wait(30)
+    nemesrv_cluster.inject("switch", "broker-a/1")
+    nemesrv_cluster.wait(30)
+    nemesrv_cluster.must_be_valid()
+
 def test_series(nemesrv_cluster):
     nemesrv_cluster.inject("rolling_restart", "name_servers", pause_s=30)
     nemesrv_cluster.inject("cut", "broker-a <-> ns-0", period_s=10, for_s=35)
@@ -250,6 +258,10 @@ def test_a_step_may_be_an_act_by_hand(done: tuple[Path, str]) -> None:
     assert "PASSED test_mine.py::test_acts_by_hand" in output
     timeline = scenario_of(folder, "test_acts_by_hand").timeline
     assert [action.do for action in timeline] == ["update_config", "register", "heal"]
+
+
+def test_a_slave_made_master_by_a_step_stays_so_and_its_master_stays_away(done: tuple[Path, str]) -> None:
+    assert "PASSED test_mine.py::test_switch" in done[1]
 
 
 def test_a_step_may_be_a_series_which_the_scenario_says_as_one_entry(done: tuple[Path, str]) -> None:
