@@ -1,10 +1,14 @@
-"""The names of the files that a growing history is in: raw ones of each process, and parts (merge.py)."""
+"""The files that a growing history is in: raw ones of each process, and parts (merge.py); their names and lines."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
+
 from ...remoting.node.file_names import file_name, of_file_name
+from .schema import STAMPED, Row
 
 ROTATE_BYTES = 1_000_000
 """A recorder that rotates goes on in a new file after so many bytes."""
@@ -40,3 +44,16 @@ def number_of(raw: Path) -> int:
 def rotated(first: Path, number: int) -> Path:
     """The file with that number of the process whose first file is `first`."""
     return first.with_name(f"{first.stem}-{number:06d}.jsonl") if number else first
+
+
+def read_raw(path: Path) -> Iterator[Row | None]:
+    """Each line of a JSONL file as a row; None for a line that is torn."""
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                row = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                yield None
+                continue
+            complete = isinstance(row, dict) and STAMPED.issubset(row)
+            yield row if complete else None

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from .files import part_files, process_of
-from .rows import read_raw
+from .files import part_files, process_of, read_raw
 from .schema import Row, raw_dir
 
 DRIFT = 2e-4

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import HarnessError
-from .files import Process, part_files, parts_dir, process_of
+from .files import Process, part_files, parts_dir, process_of, read_raw
 from .host_clocks import Axis, axis_of
-from .rows import Merged, read_raw, to_table, write_parquet
+from .rows import Merged, to_table, write_parquet
 from .schema import Row, arrow_schema, parquet_path, raw_dir
 
 log = logging.getLogger("nemesrv.history")

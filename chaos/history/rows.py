@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .schema import SCHEMA, STAMPED, Column, Row, arrow_schema, arrow_type, parquet_path
+from .schema import SCHEMA, Column, Row, arrow_schema, arrow_type, parquet_path
 
 log = logging.getLogger("nemesrv.history")
 
@@ -26,19 +26,6 @@ class Merged(NamedTuple):
     rows: int
     torn: int
     """Lines that could not be read: at most one for each process that was killed."""
-
-
-def read_raw(path: Path) -> Iterator[Row | None]:
-    """Each line of a JSONL file as a row; None for a line that is torn."""
-    with path.open("rb") as file:
-        for line in file:
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                yield None
-                continue
-            complete = isinstance(row, dict) and STAMPED.issubset(row)
-            yield row if complete else None
 
 
 def _cell(value: object, type_: str) -> object:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from nemesrv.actors.actor import NodeActor, NodeSpec
+from nemesrv.chaos.history.files import read_raw
 from nemesrv.chaos.history.recorder import LagProbe, RecorderSpec
-from nemesrv.chaos.history.rows import read_raw
 from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.node.clock import Clock, RealClock
 from nemesrv.remoting.node.network import Address

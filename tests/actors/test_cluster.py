@@ -24,8 +24,8 @@ from nemesrv.chaos.faults.process_faults import Kill, Pause
 from nemesrv.chaos.faults.processes import ProcessFaults
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
+from nemesrv.chaos.history.files import read_raw
 from nemesrv.chaos.history.recorder import LagProbe, RecorderSpec
-from nemesrv.chaos.history.rows import read_raw
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address

@@ -13,8 +13,8 @@ import pytest
 
 from nemesrv.actors.actor import NodeSpec
 from nemesrv.actors.shared_process import SharedProcess
+from nemesrv.chaos.history.files import read_raw
 from nemesrv.chaos.history.recorder import RecorderSpec, SharedLagProbe
-from nemesrv.chaos.history.rows import read_raw
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import NodeContext

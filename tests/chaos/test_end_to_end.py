@@ -14,7 +14,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
-from nemesrv.chaos.history.rows import read_raw, read_rows
+from nemesrv.chaos.history.files import read_raw
+from nemesrv.chaos.history.rows import read_rows
 
 from .programs import MARK, left_of, nemesrv, running
 

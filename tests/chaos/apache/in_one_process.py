@@ -17,9 +17,10 @@ from nemesrv.chaos.apache.distribution import class_path
 from nemesrv.chaos.apache.maven import JavaMissing
 from nemesrv.chaos.experiment.nodes import NodePlan, about, client_profile_of
 from nemesrv.chaos.experiment.run_folder import RunFolder
+from nemesrv.chaos.history.files import read_raw
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.recorder import HistoryWriter, LagProbe, RecorderSpec
-from nemesrv.chaos.history.rows import read_raw, read_rows
+from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario

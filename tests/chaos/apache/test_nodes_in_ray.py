@@ -22,8 +22,8 @@ from nemesrv.actors.watch import NodeFailed
 from nemesrv.chaos.apache.server import PATIENCE_S, ServerPlan
 from nemesrv.chaos.experiment import programs
 from nemesrv.chaos.faults.ports import PortHolder
+from nemesrv.chaos.history.files import read_raw
 from nemesrv.chaos.history.recorder import RecorderSpec
-from nemesrv.chaos.history.rows import read_raw
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.clock import RealClock
 from tests.interop.conftest import need

@@ -13,8 +13,8 @@ import pytest
 
 from nemesrv.chaos.experiment.outside_clients import ClientNode, ClientUnderTest, OutsideClients, Servers
 from nemesrv.chaos.fronts.look_ups import Rules
+from nemesrv.chaos.history.files import read_raw
 from nemesrv.chaos.history.recorder import RecorderSpec
-from nemesrv.chaos.history.rows import read_raw
 from nemesrv.chaos.oracle.client_profiles import PROFILES
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.clock import RealClock

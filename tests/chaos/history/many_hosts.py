@@ -9,9 +9,8 @@ from typing import Any
 
 import orjson
 
-from nemesrv.chaos.history.files import process_of, raw_name
+from nemesrv.chaos.history.files import process_of, raw_name, read_raw
 from nemesrv.chaos.history.host_clocks import CLOCKS, HARNESS
-from nemesrv.chaos.history.rows import read_raw
 from nemesrv.chaos.history.schema import raw_dir
 
 HOSTS = ("h0", "h1", "h2")

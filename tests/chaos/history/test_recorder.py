@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.history.files import read_raw
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.recorder import HistoryWriter, LagProbe, RecorderSpec, step_s_of, unseen_s_of
-from nemesrv.chaos.history.rows import read_raw, read_rows
+from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import SCHEMA, arrow_schema, raw_dir
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address

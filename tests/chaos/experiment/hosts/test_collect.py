@@ -12,7 +12,7 @@ import pytest
 from nemesrv.chaos.apache.jvm import last_words, leave_last_words
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.experiment.hosts.collect import Collector, FilePiece, new_pieces, record_missing
-from nemesrv.chaos.history.rows import read_raw
+from nemesrv.chaos.history.files import read_raw
 
 
 class Host:
