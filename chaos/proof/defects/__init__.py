@@ -22,10 +22,9 @@ from . import (
     producer,
     slaves,
     timers,
-    unasked,
 )
 
-_MODULES = (name_server_table, answers, by_hand, broker, client, producer, consumer, slaves, timers, unasked)
+_MODULES = (name_server_table, answers, by_hand, broker, client, producer, consumer, slaves, timers)
 _ALL = tuple(chain.from_iterable(module.planted for module in _MODULES))
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}
