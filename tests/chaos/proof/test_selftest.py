@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.judging import Engine, Judged, of_run
+from nemesrv.chaos.judging import Engine, History, Judged, of_run
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.proof.selftest import Outcome, plan_of, run_selftest, scenario_of
 from nemesrv.chaos.runner import Options, record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
-from nemesrv.chaos.verdict import Validity
+from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import said
 from tests.chaos.checks.consistency import contradictions
 
@@ -38,6 +38,16 @@ def test_planted_defects_are_killed_and_their_clean_twin_is_clean(
         assert (verdict["defect"], verdict["verdict"] == "INVALID") == (each["defect"], each["defect"] is not None)
         assert {check["name"] for check in verdict["checks"]} | verdict["left_out"].keys() == {*CHECK_NAMES}
     assert not Path("runs/latest").exists()
+
+
+def test_a_twin_is_clean_only_where_every_check_judged_it() -> None:
+    history, (first, *others) = History(where="a run", checks=CHECK_NAMES), CHECK_NAMES
+    some = [Verdict.nothing_examined(name, "nothing") for name in others]
+    failed = Verdict.of_failed_check(first, ValueError("no"))
+    for verdicts_ in (some, [failed, *some]):
+        outcome = Outcome.of(Judged(history, verdicts_), None)
+        assert (outcome.passed, outcome.result) == (False, f"NOT JUDGED by {first}")
+    assert Outcome.of(Judged(history, [Verdict.nothing_examined(first, "nothing"), *some]), None).result == "clean"
 
 
 def test_a_defect_that_there_is_not_is_refused_before_anything_runs() -> None:
