@@ -45,9 +45,12 @@ def test_a_twin_is_clean_only_where_every_check_judged_it() -> None:
     some = [Verdict.nothing_examined(name, "nothing") for name in others]
     failed = Verdict.of_failed_check(first, ValueError("no"))
     for verdicts_ in (some, [failed, *some]):
-        outcome = Outcome.of(Judged(history, verdicts_), None)
+        outcome = Outcome.of(Judged(history, verdicts_, Engine.PLAIN), None)
         assert (outcome.passed, outcome.result) == (False, f"NOT JUDGED by {first}")
-    assert Outcome.of(Judged(history, [Verdict.nothing_examined(first, "nothing"), *some]), None).result == "clean"
+    assert (
+        Outcome.of(Judged(history, [Verdict.nothing_examined(first, "nothing"), *some], Engine.PLAIN), None).result
+        == "clean"
+    )
 
 
 def test_a_defect_that_there_is_not_is_refused_before_anything_runs() -> None:
