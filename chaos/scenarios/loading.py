@@ -169,7 +169,7 @@ _TRUE_OR_FALSE = frozenset(
 
 def _checks_of(name: Any) -> list[Any]:
     """The checks of a group; anything else is itself."""
-    if name in CHECKS or name not in tuple(Group):
+    if not isinstance(name, str) or name in CHECKS or name not in tuple(Group):
         return [name]
     return [check.name for check in CHECKS.values() if check.group == name]
 

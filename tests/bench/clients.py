@@ -110,7 +110,7 @@ def run(
 def measured(scenario: Scenario, *, say: Callable[[str], None] = lambda _: None) -> Measured:
     topology = scenario.topology()
     with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name:
-        require(Needs.of_run(scenario, judged=False), Path(name))
+        require(Needs.of_run(scenario, spark=False), Path(name))
         workers = len(topology.nodes) - len(topology.process_of) + len(topology.processes)
         folder = RunFolder.create("clients", Path(name) / "run")
         with Harness(workers=workers) as harness:

@@ -42,7 +42,7 @@ def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: s
             "checks: [routes_converge]\ncluster: {bokers: 3}",
             "cluster.bokers",
             "3",
-            "name_server_list, name_servers, profile",
+            "name_server_list, name_servers, operator, profile",
         ),
         ("checks: [routes_converge]\ntimers: {time_scale: 0}", "timers.time_scale", "0", "a number above 0, up to 100"),
         (
