@@ -220,10 +220,18 @@ imported, for they start in a moment and need nothing of ours."""
 
 _REAPER = f"""{ENDING}
 import time
-folder, mark, grace_s = sys.argv[1], sys.argv[2].encode(), float(sys.argv[3])
+folder, grace_s = sys.argv[1], float(sys.argv[2])
 def read(pid, what):
     with open("/proc/%s/%s" % (pid, what), "rb") as file:
         return file.read()
+def writes_there(pid):
+    for fd in os.listdir("/proc/%s/fd" % pid):
+        try:
+            if os.readlink("/proc/%s/fd/%s" % (pid, fd)).startswith(folder):
+                return True
+        except OSError:
+            pass
+    return False
 def left():
     parents, found = {{}}, set()
     for pid in os.listdir("/proc"):
@@ -231,7 +239,7 @@ def left():
             try:
                 parents[pid] = read(pid, "stat").rpartition(b")")[2].split()[1].decode()
                 command = read(pid, "cmdline")
-                of_ray = command.startswith(b"ray::") and mark in read(pid, "environ")
+                of_ray = command.startswith(b"ray::") and writes_there(pid)
             except OSError:
                 continue
             if of_ray or folder.encode() in command:
@@ -274,15 +282,16 @@ class Reaper:
     """A small process that outlives us only to end others: when we are gone without `close`, it kills them.
 
     Needed for what neither dies with its parent nor can be made to: Ray's agents look for theirs and then still try
-    for a minute to report its death. It kills every process that has `folder` in its command line, Ray's own ones with
-    `mark` in their environment, and all their descendants, and removes `folder`. It is there before any of them, so
-    that it also ends what was half started. With `after_ctrl_c_s` it kills them so long after a Ctrl-C, too, whatever
-    we do then: the kernel's signal is told to it at once (`set_wakeup_fd`), even while our Python stands in C.
+    for a minute to report its death. It kills every process that has `folder` in its command line, Ray's own ones that
+    have a file open there (their titles overwrite command line and environment), and all their descendants, and
+    removes `folder`. It is there before any of them, so that it also ends what was half started. With `after_ctrl_c_s`
+    it kills them so long after a Ctrl-C, too, whatever we do then: the kernel's signal is told to it at once
+    (`set_wakeup_fd`), even while our Python stands in C.
     """
 
-    def __init__(self, folder: Path, mark: str, after_ctrl_c_s: float | None = None) -> None:
+    def __init__(self, folder: Path, after_ctrl_c_s: float | None = None) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _REAPER, str(folder), mark, str(after_ctrl_c_s or 0.0)],
+            [sys.executable, "-I", "-S", "-c", _REAPER, str(folder), str(after_ctrl_c_s or 0.0)],
             stdin=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is not for it
         )

@@ -31,12 +31,8 @@ def _token() -> str:
     return secrets.token_hex(16)
 
 
-_MARK = "NEMESRV_RAY"
-
-
-def _environment(workers: int, folder: Path) -> dict[str, str]:
+def _environment(workers: int) -> dict[str, str]:
     return {
-        _MARK: folder.name,
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": _token(),
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray's only way to bind to the loopback address
@@ -72,9 +68,9 @@ class RayHost:
         # Unix socket paths inside must stay below 108 bytes, so a long TMPDIR cannot be used.
         base = tempfile.gettempdir() if len(tempfile.gettempdir()) <= 20 else "/tmp"
         self._folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=base))
-        self._left.enter_context(environment(_environment(self._workers, self._folder)))
+        self._left.enter_context(environment(_environment(self._workers)))
         try:
-            self._reaper = Reaper(self._folder, f"{_MARK}={self._folder.name}", self._after_ctrl_c_s)
+            self._reaper = Reaper(self._folder, self._after_ctrl_c_s)
             # Ray swallows an interrupt that meets it in the wrong place, and puts its own handler on SIGTERM.
             with signals_deferred():
                 self._init(self._folder)

@@ -25,14 +25,12 @@ from ..errors import HarnessError
 from ..experiment.stage import StageClock
 from ..verdict import Verdict
 from .changes import Pace
-from .judge import LiveJudge, start_query
 from .segments import SegmentWriter, live_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from ..verdict import Verdict
     from .judge import LiveJudge
 
 log = logging.getLogger("nemesrv.live")
@@ -136,7 +134,7 @@ class LiveWatch:
     def _begin_to_judge(self) -> None:
         if sys.platform == "linux":  # there a niceness is the thread's own, and those that it makes inherit it
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
-        from .judge import LiveJudge
+        from .judge import LiveJudge, start_query
 
         spark, folder = self.spark(), live_dir(self.run_dir)
         self._judge = LiveJudge(spark, folder / "carry", self.checks)

@@ -80,7 +80,7 @@ def test_what_the_image_copies_is_there() -> None:
 def test_ray_is_started_on_hosts_with_what_a_ray_of_our_own_is_started_with() -> None:
     wanted = {
         name: value
-        for name, value in ray_host._environment(1, ROOT).items()
+        for name, value in ray_host._environment(1).items()
         if name in ("RAY_worker_niceness", "RAY_memory_monitor_refresh_ms", "RAY_USAGE_STATS_ENABLED", "RAY_AUTH_MODE")
     }
     assert len(wanted) == 4
