@@ -11,7 +11,7 @@ prober and an outside dialler are on nobody's side, but are cut from what is iso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 Stream = Literal["both", "upstream", "downstream"]
@@ -26,15 +26,16 @@ class Members(Protocol):
     def of_kind(self, group: str) -> Sequence[str]:
         """The nodes of one of KINDS, in the order of their names."""
 
-    def zones(self) -> Sequence[frozenset[str]]:
+    @property
+    def zones(self) -> Mapping[str, Collection[str]]:
         """The nodes of each zone."""
 
-    def meant(self, word: str) -> frozenset[str]:
+    def meant(self, word: str, expression: str) -> frozenset[str]:
         """The nodes that a node's, group's or zone's name means. ValueError where it is none."""
 
 
-class ShapeError(ValueError):
-    """A shape that cannot be; the text says what is allowed."""
+class LinkExpressionError(ValueError):
+    """A link expression that names nothing; the text says what is allowed."""
 
 
 def is_shape(expression: str) -> bool:
@@ -43,7 +44,7 @@ def is_shape(expression: str) -> bool:
 
 
 def shape_of(expression: str, members: Members) -> Separates:
-    """What the shape separates. ShapeError, with what is allowed, when it is none of this cluster."""
+    """What the shape separates. LinkExpressionError, with what is allowed, when it is none of this cluster."""
     word, *rest = expression.split()
     return SHAPES[word](expression, rest, members)
 
@@ -102,7 +103,9 @@ def _ring(expression: str, words: Sequence[str], members: Members) -> Separates:
     servers = list(members.of_kind("name_servers"))
     missed = (len(servers) - 1) // 2
     if not missed:
-        raise ShapeError(f"{expression!r} needs three NameServers or more: a majority of {len(servers)} is all of them")
+        raise LinkExpressionError(
+            f"{expression!r} needs three NameServers or more: a majority of {len(servers)} is all of them"
+        )
     lost: set[tuple[str, str]] = set()
     for kind in KINDS[1:]:
         for number, node in enumerate(members.of_kind(kind)):
@@ -115,7 +118,7 @@ def _split_list(expression: str, words: Sequence[str], members: Members) -> Sepa
     _no_words(expression, words)
     servers, clients = members.of_kind("name_servers"), [*members.of_kind("producers"), *members.of_kind("consumers")]
     if len(servers) < 2 or len(clients) < 2:
-        raise ShapeError(f"{expression!r} needs two NameServers and two clients or more")
+        raise LinkExpressionError(f"{expression!r} needs two NameServers and two clients or more")
     first = set(servers[: len(servers) // 2])
     of_first = set(clients[::2])
     lost = {(client, server) for client in clients for server in servers if (client in of_first) != (server in first)}
@@ -126,19 +129,19 @@ def _groups(expression: str, words: Sequence[str], members: Members) -> Separate
     """Groups of nodes, each from the others; who is in none reaches all."""
     sides = [_named(expression, side.split(), members) for side in " ".join(words).split("|")]
     if len(sides) < 2:
-        raise ShapeError(f"{expression!r} names one group: write `groups ns-0 broker-a | ns-1 broker-b`")
+        raise LinkExpressionError(f"{expression!r} names one group: write `groups ns-0 broker-a | ns-1 broker-b`")
     twice = next((node for one in sides for other in sides if one is not other for node in sorted(one & other)), None)
     if twice is not None:
-        raise ShapeError(f"{expression!r} has {twice} in two groups: each node is in one at most")
+        raise LinkExpressionError(f"{expression!r} has {twice} in two groups: each node is in one at most")
     return _apart(*sides)
 
 
 def _zones(expression: str, words: Sequence[str], members: Members) -> Separates:
     """Each zone from the others; who is in none reaches all."""
     _no_words(expression, words)
-    if len(zones := members.zones()) < 2:
-        raise ShapeError(f"{expression!r} needs two `zones:` of the scenario or more; `groups` says its own")
-    return _apart(*zones)
+    if len(members.zones) < 2:
+        raise LinkExpressionError(f"{expression!r} needs two `zones:` of the scenario or more; `groups` says its own")
+    return _apart(*map(frozenset, members.zones.values()))
 
 
 SHAPES: dict[str, Callable[[str, Sequence[str], Members], Separates]] = {
@@ -180,10 +183,10 @@ def _in_two(
 
 def _named(expression: str, words: Sequence[str], members: Members) -> frozenset[str]:
     if not words:
-        raise ShapeError(f"{expression!r} names no node: write `{expression.split()[0]} ns-0`")
-    return frozenset(node for word in words for node in members.meant(word))
+        raise LinkExpressionError(f"{expression!r} names no node: write `{expression.split()[0]} ns-0`")
+    return frozenset(node for word in words for node in members.meant(word, expression))
 
 
 def _no_words(expression: str, words: Sequence[str]) -> None:
     if words:
-        raise ShapeError(f"{expression!r} says too much: `{expression.split()[0]}` stands alone")
+        raise LinkExpressionError(f"{expression!r} says too much: `{expression.split()[0]}` stands alone")

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from .shapes import SHAPES, ShapeError, Stream, is_shape, shape_of
+from .shapes import SHAPES, LinkExpressionError, Stream, is_shape, shape_of
 
 CONSUMER_GROUP = "nemesrv-consumers"
 """Of all consumers of the workload's topic that name none."""
@@ -116,10 +116,6 @@ class Link(NamedTuple):
         return f"{self.node}->{self.peer}"
 
 
-class LinkExpressionError(ValueError):
-    """A link expression that names nothing; the text says what is allowed."""
-
-
 _EXPRESSION = re.compile(
     r"^\s*(?P<left>(?:zone:\s*)?[^\s<>]+)\s*(?P<arrow><->|->|<-)\s*(?P<right>(?:zone:\s*)?[^\s<>]+)\s*$"
 )
@@ -203,10 +199,14 @@ class Topology:
         """The process of each node that shares one."""
         return {node: process for process, nodes in self.processes.items() for node in nodes}
 
+    def of_kind(self, group: str) -> tuple[str, ...]:
+        """The nodes of the group of that name."""
+        return self.of(*GROUPS[group])
+
     def members(self, name: str) -> tuple[str, ...]:
         """The nodes of the group of that name, or the node itself; none where it is neither."""
         if name in GROUPS:
-            return self.of(*GROUPS[name])
+            return self.of_kind(name)
         return (name,) if name in self.kinds else ()
 
     @property
@@ -221,12 +221,12 @@ class Topology:
 
     @property
     def clients(self) -> tuple[str, ...]:
-        return self.of(*GROUPS["clients"])
+        return self.of_kind("clients")
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
         """Every link there is, by node in start order."""
-        name_servers, brokers = self.of(NodeKind.NAME_SERVER), self.of(*GROUPS["brokers"])
+        name_servers, brokers = self.of_kind("name_servers"), self.of_kind("brokers")
         links: list[Link] = []
         for node, kind in self.kinds.items():
             if kind not in (NodeKind.NAME_SERVER, NodeKind.ADDRESS_SERVER):
@@ -257,10 +257,7 @@ class Topology:
         return found
 
     def _separated(self, expression: str) -> dict[Link, Stream]:
-        try:
-            separates = shape_of(expression, _Members(self, expression))
-        except ShapeError as exc:
-            raise LinkExpressionError(str(exc)) from exc
+        separates = shape_of(expression, self)
         streams = {link: stream for link in self.links if (stream := separates(*link)) is not None}
         if not streams:
             raise LinkExpressionError(f"{expression!r} separates nobody: nothing lies between its sides")
@@ -275,7 +272,7 @@ class Topology:
                 f"{expression!r} is not `A -> B` or `A <-> B`, where A and B are a node, a group, zone:NAME or *, "
                 f"nor a shape ({', '.join(SHAPES)})"
             )
-        left, right = self._side(match["left"], expression), self._side(match["right"], expression)
+        left, right = self.meant(match["left"], expression), self.meant(match["right"], expression)
         arrow = match["arrow"]
         named = [
             link
@@ -292,7 +289,8 @@ class Topology:
             )
         return named
 
-    def _side(self, name: str, expression: str) -> frozenset[str]:
+    def meant(self, name: str, expression: str) -> frozenset[str]:
+        """The nodes that the name of a node, group or zone means; LinkExpressionError where it is none."""
         if name.startswith(_ZONE):
             zone = name.removeprefix(_ZONE).strip()
             if zone not in self.zones:
@@ -308,19 +306,3 @@ class Topology:
                 f"({', '.join(GROUPS)})" + (f"; write zone:{name} for the zone" if name in self.zones else "")
             )
         return members
-
-
-class _Members:
-    """The cluster as a shape asks for it."""
-
-    def __init__(self, topology: Topology, expression: str) -> None:
-        self._topology, self._expression = topology, expression
-
-    def of_kind(self, group: str) -> tuple[str, ...]:
-        return self._topology.of(*GROUPS[group])
-
-    def zones(self) -> Sequence[frozenset[str]]:
-        return [frozenset(nodes) for nodes in self._topology.zones.values()]
-
-    def meant(self, word: str) -> frozenset[str]:
-        return self._topology._side(word, self._expression)

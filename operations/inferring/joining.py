@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from ...chaos.shapes import ShapeError, shape_of
+from ...chaos.shapes import shape_of
 from ..logs_to_rows.signs import WORKS, Edge, Seen, Sign
 from .candidates import LINK_MODES, NODE_MODES, Candidate, of_links, of_nodes, unregistered
 from .explains import Bounds, Fit, fits
@@ -20,6 +20,7 @@ class Everybody:
     """Who is in the cluster, for shapes."""
 
     seen: Seen
+    zones: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def of_kind(self, group: str) -> Sequence[str]:
         if group == "name_servers":
@@ -28,10 +29,7 @@ class Everybody:
             return self.seen.of_kind("broker")
         return self.seen.of_kind(group.rstrip("s"))
 
-    def zones(self) -> Sequence[frozenset[str]]:
-        return []
-
-    def meant(self, word: str) -> frozenset[str]:
+    def meant(self, word: str, expression: str) -> frozenset[str]:
         if word not in self.seen.kinds:
             raise ValueError(word)
         return frozenset({word})
@@ -41,7 +39,7 @@ def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
     """A fault of the links that the shape separates, as far as anything is known of them."""
     try:
         separates = shape_of(expression, Everybody(seen))
-    except (ShapeError, ValueError):
+    except ValueError:
         return None
     edges = [edge for edge in seen.by_edge if edge.peer and separates(edge.dialler, edge.peer) == "both"]
     return of_links(name, [expression], edges) if edges else None

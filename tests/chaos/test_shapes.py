@@ -9,7 +9,8 @@ import yaml
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.loading import parse
-from nemesrv.chaos.topology import Link, LinkExpressionError, Topology
+from nemesrv.chaos.shapes import LinkExpressionError
+from nemesrv.chaos.topology import Link, Topology
 
 CLUSTER = Topology(name_servers=3, brokers=3, producers=2, consumers=2)
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.topology import Link, LinkExpressionError, NodeKind, Topology
+from nemesrv.chaos.shapes import LinkExpressionError
+from nemesrv.chaos.topology import Link, NodeKind, Topology
 from nemesrv.remoting.node.file_names import file_name, of_file_name
 
 SMALL = Topology(name_servers=2, brokers=2, producers=1, consumers=1)

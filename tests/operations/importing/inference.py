@@ -23,7 +23,8 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
-from nemesrv.chaos.topology import LinkExpressionError, Topology
+from nemesrv.chaos.shapes import LinkExpressionError
+from nemesrv.chaos.topology import Topology
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.telling import Episode
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario

@@ -15,7 +15,8 @@ from typing import Any
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
-from nemesrv.chaos.topology import LinkExpressionError, NodeKind
+from nemesrv.chaos.shapes import LinkExpressionError
+from nemesrv.chaos.topology import NodeKind
 
 from . import random_scenarios
 from .random_slaves import give_slaves
