@@ -6,7 +6,7 @@ from another side; a twin is clean when every check judged it and none says INVA
 which is what makes the checks' VALID worth something.
 
     real clock      one run after the other; Spark judges
-    virtual clock   as many at once as there are processors; judged plainly (checkers/plain): the same verdicts without
+    virtual clock   as many at once as there are processors; judged plainly (checks/plain): the same verdicts without
                     Spark. `by_spark`: as on the real clock
 """
 
@@ -15,18 +15,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import click
-from rich.table import Table
+from rich.console import Console
 
 from ..errors import ScenarioError, nearest
 from ..experiment.harness import Harness
 from ..experiment.progress import Progress
 from ..judging import Engine, Judged, keep, of_run
-from ..reports.terminal import print_fitting, standard_output
+from ..machine import in_processes
+from ..reports.terminal import print_rows, standard_output
 from ..runner import Options, record_virtual, require_parts, run_one
 from ..scenarios.loading import SHIPPED_DIR, find, load
 from ..scenarios.model import CHECK_NAMES, Scenario
@@ -143,7 +143,7 @@ def run_selftest(
     if options.as_json:
         click.echo(json.dumps([outcome.to_json() for outcome in outcomes]))
     else:
-        print_fitting(standard_output(180), selftest_table(outcomes) if len(seeds) == 1 else seeds_table(outcomes))
+        (print_runs if len(seeds) == 1 else print_seeds)(standard_output(180), outcomes)
         if plainly:
             click.echo(_PLAINLY)
     return 0 if all(outcome.passed for outcome in outcomes) else 1
@@ -166,11 +166,10 @@ def _plainly(asked: Sequence[Asked], at_once: int, *, quiet: bool) -> Iterator[O
     progress = Progress("self-test", PLAIN_RUN_S * math.ceil(len(asked) / at_once), quiet=quiet)
     tenth = math.ceil(len(asked) / 10)
     try:
-        with ProcessPoolExecutor(at_once) as pool:
-            for number, outcome in enumerate(pool.map(_one_plainly, asked)):
-                if progress.is_terminal or number % tenth == 0:
-                    progress.say(f"{number} of {len(asked)} runs judged")
-                yield outcome
+        for number, outcome in enumerate(in_processes(_one_plainly, asked, at_once)):
+            if progress.is_terminal or number % tenth == 0:
+                progress.say(f"{number} of {len(asked)} runs judged")
+            yield outcome
     finally:
         progress.clear()
 
@@ -196,50 +195,39 @@ def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
     return plan
 
 
-def selftest_table(outcomes: Sequence[Outcome]) -> Table:
+def print_runs(console: Console, outcomes: Sequence[Outcome]) -> None:
     """One row a run, and the sums below."""
-    table = Table(title="self-test", title_justify="left", caption=_sums(outcomes), caption_justify="left")
-    for column in ("scenario", "planted defect", "meant to find it", "INVALID", "UNKNOWN", "result"):
-        table.add_column(column)
-    for outcome in outcomes:
-        meant = [*sorted(outcome.meant), *(f"({name})" for name in sorted(outcome.also))]
-        wrong = f"[bold red]{outcome.result}[/] ({outcome.where})"
-        table.add_row(
-            outcome.scenario,
-            outcome.defect or "none (clean twin)",
-            ", ".join(meant) or "-",
-            ", ".join(sorted(outcome.found)) or "-",
-            ", ".join(sorted(outcome.unknown)) or "-",
-            f"[green]{outcome.result}[/]" if outcome.passed else wrong,
+    rows = [
+        (
+            each.scenario,
+            each.defect or "none (clean twin)",
+            ", ".join([*sorted(each.meant), *(f"({name})" for name in sorted(each.also))]) or "-",
+            ", ".join(sorted(each.found)) or "-",
+            ", ".join(sorted(each.unknown)) or "-",
+            f"[green]{each.result}[/]" if each.passed else f"[bold red]{each.result}[/] ({each.where})",
         )
-    return table
+        for each in outcomes
+    ]
+    columns = ("scenario", "planted defect", "meant to find it", "INVALID", "UNKNOWN", "result")
+    print_rows(console, columns, rows, title="self-test", caption=_sums(outcomes))
 
 
-def seeds_table(outcomes: Sequence[Outcome]) -> Table:
+def print_seeds(console: Console, outcomes: Sequence[Outcome]) -> None:
     """One row a defect and a twin, with the seeds that missed it; below, the weakest seed."""
     seeds = list(dict.fromkeys(outcome.seed for outcome in outcomes))
     by_seed = {seed: [outcome for outcome in outcomes if outcome.seed == seed] for seed in seeds}
     weakest = min(seeds, key=lambda seed: sum(outcome.passed for outcome in by_seed[seed]))
     caption = f"{_sums(outcomes)}; weakest is seed {weakest}: {_sums(by_seed[weakest])}"
-    table = Table(title=f"self-test, {len(seeds)} seeds", title_justify="left", caption=caption, caption_justify="left")
-    for column in ("scenario", "planted defect", "as meant", "not with these seeds"):
-        table.add_column(column)
-    for of in _by_run(outcomes).values():
-        missed = [outcome for outcome in of if not outcome.passed]
-        table.add_row(
-            of[0].scenario,
-            of[0].defect or "none (clean twin)",
-            f"[{'red' if missed else 'green'}]{len(of) - len(missed)} of {len(of)}[/]",
-            "; ".join(f"{_missed(outcome)} ({outcome.where})" for outcome in missed) or "-",
-        )
-    return table
-
-
-def _by_run(outcomes: Iterable[Outcome]) -> dict[tuple[str, str | None], list[Outcome]]:
-    found: dict[tuple[str, str | None], list[Outcome]] = {}
+    by_run: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
-        found.setdefault((outcome.scenario, outcome.defect), []).append(outcome)
-    return found
+        by_run.setdefault((outcome.scenario, outcome.defect or "none (clean twin)"), []).append(outcome)
+    rows: list[tuple[str, ...]] = []
+    for run, of in by_run.items():
+        missed = [outcome for outcome in of if not outcome.passed]
+        as_meant = f"[{'red' if missed else 'green'}]{len(of) - len(missed)} of {len(of)}[/]"
+        rows.append((*run, as_meant, "; ".join(f"{_missed(each)} ({each.where})" for each in missed) or "-"))
+    columns = ("scenario", "planted defect", "as meant", "not with these seeds")
+    print_rows(console, columns, rows, title=f"self-test, {len(seeds)} seeds", caption=caption)
 
 
 def _missed(outcome: Outcome) -> str:

@@ -7,10 +7,9 @@ from io import BytesIO, StringIO, TextIOWrapper
 
 import pytest
 from rich.console import Console
-from rich.table import Table
 
-from nemesrv.chaos.proof.selftest import Outcome, seeds_table, selftest_table
-from nemesrv.chaos.reports.terminal import PIPE_COLUMNS, print_fitting, print_table, standard_output
+from nemesrv.chaos.proof.selftest import Outcome, print_runs, print_seeds
+from nemesrv.chaos.reports.terminal import PIPE_COLUMNS, print_table, standard_output
 from nemesrv.chaos.verdict import Validity, Verdict
 
 
@@ -31,29 +30,29 @@ OUTCOMES = [
 ]
 
 
-def shown(table: Table, width: int) -> list[str]:
+def shown(width: int, printed: Callable[[Console, Sequence[Outcome]], None] = print_runs) -> list[str]:
     console = Console(file=StringIO(), width=width)
-    print_fitting(console, table)
+    printed(console, OUTCOMES)
     assert isinstance(console.file, StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 180])
-@pytest.mark.parametrize("make", [selftest_table, seeds_table])
-def test_no_line_is_wider_than_the_terminal(make: Callable[[Sequence[Outcome]], Table], width: int) -> None:
-    assert max(len(line) for line in shown(make(OUTCOMES), width)) <= width
+@pytest.mark.parametrize("printed", [print_runs, print_seeds])
+def test_no_line_is_wider_than_the_terminal(printed: Callable[[Console, Sequence[Outcome]], None], width: int) -> None:
+    assert max(len(line) for line in shown(width, printed)) <= width
 
 
 def test_where_the_columns_fit_it_is_a_table_and_elsewhere_a_paragraph_a_row() -> None:
-    assert any("scenario" in line and "planted defect" in line for line in shown(selftest_table(OUTCOMES), 180))
-    narrow = shown(selftest_table(OUTCOMES), 40)
+    assert any("scenario" in line and "planted defect" in line for line in shown(180))
+    narrow = shown(40)
     assert narrow[:3] == ["self-test", "broker-partition", "  planted defect: none (clean twin)"]
     assert "  INVALID: registrations_are_kept" in narrow
     assert narrow[-2:] == ["1 of 1 defects killed, 1 of 1 twins", "clean"]
 
 
 def test_no_word_of_a_narrow_terminal_s_table_is_cut() -> None:
-    said = " ".join(" ".join(shown(selftest_table(OUTCOMES), 40)).split())
+    said = " ".join(" ".join(shown(40)).split())
     assert "name-server-forgets-registrations" in said
     assert "registrations_are_kept" in said
 

@@ -16,7 +16,7 @@ from nemesrv.chaos.experiment.nodes import NodePlan
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.proof.defects import _ALL, DEFECTS
 from nemesrv.chaos.proof.defects.__main__ import render
-from nemesrv.chaos.proof.selftest import OWN_DIR, Outcome, plan_of, scenario_of, seeds_table
+from nemesrv.chaos.proof.selftest import OWN_DIR, Outcome, plan_of, print_seeds, scenario_of
 from nemesrv.chaos.scenarios.loading import find, shipped
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
 from nemesrv.chaos.topology import NodeKind
@@ -163,7 +163,7 @@ def test_the_table_of_many_seeds_names_the_weakest_and_what_it_missed() -> None:
     outcomes = [outcome(seed, None) for seed in (1, 2, 3)]
     outcomes += [outcome(1, "x", "routes_are_true"), outcome(2, "x", "duplicates"), outcome(3, "x", "routes_are_true")]
     console = Console(width=150, record=True, file=io.StringIO())
-    console.print(seeds_table(outcomes))
+    print_seeds(console, outcomes)
     said = console.export_text()
     assert "self-test, 3 seeds" in said
     assert "3 of 3" in said
