@@ -1,8 +1,8 @@
 """Before anything is started: does this machine have what the command needs. One sentence, with the mend, where not.
 
     measure (machine.py) ─► Machine ─┐
-                  the command ─► Needs ─┴─► findings ─► require: HarnessError with the first that is wrong
-                                                     └► `nemesrv preflight`: all of them, a line each
+         the command ─► MachineNeeds ─┴─► MachinePart … ─► require: HarnessError with the first that is wrong
+                                                       └► `nemesrv preflight`: all of them, a line each
 
 The needs were measured on runs of the shipped scenarios (2026-11, Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322
 files, Toxiproxy 1 for each link and 2 for each connection; all processes of a run of eight nodes take 1.9 GB, of which
@@ -42,7 +42,7 @@ _FILES_A_SHARING_LINK, _MEMORY_A_SHARING_CLIENT = 3, 2 * MB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
+class MachineNeeds:
     """What a command needs of a machine; sizes in bytes."""
 
     open_files: int = _JVM_FILES
@@ -55,12 +55,12 @@ class Needs:
     java: bool = True
 
     @classmethod
-    def of_judging(cls, *, spark: bool) -> Needs:
+    def of_judging(cls, *, spark: bool) -> MachineNeeds:
         """To judge a history, or to run on the virtual clock, by Spark or in plain Python."""
         return cls() if spark else cls(open_files=_PLAIN_FILES, memory=_PLAIN_MEMORY, java=False)
 
     @classmethod
-    def of_run(cls, scenario: Scenario, *, spark: bool) -> Needs:
+    def of_run(cls, scenario: Scenario, *, spark: bool) -> MachineNeeds:
         """A run on the real clock. `spark`: Spark judges it."""
         topology = scenario.topology()
         links, sharing = len(topology.links), len(topology.process_of)
@@ -82,14 +82,14 @@ class Needs:
         )
 
     @classmethod
-    def of_all(cls, scenarios: Iterable[Scenario], *, spark: bool) -> Needs:
+    def of_all(cls, scenarios: Iterable[Scenario], *, spark: bool) -> MachineNeeds:
         """Whatever the hungriest of these runs needs."""
         needs = [cls.of_run(scenario, spark=spark) for scenario in scenarios]
         return max(needs, key=lambda each: (each.memory, each.open_files), default=cls.of_judging(spark=spark))
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MachinePart:
     """One part of the machine: what was found, and, where that is not enough, the sentence that says how to mend it."""
 
     part: str
@@ -97,10 +97,10 @@ class Finding:
     mend: str = ""
 
 
-def findings(machine: Machine, needs: Needs) -> tuple[Finding, ...]:
+def machine_parts(machine: Machine, needs: MachineNeeds) -> tuple[MachinePart, ...]:
     """Every part that the command needs, in the order in which they are asked for."""
     parts = [
-        *([Finding("Java", *java_found(machine.java))] if needs.java else []),
+        *([MachinePart("Java", *java_found(machine.java))] if needs.java else []),
         _open_files(machine, needs),
         _memory(machine, needs),
         _disk("run folder", machine.run_folder, machine.run_disk, needs.run_disk, "name another folder with --out"),
@@ -119,7 +119,7 @@ def findings(machine: Machine, needs: Needs) -> tuple[Finding, ...]:
     return tuple(parts)
 
 
-def _open_files(machine: Machine, needs: Needs) -> Finding:
+def _open_files(machine: Machine, needs: MachineNeeds) -> MachinePart:
     allowed = machine.open_files
     mend = (
         ""
@@ -127,49 +127,49 @@ def _open_files(machine: Machine, needs: Needs) -> Finding:
         else f"a process may open {allowed} files (ulimit -n), and this needs {needs.open_files}: run "
         f"`ulimit -n {max(4096, needs.open_files)}` before it, as root or after raising the hard limit"
     )
-    return Finding("open files", "any number" if allowed > 1 << 40 else f"{allowed} allowed", mend)
+    return MachinePart("open files", "any number" if allowed > 1 << 40 else f"{allowed} allowed", mend)
 
 
-def _memory(machine: Machine, needs: Needs) -> Finding:
+def _memory(machine: Machine, needs: MachineNeeds) -> MachinePart:
     found = f"{machine.memory // MB} MB free"
     starts_others = needs.java or needs.toxiproxy
     if starts_others and machine.address_space is not None and machine.address_space < ADDRESS_SPACE_MIN:
         allowed = f"{machine.address_space // MB} MB of address space"
         mend = f"a process may have {allowed} (ulimit -v), and a JVM reserves more: run `ulimit -v unlimited` before it"
-        return Finding("memory", allowed, mend)
+        return MachinePart("memory", allowed, mend)
     if machine.memory < needs.memory:
         short = f"{found}, and this needs {needs.memory // MB} MB"
-        return Finding("memory", found, f"{short}: end other programs, or give this machine or container more")
-    return Finding("memory", found)
+        return MachinePart("memory", found, f"{short}: end other programs, or give this machine or container more")
+    return MachinePart("memory", found)
 
 
-def _disk(part: str, folder: Path, free: int, need: int, else_: str) -> Finding:
+def _disk(part: str, folder: Path, free: int, need: int, else_: str) -> MachinePart:
     found = f"{free // MB} MB free at {folder}"
     mend = "" if free >= need else f"the disk of {folder} has {free // MB} MB left, and this needs {need // MB} MB"
-    return Finding(part, found, mend and f"{mend}: free some of it, or {else_}")
+    return MachinePart(part, found, mend and f"{mend}: free some of it, or {else_}")
 
 
-def _ports(machine: Machine, needs: Needs) -> Finding:
+def _ports(machine: Machine, needs: MachineNeeds) -> MachinePart:
     from .faults.ports import FIRST, LAST
 
     found = f"{machine.ports:.0%} of {FIRST} to {LAST} free on 127.0.0.1"
     mend = f"{found}, and this needs {needs.ports:.0%}: end what uses them, or bring the loopback device up"
-    return Finding("ports", found, "" if machine.ports >= needs.ports else mend)
+    return MachinePart("ports", found, "" if machine.ports >= needs.ports else mend)
 
 
-def _toxiproxy(machine: Machine) -> Finding:
+def _toxiproxy(machine: Machine) -> MachinePart:
     toxiproxy = machine.toxiproxy
     if toxiproxy.path is None:
-        return Finding("Toxiproxy", "none", toxiproxy.why)
+        return MachinePart("Toxiproxy", "none", toxiproxy.why)
     mend = toxiproxy.why and f"{toxiproxy.path} is no Toxiproxy server: {toxiproxy.why}; {how_to_get_toxiproxy()}"
-    return Finding("Toxiproxy", str(toxiproxy.path), mend)
+    return MachinePart("Toxiproxy", str(toxiproxy.path), mend)
 
 
-def require(needs: Needs, run_folder: Path) -> None:
+def require(needs: MachineNeeds, run_folder: Path) -> None:
     """HarnessError with the first mend; nothing is started. From now on we may open as many files as are needed."""
     if sys.platform != "linux":
         return
-    wrong = [finding.mend for finding in findings(measure(run_folder), needs) if finding.mend]
+    wrong = [each.mend for each in machine_parts(measure(run_folder), needs) if each.mend]
     if wrong:
         more = f" ({len(wrong) - 1} more: see `nemesrv preflight`)" if len(wrong) > 1 else ""
         raise HarnessError(wrong[0] + more)

@@ -28,7 +28,7 @@ from .history.store import HistoryStore, is_hadoops
 from .history.stored import SMALL_BYTES, local_size
 from .installation import require_extras
 from .judging import Engine, Judged, engine_for, exit_status, find, judge, of_run, show
-from .preflight import Needs, require, require_programs
+from .preflight import MachineNeeds, require, require_programs
 from .scenarios.defect import Defect
 from .scenarios.loading import found_defect, refuse_nowhere
 from .scenarios.model import Scenario, TimersModel
@@ -124,7 +124,7 @@ def require_parts(
     `joins`: the nodes are on the hosts of a Ray cluster, and each of those says what it lacks. `spark`: Spark judges.
     """
     require_extras(what, *([] if virtual else ["ray"]), *(["spark"] if spark else []))
-    needs = Needs.of_judging(spark=spark) if virtual or joins else Needs.of_all(scenarios, spark=spark)
+    needs = MachineNeeds.of_judging(spark=spark) if virtual or joins else MachineNeeds.of_all(scenarios, spark=spark)
     require(needs, out or Path("runs"))
 
 
@@ -341,7 +341,7 @@ def check_all(
     harness = Harness(spark_master=spark_master, gentle=False, large=large)
     here = {where: find(where, checks, harness.spark) for where, size in sizes.items() if size is not None}
     engines = {where: engine_for(engine, where=where) for where in places}
-    require(Needs.of_judging(spark=Engine.SPARK in engines.values()), Path(next(iter(here), ".")))
+    require(MachineNeeds.of_judging(spark=Engine.SPARK in engines.values()), Path(next(iter(here), ".")))
     found = []
     with harness:
         for where in places:

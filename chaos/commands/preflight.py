@@ -21,13 +21,13 @@ def preflight(scenario: str, out: Path) -> None:
     """
     from ..installation import has
     from ..machine import measure
-    from ..preflight import Needs, findings
+    from ..preflight import MachineNeeds, machine_parts
     from ..scenarios.loading import find
 
     asked = find(scenario)
     virtual = asked.clock == "virtual"
-    needs = Needs.of_judging(spark=False) if virtual else Needs.of_run(asked, spark=has("spark"))
-    found = findings(measure(out), needs)
-    for finding in found:
-        click.echo(f"{finding.part:<16}  {'MISSING: ' + finding.mend if finding.mend else finding.found}")
-    sys.exit(EXIT_HARNESS if any(finding.mend for finding in found) else 0)
+    needs = MachineNeeds.of_judging(spark=False) if virtual else MachineNeeds.of_run(asked, spark=has("spark"))
+    found = machine_parts(measure(out), needs)
+    for each in found:
+        click.echo(f"{each.part:<16}  {'MISSING: ' + each.mend if each.mend else each.found}")
+    sys.exit(EXIT_HARNESS if any(each.mend for each in found) else 0)

@@ -37,7 +37,7 @@ from ..history.merge import discard
 from ..judging import Engine, Judged, exit_status, keep, of_run, show
 from ..oracle.recorded import NodeInfo
 from ..oracle.world import World
-from ..preflight import Needs, require, require_programs
+from ..preflight import MachineNeeds, require, require_programs
 from ..runner import Options, as_run_with
 from ..scenarios.implementations import profile_of
 from ..scenarios.loading import parse
@@ -127,7 +127,7 @@ class Up:
         """The exit status: the verdict's where it was judged, else 0. HarnessError when a part does not start."""
         scenario = self.scenario
         refuse_used(self.out)
-        here = Needs.of_run(scenario, spark=self.judged) if self.ray is None else Needs(java=self.judged)
+        here = MachineNeeds.of_run(scenario, spark=self.judged) if self.ray is None else MachineNeeds(java=self.judged)
         require(here, self.out or Path("runs"))
         if self.ray is None:  # the hosts of a Ray cluster say what they lack
             require_programs(scenario, scenario.timers.time_scale)

@@ -23,7 +23,7 @@ from ...chaos.history.schema import Row
 from ...chaos.installation import require_extras
 from ...chaos.judging import Engine, exit_status, find, judge, reasons, show
 from ...chaos.logs.files import LogError, planned
-from ...chaos.preflight import Needs, require
+from ...chaos.preflight import MachineNeeds, require
 from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from ...remoting.node.profile import Profile
@@ -58,7 +58,7 @@ def import_and_judge(
     settings = config_lines(configs)
     refuse_used(out)
     require_extras("nemesrv import", "spark")
-    require(Needs(), out.parent if out.parent.exists() else Path())
+    require(MachineNeeds(), out.parent if out.parent.exists() else Path())
     with Harness(spark_master=spark_master, gentle=False, large=_are_large(logs)) as harness:
         spark = harness.spark()
         one = import_logs(spark, logs, out, zones=given_zones, offsets=given_offsets, configs=settings)

@@ -28,7 +28,7 @@ from nemesrv.chaos.experiment.harness import Harness
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.stage import RealStage
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.preflight import Needs, require
+from nemesrv.chaos.preflight import MachineNeeds, require
 from nemesrv.chaos.reports.terminal import print_fitting, standard_output
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
@@ -110,7 +110,7 @@ def run(
 def measured(scenario: Scenario, *, say: Callable[[str], None] = lambda _: None) -> Measured:
     topology = scenario.topology()
     with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name:
-        require(Needs.of_run(scenario, spark=False), Path(name))
+        require(MachineNeeds.of_run(scenario, spark=False), Path(name))
         workers = len(topology.nodes) - len(topology.process_of) + len(topology.processes)
         folder = RunFolder.create("clients", Path(name) / "run")
         with Harness(workers=workers) as harness:

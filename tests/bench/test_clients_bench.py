@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from nemesrv.chaos.preflight import Needs
+from nemesrv.chaos.preflight import MachineNeeds
 from nemesrv.chaos.runner import processes_of
 from nemesrv.chaos.topology import NodeKind
 from tests.bench import clients
@@ -27,7 +27,7 @@ def test_a_crowd_is_half_producers_and_half_consumers_in_groups_of_a_topic_each(
 
 def test_a_machine_needs_a_process_for_each_that_shares_none_and_files_for_every_link() -> None:
     assert processes_of(crowd(500)) == 3 + 8 + 1 + 4 + 1
-    needs = Needs.of_run(crowd(500), spark=False)
+    needs = MachineNeeds.of_run(crowd(500), spark=False)
     assert needs.open_files < 20_000
     assert needs.memory < 3 * 1024**3
     assert needs.ports == pytest.approx(0.65, abs=0.01)

@@ -23,7 +23,7 @@ from nemesrv.chaos.machine import (
     measure,
     require_java,
 )
-from nemesrv.chaos.preflight import MB, Needs, findings, require
+from nemesrv.chaos.preflight import MB, MachineNeeds, machine_parts, require
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.scenarios.model import ClusterModel, Scenario, WorkloadModel
 
@@ -41,18 +41,18 @@ GOOD = Machine(
     ports=1.0,
     toxiproxy=ToxiproxyProgram(path=Path("/usr/bin/toxiproxy-server")),
 )
-RUN = Needs.of_run(find("broker-partition"), spark=True)
+RUN = MachineNeeds.of_run(find("broker-partition"), spark=True)
 
 
 def wrong(**changes: Any) -> list[tuple[str, str]]:
     """Part and mend of everything that is wrong with an otherwise good machine."""
     machine = dataclasses.replace(GOOD, **changes)
-    return [(finding.part, finding.mend) for finding in findings(machine, RUN) if finding.mend]
+    return [(each.part, each.mend) for each in machine_parts(machine, RUN) if each.mend]
 
 
 def test_a_good_machine_has_nothing_to_mend() -> None:
     assert wrong() == []
-    assert [(each.part, each.found) for each in findings(GOOD, RUN)] == [
+    assert [(each.part, each.found) for each in machine_parts(GOOD, RUN)] == [
         ("Java", "17, /usr/bin/java"),
         ("open files", "20000 allowed"),
         ("memory", "8000 MB free"),
@@ -110,19 +110,19 @@ def test_to_judge_needs_neither_ports_nor_toxiproxy_nor_rays_memory() -> None:
     machine = dataclasses.replace(
         GOOD, ports=0.0, toxiproxy=ToxiproxyProgram(path=None, why="missing"), memory=700 * MB
     )
-    assert [finding.mend for finding in findings(machine, Needs()) if finding.mend] == []
+    assert [each.mend for each in machine_parts(machine, MachineNeeds()) if each.mend] == []
 
 
 def test_to_judge_without_spark_needs_neither_java_nor_its_memory_nor_address_space() -> None:
     none = Java(path=None, home=None, version=None)
     machine = dataclasses.replace(GOOD, java=none, memory=300 * MB, address_space=4_000 * MB, open_files=256)
-    assert [finding.mend for finding in findings(machine, Needs.of_judging(spark=False)) if finding.mend] == []
+    assert [each.mend for each in machine_parts(machine, MachineNeeds.of_judging(spark=False)) if each.mend] == []
 
 
 def test_a_cluster_that_spark_does_not_judge_needs_no_java() -> None:
-    needs = Needs.of_run(find("broker-partition"), spark=False)
+    needs = MachineNeeds.of_run(find("broker-partition"), spark=False)
     machine = dataclasses.replace(GOOD, java=Java(path=None, home=None, version=None), memory=needs.memory)
-    assert [finding.mend for finding in findings(machine, needs) if finding.mend] == []
+    assert [each.mend for each in machine_parts(machine, needs) if each.mend] == []
     assert needs.memory < RUN.memory
 
 
@@ -133,10 +133,10 @@ def test_a_larger_cluster_needs_more_files_and_memory() -> None:
         workload=WorkloadModel(producers=20, consumers=20),
         checks=("routes_converge",),
     )
-    needs = Needs.of_run(large, spark=True)
+    needs = MachineNeeds.of_run(large, spark=True)
     assert needs.open_files > 4 * RUN.open_files
     assert needs.memory > RUN.memory
-    assert Needs.of_all([find("smoke"), large], spark=True) == needs
+    assert MachineNeeds.of_all([find("smoke"), large], spark=True) == needs
 
 
 @pytest.mark.parametrize(
