@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...remoting.node.network import Address
+from ..settings.server_settings import ELECTS
 
 HA = 1
 """How far above a broker's port its HA port is."""
@@ -62,10 +63,6 @@ def _header_bytes(first: bytes) -> int:
 def as_told(own: Address, told: Address) -> Mapping[str, str]:
     """What a broker says of its doors, to what everybody is told."""
     return {str(own): str(told), str(Address(own.host, own.port + HA)): str(told)}
-
-
-ELECTS = ("enableDLegerCommitLog", "enableControllerMode")
-"""Settings of brokers that elect the master of their name."""
 
 
 def elects(settings: Mapping[str, object]) -> bool:

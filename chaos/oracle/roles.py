@@ -34,6 +34,7 @@ from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
 from ..faults.fault import Loss
+from ..settings.server_settings import CONTROLLER, ELECTS
 from ..topology import broker_name
 from .intervals import Stretch, merged
 from .recorded import Fault
@@ -41,7 +42,6 @@ from .timers import Timers
 from .windows import Window, drop_window
 from .world import World
 
-DLEDGER, CONTROLLER = "enableDLegerCommitLog", "enableControllerMode"
 NO_ID = -1
 """The brokerId of one that has not been told yet what it is."""
 HEARTBEAT_MS, MISSED = 2_000.0, 3
@@ -58,7 +58,7 @@ class Members(NamedTuple):
     nodes: Mapping[str, tuple[str, ...]]
     """Node to every address that it has, one after the other."""
     elected_by: str
-    """Who elects their master: DLEDGER, CONTROLLER, or "" for nobody."""
+    """Who elects their master: one of ELECTS, or "" for nobody."""
     has_acting_master: bool
 
     @property
@@ -88,7 +88,7 @@ def _members(world: World, nodes: Mapping[str, tuple[str, ...]]) -> Members:
         return any(str((said.get(node) or {}).get(setting)).lower() == "true" for node in nodes)
 
     acting = world.timers.profile is Profile.V5_X and says("enableSlaveActingMaster")
-    return Members(nodes, next((setting for setting in (DLEDGER, CONTROLLER) if says(setting)), ""), acting)
+    return Members(nodes, next((setting for setting in ELECTS if says(setting)), ""), acting)
 
 
 def elects(world: World, node: str) -> bool:

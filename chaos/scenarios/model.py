@@ -16,11 +16,11 @@ from pydantic import BaseModel, Field, model_validator
 
 from ...remoting.node.profile import Profile
 from ..apache.distribution import OURS
-from ..apache.doors import ELECTS
 from ..checks import CHECKS
 from ..errors import NotAllowed
 from ..faults.acts_by_hand import ByHand, Register, Switch
 from ..settings.resolve import settings_of
+from ..settings.server_settings import ELECTS
 from ..settings.setting import Value
 from ..topology import CONSUMER_GROUP, NodeKind, Topology, broker_name, is_slave
 from .action import STRICT, ActionModel, Name

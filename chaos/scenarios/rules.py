@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from ...remoting.node.network import Address
 from ..apache.distribution import ALLOWED, OURS, distribution
-from ..apache.doors import ELECTS
 from ..apache.maven import JavaMissing
 from ..checks import CHECKS
 from ..checks.check import Group
@@ -22,6 +21,7 @@ from ..faults.clock_changes import ClockAction
 from ..faults.kinds import NameServerList
 from ..oracle.client_profiles import PROFILES
 from ..settings.catalogue import settings_for
+from ..settings.server_settings import ELECTS
 from ..topology import EXTERNAL, GROUPS, NodeKind, Topology, broker_name, listed
 from .implementations import CLIENTS, SERVERS
 from .model import Scenario

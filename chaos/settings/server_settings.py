@@ -20,6 +20,9 @@ from .setting import (
     of_class,
 )
 
+ELECTS = DLEDGER, CONTROLLER = ("enableDLegerCommitLog", "enableControllerMode")
+"""Settings of brokers that elect the master of their name."""
+
 namesrv_config = of_class("NamesrvConfig", NAME_SERVERS)
 route_info_manager_of_name_servers = of_class("RouteInfoManager", NAME_SERVERS)
 netty_server_config_of_name_servers = of_class("NettyServerConfig", NAME_SERVERS)
@@ -138,7 +141,7 @@ OF_BROKERS = (
         "whether a master answers a send before a slave has it, or after; a slave is SLAVE",
     ),
     broker_config(
-        "enableControllerMode",
+        CONTROLLER,
         Truth(),
         "whether a controller gives the brokers of a name their ids, and elects its master (docs/apache.md)",
         fields="",
@@ -147,7 +150,7 @@ OF_BROKERS = (
         of_apache=True,
     ),
     message_store_config_of_brokers(
-        "enableDLegerCommitLog",
+        DLEDGER,
         Truth(),
         "whether the brokers of a name are a DLedger group, which elects its master (docs/apache.md)",
         fields="",

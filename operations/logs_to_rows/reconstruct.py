@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...chaos.history.schema import Row
-from ...chaos.oracle.roles import CONTROLLER, DLEDGER
 from ...chaos.oracle.timers import Timers
+from ...chaos.settings.server_settings import CONTROLLER, DLEDGER
 from ...chaos.topology import broker_node
 from ...remoting.topics import is_own
 from .align import aligned
