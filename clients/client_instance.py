@@ -238,10 +238,6 @@ class MQClientInstance:
             del self._subscribe_info_given[group]
             await self._unregister_client(UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=group))
 
-    def register_request_handler(self, code: int, handler: RequestHandler) -> None:
-        """Answer a broker's request `code` (220, 309, …) with `handler`; 40 and 307 are handled already."""
-        self._request_handlers[code] = handler
-
     # -- routes
 
     async def poll_routes(self) -> None:

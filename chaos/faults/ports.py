@@ -98,9 +98,9 @@ _CHUNK = 65_536
 class FullAcceptQueue:
     """Dials to `address` get no answer until `open`."""
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
+    def __init__(self) -> None:
         self._front = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._front.bind((host, 0))
+        self._front.bind(("127.0.0.1", 0))
         self._front.listen(0)
         self.address = Address(*self._front.getsockname()[:2])
         self._filler: socket.socket | None = socket.create_connection(self.address)

@@ -100,13 +100,13 @@ def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
     return count
 
 
-def merge_in_slices(run_dir: Path | str, slice_rows: int = SLICE_ROWS, *, axis: Axis | None = None) -> Merged:
+def merge_in_slices(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
     """What every process of the run recorded, as clustered files, in the memory of one slice."""
     torn = [0]
     rows = heapq.merge(*(_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl"))), key=_order)
     path = parquet_path(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
-    count = write_clustered(_slices(rows, slice_rows), path.parent)
+    count = write_clustered(_slices(rows), path.parent)
     return Merged(path, count, torn[0])
 
 
@@ -126,13 +126,13 @@ def _readable(path: Path, torn: list[int], axis: Axis | None) -> Iterator[Row]:
         log.info("%s: torn line(s) skipped", path.name)
 
 
-def _slices(rows: Iterator[Row], slice_rows: int) -> Iterator[Iterator[pa.Table]]:
+def _slices(rows: Iterator[Row]) -> Iterator[Iterator[pa.Table]]:
     by_event: dict[str, list[Row]] = defaultdict(list)
     waiting = 0
     for row in rows:
         by_event[row["event"]].append(row)
         waiting += 1
-        if waiting >= slice_rows:
+        if waiting >= SLICE_ROWS:
             yield _tables(by_event)
             by_event, waiting = defaultdict(list), 0
     if waiting:
@@ -167,10 +167,10 @@ def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
     return path
 
 
-def merge_parts(run_dir: Path | str, slice_rows: int = SLICE_ROWS, *, axis: Axis | None = None) -> Merged:
+def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
     """The run's history from its parts and what is not in them yet; the parts stay. At most a slice is in memory.
 
-    Up to `slice_rows` rows are one file in order of time; more are clustered files (`write_clustered`).
+    Up to SLICE_ROWS rows are one file in order of time; more are clustered files (`write_clustered`).
     """
     files = part_files(run_dir)
     known = _known(files)
@@ -186,8 +186,8 @@ def merge_parts(run_dir: Path | str, slice_rows: int = SLICE_ROWS, *, axis: Axis
     path.parent.mkdir(parents=True, exist_ok=True)
     count = sum(pq.ParquetFile(file).metadata.num_rows for file in files) + len(rest)
     tables = _tables_of_parts(files, to_table(rest))
-    if count > slice_rows:
-        return Merged(path, write_clustered(_slices_of_parts(tables, slice_rows), path.parent), torn)
+    if count > SLICE_ROWS:
+        return Merged(path, write_clustered(_slices_of_parts(tables), path.parent), torn)
     temporary = path.with_name(f".{path.name}.tmp")
     pq.write_table(pa.concat_tables(tables).sort_by(_ORDER), temporary, compression="zstd")
     for old in path.parent.glob("part-*.parquet"):
@@ -222,11 +222,11 @@ def _tables_of_parts(files: Iterable[Path], rest: pa.Table) -> Iterator[pa.Table
     yield rest
 
 
-def _slices_of_parts(tables: Iterable[pa.Table], slice_rows: int) -> Iterator[Iterator[pa.Table]]:
+def _slices_of_parts(tables: Iterable[pa.Table]) -> Iterator[Iterator[pa.Table]]:
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
-        if sum(map(len, waiting)) >= slice_rows:
+        if sum(map(len, waiting)) >= SLICE_ROWS:
             yield _by_event(pa.concat_tables(waiting))
             waiting = []
     if waiting:

@@ -64,7 +64,6 @@ SCHEMA: tuple[Column, ...] = (
     Column("value", "string", True, "anything else, as JSON text with sorted keys"),
 )
 
-COLUMNS = frozenset(column.name for column in SCHEMA)
 STAMPED = frozenset({"time_ms", "seq", "node", "role", "incarnation", "event"})
 """The columns of every row; the recorder fills them itself."""
 

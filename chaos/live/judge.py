@@ -267,8 +267,6 @@ def start_query(
     folder: Path,
     judge: LiveJudge,
     on_verdicts: Callable[[Sequence[Verdict], float], None],
-    *,
-    trigger_s: float = 2.0,
 ) -> StreamingQuery:
     """A running query over the Parquet files that appear in `segments`, which must be whole and never change.
 
@@ -289,7 +287,7 @@ def start_query(
     return (
         growing.writeStream.foreachBatch(on_batch)
         .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
+        .trigger(processingTime="2 seconds")
         .queryName("nemesrv-live")
         .start()
     )

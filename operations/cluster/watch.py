@@ -218,20 +218,8 @@ def _begin(look: Look, watcher: Watcher) -> str:
 # --- metrics
 
 
-NAMES = (
-    "nemesrv_name_server_up",
-    "nemesrv_name_server_brokers",
-    "nemesrv_name_server_topics",
-    "nemesrv_problems",
-    "nemesrv_problem_seconds",
-    "nemesrv_looks_total",
-    "nemesrv_requests",
-)
-"""What Prometheus finds at http://HOST:PORT/metrics."""
-
-
 class Metrics:
-    """Serves from construction until `close`. HarnessError where the port cannot be had."""
+    """Serves http://HOST:PORT/metrics from construction until `close`. HarnessError where the port cannot be had."""
 
     def __init__(self, port: int, host: str = "") -> None:
         require_extras("--metrics", "watch")

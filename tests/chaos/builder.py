@@ -15,7 +15,7 @@ from nemesrv.chaos.checks.check import Check
 from nemesrv.chaos.checks.plain.history import PlainHistory
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.history.rows import to_table
-from nemesrv.chaos.history.schema import COLUMNS
+from nemesrv.chaos.history.schema import SCHEMA
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.topology import CONSUMER_GROUP, broker_id, broker_name, is_slave
 from nemesrv.chaos.verdict import Verdict
@@ -168,7 +168,7 @@ class HistoryBuilder:
     def in_order(self) -> list[dict[str, Any]]:
         """The rows as a reader of the recorded history gets them."""
         return sorted(
-            (dict.fromkeys(COLUMNS) | row for row in self.rows),
+            (dict.fromkeys(column.name for column in SCHEMA) | row for row in self.rows),
             key=lambda row: (row["time_ms"], row["node"], row["incarnation"], row["seq"]),
         )
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from nemesrv.chaos.history.schema import COLUMNS, EVENTS, SCHEMA
+from nemesrv.chaos.history.schema import EVENTS, SCHEMA
 
 _HEAD = """# The history of a run
 
@@ -45,7 +45,7 @@ def render() -> str:
 
 def unknown_columns() -> set[str]:
     """Columns that the catalogue names and the schema lacks; empty when they agree."""
-    return {column for event in EVENTS.values() for column in event.columns} - COLUMNS
+    return {column for event in EVENTS.values() for column in event.columns} - {column.name for column in SCHEMA}
 
 
 if __name__ == "__main__":

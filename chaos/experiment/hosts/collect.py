@@ -45,7 +45,7 @@ class FilePiece(NamedTuple):
     data: bytes
 
 
-def new_pieces(folder: str, known: Mapping[str, int], piece_bytes: int = PIECE_BYTES) -> Iterator[FilePiece]:
+def new_pieces(folder: str, known: Mapping[str, int]) -> Iterator[FilePiece]:
     """There: what is in the run's files behind the offsets that are known already.
 
     A process that goes on in a next file has said all that is in the one before: that comes first, since who reads it
@@ -64,7 +64,7 @@ def new_pieces(folder: str, known: Mapping[str, int], piece_bytes: int = PIECE_B
                 continue
             with path.open("rb") as file:
                 file.seek(offset)
-                while data := file.read(piece_bytes):
+                while data := file.read(PIECE_BYTES):
                     yield FilePiece(name, offset, lz4.frame.compress(data))
                     offset += len(data)
 

@@ -81,7 +81,6 @@ def compare_all(
     *,
     alpha: float = 0.05,
     seed: int = 0,
-    resamples: int = RESAMPLES,
 ) -> list[Comparison]:
     """One comparison for each quantity with samples on either side, in order; `alpha` holds for all together."""
     values = {
@@ -94,7 +93,7 @@ def compare_all(
     for index, (name, (kind, a, b)) in enumerate(values.items()):
         if name in tested:
             rng = np.random.default_rng([seed, index])
-            found.append(_compared(name, kind, a, b, alpha=alpha / len(tested), rng=rng, resamples=resamples))
+            found.append(_compared(name, kind, a, b, alpha=alpha / len(tested), rng=rng))
         else:
             found.append(_untold(name, kind, a, b, alpha))
     return _by_holm(found, alpha)
@@ -190,16 +189,14 @@ def _untold(name: str, kind: Kind, a: Numbers, b: Numbers, alpha: float) -> Comp
     return _summary(name, kind, a, b, Outcome.CANNOT_TELL, why)
 
 
-def _compared(
-    name: str, kind: Kind, a: Numbers, b: Numbers, *, alpha: float, rng: np.random.Generator, resamples: int
-) -> Comparison:
+def _compared(name: str, kind: Kind, a: Numbers, b: Numbers, *, alpha: float, rng: np.random.Generator) -> Comparison:
     u_b = float(stats.mannwhitneyu(b, a, method="asymptotic").statistic)
     if kind is Kind.TIMES:
-        p_value = _rank_p(a, b, rng, resamples)
+        p_value = _rank_p(a, b, rng)
         estimate, low, high = hodges_lehmann(a, b, alpha, rng)
     else:
-        p_value = _mean_p(a, b, rng, resamples)
-        estimate, low, high = _mean_interval(a, b, alpha, rng, resamples)
+        p_value = _mean_p(a, b, rng)
+        estimate, low, high = _mean_interval(a, b, alpha, rng)
     spread = math.sqrt((len(a) + len(b) + 1) / (3 * len(a) * len(b)))
     detectable = float(special.ndtri(1 - alpha / 2) + special.ndtri(POWER)) * spread
     return replace(
@@ -218,13 +215,13 @@ def _same(a: Numbers, b: Numbers) -> bool:
     return len(np.unique(np.concatenate([a, b]))) == 1
 
 
-def _rank_p(a: Numbers, b: Numbers, rng: np.random.Generator, resamples: int) -> float:
+def _rank_p(a: Numbers, b: Numbers, rng: np.random.Generator) -> float:
     if _same(a, b):
         return 1.0
     how: object = "asymptotic"
     if min(len(a), len(b)) < ENOUGH:
         ties = len(np.unique(np.concatenate([a, b]))) < len(a) + len(b)
-        how = stats.PermutationMethod(n_resamples=resamples, rng=rng) if ties else "exact"
+        how = stats.PermutationMethod(n_resamples=RESAMPLES, rng=rng) if ties else "exact"
     return float(stats.mannwhitneyu(a, b, alternative="two-sided", method=how).pvalue)
 
 
@@ -265,18 +262,16 @@ def _difference_of_means(a: Numbers, b: Numbers, axis: int = -1) -> Numbers:
     return difference
 
 
-def _mean_p(a: Numbers, b: Numbers, rng: np.random.Generator, resamples: int) -> float:
+def _mean_p(a: Numbers, b: Numbers, rng: np.random.Generator) -> float:
     if _same(a, b):
         return 1.0
     test = stats.permutation_test(
-        (a, b), _difference_of_means, vectorized=True, n_resamples=resamples, batch=1_000, rng=rng
+        (a, b), _difference_of_means, vectorized=True, n_resamples=RESAMPLES, batch=1_000, rng=rng
     )
     return float(test.pvalue)
 
 
-def _mean_interval(
-    a: Numbers, b: Numbers, alpha: float, rng: np.random.Generator, resamples: int
-) -> tuple[float, float, float]:
+def _mean_interval(a: Numbers, b: Numbers, alpha: float, rng: np.random.Generator) -> tuple[float, float, float]:
     estimate = float(b.mean() - a.mean())
     if len(np.unique(a)) == 1 and len(np.unique(b)) == 1:
         return estimate, estimate, estimate
@@ -287,7 +282,7 @@ def _mean_interval(
                 (a, b),
                 _difference_of_means,
                 confidence_level=1 - alpha,
-                n_resamples=resamples,
+                n_resamples=RESAMPLES,
                 batch=1_000,
                 method=method,
                 rng=rng,

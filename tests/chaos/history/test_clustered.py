@@ -34,7 +34,8 @@ def test_slices_hold_what_memory_would(tmp_path: Path, monkeypatch: pytest.Monke
     whole, expected = to_parquet(tmp_path), read_rows(tmp_path)
     assert (whole.rows, whole.torn) == (count, 2)
 
-    merged = merge.merge_in_slices(tmp_path, slice_rows=1_000)
+    monkeypatch.setattr(merge, "SLICE_ROWS", 1_000)
+    merged = merge.merge_in_slices(tmp_path)
 
     assert (merged.rows, merged.torn) == (count, 2)
     assert len(list((tmp_path / "history").glob("*.parquet"))) == -(-count // 1_000)
@@ -46,7 +47,7 @@ def test_a_large_recording_is_merged_in_slices_and_a_small_one_replaces_them(
 ) -> None:
     count = recorded(tmp_path)
     monkeypatch.setattr(history, "IN_MEMORY_BYTES", 0)
-    monkeypatch.setattr(merge.merge_in_slices, "__defaults__", (1_000,))
+    monkeypatch.setattr(merge, "SLICE_ROWS", 1_000)
     assert to_parquet(tmp_path).rows == count
     assert len(list((tmp_path / "history").glob("*.parquet"))) > 1
     monkeypatch.undo()

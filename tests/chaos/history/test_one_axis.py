@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import verdicts
+from nemesrv.chaos.history import merge
 from nemesrv.chaos.history.files import part_files
 from nemesrv.chaos.history.host_clocks import CLOCKS, LiveAxis, axis_of
-from nemesrv.chaos.history.merge import merge_in_slices, to_parquet, write_part
+from nemesrv.chaos.history.merge import to_parquet, write_part
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.live.segments import SegmentWriter
@@ -108,12 +109,16 @@ def test_rows_of_a_host_that_is_lost_make_nothing_invalid(recorded: tuple[Rows, 
         assert not verdict.examined or why in verdict.why or why in verdict.undecided.values()
 
 
-def test_all_ways_to_merge_put_rows_at_the_same_time(recorded: tuple[Rows, Path], tmp_path: Path) -> None:
+def test_all_ways_to_merge_put_rows_at_the_same_time(
+    recorded: tuple[Rows, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = spread(recorded[0], APART)
     to_parquet(written(tmp_path / "run", rows))
     plain = pq.read_table(parquet_path(tmp_path / "run"))
     large = written(tmp_path / "large", rows)
-    merge_in_slices(large, 3_000, axis=axis_of(large))
+    with monkeypatch.context() as patched:
+        patched.setattr(merge, "SLICE_ROWS", 3_000)
+        merge.merge_in_slices(large, axis=axis_of(large))
     assert len(list(parquet_path(large).parent.glob("part-*.parquet"))) > 1
     assert places(large) == places(tmp_path / "run")
     kept = written(tmp_path / "kept", rows)

@@ -8,8 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
+from nemesrv.chaos.history import merge
 from nemesrv.chaos.history.files import number_of, part_files, process_of, rotated
-from nemesrv.chaos.history.merge import discard, merge_parts, to_parquet, write_part
+from nemesrv.chaos.history.merge import discard, to_parquet, write_part
 from nemesrv.chaos.history.recorder import RecorderSpec
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import raw_dir
@@ -54,14 +55,17 @@ def test_a_recorder_goes_on_in_the_next_file_and_no_row_is_lost(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("slice_rows", [2, 100])
-def test_parts_and_what_is_not_in_them_yet_are_one_history(tmp_path: Path, slice_rows: int) -> None:
+def test_parts_and_what_is_not_in_them_yet_are_one_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_rows: int
+) -> None:
+    monkeypatch.setattr(merge, "SLICE_ROWS", slice_rows)
     ns = [row("ns-0", seq, 10.0 * seq, value={"b": 1, "a": seq}) for seq in range(6)]
     broker = [row("broker-a", seq, 10.0 * seq + 5, event="gone" if seq == 3 else "timer_lag") for seq in range(6)]
     raw(tmp_path, "ns-0.0-000001", *ns[3:])  # the file before it is read out, and gone
     raw(tmp_path, "broker-a.0", *broker)
     write_part(tmp_path, 0, [*ns[:2], *broker[:2]])
     write_part(tmp_path, 1, [*ns[2:4], *broker[2:3]])
-    merged = merge_parts(tmp_path, slice_rows)
+    merged = merge.merge_parts(tmp_path)
     assert (merged.rows, merged.torn) == (12, 0)
     assert places(tmp_path) == [place for seq in range(6) for place in (("ns-0", seq), ("broker-a", seq))]
     assert [each["value"] for each in read_rows(tmp_path) if each["node"] == "ns-0"] == [

@@ -49,7 +49,7 @@ def test_verdicts_follow_the_segments_and_sealed_messages_stay_counted(spark: An
         said.extend(verdicts)
         judged_until_ms.append(until_ms)
 
-    query = start_query(spark, segments, folder, judge, hear, trigger_s=0.1)
+    query = start_query(spark, segments, folder, judge, hear)
     try:
         for number in range(30):
             message(builder.at(10 + number), number)

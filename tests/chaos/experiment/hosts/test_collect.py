@@ -11,15 +11,21 @@ import pytest
 
 from nemesrv.chaos.apache.jvm import last_words, leave_last_words
 from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.experiment.hosts import collect
 from nemesrv.chaos.experiment.hosts.collect import Collector, FilePiece, new_pieces, record_missing
 from nemesrv.chaos.history.files import read_raw
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collect, "PIECE_BYTES", 300)
 
 
 class Host:
     """A folder of this machine as if it were far."""
 
-    def __init__(self, folder: Path, name: str, piece_bytes: int = 300) -> None:
-        self.name, self.folder, self._piece_bytes = name, folder / name, piece_bytes
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name, self.folder = name, folder / name
         self.asked, self.lost_after, self._changed = 0, 1_000_000, threading.Condition()
         for inner in ("history/_raw", "logs", "data/broker-a"):
             (self.folder / inner).mkdir(parents=True)
@@ -31,7 +37,7 @@ class Host:
     def pieces(self, known: Mapping[str, int]) -> Iterable[FilePiece]:
         if self.asked >= self.lost_after:
             raise HarnessError(f"the host {self.name} is lost")
-        yield from new_pieces(str(self.folder), dict(known), self._piece_bytes)
+        yield from new_pieces(str(self.folder), dict(known))
         with self._changed:
             self.asked += 1
             self._changed.notify_all()
@@ -131,8 +137,11 @@ def test_a_lost_host_takes_what_it_recorded_since_it_was_asked_last_and_no_other
     assert [(row["event"], row["source"]) for row in said] == [("rows_missing", "ns-1")]
 
 
-def test_a_line_that_is_torn_by_the_loss_is_skipped_by_its_reader(tmp_path: Path) -> None:
-    lost = Host(tmp_path, "lost", piece_bytes=37)
+def test_a_line_that_is_torn_by_the_loss_is_skipped_by_its_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "PIECE_BYTES", 37)
+    lost = Host(tmp_path, "lost")
     lost.say("history/_raw/ns-1.0.jsonl", *rows(2))
     whole = (lost.folder / "history/_raw/ns-1.0.jsonl").read_bytes()
     (lost.folder / "history/_raw/ns-1.0.jsonl").write_bytes(whole[:-5])

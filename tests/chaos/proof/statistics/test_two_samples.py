@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from nemesrv.chaos.proof.statistics import two_samples
 from nemesrv.chaos.proof.statistics.two_samples import (
     Comparison,
     Kind,
@@ -111,12 +112,13 @@ def test_clean_twins_are_called_different_no_oftener_than_alpha(n: int, draw: st
     assert alarms / runs <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / runs)
 
 
-def test_clean_twins_of_shares_are_called_different_no_oftener_than_alpha() -> None:
+def test_clean_twins_of_shares_are_called_different_no_oftener_than_alpha(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_samples, "RESAMPLES", 499)
     rng, runs = np.random.default_rng(5), 100
     alarms = 0
     for _ in range(runs):
         a, b = (np.where(rng.random(12) < 0.3, rng.random(12), 1.0) for _ in range(2))
-        alarms += one(a, b, Kind.SHARES, resamples=499).outcome is Outcome.DIFFERS
+        alarms += one(a, b, Kind.SHARES).outcome is Outcome.DIFFERS
     assert alarms / runs <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / runs)
 
 
