@@ -29,8 +29,9 @@ from .experiment.run_folder import RunFolder
 from .history.stored import SMALL_BYTES, local_path, local_size, parquet_files, refuse_unreadable, row_count
 from .installation import has, how_to_get, require_extras
 from .reporting import write_junit, write_reports
+from .reports.answers import answers, counted
 from .reports.ci import append, replay_line, summary
-from .reports.terminal import left_out_line, print_table
+from .reports.terminal import left_out_line, print_answers
 from .scenarios.document import read
 from .scenarios.loading import load, parse
 from .scenarios.model import Scenario
@@ -277,22 +278,36 @@ def _write_verdicts(judged: Judged, folder: RunFolder) -> None:
     folder.verdicts_file.write_text(text + "\n", encoding="utf-8")
 
 
-def show(judged: Judged, summary_file: Path | None = None, *, as_json: bool = False) -> None:
-    """The table and where the report is, or one JSON object, on stdout; the verdicts as Markdown at the end of
-    `summary_file`."""
+def show(
+    judged: Judged,
+    summary_file: Path | None = None,
+    *,
+    as_json: bool = False,
+    full: bool = False,
+    took_s: float | None = None,
+) -> None:
+    """What it comes to in sentences, a table of what is not VALID, what is VALID by group, and where the report is; or
+    one JSON object; on stdout. The verdicts as Markdown at the end of `summary_file`.
+
+    `full`: each check has a row of its own. `took_s`: how long the run took.
+    """
     history = judged.history
     if as_json:
         click.echo(json.dumps(_document(judged), ensure_ascii=False, default=str))
     else:
-        print_table(judged.verdicts, title=f"{history.name}: {judged.verdict}{_about(history)}")
-        if judged.left_out:
+        lines = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s))
+        print_answers(judged.verdicts, lines, full=full)
+        if judged.left_out and full:
             click.echo(left_out_line(reasons(judged.left_out)))
-        if history.folder is not None and history.drawn:
-            click.echo(f"report: {history.folder.report_file}")
-        elif history.folder is not None and not has("report"):
-            click.echo(f"no report.html, which needs bokeh: {how_to_get(['report'])}")
         if history.copy is not None:
             click.echo(f"history: {history.copy}")
+        said = counted(judged.verdicts, len(judged.left_out))
+        if history.folder is not None and history.drawn:
+            click.echo(f"{said} Report: {history.folder.report_file}")
+        elif history.folder is not None and not has("report"):
+            click.echo(f"{said}\nno report.html, which needs bokeh: {how_to_get(['report'])}")
+        else:
+            click.echo(said)
     if summary_file is None:
         return
     if history.folder is None:
@@ -307,17 +322,17 @@ def show(judged: Judged, summary_file: Path | None = None, *, as_json: bool = Fa
         raise HarnessError(f"the summary cannot be written to {summary_file}: {exc.strerror}") from exc
 
 
-def _about(history: History) -> str:
-    """`   seed 7, profile 4.9, virtual clock, with the planted defect client-never-drops`."""
+def _about(history: History, took_s: float | None) -> str:
+    """`seed 7, 37 s, profile 4.9, virtual clock, with the planted defect client-never-drops`."""
     scenario = history.scenario
     if scenario is None:
         return ""
-    said = [f"seed {history.seed}", f"profile {history.profile}"]
+    said = [f"seed {history.seed}", *([] if took_s is None else [f"{took_s:.0f} s"]), f"profile {history.profile}"]
     said += ["virtual clock"] if scenario.clock == "virtual" else []
     said += [f"with the planted defect {scenario.defect}"] if scenario.defect else []
     if other := _other_version(scenario.versions):
         said.append(f"recorded by nemesrv {other}, judged by {version('nemesrv')}")
-    return f"   {', '.join(said)}"
+    return ", ".join(said)
 
 
 def _document(judged: Judged) -> dict[str, object]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
+from time import monotonic
 
 from ..actors.cluster import ClusterError
 from .apache.jvm import last_words
@@ -56,7 +57,9 @@ class Options:
     defect: str | None = None
     """Plant this defect. None: as the scenario says."""
     as_json: bool = False
-    """One JSON object a run on stdout in place of the table."""
+    """One JSON object a run on stdout in place of words."""
+    full: bool = False
+    """A row for every check, those that are VALID too."""
     quiet: bool = False
     """No progress on stderr."""
     latest: bool = True
@@ -95,9 +98,11 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
         if options.history is not None and is_hadoops(options.history):
             _store(options.history, harness)
         for number, scenario in enumerate(scenarios, 1):
+            began_s = monotonic()
             result = run_one(scenario, options, harness, is_last=number == len(scenarios))
             judged.append(result)
-            show(result, options.summary, as_json=options.as_json)
+            took_s = monotonic() - began_s
+            show(result, options.summary, as_json=options.as_json, full=options.full, took_s=took_s)
     return exit_status(judged)
 
 
@@ -331,6 +336,7 @@ def check_all(
     *,
     engine: str | None = None,
     as_json: bool = False,
+    full: bool = False,
 ) -> int:
     """The exit status of judging recorded histories again, wherever they lie; what is said of them is written anew.
 
@@ -353,6 +359,6 @@ def check_all(
                 judged = judge(history, engines[where], harness.spark, progress.say)
             finally:
                 progress.clear()
-            show(judged, summary_file, as_json=as_json)
+            show(judged, summary_file, as_json=as_json, full=full)
             found.append(judged)
     return exit_status(found)

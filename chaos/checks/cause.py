@@ -25,12 +25,17 @@ class Cause(NamedTuple):
         return self._asdict()
 
 
+def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
+    """The INVALID verdict that is nearest to the cause; None where nothing is INVALID."""
+    wrong = [verdict for verdict in verdicts if verdict.verdict is Validity.INVALID]
+    return min(wrong, key=_distance, default=None)
+
+
 def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
     """None where nothing is INVALID."""
-    wrong = [verdict for verdict in verdicts if verdict.verdict is Validity.INVALID]
-    if not wrong:
+    first = first_wrong(verdicts)
+    if first is None:
         return None
-    first = min(wrong, key=_distance)
     example = next(iter(first.examples), None)
     guarantee = CHECKS[first.name].says if first.name in CHECKS else first.name
     if example is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from .ending import supervised
-from .options import SparkMaster, check_names, engine_asked, engine_option, json_option, summary_option
+from .options import SparkMaster, check_names, engine_asked, engine_option, full_option, json_option, summary_option
 
 
 @click.command()
@@ -22,6 +22,7 @@ from .options import SparkMaster, check_names, engine_asked, engine_option, json
     shell_complete=check_names,
 )
 @summary_option
+@full_option
 @json_option
 @supervised
 def check(
@@ -30,6 +31,7 @@ def check(
     spark_master: str | None,
     checks: str | None,
     summary: Path | None,
+    full: bool,
     as_json: bool,
 ) -> None:
     """Judge recorded histories again.
@@ -42,4 +44,4 @@ def check(
 
     names = named_checks(checks, "--checks")
     asked = engine_asked(engine, spark_master)
-    sys.exit(check_all(run_dir, names, spark_master, summary, engine=asked, as_json=as_json))
+    sys.exit(check_all(run_dir, names, spark_master, summary, engine=asked, as_json=as_json, full=full))

@@ -172,6 +172,8 @@ def check_names(_context: click.Context, _parameter: click.Parameter, incomplete
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout in place of words for people.")
 
 
+full_option = click.option("--full", is_flag=True, help="A row for every check, those that are VALID too.")
+
 set_option = click.option(
     "--set",
     "sets",

@@ -15,6 +15,7 @@ from .options import (
     WholeNumber,
     engine_asked,
     engine_option,
+    full_option,
     implementation_option,
     json_option,
     ray_option,
@@ -52,6 +53,7 @@ from .options import (
 )
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @summary_option
+@full_option
 @json_option
 @supervised
 def run(
@@ -69,6 +71,7 @@ def run(
     history: str | None,
     quiet: bool,
     summary: Path | None,
+    full: bool,
     as_json: bool,
 ) -> None:
     """Run experiments: cluster up, workload, faults, heal, settle, final reads, check.
@@ -101,6 +104,7 @@ def run(
         virtual=None if clock is None else clock == "virtual",
         defect=defect,
         quiet=quiet,
+        full=full,
         as_json=as_json,
         ray=ray,
         history=history,

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from ..oracle.windows import legend
 from ..verdict import Validity, Verdict
+from .answers import by_group
 from .sentences import allowed_sentence, clients_sentence, measured_sentences, undecided_sentences, wrong_sentence
 from .text import nearest, phrases
 
@@ -167,3 +168,22 @@ def print_table(verdicts: Sequence[Verdict], *, title: str) -> None:
     console = standard_output(highlight=False)
     make = verdict_list if console.width < NARROW else verdict_table
     console.print(make(verdicts, title=title))
+
+
+def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bool = False) -> None:
+    """The lines on stdout; below them a table of what is not VALID, and one of what is, with a row a group; `full`: one
+    with a row a check. In a pipe no line is wrapped."""
+    console = standard_output(highlight=False)
+    for line in lines:
+        text = Text(line)
+        for validity, style in _STYLE.items():
+            text.highlight_regex(rf"\b{validity}\b", style)
+        console.print(text, soft_wrap=not console.is_terminal)
+    if full:
+        print_table(verdicts, title="all checks")
+        return
+    if wrong := sorted((v for v in verdicts if v.verdict is not Validity.VALID), key=lambda v: v.verdict):
+        print_table(wrong, title="not VALID")
+    rows = [(group, str(len(names)), ", ".join(names)) for group, names in by_group(verdicts).items()]
+    if rows:
+        print_rows(console, ("group", "VALID", "checks"), rows)

@@ -157,7 +157,7 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
     assert b"order_kept" in folder.junit_file.read_bytes()
     assert "order_kept" in folder.report_file.read_text(encoding="utf-8")
     show(kept, tmp_path / "summary.md")
-    assert f"report: {folder.report_file}" in capsys.readouterr().out
+    assert f"1 check, 1 INVALID. Report: {folder.report_file}" in capsys.readouterr().out
     assert "order_kept" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
@@ -177,7 +177,9 @@ def test_all_checks_judge_what_applies_and_what_has_nothing_to_look_at_is_left_o
     scenario = folder.scenario().model_copy(update={"checks": tuple(CHECKS)})
     judged = keep(of_run(folder, scenario), said_of_all(routes_converge=VALID), Engine.PLAIN)
     assert (exit_status([judged]), len(judged.left_out)) == (0, len(CHECKS) - 1)
-    show(judged, tmp_path / "summary.md")
+    show(judged)
+    assert f"1 check, 1 VALID; {len(CHECKS) - 1} more had nothing to look at." in capsys.readouterr().out
+    show(judged, tmp_path / "summary.md", full=True)
     left_out = "left out, for there was nothing to look at: "
     assert "dead_brokers_avoided (no broker died)" in capsys.readouterr().out
     document = json.loads(folder.verdicts_file.read_text())

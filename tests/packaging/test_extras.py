@@ -64,7 +64,7 @@ def test_without_extras_a_run_on_the_virtual_clock_is_judged_and_judged_again(py
     """And there is no Java here."""
     run = nemesrv(python, "run", "smoke", "--clock", "virtual", "--seed", "1", "--out", "judged")
     assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.startswith("smoke: VALID")
+    assert run.stdout.startswith("VALID smoke (seed 1, ")
     assert run.stdout.endswith("no report.html, which needs bokeh: pip install 'nemesrv[report]'\n")
     folder = python.parents[2] / "judged"
     first = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))

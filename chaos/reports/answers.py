@@ -1,0 +1,272 @@
+"""The end of a run in sentences, the two questions that it was made for first: are routes right, and do clients follow?
+
+    VALID broker-partition (seed 1, profile 4.9, 37 s). broker-a was cut from ns-0 for 155 s.
+    Routes: ns-0 dropped broker-a 109.0 s after the cut (90 to 130 s allowed) and had it back 14.1 s after its end …
+    Clients: 4 of 4 used the living brokers in turn; 1,961 of 1,961 messages arrived.
+
+Nothing is judged here: verdicts and their findings say what was measured, the scenario says what was injected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..checks import CHECKS
+from ..checks.cause import cause_of, first_wrong
+from ..checks.check import Group
+from ..faults.fault import Fault
+from ..faults.link_faults import Heal, LinkFault
+from ..faults.process_faults import Restart, Resume
+from ..scenarios.action import ActionModel, fault_ids
+from ..scenarios.model import Scenario
+from ..scenarios.series import nodes_of
+from ..verdict import Finding, Validity, Verdict, worst
+from .sentences import allowed, happened, undecided_sentences, wrong_sentence
+from .text import all_of
+
+_CLIENTS = (Group.CLIENT_ROUTES, Group.NAME_SERVERS, Group.MESSAGES, Group.CONSUMING)
+_DEEDS = {
+    "dead_brokers_avoided": "left dead brokers in time",
+    "dead_name_servers_left": "left dead NameServers in time",
+    "living_are_used": "used the living brokers in turn",
+    "name_server_selection": "chose NameServers as their version does",
+}
+"""What all clients did, where the check is VALID."""
+_FAULTS_SHOWN = 2
+
+
+def answers(verdicts: Sequence[Verdict], scenario: Scenario | None, name: str, about: str) -> list[str]:
+    """The lines: verdict, who is guilty and what was injected; the broken rule; routes; clients; what is not decided.
+
+    `about`: what stands in brackets behind the name; "" for nothing.
+    """
+    said = [f"{worst(v.verdict for v in verdicts)} {name}" + (f" ({about})" if about else ""), _first(verdicts)]
+    said.append("" if scenario is None else _injected(scenario))
+    lines = [". ".join(filter(None, said)) + "."]
+    if (wrong := _told_first(verdicts)) is not None and wrong.name in CHECKS:
+        lines.append(f"Broken: {CHECKS[wrong.name].says} ({wrong.name}).")
+    routes, clients = _routes(verdicts, scenario), _clients(verdicts)
+    lines += [f"{what}: {'; '.join(parts)}." for what, parts in (("Routes", routes), ("Clients", clients)) if parts]
+    lines += [f"{v.name}: {'; '.join(undecided_sentences(v))}." for v in verdicts if v.undecided]
+    words = {} if scenario is None else _words(scenario)
+    return [_in_words(line, words) for line in lines]
+
+
+def counted(verdicts: Sequence[Verdict], left_out: int) -> str:
+    """`21 checks, 1 INVALID, 20 VALID; 3 more had nothing to look at.`"""
+    of_each = ((sum(v.verdict is each for v in verdicts), each) for each in reversed(Validity))
+    order = sorted(of_each, key=lambda one: one[1] is Validity.VALID)
+    said = [f"{len(verdicts)} {'check' if len(verdicts) == 1 else 'checks'}"]
+    said += [f"{count} {each}" for count, each in order if count]
+    return ", ".join(said) + (f"; {left_out} more had nothing to look at" if left_out else "") + "."
+
+
+def by_group(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
+    """Group, in words → the names of its checks that are VALID; a group without one is left out."""
+    found: dict[str, list[str]] = {_label(group): [] for group in Group}
+    for v in verdicts:
+        if v.verdict is Validity.VALID:
+            found.setdefault(_label(CHECKS[v.name].group) if v.name in CHECKS else "others", []).append(v.name)
+    return {group: names for group, names in found.items() if names}
+
+
+def _label(group: Group) -> str:
+    return "choice of NameServers" if group is Group.NAME_SERVERS else group.replace("_", " ")
+
+
+def _told_first(verdicts: Sequence[Verdict]) -> Verdict | None:
+    """The INVALID verdict that is told first: the one nearest to the cause, or of the same node one that has a sentence
+    for what happened; None where nothing is INVALID."""
+    first = first_wrong(verdicts)
+    if first is None or not first.examples:
+        return first
+    of_node = [v for v in verdicts if v.verdict is Validity.INVALID and v.examples]
+    of_node = [v for v in of_node if v.examples[0].who == first.examples[0].who and happened(v.examples[0])]
+    return first if first in of_node else next(iter(of_node), first)
+
+
+def _first(verdicts: Sequence[Verdict]) -> str:
+    """Who did what, and what was allowed; of a run that is not decided, why. "" where all is right."""
+    wrong, cause = _told_first(verdicts), cause_of(verdicts)
+    if wrong is not None and cause is not None:
+        example = next(iter(wrong.examples), None)
+        if example is not None and happened(example):
+            return wrong_sentence(wrong)
+        timed = example is not None and (example.latest_ms or example.too_early)
+        return cause.sentence.rstrip(".") + (f"; {allowed(example)}" if example is not None and timed else "")
+    unknown = [v for v in verdicts if v.verdict is Validity.UNKNOWN]
+    if not unknown:
+        return ""
+    more = f", nor are {len(unknown) - 1} more" if len(unknown) > 1 else ""
+    return f"{unknown[0].name} is not decided{more}: {unknown[0].why}".rstrip(".: ")
+
+
+# -- what was injected
+
+
+def _injected(scenario: Scenario) -> str:
+    """`broker-a was cut from ns-0 for 155 s`; a few faults, and how many more there are."""
+    entries = scenario.unfolded()
+    told = [_fault(scenario, entries, at) for at, entry in enumerate(entries) if not _ends_a_fault(entry)]
+    shown, more = told[:_FAULTS_SHOWN], len(told) - _FAULTS_SHOWN
+    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "") if told else "No fault was injected"
+
+
+def _ends_a_fault(entry: ActionModel) -> bool:
+    return isinstance(entry.what, Heal | Resume | Restart)
+
+
+def _fault(scenario: Scenario, entries: Sequence[ActionModel], at: int) -> str:
+    entry = entries[at]
+    what = entry.what
+    if not isinstance(what, Fault):
+        return entry.summary
+    end_s = _end_s(scenario, entries, at)
+    lasted = "" if end_s is None else f" for {end_s - entry.at_s:g} s"
+    lasted += f", on and off every {entry.period_s:g} s" if entry.period_s else ""
+    if not isinstance(what, LinkFault):
+        return f"{all_of(entry.nodes)} {'was' if len(entry.nodes) == 1 else 'were'} {what.title}{lasted}"
+    one_way = f", {what.stream} only" if what.stream != "both" else ""
+    ends = [re.split(r"\s*<?->\s*", link) for link in entry.links]
+    if what.do in ("cut", "black_hole") and all(len(pair) == 2 and pair[0] == ends[0][0] for pair in ends):
+        return f"{ends[0][0]} was cut from {all_of(pair[1] for pair in ends)}{one_way}{lasted}"
+    return f"there was a fault ({what.title}{one_way}) on {all_of(entry.links)}{lasted}"
+
+
+def _end_s(scenario: Scenario, entries: Sequence[ActionModel], at: int) -> float | None:
+    """When an entry of the timeline ends it; None: none does, or only for a part of it."""
+    members = scenario.topology().members
+    entry, fault_id = entries[at], fault_ids(entries)[at]
+    for later in entries[at + 1 :]:
+        what = later.what
+        if isinstance(entry.what, LinkFault):
+            if isinstance(what, Heal) and not later.links and (not what.faults or fault_id in what.faults):
+                return later.at_s
+        elif isinstance(what, Restart | Resume) and set(nodes_of(entry.nodes, members)) <= {
+            *nodes_of(later.nodes, members)
+        }:
+            return later.at_s
+    return None
+
+
+def _words(scenario: Scenario) -> Mapping[str, str]:
+    """Of a run with one fault: the labels that verdicts give its start and its end → words for them; else nothing."""
+    entries = [entry for entry in scenario.unfolded() if not _ends_a_fault(entry)]
+    if len(entries) != 1 or not isinstance(entries[0].what, Fault):
+        return {}
+    (entry,) = entries
+    if entry.nodes and len(nodes_of(entry.nodes, scenario.topology().members)) != 1:
+        return {}
+    noun = {"black_hole": "the cut", "remove": "the removal"}.get(entry.do, f"the {entry.do.replace('_', ' ')}")
+    end = "the restart" if entry.do in ("kill", "stop") else f"the end of {noun}"
+    label = entry.name or f"{entry.do}-1"
+    return {f"{label} start": noun, f"{label} end": end}
+
+
+def _in_words(line: str, words: Mapping[str, str]) -> str:
+    for label, word in words.items():
+        line = line.replace(label, word)
+    return line
+
+
+# -- the two answers
+
+
+def _wrong_of(verdicts: Sequence[Verdict], groups: Sequence[Group], *, who: bool = False) -> list[str]:
+    """`INVALID: dead_brokers_avoided (producer-1)`, `UNKNOWN: order_kept` of the checks of these groups; `who`: with
+    those that were not right."""
+    said = []
+    for validity in (Validity.INVALID, Validity.UNKNOWN):
+        of = [v for v in verdicts if v.verdict is validity and _is_of(v, groups)]
+        said += [f"{validity}: {', '.join(v.name + (_guilty(v) if who else '') for v in of)}"] if of else []
+    return said
+
+
+def _guilty(v: Verdict) -> str:
+    guilty = sorted({finding.subject for finding in v.findings if finding.wrong and finding.subject})
+    return f" ({', '.join(guilty[:3])}{' and others' if len(guilty) > 3 else ''})" if guilty else ""
+
+
+def _is_of(v: Verdict, groups: Sequence[Group]) -> bool:
+    return v.name in CHECKS and CHECKS[v.name].group in groups
+
+
+def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]:
+    said = _wrong_of(verdicts, (Group.ROUTES,))
+    of = {v.name: v for v in verdicts}
+    if truth := of.get("routes_are_true"):
+        said += _drops_and_returns(truth)
+    converge = of.get("routes_converge")
+    name_servers = 0 if scenario is None else scenario.cluster.name_servers
+    if converge is not None and converge.verdict is Validity.VALID and name_servers > 1:
+        said.append(f"all {name_servers} NameServers agree")
+    return said
+
+
+def _drops_and_returns(truth: Verdict) -> list[str]:
+    drops, returns = _changes(truth, "must not hold"), _changes(truth, "must hold")
+    if not drops and not returns:
+        return ["every table was right all the time"] if truth.verdict is Validity.VALID else []
+    said = [f"{_latest(drops, 'drops')}{drops[0].subject} dropped {drops[0].object} {_in_time(drops[0])}"] if drops else []
+    if not returns:
+        return said
+    back = returns[0]
+    if len(drops) == len(returns) == 1 and (drops[0].subject, drops[0].object) == (back.subject, back.object):
+        return [f"{said[0]} and had it back {_in_time(back)}"]
+    return [*said, f"{_latest(returns, 'returns')}{back.subject} had {back.object} back {_in_time(back)}"]
+
+
+def _changes(truth: Verdict, kind: str) -> list[Finding]:
+    """The changes after a fault that came in time, each once, the longest first."""
+    found = [f for f in truth.findings if f.kind == kind and f.measured_ms is not None and not (f.wrong or f.late)]
+    found.sort(key=lambda f: -(f.measured_ms or 0.0))
+    of = {(f.after, f.subject, f.object): f for f in reversed(found) if f.after not in ("", "begin")}
+    return sorted(of.values(), key=lambda f: -(f.measured_ms or 0.0))
+
+
+def _latest(changes: Sequence[Finding], noun: str) -> str:
+    return f"{len(changes)} {noun}, the latest: " if len(changes) > 1 else ""
+
+
+def _in_time(change: Finding) -> str:
+    """`109.0 s after black_hole-1 start (90 to 130 s allowed)`."""
+    ends = [f"{at_ms / 1000:.4g}" for at_ms in (change.earliest_ms, change.bound_ms) if at_ms]
+    allowed = f" ({' to '.join(ends)} s allowed)" if ends else ""
+    return f"{_s(change.measured_ms)} after {change.after}{allowed}"
+
+
+def _s(ms: float | None) -> str:
+    return f"{(ms or 0.0) / 1000:.1f} s"
+
+
+def _clients(verdicts: Sequence[Verdict]) -> list[str]:
+    said = _wrong_of(verdicts, _CLIENTS, who=True)
+    right = {v.name: v for v in verdicts if v.verdict is Validity.VALID}
+    deeds = [deed + _when(right[name]) for name, deed in _DEEDS.items() if name in right]
+    clients = max((_count(right[name]) for name in _DEEDS if name in right), default=0)
+    if deeds and clients:
+        said.append(f"{clients} of {clients} {all_of(deeds)}")
+    counts = next((v.measured for v in verdicts if v.name == "no_acknowledged_loss"), {})
+    if acknowledged := counts.get("acknowledged"):
+        said.append(f"{counts['received']:,} of {acknowledged:,} messages arrived{_not_arrived(counts)}")
+    return said
+
+
+def _count(v: Verdict) -> int:
+    return sum(group.count for group in v.clients if group.kind != "prober")
+
+
+def _when(right: Verdict) -> str:
+    """` (consumer-0 the last, 16.0 s after broker-a was lost; 50 s allowed)`; "" where nobody used what was lost."""
+    last = next(iter(right.measured.get("last_use") or right.measured.get("left") or ()), None)
+    if last is None:
+        return ""
+    lost = last.get("broker_name") or last["name_server"]
+    allowed_s = f"; {last['bound_ms'] / 1000:.4g} s allowed" if last.get("bound_ms") else ""
+    return f" ({last['client']} the last, {_s(last['after_ms'])} after {lost} was lost{allowed_s})"
+
+
+def _not_arrived(counts: Mapping[str, int]) -> str:
+    words = {"only_in_final_reads": "still in a broker", "lost": "lost", "unread": "not looked for"}
+    return "".join(f", {counts[name]:,} {word}" for name, word in words.items() if counts.get(name))

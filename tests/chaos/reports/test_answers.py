@@ -1,0 +1,171 @@
+"""The end of a run answers two questions first: are routes right, and do clients follow? Letters stand for nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from nemesrv.chaos.reports.answers import answers, by_group, counted
+from nemesrv.chaos.reports.terminal import print_answers
+from nemesrv.chaos.scenarios.loading import find as find_scenario
+from nemesrv.chaos.scenarios.loading import parse, shipped
+from nemesrv.chaos.scenarios.model import Scenario
+from nemesrv.chaos.verdict import Clients, Example, Finding, Validity, Verdict
+
+CUT = "black_hole-1"
+CLIENTS = (Clients(kind="producer", count=2, implementation="ours", profile="java-4.9"),)
+CONVERGE = Verdict(name="routes_converge", verdict=Validity.VALID, examined=9)
+
+
+def change(kind: str, phase: str, measured_ms: float, earliest_ms: float | None, bound_ms: float) -> Finding:
+    return Finding(
+        subject="ns-0",
+        object="broker-a",
+        kind=kind,
+        from_ms=0.0,
+        to_ms=1.0,
+        measured_ms=measured_ms,
+        earliest_ms=earliest_ms,
+        bound_ms=bound_ms,
+        after=f"{CUT} {phase}",
+    )
+
+
+DROP = change("must not hold", "start", 109_000.0, 90_000.0, 130_000.0)
+RETURN = change("must hold", "end", 14_100.0, None, 33_000.0)
+TRUE = Verdict(name="routes_are_true", verdict=Validity.VALID, examined=9, findings=(RETURN, DROP))
+USED = Verdict(name="living_are_used", verdict=Validity.VALID, examined=9, clients=CLIENTS)
+ARRIVED = Verdict(
+    name="no_acknowledged_loss",
+    verdict=Validity.VALID,
+    examined=1961,
+    measured={"acknowledged": 1961, "received": 1961, "only_in_final_reads": 0, "lost": 0, "unread": 0},
+)
+STAYED = Verdict(
+    name="routes_are_true",
+    verdict=Validity.INVALID,
+    examined=9,
+    violations=1,
+    allowed={"bound_ms": 130_000.0, "formula": "E - R .. E + S"},
+    examples=(
+        Example(
+            who="ns-0",
+            what="broker-a",
+            from_ms=150_000.0,
+            to_ms=225_000.0,
+            due_ms=150_000.0,
+            measured_ms=205_000.0,
+            latest_ms=130_000.0,
+            over_ms=75_000.0,
+            after=f"{CUT} start",
+            more={"kind": "must not hold"},
+        ),
+    ),
+)
+
+
+def said(*verdicts: Verdict, scenario: Scenario | None = None) -> list[str]:
+    scenario = find_scenario("broker-partition") if scenario is None else scenario
+    return answers(verdicts, scenario, scenario.name, "seed 1")
+
+
+def test_what_is_right_is_told_as_two_answers_with_what_was_measured_and_what_was_allowed() -> None:
+    assert said(TRUE, CONVERGE, USED, ARRIVED) == [
+        "VALID broker-partition (seed 1). broker-a was cut from ns-0 for 155 s.",
+        "Routes: ns-0 dropped broker-a 109.0 s after the cut (90 to 130 s allowed) and had it back 14.1 s after the "
+        "end of the cut (33 s allowed); all 3 NameServers agree.",
+        "Clients: 2 of 2 used the living brokers in turn; 1,961 of 1,961 messages arrived.",
+    ]
+
+
+def test_who_is_guilty_what_it_did_and_what_was_allowed_comes_before_all_else() -> None:
+    first, broken, routes, _ = said(STAYED, USED)
+    assert first.startswith(
+        "INVALID broker-partition (seed 1). ns-0 still held broker-a until 225.0 s, 205.0 s after the cut; "
+        "allowed 130.0 s: 75.0 s over. broker-a was cut"
+    )
+    assert broken.startswith("Broken: each NameServer holds exactly the brokers that are alive")
+    assert routes == "Routes: INVALID: routes_are_true."
+
+
+def test_of_one_node_the_check_that_has_a_sentence_is_told() -> None:
+    vague = Verdict(
+        name="answers_are_true", verdict=Validity.INVALID, examined=1, violations=1, examples=(Example(who="ns-0"),)
+    )
+    assert said(vague, STAYED)[0] == said(STAYED)[0]
+
+
+def test_no_letter_of_a_formula_stands_in_the_lines() -> None:
+    for lines in (said(TRUE, CONVERGE, USED, ARRIVED), said(STAYED, USED)):
+        assert not re.search(r"\b[RCESPJ]\b", " ".join(lines))
+
+
+def test_a_run_that_is_not_decided_says_why() -> None:
+    unknown = Verdict.nothing_examined("exercised", "the fault had no effect.")
+    assert "(seed 1). exercised is not decided: the fault had no effect. broker-a was" in said(TRUE, unknown)[0]
+
+
+def test_clients_that_were_wrong_are_named_and_messages_that_did_not_arrive_are_counted() -> None:
+    late = Finding(subject="producer-1", kind="must not use", from_ms=0.0, to_ms=1.0, wrong=1)
+    used = Verdict(
+        name="dead_brokers_avoided", verdict=Validity.INVALID, examined=4, violations=1, why="x", findings=(late,)
+    )
+    lost = Verdict(
+        name="no_acknowledged_loss",
+        verdict=Validity.VALID,
+        examined=3,
+        measured={"acknowledged": 3, "received": 1, "only_in_final_reads": 2},
+    )
+    expected = "Clients: INVALID: dead_brokers_avoided (producer-1); 1 of 3 messages arrived, 2 still in a broker."
+    assert expected in said(used, lost)
+
+
+def test_clients_that_left_what_was_dead_are_told_with_the_last_of_them() -> None:
+    left = {"left": [{"client": "consumer-0", "name_server": "ns-0", "after_ms": 31_000.0, "bound_ms": 36_000.0}]}
+    found = Verdict(name="dead_name_servers_left", verdict=Validity.VALID, examined=2, measured=left, clients=CLIENTS)
+    assert said(found)[-1] == (
+        "Clients: 2 of 2 left dead NameServers in time (consumer-0 the last, 31.0 s after ns-0 was lost; 36 s allowed)."
+    )
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_what_any_shipped_scenario_injects_is_a_sentence(name: str) -> None:
+    (first,) = said(Verdict(name="order_kept", verdict=Validity.VALID, examined=1), scenario=find_scenario(name))
+    assert re.fullmatch(rf"VALID {re.escape(name)} \(seed 1\)\. \S.*[a-z0-9\])]\.", first), first
+
+
+def test_of_several_faults_two_are_told_and_their_labels_stay() -> None:
+    timeline = [{"at_s": at_s, "do": "kill", "nodes": [node]} for at_s, node in ((1, "ns-0"), (2, "ns-1"), (3, "ns-2"))]
+    scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
+    assert said(TRUE, scenario=scenario)[0].endswith("ns-0 was killed; ns-1 was killed; and 1 more.")
+    assert f"after {CUT} start" in said(TRUE, scenario=scenario)[1]
+
+
+def test_a_history_without_a_scenario_has_its_answers_all_the_same() -> None:
+    lines = answers([TRUE, CONVERGE], None, "hdfs://a", "")
+    assert lines[0] == "VALID hdfs://a."
+    assert lines[1].startswith(f"Routes: ns-0 dropped broker-a 109.0 s after {CUT} start")
+
+
+def test_checks_are_counted_and_those_that_are_valid_stand_by_group() -> None:
+    assert counted([TRUE, STAYED], 0) == "2 checks, 1 INVALID, 1 VALID."
+    assert counted([TRUE], 3) == "1 check, 1 VALID; 3 more had nothing to look at."
+    assert by_group([TRUE, CONVERGE, ARRIVED, STAYED]) == {
+        "routes": ["routes_are_true", "routes_converge"],
+        "messages": ["no_acknowledged_loss"],
+    }
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_what_is_not_valid_has_a_row_and_what_is_has_one_with_full_only(
+    full: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    line = "a line that no pipe wraps " * 9
+    print_answers([STAYED, CONVERGE], [line], full=full)
+    out = capsys.readouterr().out
+    assert out.startswith(line)
+    assert "│ routes_are_true │ INVALID" in out
+    assert ("│ routes_converge │ VALID" in out) is full
+    assert ("│ routes │ 1     │ routes_converge" in out) is not full
