@@ -208,7 +208,9 @@ def _drops_and_returns(truth: Verdict) -> list[str]:
     drops, returns = _changes(truth, "must not hold"), _changes(truth, "must hold")
     if not drops and not returns:
         return ["every table was right all the time"] if truth.verdict is Validity.VALID else []
-    said = [f"{_latest(drops, 'drops')}{drops[0].subject} dropped {drops[0].object} {_in_time(drops[0])}"] if drops else []
+    said = (
+        [f"{_latest(drops, 'drops')}{drops[0].subject} dropped {drops[0].object} {_in_time(drops[0])}"] if drops else []
+    )
     if not returns:
         return said
     back = returns[0]
