@@ -297,11 +297,11 @@ def show(
     else:
         lines = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s))
         print_answers(judged.verdicts, lines, full=full)
-        if judged.left_out and full:
-            click.echo(left_out_line(reasons(judged.left_out)))
+        if judged.left_out:
+            click.echo(left_out_line(reasons(judged.left_out), full=full))
         if history.copy is not None:
             click.echo(f"history: {history.copy}")
-        said = counted(judged.verdicts, len(judged.left_out))
+        said = counted(judged.verdicts)
         if history.folder is not None and history.drawn:
             click.echo(f"{said} Report: {history.folder.report_file}")
         elif history.folder is not None and not has("report"):

@@ -53,13 +53,13 @@ def answers(verdicts: Sequence[Verdict], scenario: Scenario | None, name: str, a
     return [_in_words(line, words) for line in lines]
 
 
-def counted(verdicts: Sequence[Verdict], left_out: int) -> str:
-    """`21 checks, 1 INVALID, 20 VALID; 3 more had nothing to look at.`"""
+def counted(verdicts: Sequence[Verdict]) -> str:
+    """`21 checks, 1 INVALID, 20 VALID.`"""
     of_each = ((sum(v.verdict is each for v in verdicts), each) for each in reversed(Validity))
     order = sorted(of_each, key=lambda one: one[1] is Validity.VALID)
     said = [f"{len(verdicts)} {'check' if len(verdicts) == 1 else 'checks'}"]
     said += [f"{count} {each}" for count, each in order if count]
-    return ", ".join(said) + (f"; {left_out} more had nothing to look at" if left_out else "") + "."
+    return f"{', '.join(said)}."
 
 
 def by_group(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
