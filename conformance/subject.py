@@ -42,6 +42,11 @@ SEND_EVERY_S = 0.2
 LINE_MAX, LOG_MAX = 16 * 1024, 4 * 1024 * 1024
 """Of a longer line the rest is dropped, and so is what comes after so much of one process's output."""
 LAST_LINES = 6
+_ENDS_IT = re.compile(rb"panic: |fatal error: |Exception in thread |Uncaught |Unhandled |thread '.*' .*panicked")
+"""How a line begins with which runtimes say why they end the program."""
+_LOOKED_AT = 200
+_TRACEBACK = b"Traceback (most recent call last):"
+_IS_ERROR = re.compile(rb"\b(error|fatal|\w*(Error|Exception))\b|\b(ERROR|FATAL)\b")
 LEGIBLE = 0.75
 """Of a line that is text, at least so many characters can be printed."""
 _NO_PROGRAM = frozenset((errno.ENOEXEC, errno.ENOENT, errno.EACCES, errno.ENOTDIR))
@@ -161,6 +166,7 @@ class Subject:
         self._list_path = log.with_suffix(".namesrv")
         self._process: subprocess.Popen[bytes] | None = None
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
+        self._reason = _Reason()
         self._gone = asyncio.Event()
         self._outputs: list[_Output] = []
         self._asking: asyncio.TimerHandle | None = None
@@ -183,8 +189,11 @@ class Subject:
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        """The last lines of its output that are no JSON lines of the protocol."""
-        return tuple(_shown(line) for line in self._last)
+        """The last lines of its output that are no JSON lines of the protocol, and before them, where it is above
+        them, the line that says why the program ends."""
+        reason, lines = self._reason.line, [_shown(line) for line in self._last]
+        above = reason is not None and reason not in self._last
+        return tuple([_shown(reason), "…", *lines] if reason is not None and above else lines)
 
     @property
     def is_running(self) -> bool:
@@ -326,6 +335,7 @@ class Subject:
         log.write(at_ms - self.began_ms, line)
         said = parse(line) if speaks else None
         if said is None:
+            self._reason.read(line)
             if line := line.strip():
                 self._last.append(line)  # made readable when it is asked for: a program may write 100 MB of lines
             return
@@ -390,6 +400,32 @@ class _Output:
             if not self._read():
                 break
         self._close()
+
+
+class _Reason:
+    """Of a program's output the line that says why it ends: the last with which a runtime does so, the end of a
+    traceback among them; else the first that looks like an error."""
+
+    def __init__(self) -> None:
+        self._ends: bytes | None = None
+        self._first: bytes | None = None
+        self._in_traceback = False
+
+    @property
+    def line(self) -> bytes | None:
+        return self._ends or self._first
+
+    def read(self, line: bytes) -> None:
+        """The next line, as it was written: what is indented belongs to a traceback."""
+        text = line.strip()
+        if text == _TRACEBACK:
+            self._in_traceback = True
+        elif self._in_traceback and text and not line[:1].isspace():
+            self._in_traceback, self._ends = False, text
+        elif _ENDS_IT.match(text):
+            self._ends = text
+        elif self._first is None and _IS_ERROR.search(text, 0, _LOOKED_AT):
+            self._first = text
 
 
 class _Log:

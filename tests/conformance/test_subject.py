@@ -143,6 +143,47 @@ print('no end of line', end='')
     assert len(world.lines) == 7
 
 
+GO = [
+    "ERROR no route",
+    "panic: runtime error: nil pointer",
+    "",
+    "goroutine 1 [running]:",
+    *(f"main.f{n}()" for n in range(9)),
+]
+PYTHON_CHAIN = [
+    "Traceback (most recent call last):",
+    "  File 'a.py', line 1",
+    "KeyError: 'route'",
+    "",
+    "During handling:",
+]
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        (GO, "panic: runtime error: nil pointer | … | main.f3() | main.f4()"),
+        ([*PYTHON_CHAIN, *PYTHON_CHAIN[:2], "ValueError: no list", *"abcdefg"], "ValueError: no list | … | b | c"),
+        (
+            ['Exception in thread "main" java.lang.Error: x', *"abcdefg"],
+            'Exception in thread "main" java.lang.Error: x | … |',
+        ),
+        (
+            ["ok", "RemotingConnectException: refused", "error: again", *"abcdefg"],
+            "RemotingConnectException: refused | … | b",
+        ),
+        (["panic: it is still to be seen", *"abc"], "panic: it is still to be seen | a | b | c"),
+        (["terrors and mirrors", *"abcdefg"], "b | c | d"),
+    ],
+)
+def test_the_line_that_says_why_a_program_ends_is_told_before_its_last_lines(
+    tmp_path: Path, output: list[str], told: str
+) -> None:
+    world = World(tmp_path, "import sys; print('\\n'.join(sys.argv[1:])); sys.exit(2)", *output)
+    assert to_its_end(world) == "exit 2"
+    assert told_of(world.subject.last_lines).startswith(f"; its last output: {told}")
+
+
 def test_of_lines_that_are_no_text_only_that_is_told(tmp_path: Path) -> None:
     noise = r"import sys; sys.stdout.buffer.write(bytes(range(128, 228)) + b'\n' + bytes(range(128, 200)) + b'\n')"
     world = World(tmp_path, f"{noise}; print('Größe: 3 \x1b[1mMB\x1b[0m')")
