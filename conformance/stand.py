@@ -154,7 +154,7 @@ class Stand:
         await self._open_front(ADDRESS_SERVER, await self._addressing.listen())
 
     def _front(self, name: str, upstream: Address | None) -> Front:
-        return Front(name, upstream, self._saw, self.clock, process=self._process)
+        return Front(name, upstream, self._saw, self.clock, process=self._process, vip=name in self.broker_names)
 
     def _network(self, links: Mapping[Address, Address] | None = None) -> Network:
         """`links`: an address that is dialled to where it leads."""
@@ -207,7 +207,8 @@ class Stand:
 
     @property
     def front_of(self) -> dict[Address, str]:
-        return {front.address: name for name, front in self.fronts.items()}
+        """By each address at which one accepts."""
+        return {door: name for name, front in self.fronts.items() for door in front.doors}
 
     def _saw(self, seen: Observation) -> None:
         if isinstance(seen, Asked):

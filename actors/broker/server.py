@@ -3,6 +3,7 @@
     request -> BrokerProcessor -> store / tables          channel closed -> who was on it, what waited on it
     message stored -> held pulls, delay levels            topic changed  -> history, NameServers
     every 5 s: held pulls, tables to disk                 every 10 s: silent clients
+    its port: all requests                                its VIP port, two below: all but pulls
     a slave: the master's commit log, and each 10 s its tables; it stores nothing that clients send
 
 Upstream: `BrokerController`, `BrokerStartup`, `ClientHousekeepingService`.
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...remoting.bodies.route import TopicConfig
-from ...remoting.codes import LanguageCode
+from ...remoting.codes import LanguageCode, RequestCode
 from ...remoting.command import RemotingCommand
 from ...remoting.headers.namesrv import RegisterBrokerResponseHeader
 from ...remoting.node.network import Address
@@ -33,7 +34,7 @@ from .groups import SubscriptionGroups
 from .long_poll import PullHolds
 from .member_group import MemberGroup
 from .offsets import ConsumerOffsets
-from .processors.processor import Answer, BrokerProcessor
+from .processors.processor import Answer, BrokerProcessor, not_supported
 from .registration import Registration
 from .replication import LogCopying, LogServing
 from .schedule import ScheduleService
@@ -43,6 +44,7 @@ from .store import MessageStore, scheduled_tags_code
 from .topics import TopicTable
 
 CLIENT_SCAN_S = 10.0
+_NOT_VIP = frozenset((RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE))
 T = TypeVar("T")
 
 ROLE_FILE = "role.properties"
@@ -54,11 +56,17 @@ class Broker:
     """One broker. Defects for a self-test replace `_registration_targets`, or `store._write`, on the instance.
 
     `advertised` is what NameServers and messages are given; None is brokerIP1 (or the listening host) and the port in
-    use. Files are under the context's data_dir, else under storePathRootDir.
+    use. Files are under the context's data_dir, else under storePathRootDir. `vip`: it listens at its VIP port, too.
     """
 
     def __init__(
-        self, context: NodeContext, config: BrokerConfig, *, listen: Address, advertised: Address | None = None
+        self,
+        context: NodeContext,
+        config: BrokerConfig,
+        *,
+        listen: Address,
+        advertised: Address | None = None,
+        vip: bool = False,
     ) -> None:
         directory = context.data_dir if context.data_dir is not None else Path(config.store_path_root_dir).expanduser()
         self._settings = directory / "config"
@@ -75,16 +83,8 @@ class Broker:
             tags_code_of=scheduled_tags_code(SCHEDULE_TOPIC, config.delay_levels_ms),
             log=context.log,
         )
-        self._server = RemotingServer(
-            clock=context.clock,
-            network=context.network,
-            handler=self._handle,
-            on_close=self._channel_lost,
-            idle_s=config.server_channel_max_idle_time_seconds,
-            language=LanguageCode.JAVA,
-            version=config.profile.version,
-            log=context.log,
-        )
+        self._server = self._remoting_server(self._handle)
+        self._vip_server = self._remoting_server(self._handle_vip) if vip else None
         self._client = RemotingClient(
             clock=context.clock,
             network=context.network,
@@ -117,6 +117,7 @@ class Broker:
         try:
             self._assemble()
             bound = await self._server.listen(self._listen)
+            await self._listen_vip(bound.vip_channel)
         except BaseException:
             self._close_store()
             raise
@@ -126,6 +127,24 @@ class Broker:
         self.services.address = self._advertised or Address(self._config.broker_ip1 or bound.host, bound.port)
         self.store.store_host = _store_host(self.services.address)
         return self.services.address
+
+    async def _listen_vip(self, address: Address) -> None:
+        """It listens at the VIP port, or a warning says why it does not: of a broker that nobody old uses no harm is
+        done, where Apache's does not start."""
+        if self._vip_server is None:
+            return
+        try:
+            if address.port <= 0:
+                raise OSError("there is no such port")
+            await self._vip_server.listen(address)
+        except OSError as exc:
+            self._context.log.warning(
+                "cannot listen on the VIP port %s: %s; Java clients 3.5.8 to 4.4.0 cannot send to this broker "
+                "(com.rocketmq.sendMessageWithVIPChannel=false has them send at its own port); "
+                "stop what uses the port, or choose another listenPort",
+                address,
+                exc.strerror or exc,
+            )
 
     async def start(self) -> None:
         """Register with every NameServer, then begin the periodic work."""
@@ -186,6 +205,8 @@ class Broker:
             self._schedule.stop()
             self._serving.stop()
         await self._server.close()
+        if self._vip_server is not None:
+            await self._vip_server.close()
         await self._client.close()
         if self._store_is_open:
             for pull in self.services.holds.take_all():
@@ -253,8 +274,25 @@ class Broker:
         )
         self._pull, self._clients = self._processor.pull, self._processor.clients
 
+    def _remoting_server(self, handler: Callable[[Connection, RemotingCommand], Answer]) -> RemotingServer:
+        context, config = self._context, self._config
+        return RemotingServer(
+            clock=context.clock,
+            network=context.network,
+            handler=handler,
+            on_close=self._channel_lost,
+            idle_s=config.server_channel_max_idle_time_seconds,
+            language=LanguageCode.JAVA,
+            version=config.profile.version,
+            log=context.log,
+        )
+
     def _handle(self, connection: Connection, request: RemotingCommand) -> Answer:
         return self._processor(connection, request)
+
+    def _handle_vip(self, connection: Connection, request: RemotingCommand) -> Answer:
+        """As `fastRemotingServer`, for which nobody registers the processor of pulls."""
+        return not_supported(request.code) if request.code in _NOT_VIP else self._processor(connection, request)
 
     def _channel_lost(self, connection: Connection, _: str) -> None:
         self._pull.connection_lost(connection)

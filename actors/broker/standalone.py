@@ -70,7 +70,7 @@ async def _serve(config: BrokerConfig, log: logging.Logger) -> int:
         name=config.broker_name, clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random(), log=log
     )
     stop = stop_on_signal()
-    broker = Broker(context, config, listen=listen)
+    broker = Broker(context, config, listen=listen, vip=True)
     try:
         await broker.listen()
     except StoreError as exc:

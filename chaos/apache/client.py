@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -136,9 +136,9 @@ class JavaClient:
         """The JVM's pid, while it is there."""
         return () if self._program is None else self._program.children
 
-    def fronts(self, server: str) -> Sequence[Front]:
+    def front(self, server: str) -> Front:
         """Through which it dials this server."""
-        return self._dialler.fronts(server)
+        return self._dialler.front(server)
 
     # --- a node's life ------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ NameServers. Whoever hears what is seen hears the addresses that everybody else 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
@@ -18,10 +18,6 @@ from ..fronts.answers import readdressed
 from ..fronts.behaviour import PASSES, REFUSES, Dials, behaviour_of
 from ..fronts.front import Front, Upstream
 from ..fronts.observed import Answered, Behaved, Observation
-
-VIP = 2
-"""How far below a broker's port its VIP port is (`MixAll.brokerVIPChannel`)."""
-_TRIES = 50
 
 
 class Dialler:
@@ -48,13 +44,10 @@ class Dialler:
         self._nobody = frozenset(nobody)
         self._told: dict[str, str] = {}
         self._back: dict[str, str] = {}
-        self._fronts: dict[str, list[Front]] = {
-            name: [Front(name, self._upstream(at), self._see, context.clock) for _ in self._ports(name)]
+        self._fronts = {
+            name: Front(name, self._upstream(at), self._see, context.clock, vip=name in self._vip)
             for name, at in (*brokers.items(), *name_servers.items())
         }
-
-    def _ports(self, name: str) -> range:
-        return range(2 if name in self._vip else 1)
 
     def _upstream(self, told: Address) -> Upstream:
         async def dialled() -> Address | None:
@@ -66,20 +59,18 @@ class Dialler:
 
     async def open(self) -> None:
         """Every front accepts. OSError when there are no ports."""
-        for fronts in self._fronts.values():
-            await _open(fronts)
+        for front in self._fronts.values():
+            await front.open()
         for name in self._nobody:
-            await self._fronts[name][0].behave(REFUSES)
+            await self._fronts[name].behave(REFUSES)
         self._told = {str(at): str(self.address(name)) for name, at in self._brokers.items()}
         self._back = {own: told for told, own in self._told.items()}
         for name in (*self._name_servers, *self._vip):
-            for front in self._fronts[name]:
-                front.addresses = self._told
+            self._fronts[name].addresses = self._told
 
     async def close(self) -> None:
-        for fronts in self._fronts.values():
-            for front in fronts:
-                await front.close()
+        for front in self._fronts.values():
+            await front.close()
 
     def hold(self) -> None:
         """From now on the JVM is let in, and seen, and what it says waits: it comes up before its node is at work."""
@@ -91,9 +82,8 @@ class Dialler:
 
     def tells(self, addresses: Mapping[str, str]) -> None:
         """What is said to the JVM of these addresses (host:port) is of those for it."""
-        for fronts in self._fronts.values():
-            for front in fronts:
-                front.addresses = dict(addresses)
+        for front in self._fronts.values():
+            front.addresses = dict(addresses)
 
     @property
     def told(self) -> Mapping[str, str]:
@@ -107,17 +97,16 @@ class Dialler:
 
     def says(self, own: Mapping[str, str]) -> None:
         """What the JVM says of its own address in requests (host:port) is this for who hears it."""
-        for fronts in self._fronts.values():
-            for front in fronts:
-                front.said = dict(own)
+        for front in self._fronts.values():
+            front.said = dict(own)
 
-    def fronts(self, name: str) -> Sequence[Front]:
-        """Those of this server: one, or two where it has a VIP port."""
+    def front(self, name: str) -> Front:
+        """Through which the JVM dials this server."""
         return self._fronts[name]
 
     def address(self, name: str) -> Address:
         """Where the JVM dials this server."""
-        return self._fronts[name][0].address
+        return self._fronts[name].address
 
     @property
     def namesrv_addr(self) -> str:
@@ -127,11 +116,11 @@ class Dialler:
     @property
     def own_addresses(self) -> frozenset[Address]:
         """Wherever a front accepts."""
-        return frozenset(front.address for fronts in self._fronts.values() for front in fronts)
+        return frozenset(door for front in self._fronts.values() for door in front.doors)
 
     def front_of(self, address: Address) -> str | None:
         """The name of the front that accepts there; None: nobody's."""
-        return next((n for n, fronts in self._fronts.items() if any(f.address == address for f in fronts)), None)
+        return next((name for name, front in self._fronts.items() if address in front.doors), None)
 
     @property
     def everybodys(self) -> Mapping[str, str]:
@@ -140,35 +129,18 @@ class Dialler:
 
     def behaved(self, now_ms: float) -> list[Behaved]:
         """What its fronts do that do more than pass on, for who has not heard it."""
-        fronts = (front for fronts in self._fronts.values() for front in fronts[:1])
+        fronts = self._fronts.values()
         return [Behaved(at_ms=now_ms, front=f.name, behaviour=f.behaviour) for f in fronts if f.behaviour != PASSES]
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
         """From now on dials of these servers meet that, and those of all others are let in: what the proxies behind
         the fronts cannot do (fronts/behaviour.py)."""
-        for name, fronts in self._fronts.items():
+        for name, front in self._fronts.items():
             behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
-            for front in fronts:
-                if name not in self._nobody and behaviour.dials is not front.behaviour.dials:
-                    await front.behave(behaviour)
+            if name not in self._nobody and behaviour.dials is not front.behaviour.dials:
+                await front.behave(behaviour)
 
     def _see(self, one: Observation) -> None:
         if isinstance(one, Answered) and one.body:
             one = one._replace(body=readdressed(one.body, self._back))
         self._see_all(one)
-
-
-async def _open(fronts: list[Front]) -> None:
-    """One at any port; of two the second at its VIP port."""
-    await fronts[0].open()
-    for tries_left in reversed(range(_TRIES)):
-        if len(fronts) == 1:
-            return
-        try:
-            await fronts[1].open(Address(fronts[0].address.host, fronts[0].address.port - VIP))
-            return
-        except OSError:
-            if not tries_left:
-                raise
-            await fronts[0].close()
-            await fronts[0].open()

@@ -93,7 +93,7 @@ class ApacheServer:
         self._dialler = Dialler(
             context, name_servers=plan.name_servers, brokers=plan.members, vip=plan.members, see=self._saw
         )
-        self._front = Front(context.name, self._upstream, self._saw, context.clock)
+        self._front = Front(context.name, self._upstream, self._saw, context.clock, vip=self._is_broker)
         self._to_controller: Dialler | None = None
         """Of a broker under a controller: to that one, by the link to the NameServer that it is part of. It waits for
         nothing: of that a broker's registrations come."""

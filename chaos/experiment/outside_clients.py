@@ -87,7 +87,8 @@ class ClientUnderTest:
         self._instances = Instances(self._came, self._went)
         self._unreachable = Unreachable(self.name)
         for name in (*self.servers.brokers, *self.servers.name_servers):
-            front = Front(name, self.servers.proxies[name], self._see, self.clock, process=self._whose)
+            proxy, vip = self.servers.proxies[name], name in self.servers.brokers
+            front = Front(name, proxy, self._see, self.clock, process=self._whose, vip=vip)
             self._fronts[name] = front
             await front.open()
         self._told = {str(at): str(self._fronts[name].address) for name, at in self.servers.brokers.items()}

@@ -30,7 +30,7 @@ def name_server(config: NamesrvConfig, listen: Address, context: NodeContext) ->
 def broker(config: BrokerConfig, listen: Address, advertised: Address, context: NodeContext) -> Node:
     from ...actors.broker.server import Broker
 
-    return Broker(context, config, listen=listen, advertised=advertised)
+    return Broker(context, config, listen=listen, advertised=advertised, vip=True)
 
 
 def apache_server(plan: ServerPlan, context: NodeContext) -> Node:

@@ -175,7 +175,7 @@ class RealStage(Stage):
         return SharedLagProbe
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
-        return {name: self.harness.ports.take() for name in names}
+        return {name: self.harness.ports.take(vip=True) for name in names}
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]

@@ -30,14 +30,23 @@ class PortHolder:
         self._host = host
         self._held: dict[int, socket.socket] = {}
 
-    def take(self) -> Address:
-        """An address of this host that nobody uses, ours until `close`. HarnessError when none is left."""
+    def take(self, *, vip: bool = False) -> Address:
+        """An address of this host that nobody uses, ours until `close`. HarnessError when none is left. `vip`: and so
+        is a broker's VIP port below it."""
         for _ in range(200):
-            port = FIRST + secrets.randbelow(LAST - FIRST + 1)
-            if port not in self._held and (sock := self._hold(port)) is not None:
-                self._held[port] = sock
-                return Address(self._host, port)
+            address = Address(self._host, FIRST + secrets.randbelow(LAST - FIRST + 1))
+            if self._holds(address.port):
+                if not vip or self._holds(address.vip_channel.port):
+                    return address
+                self._held.pop(address.port).close()
         raise HarnessError(f"no free port was found between {FIRST} and {LAST} on {self._host}: close what uses them")
+
+    def _holds(self, port: int) -> bool:
+        """Whether it is ours from now on, and was not before."""
+        if port in self._held or (sock := self._hold(port)) is None:
+            return False
+        self._held[port] = sock
+        return True
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
         """One for a proxy of each of these nodes."""

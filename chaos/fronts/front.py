@@ -3,7 +3,8 @@
     client ──► Port ──► FrontConnection ──► server          Front(name, upstream, see, clock)
                port.py  connection.py                       open ─► behave, behave, … ─► close
 
-One port from `open` to `close`, whatever the behaviour. What it passes on is never altered, but for what a behaviour
+One port from `open` to `close`, whatever the behaviour; of a broker two, its own and the VIP port, where the same is
+done and which lead to the same server. What it passes on is never altered, but for what a behaviour
 says (`codes`, `without`), `addresses`, which change route answers, and `said`, which changes requests. It lives in one
 event loop, uvloop where the caller's is one; nothing is awaited between a client's byte and the server's but
 back-pressure.
@@ -24,7 +25,7 @@ from ...remoting.node.network import Address
 from .behaviour import PASSES, Behaviour, Connected, Dials
 from .connection import FrontConnection, reset_at_close
 from .observed import Behaved, By, Closed, How, Observation, Opened
-from .port import Port
+from .port import Port, check_free
 
 Look = Callable[[bytes, float], None]
 """Given bytes that have been passed on, and when they came."""
@@ -78,6 +79,8 @@ def look_queue_of_loop() -> LookQueue:
 
 
 ANY_PORT = Address("127.0.0.1", 0)
+_TRIES = 50
+"""Of pairs of ports, for a broker's front at any."""
 See = Callable[[Observation], None]
 Upstream = Address | Callable[[], Awaitable[Address | None]] | None
 
@@ -95,6 +98,7 @@ class Front:
     leads       asked with the first bytes of a connection where it dials on, in place of `upstream`
     tells_by    whether these are enough of them
     process     whose connection it is, by the client's end and ours; asked at each accept
+    vip         it is a broker's, and accepts at the VIP port, too
     """
 
     def __init__(
@@ -106,6 +110,7 @@ class Front:
         *,
         addresses: Mapping[str, str] | None = None,
         process: Callable[[Address, Address], int | None] | None = None,
+        vip: bool = False,
         connections: Iterator[int] = _CONNECTIONS,
     ) -> None:
         self.name, self.upstream, self.clock = name, upstream, clock
@@ -119,7 +124,7 @@ class Front:
         self._process, self._numbers = process, connections
         self._connections: set[FrontConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._port = Port(self._accepted)
+        self._ports = [Port(self._accepted) for _ in range(2 if vip else 1)]
         self._address: Address | None = None
         self._look_queue: LookQueue | None = None
 
@@ -149,10 +154,27 @@ class Front:
     def now_ms(self) -> float:
         return self.clock.monotonic_s() * 1000.0
 
+    @property
+    def doors(self) -> tuple[Address, ...]:
+        """Wherever it accepts: its address, and a broker's VIP port."""
+        return (self.address, self.address.vip_channel)[: len(self._ports)]
+
     async def open(self, address: Address = ANY_PORT) -> Address:
         """Accept from now on; returns where. OSError when that cannot be had."""
-        self._address = self._port.open(*address)
-        return self._address
+        for tries_left in reversed(range(1 if address.port else _TRIES)):
+            try:
+                self._address = self._ports[0].open(*address)
+                for port in self._ports[1:]:
+                    if not address.port:
+                        check_free(*self.address.vip_channel)
+                    port.open(*self.address.vip_channel)
+                break
+            except OSError:
+                for port in self._ports:
+                    port.close()
+                if not tries_left:
+                    raise
+        return self.address
 
     async def dialled(self) -> Address | None:
         """Where it dials on now."""
@@ -162,7 +184,8 @@ class Front:
         """Behave so from now on. What is to happen to the connections that are there has happened on return."""
         self.look_queue.look()
         self.behaviour = behaviour
-        self._port.behave(behaviour.dials)
+        for port in self._ports:
+            port.behave(behaviour.dials)
         if behaviour.connected is not Connected.KEPT:
             how = How.FIN if behaviour.connected is Connected.CLOSED else How.RST
             for connection in tuple(self._connections):
@@ -173,7 +196,8 @@ class Front:
 
     async def close(self) -> None:
         """Nobody accepts any more, and every connection is gone."""
-        self._port.close()
+        for port in self._ports:
+            port.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -186,7 +210,7 @@ class Front:
     def _accepted(self, taken: socket.socket, peer: Address) -> None:
         number, process = next(self._numbers), None
         if self._process is not None:
-            process = self._process(peer, self.address)
+            process = self._process(peer, Address(*taken.getsockname()[:2]))
         self.see(Opened(at_ms=self.now_ms(), front=self.name, connection=number, peer=peer, process=process))
         dials = self.behaviour.dials
         if dials is Dials.CLOSED or dials is Dials.RESET:

@@ -111,8 +111,18 @@ class Port:
             self._socket = None
 
 
+def check_free(host: str, port: int) -> None:
+    """OSError when somebody has the port, even one who does not listen there and would let another bind it."""
+    with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
+        probe.bind((host, port))
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 def _reusable(host: str) -> socket.socket:
-    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    made = socket.socket(_family(host), socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return made
 

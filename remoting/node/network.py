@@ -38,6 +38,12 @@ class Address(NamedTuple):
             raise ValueError(f"address {text!r} is not host:port with a port of 0 to 65535")
         return cls(host.strip("[]"), int(port))
 
+    @property
+    def vip_channel(self) -> Address:
+        """Of a broker that listens here its VIP port: two below, where Java clients 3.5.8 to 4.4.0 send
+        (`MixAll.brokerVIPChannel`)."""
+        return self._replace(port=self.port - 2)
+
     def __str__(self) -> str:
         return _host_port(self)
 

@@ -71,7 +71,7 @@ class MemoryFront(Front):
         self, name: str, upstream: Address | None, see: Callable[[Observation], None], stand: MemoryStand
     ) -> None:
         super().__init__(name, upstream, see, CLOCK, connections=stand.numbers)
-        self._port: Any = _NoPort()
+        self._ports: list[Any] = [_NoPort()]
         self._stand = stand
         self.last = 0
         """The number of the connection that it accepted last."""
@@ -287,7 +287,7 @@ class MemoryStand(Stand):
                 ended_ms=stopping[each],
                 ended="stopped",
                 dials_unseen=None,
-                addresses={name: str(address) for address, name in self.front_of.items()},
+                addresses={name: str(front.address) for name, front in self.fronts.items()},
                 seen=self.seen_by(each),
             )
             for each in seats

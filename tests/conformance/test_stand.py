@@ -19,12 +19,14 @@ from nemesrv.chaos.machine import allow_open_files
 from nemesrv.clients.admin import AdminClient
 from nemesrv.conformance.situations import KILL, NAME_SERVER_LIST, RESTART, SENDS, SituationStep, Target
 from nemesrv.conformance.stand import QUEUES, TOPIC, Stand
+from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.errors import ConnectError, ResponseError
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.top_addressing import TopAddressing
+from tests.actors.broker.test_standalone import ask, send
 
 LIMIT_S = 30.0
 
@@ -84,6 +86,19 @@ def test_every_name_server_gives_out_the_fronts_of_all_brokers(tmp_path: Path, p
         assert world.stand.answered_last == "ns-1"
 
     on_a_stand(tmp_path, body, profile=profile)
+
+
+def test_a_broker_of_the_stand_is_reached_at_its_vip_port_until_it_dies(tmp_path: Path) -> None:
+    async def body(world: World) -> None:
+        vip = (await world.brokers())["broker-a"].vip_channel
+        assert world.stand.front_of[vip] == "broker-a"
+        (answer,) = await ask(vip, send(b"in a hurry", topic=TOPIC))
+        assert answer.code == ResponseCode.SUCCESS
+        assert {seen.front for seen in world.of(Asked) if seen.code == RequestCode.SEND_MESSAGE_V2} == {"broker-a"}
+        await world.stand.do(SituationStep(at_s=0, target=Target.BROKER, do=KILL))
+        assert refuses(vip)
+
+    on_a_stand(tmp_path, body)
 
 
 def test_a_closed_stand_leaves_no_port_no_task_and_no_file(tmp_path: Path) -> None:

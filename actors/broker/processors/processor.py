@@ -121,8 +121,7 @@ class BrokerProcessor:
         """The answer. A header or body that cannot be read is refused by its field's name, and the channel stays."""
         method = self._methods.get(request.code)
         if method is None:
-            remark = f" request type {request.code} not supported"
-            return refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+            return not_supported(request.code)
         try:
             return method(connection, request)
         except Refused as exc:
@@ -135,3 +134,8 @@ class BrokerProcessor:
             return self._services.invalid(str(exc))
         except ProtocolError as exc:
             return refuse(ResponseCode.SYSTEM_ERROR, f"{type(exc).__name__}: {exc}")
+
+
+def not_supported(code: int) -> RemotingCommand:
+    """The answer to a request that nobody here answers."""
+    return refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported")

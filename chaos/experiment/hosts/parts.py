@@ -46,7 +46,7 @@ class HostPorts:
     def take(self, count: int, *, own: bool) -> list[Address]:
         """So many; `own`: others can reach them."""
         holder = self._own if own else self.near
-        return [holder.take() for _ in range(count)]
+        return [holder.take(vip=own) for _ in range(count)]
 
     def swallow(self, address: Address) -> bool:
         return self._own.swallow(address)

@@ -17,12 +17,13 @@ import pytest
 
 from nemesrv.actors.broker.config import BrokerConfig
 from nemesrv.actors.errors import ConfigError
-from nemesrv.remoting.codes import RequestCode
+from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.transport import RemotingClient
+from tests.free_port import free_port
 
 from .world import send_header
 
@@ -64,8 +65,8 @@ async def ask(address: Address, *requests: RemotingCommand) -> list[RemotingComm
         await client.close()
 
 
-def send(body: bytes) -> RemotingCommand:
-    return RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_header().to_v2(), body)
+def send(body: bytes, **header: str) -> RemotingCommand:
+    return RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_header(**header).to_v2(), body)
 
 
 def pull() -> RemotingCommand:
@@ -100,6 +101,28 @@ def test_a_signal_stops_it_cleanly(tmp_path: Path, number: signal.Signals) -> No
     with running(tmp_path) as (process, _):
         process.send_signal(number)
         assert process.wait(30) == 0
+
+
+def test_old_java_clients_send_at_the_vip_port_and_nobody_pulls_there(tmp_path: Path) -> None:
+    with running(tmp_path) as (_, address):
+        sent, refused = asyncio.run(ask(address.vip_channel, send(b"old"), pull()))
+        (pulled,) = asyncio.run(ask(address, pull()))
+    assert (sent.code, refused.code) == (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+    assert refused.remark == " request type 11 not supported"
+    assert [stored.body for stored in StoredMessage.decode_all(pulled.body)] == [b"old"]
+
+
+def test_a_vip_port_in_use_is_one_warning_and_the_broker_is_there(tmp_path: Path) -> None:
+    port = free_port(-2)
+    with socket.create_server(("127.0.0.1", port - 2)):
+        process = started(tmp_path, properties=f"listenPort={port}")
+        assert process.stdout is not None
+        assert "boot success" in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    (line,) = [line for line in err.splitlines() if "VIP" in line]
+    assert f"cannot listen on the VIP port 127.0.0.1:{port - 2}" in line
+    assert "choose another listenPort" in line
 
 
 def one_line(process: subprocess.Popen[str]) -> tuple[int, str]:

@@ -132,8 +132,7 @@ def test_a_call_under_way_as_its_server_closes_waits_for_its_time_out_in_4_9_alo
         client = run.actors["producer-0"].node
         assert isinstance(client, JavaClient)
         for how in (Behaviour(swallows=True), Behaviour(connected=Connected.CLOSED), PASSES):
-            for front in client.fronts("broker-a"):
-                await front.behave(how)
+            await client.front("broker-a").behave(how)
             await asyncio.sleep(0.5)
         await run.until("its end", lambda: any(row["duration_ms"] >= 400 for row in ended(run.rows("send_attempt"))))
 

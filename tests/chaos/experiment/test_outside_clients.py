@@ -114,6 +114,7 @@ def test_a_client_is_told_its_own_addresses_and_the_history_everybody_s(tmp_path
         answer = here.look_up()
         assert here.client.brokers["broker-a"].encode() in answer
         assert b"10.0.0.1:9002" not in answer
+        dial(Address.parse(here.client.brokers["broker-a"]).vip_channel).close()
         assert here.client.name_server_list == ";".join(map(str, here.addresses))
     rows = here.rows()
     [told] = [row["value"] for row in rows if row["event"] == "route_answer"]

@@ -47,6 +47,17 @@ def test_nobody_else_is_given_a_held_port_until_it_is_released():
         sock.close()
 
 
+def test_a_broker_s_port_is_taken_with_the_vip_port_below_it(monkeypatch: pytest.MonkeyPatch):
+    with PortHolder() as ports, PortHolder() as others:
+        held = others.take()
+        drawn = iter([held.port + 2, FIRST + 5_000])
+        monkeypatch.setattr("nemesrv.chaos.faults.ports.secrets.randbelow", lambda _: next(drawn) - FIRST)
+        address = ports.take(vip=True)
+        assert address.port == FIRST + 5_000
+        assert others._hold(address.vip_channel.port) is None
+        assert held.port + 2 not in ports._held
+
+
 def test_a_port_in_use_is_not_taken():
     with PortHolder() as ports, PortHolder() as others:
         address = ports.take()

@@ -21,6 +21,7 @@ from nemesrv.chaos.fronts.behaviour import (
     Connected,
     Dials,
 )
+from nemesrv.chaos.fronts.front import Front
 from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Foreign, How, Opened, Protocol, Pushed
 from tests.chaos.fronts.world import Peer, World, in_world, request, response
 
@@ -136,6 +137,20 @@ def test_dials_meet_what_the_front_is_to_do_again_and_again_on_one_port(loop: st
         assert len(world.of(Behaved)) == 9
 
     in_world(body, loop)
+
+
+def test_a_broker_s_front_does_at_the_vip_port_what_it_does_at_its_own() -> None:
+    async def body(world: World) -> None:
+        front = Front("broker-a", world.front.upstream, world.seen.append, world.clock, vip=True)
+        own = await front.open()
+        assert front.doors == (own, own.vip_channel)
+        for behaviour, meets in ((PASSES, "accepted"), (REFUSES, "refused"), (PASSES, "accepted")):
+            await front.behave(behaviour)
+            assert [await asyncio.to_thread(_met_by_a_dial, door) for door in front.doors] == [meets] * 2
+        await front.close()
+        assert {one.front for one in world.of(Opened)} == {"broker-a"}
+
+    in_world(body)
 
 
 def test_a_dial_whose_syn_is_dropped_is_let_in_at_its_next_one() -> None:
