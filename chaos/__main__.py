@@ -36,10 +36,23 @@ from .commands.scenarios import scenarios
 from .commands.selftest import selftest
 from .commands.up import up
 from .commands.watch import watch
+from .errors import nearest
 from .reports.streams import use_lasting_streams
 
 
-class _Commands(click.Group):
+class _Named(click.Group):
+    """A command that there is none of is told the one that it almost is."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            instead = nearest(args[0], self.list_commands(ctx)) or f": see {ctx.command_path} --help"
+            ctx.fail(f"No such command {args[0]!r}{instead}")
+        return super().resolve_command(ctx, args)
+
+
+class _Commands(_Named):
     """Ctrl-C comes out of it as itself: of a KeyboardInterrupt click makes an empty line and an Abort."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -72,7 +85,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-class _AdminCommands(click.Group):
+class _AdminCommands(_Named):
     """The sub-commands of admin.py, which is imported when the first is looked up."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

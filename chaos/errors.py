@@ -25,12 +25,14 @@ class ToxiproxyError(HarnessError):
 
 
 class ScenarioError(HarnessError):
-    """The scenario, configuration or command is wrong (exit status 2): file, key, value and what is allowed."""
+    """The scenario, configuration or command is wrong (exit status 2): file, key, value and what is allowed; or, where
+    nothing is, a value that says it all ("no such file")."""
 
     def __init__(self, file: str, key: str, value: str, allowed: str) -> None:
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
         where = f"{file}: {key}" if key else file
-        super().__init__(f"{where}: {value} is not allowed: {allowed}" if value else f"{where}: allowed is {allowed}")
+        wrong = f"{value} is not allowed: {allowed}" if value and allowed else value or f"allowed is {allowed}"
+        super().__init__(f"{where}: {wrong}")
 
 
 class NotAllowed(Exception):

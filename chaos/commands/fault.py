@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from ..errors import HarnessError
+from ..errors import HarnessError, ScenarioError, one_of
+from ..faults.kinds import ACTIONS
 from ..live import DOOR, UPS
 from ..shapes import is_shape
 from .options import Number, WholeNumber
@@ -55,12 +56,24 @@ def fault(
     request |= {name: targets for name, targets in named if targets}
     if for_s is not None:
         request["for_s"] = for_s
+    _refuse_what_cannot_be(do, others)
     answer = ask(run_dir or newest_up(UPS), request)
     if "error" in answer:
         if answer.get("status") == 2:
             raise click.ClickException(answer["error"])
         raise HarnessError(answer["error"])
     click.echo(json.dumps(answer) if as_json else _said(do, for_s, answer))
+
+
+def _refuse_what_cannot_be(do: str, targets: list[str]) -> None:
+    """ScenarioError, before a cluster is looked for, for what no cluster does, and what needs nodes or hosts."""
+    if do == "list":
+        return
+    if do not in ACTIONS:
+        raise ScenarioError("nemesrv fault", "DO", repr(do), one_of([*ACTIONS, "list"], do))
+    acts_on = ACTIONS[do].acts_on
+    if acts_on in ("nodes", "hosts") and ACTIONS[do].needs_targets and not targets:
+        raise ScenarioError("nemesrv fault", do, f"it needs a {acts_on.removesuffix('s')}", "")
 
 
 def _said(do: str, for_s: float | None, answer: dict[str, Any]) -> str:

@@ -112,6 +112,13 @@ class AppendedFile(click.Path):
         assert isinstance(path, Path)
         if not path.parent.is_dir():
             self.fail(f"{str(value)!r} is not allowed: a file in a folder that is there", param, ctx)
+        was_there = path.exists()
+        try:
+            path.open("a").close()
+        except OSError as exc:
+            self.fail(f"{str(value)!r} is not allowed: a file that can be written ({exc.strerror})", param, ctx)
+        if not was_there:
+            path.unlink()
         return path
 
 

@@ -31,7 +31,12 @@ def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[s
 @click.option("--profile", type=click.Choice(["4.9", "5.x"]), help="Default 4.9, or the implementation's.")
 @implementation_option
 @click.option("--time-scale", type=Number(min=0, min_open=True, max=100), default=1, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="First line on stdout is one JSON object.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='JSON lines: the cluster; with --check, then its verdicts (`"type": "verdict"`).',
+)
 @click.option("--check", metavar="CHECKS", help="Judge while it is up: names with commas, `default` or `all`.")
 @click.option(
     "--client",

@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..errors import HarnessError, ScenarioError
 from ..scenarios.defect import Defect
@@ -89,7 +90,9 @@ class RunFolder:
     def scenario(self) -> Scenario:
         """The scenario as run. ScenarioError when the folder is none of a run."""
         if not self.scenario_file.is_file():
-            missing = "it has no scenario.yaml" if self.path.is_dir() else "there is no such folder"
+            if not self.path.exists():
+                raise ScenarioError(str(self.path), "", "no such run folder", "")
+            missing = "it has no scenario.yaml"
             raise ScenarioError(str(self.path), "", "", f"a run folder, which `nemesrv run` leaves; {missing}")
         return load(self.scenario_file)
 
@@ -110,9 +113,13 @@ def _new(wanted: Path) -> Path:
 
 
 def refuse_used(out: Path | None) -> None:
-    """ScenarioError for what `--out` names and no run folder can be: a file, or a folder that holds something."""
+    """ScenarioError for what `--out` names and no run folder can be: a file, a folder that holds something, or one
+    that cannot be made."""
     try:
-        if out is None or not out.exists():
+        if out is None:
+            return
+        if not out.exists():
+            TemporaryDirectory(dir=next(each for each in out.absolute().parents if each.exists())).cleanup()
             return
         if not out.is_dir():
             raise ScenarioError("--out", "", str(out), "an empty or new folder; this is a file")

@@ -225,7 +225,7 @@ class Up:
 
     def _say(self, at_ms: float, verdict: Verdict) -> None:
         if self.as_json:
-            shown = {"at_ms": round(at_ms, 1), **verdict.to_json()}
+            shown = {"type": "verdict", "at_ms": round(at_ms, 1), **verdict.to_json()}
             line = json.dumps(shown, ensure_ascii=False, default=str)
         else:
             why = f"   {verdict.why}" if verdict.why else ""

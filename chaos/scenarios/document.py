@@ -1,12 +1,13 @@
 """A scenario's text as a document, changed as `--set` says, before it is checked.
 
-What YAML would let pass is refused here: a key said twice, and true where a number is meant.
+What YAML would let pass is refused here: a key said twice, an alias that contains itself or says too much, and true
+where a number is meant.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import yaml
@@ -14,12 +15,38 @@ import yaml
 from ..errors import ScenarioError, nearest
 from ..settings.catalogue import GROUPS, group_of, settings_for
 
+_ENDLESS, _TOO_MUCH = "an alias of itself", "too many values"
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """By libyaml, where YAML was built with it: a ninth of the time."""
 
 
+LETTERS_MAX, VALUES_MAX = 1_000_000, 200_000
+"""Of a document; its values are its keys too. 25,000 entries of a timeline have as many, and take minutes to check."""
+
+
 class _Loader(_SafeLoader):  # type: ignore[misc]
-    """YAML's own safe loader, but for a key that a mapping has already."""
+    """YAML's own safe loader, but for what is refused here."""
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        self._values_of(node, {})
+        return super().construct_document(node)
+
+    def _values_of(self, node: yaml.Node, known: dict[int, int]) -> int:
+        """How many values the node has, those of its aliases each time that they are said. `known`: by node, 0 for one
+        that is being counted."""
+        if not isinstance(node, yaml.CollectionNode):
+            return 1
+        if (count := known.get(id(node))) == 0:
+            raise yaml.constructor.ConstructorError(None, None, _ENDLESS, node.start_mark)
+        if count is None:
+            known[id(node)] = 0
+            parts = (
+                node.value if isinstance(node, yaml.SequenceNode) else [part for pair in node.value for part in pair]
+            )
+            count = known[id(node)] = 1 + sum(self._values_of(part, known) for part in parts)
+        if count > VALUES_MAX:
+            raise yaml.constructor.ConstructorError(None, None, _TOO_MUCH, node.start_mark)
+        return count
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -34,36 +61,58 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
 
 def read(text: str, *, file: str) -> dict[str, Any]:
     """The document of a YAML text. ScenarioError when it is no mapping, or is not well-formed."""
+    if len(text) > LETTERS_MAX:
+        raise ScenarioError(file, "", f"too long, {len(text):,} letters: more than {LETTERS_MAX:,}", "")
     try:
         document = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = str(getattr(exc, "problem", ""))
-        if problem.startswith("duplicate key "):
-            key = problem.removeprefix("duplicate key ")
-            raise ScenarioError(file, where, f"a second `{key}:`", "each key once") from exc
-        raise ScenarioError(file, where, "", "well-formed YAML") from exc
+        raise ScenarioError(file, where, *_refused(str(getattr(exc, "problem", "")), text, mark)) from exc
+    except RecursionError as exc:
+        raise ScenarioError(file, "", "lists and mappings are nested too deep", "") from exc
     if not isinstance(document, dict):
         found = "an empty file" if document is None else f"a {type(document).__name__}"
         raise ScenarioError(file, "", found, "a mapping with the keys of a scenario")
-    return document
+    return {key: value for key, value in document.items() if not str(key).startswith("x-")}
 
 
-def refuse_booleans(document: Any, allowed: frozenset[str], *, file: str, place: tuple[str, ...] = ()) -> None:
-    """ScenarioError for a true or false at a key that is none of `allowed`: pydantic would take it for 1 or 0."""
+def _refused(problem: str, text: str, mark: yaml.Mark | None) -> tuple[str, str]:
+    """What is refused, "" where YAML's own words name nothing of the file, and what is allowed."""
+    if problem.startswith("duplicate key "):
+        return f"a second `{problem.removeprefix('duplicate key ')}:`", "each key once"
+    if problem == _ENDLESS:
+        return "an alias that contains itself", ""
+    if problem == _TOO_MUCH:
+        return f"too much, with its aliases written out: more than {VALUES_MAX:,} keys and values", ""
+    if problem == "but found another document":
+        return "a second document", "one in a file"
+    if mark is not None and "cannot start any token" in problem:
+        line = text.splitlines()[mark.line]
+        if "\t" in line[: len(line) - len(line.lstrip())]:
+            return "a tab; indent with spaces", ""
+    return "", "well-formed YAML"
+
+
+def refuse_booleans(
+    document: Any,
+    allowed: frozenset[str],
+    words: Callable[[tuple[str, ...]], str],
+    *,
+    file: str,
+    place: tuple[str, ...] = (),
+) -> None:
+    """ScenarioError for a true or false at a key that is none of `allowed`: pydantic would take it for 1 or 0.
+    `words`: what is allowed at a place."""
     if isinstance(document, bool):
         if not place or place[-1] not in allowed:
-            keys = ", ".join(sorted(allowed))
-            raise ScenarioError(
-                file, ".".join(place), str(document).lower(), f"a number or a text; only {keys} are true or false"
-            )
+            raise ScenarioError(file, ".".join(place), str(document).lower(), words(place))
     elif isinstance(document, dict):
         for key, value in document.items():
-            refuse_booleans(value, allowed, file=file, place=(*place, str(key)))
+            refuse_booleans(value, allowed, words, file=file, place=(*place, str(key)))
     elif isinstance(document, list):
         for index, value in enumerate(document):
-            refuse_booleans(value, allowed, file=file, place=(*place, str(index)))
+            refuse_booleans(value, allowed, words, file=file, place=(*place, str(index)))
 
 
 _NODE = re.compile(r"(ns|broker|producer|consumer)-\w+|prober")

@@ -22,7 +22,7 @@ from .incident import IncidentModel, PromisesModel
 from .model import CHECK_NAMES, ClusterModel, NodeModel, Scenario, WorkloadModel
 from .new_addresses import listing, readdressed
 from .placement import PlacementModel
-from .refused import allowed_at, key_of, shown_of
+from .refused import allowed_at, key_of, shown_of, words_at
 from .rules import RULES, incident_is_found
 
 if TYPE_CHECKING:
@@ -35,10 +35,15 @@ def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None
     file = str(path)
     try:
         text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as exc:
+        raise ScenarioError(file, "", "no such file", "") from exc
     except OSError as exc:
         raise ScenarioError(file, "", "", f"a readable YAML file ({exc.strerror})") from exc
     except UnicodeDecodeError as exc:
-        raise ScenarioError(file, "", "", "well-formed YAML") from exc
+        line = exc.object.count(b"\n", 0, exc.start) + 1
+        raise ScenarioError(
+            file, f"line {line}", f"it is not UTF-8 text (byte 0x{exc.object[exc.start]:02x})", ""
+        ) from exc
     document = read(text, file=file)
     if implementation is not None:
         document["cluster"] = said_by_command(document.get("cluster"), implementation)
@@ -62,7 +67,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     rest = {key: value for key, value in document.items() if key not in ("config", "incident")}
     if isinstance(entries := document.get("timeline"), list | tuple):  # and so it does in an entry's
         rest["timeline"] = [_but(entry, "settings") if isinstance(entry, dict) else entry for entry in entries]
-    refuse_booleans(rest, _TRUE_OR_FALSE, file=file)
+    refuse_booleans(rest, _TRUE_OR_FALSE, lambda place: words_at(place, Scenario), file=file)
     try:
         scenario = Scenario.model_validate(document)
     except ValidationError as exc:

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from ..errors import nearest
 from ..faults.kinds import ACTIONS
-from .action import keys_of
+from .action import ActionModel, keys_of
 
 _OF_TIMELINE = 2
 """How many parts of an error's place lead to an entry of the timeline; then come `what` and its `do`."""
@@ -58,6 +58,16 @@ def allowed_at(error: Any, root: type[BaseModel]) -> str:
     if error["type"] == "literal_error" and isinstance(error.get("input"), str):
         words += nearest(error["input"], literals(field))
     return words
+
+
+def words_at(place: tuple[str, ...], root: type[BaseModel]) -> str:
+    """What may stand at this place of a document, where that is no true or false."""
+    if place[0] == "timeline" and len(place) == _OF_TIMELINE + 1:
+        models: list[type[BaseModel]] = [*ACTIONS.values(), ActionModel]
+        field = next((model.model_fields[place[-1]] for model in models if place[-1] in model.model_fields), None)
+    else:
+        field = _field_of(place, root)
+    return in_words(field) if field else "a number or a text"
 
 
 def _fields_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str, FieldInfo]:

@@ -165,17 +165,29 @@ def import_logs(
     configs: Sequence[Line] = (),
 ) -> Imported:
     """The run folder of the incident that these logs tell. HarnessError where they tell none."""
-    read = gather(spark, places)
-    return written(
-        out,
-        read.lines,
-        read.files,
-        zones=zones,
-        offsets=offsets,
-        configs=configs,
-        reading=read.notes,
-        shapes=read.shapes,
-    )
+    try:
+        read = gather(spark, places)
+        return written(
+            out,
+            read.lines,
+            read.files,
+            zones=zones,
+            offsets=offsets,
+            configs=configs,
+            reading=read.notes,
+            shapes=read.shapes,
+        )
+    except LogError as exc:
+        if (run := next(filter(None, map(_run_of, places)), None)) is None:
+            raise
+        raise LogError(f"{run}: a run of nemesrv's own: judge it with `nemesrv check {run}`") from exc
+
+
+def _run_of(place: Path | str) -> Path | None:
+    """The run folder that the place is, or is in; None where it is none of a run."""
+    path = Path(place)
+    around = (path, *path.parents)
+    return next((each for each in around if RunFolder(each).scenario_file.is_file() and (each / "logs").is_dir()), None)
 
 
 def written(

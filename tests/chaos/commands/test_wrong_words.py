@@ -21,6 +21,13 @@ from .servers import Admin
         (("namesrv", "-c", "absent.properties"), "absent.properties"),
         (("broker", "-n", "nonsense"), "nonsense"),
         (("power", "--bias", "0.8"), "0.6667"),
+        (("repot",), "No such command 'repot'; did you mean report?"),
+        (("nosuch",), "No such command 'nosuch': see "),
+        (("admin", "topiclist"), "No such command 'topiclist'; did you mean topicList?"),
+        (("fault", "kill"), "nemesrv fault: kill: it needs a node"),
+        (("fault", "kil", "ns-0"), "did you mean kill?"),
+        (("report", "nofolder"), "nofolder: no such run folder"),
+        (("explain", "nofile.yaml"), "nofile.yaml: no such file"),
     ],
 )
 def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(
@@ -42,6 +49,7 @@ def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(
         (("up", "--client", "go:golang"), "'golang' is not allowed: one of "),
         (("check", "."), "a run folder"),
         (("check", "absent"), "absent"),
+        (("run", "smoke", "--summary", "/proc/x"), "'--summary': '/proc/x' is not allowed: a file that can be written"),
     ],
 )
 def test_so_is_one_of_a_command_that_works_in_a_process_of_its_own(
@@ -54,6 +62,13 @@ def test_so_is_one_of_a_command_that_works_in_a_process_of_its_own(
     assert (status, said.count("\n")) == (2, 0)
     assert says in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_folder_that_cannot_be_made_is_said_before_anything_is_started() -> None:
+    error = CliRunner().invoke(cli, ["run", "smoke", "--out", "/proc/x"], standalone_mode=False).exception
+    assert error is not None
+    status, said = explain(error)
+    assert (status, said.partition(": ")[0]) == (4, "the run folder /proc/x cannot be made")
 
 
 @pytest.mark.parametrize("there", [True, False])

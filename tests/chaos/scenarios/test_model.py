@@ -22,6 +22,11 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
+ALIASES_OF_ALIASES = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"a{turn}: &a{turn} [{', '.join([f'*a{turn - 1}'] * 9)}]\n" for turn in range(1, 8)
+)
+
+
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: str, tmp_path: Path) -> None:
     scenario = find(name)
@@ -77,6 +82,20 @@ def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: s
         ),
         ("[1, 2]", "", "list", "mapping"),
         ("a: [", "line", "", "well-formed YAML"),
+        ("a: 1\nb:\n\tc: 1", "line 3", "a tab; indent with spaces", ""),
+        ("a: &a [*a]", "line 1", "an alias that contains itself", ""),
+        ("a: &a {<<: *a}", "line 1", "an alias that contains itself", ""),
+        ("a: " + "[" * 3000 + "]" * 3000, "", "nested too deep", ""),
+        ("a: 1\n---\nb: 1", "line 2", "a second document", "one in a file"),
+        (ALIASES_OF_ALIASES, "line 6", "with its aliases written out", ""),
+        ("timeline:\n" + "- {at_s: 1, do: heal}\n" * 60_000, "", "too long", ""),
+        ("checks: [routes_converge]\ntmeline: []", "tmeline", "[]", "did you mean timeline?"),
+        (
+            "checks: [routes_converge]\ncluster: {brokers: yes}",
+            "cluster.brokers",
+            "true",
+            "a whole number from 1 to 26",
+        ),
     ],
 )
 def test_a_wrong_scenario_names_file_key_value_and_what_is_allowed(
@@ -90,6 +109,20 @@ def test_a_wrong_scenario_names_file_key_value_and_what_is_allowed(
     assert value in error.value.value
     assert allowed in error.value.allowed
     assert "\n" not in str(error.value)
+
+
+def test_bytes_that_are_no_text_and_a_file_that_is_not_there_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    with pytest.raises(ScenarioError, match=r"mine\.yaml: no such file$"):
+        load(path)
+    path.write_bytes(b"checks: [routes_converge]\n# \xff")
+    with pytest.raises(ScenarioError, match=r"line 2: it is not UTF-8 text \(byte 0xff\)$"):
+        load(path)
+
+
+def test_a_key_that_begins_with_x_may_hold_an_anchor(tmp_path: Path) -> None:
+    text = "x-both: &both [ns-0, ns-1]\nchecks: [routes_converge]\ntimeline: [{at_s: 1, do: kill, nodes: *both}]"
+    assert load(write(tmp_path, text)).timeline[0].nodes == ("ns-0", "ns-1")
 
 
 CUT = "links: ['broker-a <-> ns-0']"
@@ -221,11 +254,6 @@ def test_an_unknown_name_lists_the_shipped_ones() -> None:
         find("broker-partitoin")
 
 
-def test_a_missing_file_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="No such file"):
-        find(str(tmp_path / "absent.yaml"))
-
-
 HEAD = "checks: [routes_converge]\n"
 
 
@@ -233,8 +261,8 @@ HEAD = "checks: [routes_converge]\n"
     ("text", "says"),
     [
         (HEAD + "settle_s: 10\nsettle_s: 20", "line 3, column 1: a second `settle_s:` is not allowed: each key once"),
-        (HEAD + "timeline: [{at_s: true, do: heal}]", "timeline.0.at_s: true is not allowed: a number or a text"),
-        (HEAD + "workload: {producers: no}", "workload.producers: false is not allowed: a number or a text"),
+        (HEAD + "timeline: [{at_s: true, do: heal}]", "timeline.0.at_s: true is not allowed: a number from 0"),
+        (HEAD + "workload: {producers: no}", "workload.producers: false is not allowed: a whole number from 0"),
         (HEAD + "clustr: {}", "did you mean cluster?"),
         ("checks: [route_converge]", "did you mean routes_converge?"),
         (HEAD + "timeline: [{at_s: 5, do: blackhole, links: ['*']}]", "did you mean black_hole?"),

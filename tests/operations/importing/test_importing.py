@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,9 +15,10 @@ from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.verdict import Validity
+from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import lines_of, undecided_lines
-from nemesrv.operations.logs_to_rows.gather import plain_logs
+from nemesrv.operations.logs_to_rows.gather import Gathered, plain_logs
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server, stamped
 
 APACHES = Path(__file__).parents[3] / "docs" / "incident-logs"
@@ -133,6 +135,15 @@ def test_logs_without_a_line_of_rocketmq_s_are_refused(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="no line of these logs"):
         written(tmp_path / "run", [])
     assert not (tmp_path / "run").exists()
+
+
+def test_logs_of_a_run_of_nemesrv_s_own_are_the_run_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "run"
+    (run / "logs").mkdir(parents=True)
+    (run / "scenario.yaml").touch()
+    monkeypatch.setattr(importing, "gather", lambda *_: Gathered([], [], [], []))
+    with pytest.raises(ScenarioError, match=f"{run}: a run of nemesrv's own: judge it with `nemesrv check {run}`"):
+        importing.import_logs(Mock(), [run / "logs"], tmp_path / "out", zones={}, offsets={})
 
 
 def test_spark_is_started_for_a_large_history_where_there_is_much_to_read(
