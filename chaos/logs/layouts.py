@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from calendar import month_abbr, timegm
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -63,7 +64,9 @@ _CPP = re.compile(
 )
 _GO_TEXT = re.compile(r'time="(?P<stamp>[^"]+)" +level=(?P<level>[a-z]+) +(?P<text>msg=.*)', re.S)
 _GO_SCREEN = re.compile(r"(?P<level>TRAC|DEBU|INFO|WARN|ERRO|FATA|PANI)\[(?P<stamp>[^\]]*)\] ?(?P<text>.*)", re.S)
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+SCREEN_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+"""Colours, and what clears a line."""
+
 
 # Programs that log by slf4j, and Node's loggers: the stamp, then what their pattern has, until the text begins.
 _HOST_STAMP = re.compile(
@@ -192,7 +195,7 @@ def cpp(line: str) -> Head | None:
 
 def go(line: str) -> Head | None:
     if "\x1b[" in line[:12]:
-        line = _COLOURS.sub("", line)
+        line = SCREEN_CODES.sub("", line)
     found = _GO_TEXT.match(line) or _GO_SCREEN.match(line)
     if found is None:
         return None
@@ -252,16 +255,8 @@ def node(line: str) -> Head | None:
     return Head(line, NODE) if line.startswith(("[mq:", "[MQPushConsumer]")) else None
 
 
-def as_json(line: str) -> tuple[Head | str, str | None] | None:
+def as_json(found: Mapping[str, Any]) -> tuple[Head | str, str | None] | None:
     """A line of JSON: (its record, or the line that is in it, and the stamp that a container's runtime gave it)."""
-    if not line.startswith("{") or '":' not in line:
-        return None
-    try:
-        found: Any = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(found, dict):
-        return None
     if isinstance(inner := found.get("log"), str):  # docker's json-file
         return inner.rstrip("\n"), found.get("time")
     text = next((found[key] for key in ("message", "msg") if isinstance(found.get(key), str)), None)

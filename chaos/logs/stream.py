@@ -14,11 +14,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .layouts import (
     GO,
     JAVA_SERVER,
+    SCREEN_CODES,
     UNKNOWN,
     Head,
     as_json,
@@ -28,11 +29,11 @@ from .layouts import (
     cpp,
     go,
     head_of,
-    second_of,
     server,
 )
 from .shapes import COUNTED, QUIET, edited_event_of, event_of, setting_of
 from .shapes.other_clients import go_event_of
+from .wrappings import OUTER, Heads, fields_of, holds_record, json_object, plain, stream_of, utc_ms
 
 if TYPE_CHECKING:
     from .skim import Skim, Stamps
@@ -47,6 +48,9 @@ MEMORY_MAX = 20_000
 _REMEMBERED_MAX = 500
 
 _EXCEPTION = "client_exception"
+
+PIECES_MAX = 1 << 20
+"""Characters of a line in pieces."""
 
 SHAPES_MAX = 2_000
 """Kinds of lines not understood that are told apart, a file."""
@@ -104,11 +108,6 @@ class _Open(NamedTuple):
 
 
 _NARROW: tuple[Callable[[str], Head | None], ...] = (server, client_49, client_5, bare, cpp, go)
-_OUTER = re.compile(
-    r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?P<digits>\.\d{1,9})?(?P<zone>Z|[+-]\d\d:\d\d) "
-    r"(?:(?:stdout|stderr) [FP] )?(?P<rest>.*)",
-    re.S,
-)
 _BEGINS = r"(?=\d{4}-\d\d-\d\d[ T]\d\d:|\[\d{4}-|time=\"|\{\")"
 _PREFIX = re.compile(
     r"(?P<prefix>\[[^\]]{1,80}\]|[\w./@\[\]-]{1,100}?)?(?P<number>(?:\A|[:-])\d+(?=[:-]))?(?:\s*[|:]\s*|-|\s+)"
@@ -143,6 +142,15 @@ class Reader:
         self._layout: Callable[[str], Head | None] = server
         self._prefixes: dict[str, str] = {}
         self._stamped_ms: dict[str | None, int] = {}
+        self._heads = Heads()
+        self._outer_digits: int | None = None
+        """Of the stamps that stand before others in this file."""
+        self._text_field: str | None = None
+        """Where in JSON the records stand."""
+        self._behind: list[str] = []
+        """What stands behind the first line of a record that is one text in JSON."""
+        self._pieces: dict[tuple[str | None, str], str] = {}
+        """Of each stream the line of which only pieces were read."""
 
     def block(self, data: bytes) -> Iterator[LogRow]:
         """What is complete after these bytes, of whole lines; what a `skim` passes over is counted."""
@@ -197,11 +205,30 @@ class Reader:
                     counts.continued += 1
                     if line:
                         self._went_on(prefix, line)
+                    if self._behind:
+                        self._behind_went_on(prefix)
+                    continue
+                if self._behind:
+                    yield from self._began_with_more(head, outer_ms, prefix)
                     continue
             last = pending.get(prefix)
             pending[prefix] = opened(head, outer_ms, prefix)
             if last is not None and (row := closed(prefix, last, more.pop(prefix, None) if more else None)) is not None:
                 yield row
+
+    def _began_with_more(self, head: Head, outer_ms: int | None, prefix: str | None) -> Iterator[LogRow]:
+        """Of a line that has a whole record in it, with its stack trace: the row of the record before."""
+        last, more = self._pending.get(prefix), self._more.pop(prefix, None)
+        self._pending[prefix] = self._opened(head, outer_ms, prefix)
+        self._behind_went_on(prefix)
+        if last is not None and (row := self._closed(prefix, last, more)) is not None:
+            yield row
+
+    def _behind_went_on(self, prefix: str | None) -> None:
+        for line in self._behind:
+            if line:
+                self._went_on(prefix, line)
+        self._behind = []
 
     def _went_on(self, prefix: str | None, line: str) -> bool:
         """Whether more is wanted of what goes on there."""
@@ -232,6 +259,8 @@ class Reader:
     def _slowly(self, line: str) -> tuple[Head | None, str | None, int | None, str]:
         """(head, prefix, outer stamp, the line without what stood before): each layout, and what tools put before."""
         prefix, outer_ms = None, None
+        if "\x1b" in line or line[:1] == "\ufeff":
+            line = SCREEN_CODES.sub("", line.removeprefix("\ufeff"))
         for before, name in self._prefixes.items():
             if line.startswith(before):
                 prefix, line = name or None, line[len(before) :]
@@ -241,14 +270,17 @@ class Reader:
         line = _not_indented(line)
         if not line or line[0] in " \t" or line.startswith(("Caused by: ", "at ", "... ")):
             return None, prefix, outer_ms, line
-        if line[0].isdigit() and (found := _OUTER.match(line)) is not None and self._is_outer(found):
-            outer_ms, line = _utc_ms(found), found["rest"]
-        elif line[0] == "{" and (told := as_json(line)) is not None:
-            head, stamp = told
-            if isinstance(head, Head):
-                return head, prefix, None, line
-            outer = None if stamp is None else _OUTER.match(f"{stamp} ")
-            outer_ms, line = (None if outer is None else _utc_ms(outer)), head
+        if line[0].isdigit() and (found := OUTER.match(line)) is not None and self._is_outer(found):
+            outer_ms = utc_ms(found)
+            if (whole := self._whole(prefix, found)) is None:
+                return None, prefix, outer_ms, ""
+            line = whole
+        if line[:1] in ("{", "[") and (told := json_object(line)) is not None:
+            unwrapped = self._of_json(told)
+            if isinstance(unwrapped, Head):
+                return unwrapped, prefix, None, line
+            if unwrapped is not None:
+                return self._behind_head(unwrapped, prefix, outer_ms)
         if not line[:1].islower() or line.startswith('time="'):  # no layout begins with a small letter but Go's
             for layout in _NARROW:
                 if line and line[0] not in " \t" and (narrow := layout(line)) is not None:
@@ -256,21 +288,73 @@ class Reader:
                         self._layout = layout
                     return narrow, prefix, outer_ms, line
             if (head_ := head_of(line)) is not None:
-                return head_, prefix, outer_ms, line
+                taken = None if head_.level else self._heads.taken_off(line)
+                return (head_, prefix, outer_ms, line) if taken is None else self._behind_head(taken, prefix, outer_ms)
         if prefix is None and (found := _PREFIX.match(line)) is not None:
             before, name = found[0], found["prefix"] or ""
             if found["number"] is None and len(self._prefixes) < 1_000:
                 self._prefixes[before] = name
-            head_, _, inner_ms, rest = self._slowly(line[len(before) :])
-            return head_, name or None, outer_ms if inner_ms is None else inner_ms, rest
+            return self._behind_head((name or None, None, line[len(before) :]), None, outer_ms)
+        if (taken := self._heads.taken_off(line)) is not None:
+            return self._behind_head(taken, prefix, outer_ms)
         if (found_ := event_of(line.strip())) is not None and found_[0] != _EXCEPTION:
             return Head(line.strip(), UNKNOWN), prefix, outer_ms, line
         return None, prefix, outer_ms, line
 
+    def _behind_head(
+        self, taken: tuple[str | None, int | None, str], prefix: str | None, outer_ms: int | None
+    ) -> tuple[Head | None, str | None, int | None, str]:
+        """What `_slowly` says of a line whose wrapping was taken off: what stands inside knows better."""
+        name, stamp_ms, line = taken
+        outer_ms = stamp_ms if outer_ms is None else outer_ms
+        if (plainly := server(line)) is not None:  # as most are
+            return plainly, prefix or name, outer_ms, line
+        head, inner, inner_ms, rest = self._slowly(line)
+        return head, prefix or name or inner, outer_ms if inner_ms is None else inner_ms, rest
+
+    def _whole(self, prefix: str | None, found: re.Match[str]) -> str | None:
+        """The line behind a runtime's stamp, its pieces joined; None: more of it is to come."""
+        line: str = found["rest"]
+        if found["piece"] is None:
+            return line
+        line = self._pieces.pop((prefix, found["stream"]), "") + line
+        if found["piece"] == "F":
+            return line
+        self._pieces[prefix, found["stream"]] = line[:PIECES_MAX]
+        return None
+
+    def _of_json(self, told: Mapping[str, Any]) -> Head | tuple[str | None, int | None, str] | None:
+        """The record that an object is; or (whose log, a runtime's stamp, the line) of one in its fields."""
+        stamp_ms, text = None, None
+        if not isinstance(told.get("log"), str):
+            fields = dict(fields_of(told))
+            text = fields.get(self._text_field or "")
+            if text is None:
+                self._text_field = next((path for path, said in fields.items() if holds_record(plain(said))), None)
+                text = None if self._text_field is None else fields[self._text_field]
+        if text is None:
+            if (found := as_json(told)) is None:
+                return None
+            said, stamp = found
+            if isinstance(said, Head):
+                return said
+            text = said
+            outer = None if stamp is None else OUTER.match(f"{stamp} ")
+            stamp_ms = None if outer is None else utc_ms(outer)
+        text = text.rstrip("\r\n")
+        if "\n" in text:
+            text, *self._behind = text.splitlines()
+        return stream_of(told), stamp_ms, text
+
     def _is_outer(self, found: re.Match[str]) -> bool:
-        """Whether a stamp was put before the line by a container's runtime: with another behind it, or as finely."""
-        rest: str = found["rest"]
-        return len(found["digits"] or "") > 7 or head_of(rest) is not None
+        """Whether a stamp was put before the line by a container's runtime: as finely, or as before another stamp."""
+        digits = len(found["digits"] or "")
+        if digits > 7 or found["piece"] is not None:
+            return True
+        if head_of(found["rest"]) is not None:
+            self._outer_digits = digits
+            return True
+        return digits == self._outer_digits and ((own := head_of(found[0])) is None or not own.level)
 
     # --- a record -----------------------------------------------------------------------------------------------------
 
@@ -388,20 +472,12 @@ def _otherwise(head: Head) -> tuple[str | None, Mapping[str, str]]:
     if head.logger is not None and head.logger.startswith("io.netty"):
         return "housekeeping", {}
     found = setting_of(head.text) if head.thread == "main" and head.writer == JAVA_SERVER else None
-    return found or edited_event_of(head.text) or _NONE
+    return found or edited_event_of(plain(head.text)) or _NONE
 
 
 def _not_indented(line: str) -> str:
     """Without the spaces before its stamp; where no stamp stands behind them it goes on with the record before."""
     return line.lstrip(" \t") if line[:1] in (" ", "\t") and _STAMPED.match(line) is not None else line
-
-
-def _utc_ms(found: re.Match[str]) -> int | None:
-    second, digits, zone = second_of(found["stamp"]), found["digits"], found["zone"]
-    if second is None:
-        return None
-    offset = 0 if zone == "Z" else (int(zone[1:3]) * 60 + int(zone[4:6])) * 60_000 * (-1 if zone[0] == "-" else 1)
-    return second + (int(digits[1:4].ljust(3, "0")) if digits else 0) - offset
 
 
 _EXCEPTION_LINE = re.compile(

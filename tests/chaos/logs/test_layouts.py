@@ -137,11 +137,16 @@ def test_what_goes_on_with_a_record_begins_none(line: str) -> None:
 
 
 def test_a_line_of_json_is_taken_for_what_is_in_it() -> None:
-    docker = as_json('{"log":"2026-11-20 20:17:34 INFO main - x\\n","stream":"stdout","time":"2026-11-20T12:17:34.5Z"}')
+    docker = as_json({"log": "2026-11-20 20:17:34 INFO main - x\n", "time": "2026-11-20T12:17:34.5Z"})
     assert docker == ("2026-11-20 20:17:34 INFO main - x", "2026-11-20T12:17:34.5Z")
     logstash = as_json(
-        '{"@timestamp":"2026-11-20T12:18:51.122Z","message":"x y","level":"WARN","logger_name":"RocketmqClient",'
-        '"thread_name":"main"}'
+        {
+            "@timestamp": "2026-11-20T12:18:51.122Z",
+            "message": "x y",
+            "level": "WARN",
+            "logger_name": "RocketmqClient",
+            "thread_name": "main",
+        }
     )
     assert logstash is not None
     assert isinstance(logstash[0], Head)

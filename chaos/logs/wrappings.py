@@ -1,0 +1,154 @@
+"""What a collector puts around a line of a log: found by its shape, whatever the collector is called. Pure.
+
+{"_source": {"message": "2024-05-20 14:20:00 INFO main - …"}}         JSON: the field whose text is a record
+2024-05-20T06:20:00+0000 mq-1 java[4711]: 2024-05-20 14:20:00 INFO …   a head: it repeats before records
+ESC[36mns-1 |ESC[0m 2024-05-20 14:20:00 INFO main - …                  colours
+… stdout P 2024-05-20 14:20:00 INFO main - The Name Serv               a line in pieces: P goes on, F ends
+2024-05-20 … - the channel&#91;10.0.0.1:40122]                         what HTML writes for signs
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from .layouts import SCREEN_CODES, client_5, client_49, cpp, second_of, server
+
+OUTER = re.compile(
+    r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?P<digits>\.\d{1,9})?(?P<zone>Z|[+-]\d\d:\d\d) "
+    r"(?:(?P<stream>stdout|stderr) (?P<piece>[FP])(?: |$))?(?P<rest>.*)",
+    re.S,
+)
+"""The stamp of a container's runtime."""
+
+_RECORDS = (server, client_49, client_5, cpp)
+"""Layouts that no sentence has by chance: they are looked for behind a head, too."""
+_MAY_BEGIN = re.compile(r"(?:\[(?=\d{4}-[\w-]+ \d\d:\d\d:\d\d\S*\()|(?<!\d)(?=\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[ ,.]))")
+_HEAD_MAX = 500
+_HEADS_MAX = 100
+_STAMPS = re.compile(
+    r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?P<digits>[.,]\d{1,9})?(?P<zone>Z|[+-]\d\d:?\d\d)?"
+    r"|[A-Z][a-z]{2} [ \d]\d(?:, \d{4} @)? \d\d:\d\d:\d\d(?:\.\d+)?"
+)
+_WORD = re.compile(r"(?<![\w.-])[A-Za-z][\w./-]*(?![\w./=-])(?! ?[:=] ?\")")
+_QUOTED = re.compile(r'(?P<text>(?:\\.|""|[^"\\])*)"')
+_NUMBERS = re.compile(r"\d+")
+_OF_A_STREAM = re.compile(
+    r"(?:.*[._])?(?:pod|pod_?name|pod\.name|container\.name|container_name|host|hostname|host\.name)"
+)
+
+
+def plain(text: str) -> str:
+    """Without colours, and with the signs that HTML writes as names."""
+    if "\x1b" in text:
+        text = SCREEN_CODES.sub("", text)
+    return html.unescape(text) if "&" in text and ";" in text else text
+
+
+def holds_record(text: str) -> bool:
+    """Whether a record begins there, or behind a head."""
+    return _may_hold(text) and any(_begins_record(text[at:]) for at in _may_begin(text))
+
+
+def _begins_record(text: str) -> bool:
+    return any(layout(text) is not None for layout in _RECORDS)
+
+
+def json_object(line: str) -> dict[str, Any] | None:
+    """The JSON object that a line is, alone or as one of a list."""
+    line = line.strip().removeprefix("[").rstrip(",]") if line[0] == "[" or line[-1] in ",]" else line
+    if not line.startswith("{") or '":' not in line:
+        return None
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Each text in an object, with its path."""
+    for key, said in found.items():
+        if isinstance(said, str):
+            yield before + key, said
+        elif isinstance(said, dict):
+            yield from fields_of(said, f"{before}{key}.")
+        elif isinstance(said, list):
+            yield from fields_of({str(number): one for number, one in enumerate(said)}, f"{before}{key}.")
+
+
+def stream_of(found: Mapping[str, Any]) -> str | None:
+    """Whose log an object's line is of: its pod, container or host."""
+    if len(found) <= 3 and "log" in found:  # docker's own: the line, its output and its stamp
+        return None
+    said = [text for path, text in fields_of(found) if _is_of_a_stream(path)]
+    return "/".join(dict.fromkeys(said)) or None
+
+
+@lru_cache(maxsize=1_000)
+def _is_of_a_stream(path: str) -> bool:
+    return _OF_A_STREAM.fullmatch(path) is not None
+
+
+class Heads:
+    """Heads that stood before records in this file: they stand before what goes on with a record, too."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, re.Pattern[str]] = {}
+
+    def taken_off(self, line: str) -> tuple[str | None, int | None, str] | None:
+        """(whose log it is, the head's exact stamp in UTC, the line behind the head); None: no head is there."""
+        at = None
+        if not self._known and not _may_hold(line):
+            return None
+        if _may_hold(line):
+            at = next((at for at in _may_begin(line) if at and _begins_record(line[at:])), None)
+        if at is not None:
+            shape = r"\d+".join(map(re.escape, _NUMBERS.split(line[:at])))
+            if shape not in self._known and len(self._known) < _HEADS_MAX:
+                self._known[shape] = re.compile(shape)
+        else:
+            at = next((found.end() for one in self._known.values() if (found := one.match(line)) is not None), None)
+        if at is None:
+            return None
+        head, rest = line[:at], line[at:]
+        if head.endswith('"') and (quoted := _QUOTED.match(rest)) is not None:
+            rest = _unquoted(quoted["text"])
+        return "/".join(_WORD.findall(_STAMPS.sub(" ", head))) or None, _stamp_in(head), rest
+
+
+def _unquoted(text: str) -> str:
+    """As JSON quotes and as tables do, which write a quote twice."""
+    text = text.replace('""', '\\"')
+    try:
+        said: str = json.loads(f'"{text}"')
+    except ValueError:
+        return text
+    return said.rstrip("\r\n")
+
+
+def _may_hold(line: str) -> bool:
+    """Quickly, of most lines that hold no stamp."""
+    return line.count("-") >= 2 and line.count(":") >= 2
+
+
+def _may_begin(line: str) -> Iterator[int]:
+    return (found.start() for found in _MAY_BEGIN.finditer(line, 0, _HEAD_MAX + 40))
+
+
+def _stamp_in(head: str) -> int | None:
+    found = next((one for one in _STAMPS.finditer(head) if one["zone"] and one["digits"]), None)
+    return None if found is None else utc_ms(found)
+
+
+def utc_ms(found: re.Match[str]) -> int | None:
+    """A stamp that names its zone."""
+    second, digits, zone = second_of(found["stamp"]), found["digits"], found["zone"].replace(":", "")
+    if second is None:
+        return None
+    offset = 0 if zone == "Z" else (int(zone[1:3]) * 60 + int(zone[3:5])) * 60_000 * (-1 if zone[0] == "-" else 1)
+    return second + (int(digits[1:4].ljust(3, "0")) if digits else 0) - offset
