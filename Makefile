@@ -30,7 +30,7 @@ format: packages ## rewrite the code in the project's format
 	@$(PY) -m ruff check --fix --quiet .
 	@$(PY) -m ruff format --quiet .
 
-docs: packages ## write anew what is written from the code: README's tables, docs/history.md, docs/defects.md
+docs: packages ## write anew what is written from the code: tables and pages of docs/
 	@$(PY) -m tests.generated
 
 test-fast: packages ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs nor a browser

@@ -1,7 +1,7 @@
 """What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
 
-In README.md, CONTRIBUTING.md, docs/apache.md, docs/conform.md, docs/incidents.md and docs/oracle.md the text between
-`<!-- NAME -->` and `<!-- end NAME -->`; docs/clients.md, docs/drills.md, docs/history.md, docs/defects.md and
+In docs/apache.md, docs/checks.md, docs/conform.md, docs/faults.md, docs/incidents.md and docs/oracle.md the text
+between `<!-- NAME -->` and `<!-- end NAME -->`; docs/clients.md, docs/drills.md, docs/history.md, docs/defects.md and
 docs/settings.md as whole files.
 """
 
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.check import Group
 from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.oracle.windows import SYMBOLS
 from nemesrv.chaos.proof.defects.__main__ import render as defects
@@ -26,28 +27,49 @@ from tests.clients_matrix.page import measured
 from tests.clients_matrix.page import render as clients
 from tests.drills.page import measured as drills_measured
 from tests.drills.page import render as drills
-from tests.nightly import table as nightly
 from tests.pages.history import render as history
 from tests.pages.settings import render as settings
 
 ROOT = Path(__file__).parents[1]
 
 
+QUESTIONS = {
+    Group.ROUTES: "is what NameServers have, and answer, true?",
+    Group.CLIENT_ROUTES: "do clients follow it?",
+    Group.NAME_SERVERS: "which NameServers do clients ask?",
+    Group.MESSAGES: "are messages lost, late or out of order?",
+    Group.CONSUMING: "who consumes what, how far, how often?",
+    Group.SERVICE: "does the cluster answer, and how soon after a fault?",
+    Group.TIMERS: "is each period what it is set to?",
+    Group.BY_HAND: "do commands of an operator take effect?",
+    Group.EXERCISED: "did the experiment happen?",
+}
+
+
 def checks() -> str:
-    """README's table of checks, from their records."""
-    rows = [f"| `{check.name}` | {check.says} |" for check in CHECKS.values()]
-    return "\n".join(["| check | says |", "|---|---|", *rows])
+    """The tables of checks in docs/checks.md, one a group, from their records."""
+    lines: list[str] = []
+    for group, question in QUESTIONS.items():
+        lines += [f"### `{group}`: {question}", "", "| check | says |", "|---|---|"]
+        lines += [f"| `{one.name}` | {_in_docs(one.says)} |" for one in CHECKS.values() if one.group == group]
+        lines.append("")
+    return "\n".join(lines[:-1])
+
+
+def _in_docs(text: str) -> str:
+    """The text, with its links to docs/ as a page of docs/ has them."""
+    return text.replace("](docs/", "](")
 
 
 def faults() -> str:
-    """README's table of faults, from their classes."""
+    """The table of faults in docs/faults.md, from their classes."""
     rows = [f"| `{do}` | {kind.injected} | {kind.dial} | {kind.equals} |" for do, kind in FAULTS.items()]
     head = "| fault | how it is injected | a dial meanwhile meets | what it equals in production |", "|---|---|---|---|"
     return "\n".join((*head, *rows))
 
 
 def legend() -> str:
-    """README's legend of the symbols in verdicts."""
+    """The legend of the symbols in verdicts in docs/checks.md."""
     rows = [f"| {symbol} | {meaning} |" for symbol, meaning in SYMBOLS.items()]
     return "\n".join(["| symbol | stands for |", "|---|---|", *rows])
 
@@ -86,10 +108,10 @@ def _linked(upstream: str) -> str:
 
 
 BLOCKS = {
-    "README.md": {"checks": checks, "faults": faults, "legend": legend},
-    "CONTRIBUTING.md": {"nightly": nightly},
     "docs/apache.md": {"matrix": lambda: apache_matrix(kept()), "windows": lambda: apache_windows(kept())},
+    "docs/checks.md": {"checks": checks, "legend": legend},
     "docs/conform.md": {"situations": situations, "rules": rules},
+    "docs/faults.md": {"faults": faults},
     "docs/incidents.md": {"worked incidents": worked_incidents},
     "docs/oracle.md": {"edges": edges},
 }

@@ -198,9 +198,9 @@ ADDED: Mapping[str, tuple[Edit, ...]] = {
         Edit("chaos/__main__.py", "from .commands.gossip import gossip\nfrom .commands.check", "from .commands.check"),
         Edit("chaos/__main__.py", "    gossip,\n    run,\n", "    run,\n"),
         Edit(
-            "README.md",
-            "| `.venv/bin/nemesrv gossip` | what was heard |\n| `.venv/bin/nemesrv museum`",
-            "| `.venv/bin/nemesrv museum`",
+            "docs/commands.md",
+            "| `nemesrv gossip` | what was heard |\n| `nemesrv museum`",
+            "| `nemesrv museum`",
         ),
     ),
 }
@@ -280,7 +280,7 @@ def asks_of_recipes() -> Mapping[str, Mapping[str, Callable[[], object]]]:
             "operations/importing/printing.py": lambda: of("operations.importing.printing").needs(check),
             "chaos/reports/html/found.py": lambda: of("chaos.reports.html.found").section_of(check) == "routes",
             "chaos/commands/options.py": lambda: of("chaos.commands.options").check_names(None, None, check),
-            "README.md": lambda: has("README.md", check),
+            "docs/checks.md": lambda: has("docs/checks.md", check),
         },
         "A planted defect": {
             "chaos/proof/defects/__init__.py": lambda: defect in of("chaos.proof.defects").DEFECTS,
@@ -298,7 +298,7 @@ def asks_of_recipes() -> Mapping[str, Mapping[str, Callable[[], object]]]:
             "chaos/faults/kinds.py: a recorded fault": lambda: (
                 of("chaos.faults.kinds").recorded("thin", "toxiproxy.thin", "both", {"rate_kb_s": 9}).do == "thin"
             ),
-            "README.md": lambda: has("README.md", "thin"),
+            "docs/faults.md": lambda: has("docs/faults.md", "thin"),
             "chaos/experiment/virtual/": lambda: ran("fault", fault="thin"),
         },
         "An event": {

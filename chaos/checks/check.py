@@ -1,4 +1,4 @@
-"""What a check is: one record beside its two functions, from which README, scenarios, report and live judging are made.
+"""What a check is: one record beside its two functions, from which docs, scenarios, report and live judging are made.
 
     history ─┬─ gather (Spark) ──┬──► facts: few, frozen, plain ── judge (plain Python, with the World) ──► Verdict
              └─ plain (its rows) ┘
@@ -172,7 +172,7 @@ class Check(Generic[Facts_]):
 
     name: str
     says: str
-    """README's sentence: what VALID says."""
+    """The sentence of docs/checks.md: what VALID says."""
     group: Group
     section: Section
     is_of_the_whole: bool = False

@@ -112,9 +112,9 @@ class Fault(Action, ABC):
     injection: ClassVar[str]
     """How it is injected, in the history's word, by which a recorded fault is known again."""
     injected: ClassVar[str] = ""
-    """How it is injected, for README."""
+    """How it is injected, for docs/faults.md."""
     equals: ClassVar[str] = ""
-    """What it equals in production, for README."""
+    """What it equals in production, for docs/faults.md."""
     dial: ClassVar[Dial] = Dial.ANSWERED
     """What who dials meanwhile meets."""
     ends_process: ClassVar[bool] = False

@@ -287,7 +287,7 @@ class Heal(Action):
 
 
 AnyLinkFault = Cut | BlackHole | Latency | Bandwidth | Reset | PacketLoss | HalfOpen | SynDrop
-"""What a scenario may do to a link: the order is README's."""
+"""What a scenario may do to a link: the order is that of docs/faults.md."""
 LINK_FAULTS: dict[str, type[LinkFault]] = {kind.model_fields["do"].default: kind for kind in get_args(AnyLinkFault)}
 
 

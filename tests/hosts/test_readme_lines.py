@@ -1,4 +1,4 @@
-"""README's lines for more than one machine do what they say, on hosts where no Ray runs yet."""
+"""The five lines of docs/hosts.md for more than one machine do what they say, on hosts where no Ray runs yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests.hosts.bench import HOSTS, Bench, missing
 
 pytestmark = [pytest.mark.ray, pytest.mark.skipif(bool(missing()), reason=missing() or "it can be had")]
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "hosts.md").read_text(encoding="utf-8")
 
 
 class Bare(Bench):
@@ -37,7 +37,7 @@ class Bare(Bench):
 
 
 def test_the_five_lines_give_a_verdict_on_three_hosts() -> None:
-    (section,) = re.findall(r"^## More than one machine$(.*?)^## ", README, re.DOTALL | re.MULTILINE)
+    (section,) = re.findall(r"^## In five lines$(.*?)^## ", PAGE, re.DOTALL | re.MULTILINE)
     (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     secret, head, worker, run, check = block.splitlines()
     with Bare(ahead_ms=0, late=HOSTS) as hosts:

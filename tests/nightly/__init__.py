@@ -1,6 +1,6 @@
 """What runs nightly only (`make test-all`), and what stands for it in every `make test`: a table in four parts.
 
-conftest.py marks these tests; `make docs` writes the table in CONTRIBUTING.md from them.
+conftest.py marks these tests; `python -m tests.nightly` prints the table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_nightly(node_id: str) -> bool:
 
 
 def table() -> str:
-    """CONTRIBUTING.md's table."""
+    """The table in Markdown: what runs nightly, and what stands for it every time."""
     rows = ["| nightly | every time instead |", "|---|---|"]
     for one in NIGHTLY:
         instead = [_named(test, one.every_time if test == one.test else ()) for test in one.instead]

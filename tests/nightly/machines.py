@@ -49,7 +49,7 @@ NIGHTLY = (
     ),
     Nightly(
         "tests/hosts/test_readme_lines.py::test_the_five_lines_give_a_verdict_on_three_hosts",
-        "README's five lines for more than one machine, on three hosts (1 min)",
+        "docs/hosts.md's five lines for more than one machine, on three hosts (1 min)",
         (f"{_RECIPES}::test_every_command_is_one_that_the_program_takes",),
     ),
     *(

@@ -54,7 +54,7 @@ settings: VALID
 
 """
 _TABLE = "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |\n|---|---|---|---|---|---|---|\n"
-_WINDOW = "The symbol is the timer's in the formulas of verdicts (README has the legend)."
+_WINDOW = "The symbol is the timer's in the formulas of verdicts ([legend](checks.md#symbols-in-formulas))."
 
 
 def render() -> str:
