@@ -185,9 +185,9 @@ def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 SHIPPED_DIR = Path(__file__).parent
 KINDS_SHIPPED = ("", "drills", "upgrades", "roles", "incidents")
-"""The folders of scenarios: those of `nemesrv run all`; those that repeat a drill on a real cluster (docs/drills.md); in
-which Apache's servers become another version; in which brokers have a role that Apache's alone can have; that repeat a
-reported incident (docs/incidents.md)."""
+"""The folders of scenarios: those of `nemesrv run all`; those that repeat a drill on a real cluster (docs/drills.md);
+in which Apache's servers become another version; in which brokers have a role that Apache's alone can have; that
+repeat a reported incident (docs/incidents.md)."""
 
 
 def shipped(kind: str = "") -> dict[str, Path]:
