@@ -1,7 +1,7 @@
 """The end of a run in sentences, the two questions that it was made for first: are routes right, and do clients follow?
 
     VALID broker-partition (seed 1, profile 4.9, 37 s). broker-a was cut from ns-0 for 155 s.
-    Routes: ns-0 dropped broker-a 109.0 s after the cut (90 to 130 s allowed) and had it back 14.1 s after its end …
+    Routes: ns-0 dropped broker-a 109.0 s after the cut (90 to 130 s allowed) and had it back 14.1 s …
     Clients: 4 of 4 used the living brokers in turn; 1,961 of 1,961 messages arrived.
 
 Nothing is judged here: verdicts and their findings say what was measured, the scenario says what was injected.
@@ -18,7 +18,7 @@ from ..checks.check import Group
 from ..faults.fault import Fault
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Restart, Resume
-from ..scenarios.action import ActionModel, fault_ids
+from ..scenarios.action import ActionModel, fault_ids, is_chosen
 from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
 from ..verdict import Finding, Validity, Verdict, worst
@@ -126,12 +126,22 @@ def _fault(scenario: Scenario, entries: Sequence[ActionModel], at: int) -> str:
     lasted = "" if end_s is None else f" for {end_s - entry.at_s:g} s"
     lasted += f", on and off every {entry.period_s:g} s" if entry.period_s else ""
     if not isinstance(what, LinkFault):
-        return f"{all_of(entry.nodes)} {'was' if len(entry.nodes) == 1 else 'were'} {what.title}{lasted}"
+        return f"{all_of(entry.nodes)} {_was(scenario, entry.nodes)} {what.title}{lasted}"
     one_way = f", {what.stream} only" if what.stream != "both" else ""
-    ends = [re.split(r"\s*<?->\s*", link) for link in entry.links]
+    if what.do in ("cut", "black_hole") and all(map(is_chosen, entry.links)):
+        return f"clients were cut from the NameServers that they had chosen{one_way}{lasted}"
+    ends = [re.split(r"\s*<?->\s*", link.replace("isolate ", "* <-> ")) for link in entry.links]
     if what.do in ("cut", "black_hole") and all(len(pair) == 2 and pair[0] == ends[0][0] for pair in ends):
-        return f"{ends[0][0]} was cut from {all_of(pair[1] for pair in ends)}{one_way}{lasted}"
+        who, others = [ends[0][0]], [pair[1] for pair in ends]
+        if who == ["*"]:
+            who, others = others, ["all others"]
+        return f"{all_of(who)} {_was(scenario, who)} cut from {all_of(others)}{one_way}{lasted}"
     return f"there was a fault ({what.title}{one_way}) on {all_of(entry.links)}{lasted}"
+
+
+def _was(scenario: Scenario, names: Sequence[str]) -> str:
+    """Behind nodes and groups."""
+    return "was" if len(names) == 1 and len(scenario.topology().members(names[0])) <= 1 else "were"
 
 
 def _end_s(scenario: Scenario, entries: Sequence[ActionModel], at: int) -> float | None:

@@ -155,7 +155,7 @@ def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
     """`left out, for there was nothing to look at: a (why); b (why)`, or `a, b (--full says why)`; "" for none."""
     named = "; ".join(f"{name} ({why})" for name, why in left_out.items())
     named = named if full else f"{', '.join(left_out)} (--full says why)"
-    return f"left out, for there was nothing to look at: {named}" if named else ""
+    return f"left out, for there was nothing to look at: {named}" if left_out else ""
 
 
 def legend_line(verdicts: Sequence[Verdict]) -> str:

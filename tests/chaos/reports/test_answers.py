@@ -135,6 +135,25 @@ def test_what_any_shipped_scenario_injects_is_a_sentence(name: str) -> None:
     assert re.fullmatch(rf"VALID {re.escape(name)} \(seed 1\)\. \S.*[a-z0-9\])]\.", first), first
 
 
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ({"do": "cut", "links": ["clients <-> ns-0"]}, "clients were cut from ns-0 for 9 s"),
+        ({"do": "black_hole", "links": ["isolate broker-a"]}, "broker-a was cut from all others for 9 s"),
+        ({"do": "cut", "links": ["clients <-> chosen"]}, "clients were cut from the NameServers that they had chosen"),
+        (
+            {"do": "latency", "links": ["broker-a <-> ns-0"], "latency_ms": 500},
+            "there was a fault (latency) on broker-a",
+        ),
+        ({"do": "pause", "nodes": ["ns-0", "ns-1"]}, "ns-0 and ns-1 were paused."),
+    ],
+)
+def test_a_fault_is_told_in_words(entry: dict[str, object], sentence: str) -> None:
+    timeline = [{"at_s": 1, **entry}, {"at_s": 10, "do": "heal"}]
+    scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
+    assert sentence in said(CONVERGE, scenario=scenario)[0]
+
+
 def test_of_several_faults_two_are_told_and_their_labels_stay() -> None:
     timeline = [{"at_s": at_s, "do": "kill", "nodes": [node]} for at_s, node in ((1, "ns-0"), (2, "ns-1"), (3, "ns-2"))]
     scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
