@@ -132,7 +132,7 @@ def _fault(scenario: Scenario, entries: Sequence[ActionModel], at: int) -> str:
         return f"clients were cut from the NameServers that they had chosen{one_way}{lasted}"
     ends = [re.split(r"\s*<?->\s*", link.replace("isolate ", "* <-> ")) for link in entry.links]
     if what.do in ("cut", "black_hole") and all(len(pair) == 2 and pair[0] == ends[0][0] for pair in ends):
-        who, others = [ends[0][0]], [pair[1] for pair in ends]
+        who, others = [ends[0][0]], ["all others" if pair[1] == "*" else pair[1] for pair in ends]
         if who == ["*"]:
             who, others = others, ["all others"]
         return f"{all_of(who)} {_was(scenario, who)} cut from {all_of(others)}{one_way}{lasted}"

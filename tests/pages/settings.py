@@ -35,7 +35,7 @@ nemesrv run settings.yaml --clock virtual --seed 1
 ```
 
 ```text
-settings: VALID
+VALID settings (…
 ```
 
 * Groups are `name_servers`, `brokers`, `producers`, `consumers` and `clients` (producers, consumers and the prober).
