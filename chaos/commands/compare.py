@@ -72,9 +72,9 @@ def compare(
     nemesrv compare ours apache --scenario broker-crash --runs 5 --seed 1
     """
     require_extras("nemesrv compare", "statistics")
-    from .sides import Asked, Side, measure, refuse_other, run_implementations
+    from .sides import CompareOptions, Side, measure, refuse_other, run_implementations
 
-    asked = Asked(scenario=scenario, sets=sets, runs=count, seed=seed, out=out, quiet=as_json)
+    asked = CompareOptions(scenario=scenario, sets=sets, runs=count, seed=seed, out=out, quiet=as_json)
     if scenario is not None:
         if sets_a or sets_b:
             raise ScenarioError("compare", "--set-a" if sets_a else "--set-b", "", "given without --scenario only")

@@ -62,7 +62,7 @@ def predict(
     nemesrv predict --fault hang --for 47 --producers 8 --retries 0 --runs 20
     nemesrv predict broker-crash --set pollNameServerInterval=10000
     """
-    from ...operations.predict.faults import Asked, faults_of, scenario_of
+    from ...operations.predict.faults import PredictOptions, faults_of, scenario_of
     from ...operations.predict.prediction import page
     from ...operations.predict.prediction import predict as predicted
     from ..errors import ScenarioError
@@ -80,7 +80,7 @@ def predict(
     def made(changes: tuple[str, ...]) -> Scenario:
         if scenario is not None:
             return find(scenario, changes)
-        return scenario_of(Asked(fault=str(fault), lasts_s=lasts_s, **said), changes)
+        return scenario_of(PredictOptions(fault=str(fault), lasts_s=lasts_s, **said), changes)
 
     wanted: list[tuple[str, tuple[str, ...]]] = [("as it is", ())]
     wanted += [(one, (one,)) for one in sets]

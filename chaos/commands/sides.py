@@ -38,7 +38,7 @@ _ALLOWED = "a run folder, a folder of run folders, or a scenario"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CompareOptions:
     """What the command line says of what is to be run."""
 
     scenario: str | None = None
@@ -59,7 +59,7 @@ class Side:
     scenario: Scenario | None = None
 
     @classmethod
-    def of(cls, name: str, words: Sequence[str], sets: Sequence[str], *, again: bool, asked: Asked) -> Side:
+    def of(cls, name: str, words: Sequence[str], sets: Sequence[str], *, again: bool, asked: CompareOptions) -> Side:
         """The side of these folders, or of a scenario's name or file. A folder with `sets`, or `again`, is run again.
 
         ScenarioError for what is neither, and for options that say nothing of this side.
@@ -81,7 +81,7 @@ class Side:
         return cls(name, scenario=scenario)
 
 
-def measure(sides: Sequence[Side], asked: Asked) -> list[list[Run]]:
+def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[Run]]:
     """The runs of each side; of a scenario they are recorded now, with the same seeds on each side, and judged."""
     if asked.scenario is None and all(side.scenario is None for side in sides):
         for value, option in ((asked.sets, "--set"), (asked.runs, "--runs"), (asked.out, "--out")):
@@ -164,7 +164,7 @@ def refuse_other(words: Sequence[str], folders: Sequence[Path]) -> None:
         raise ScenarioError("compare", "RUN_A RUN_B", wrong[0] if wrong else "", allowed)
 
 
-def scenarios_of(words: Sequence[str], asked: Asked) -> list[Scenario]:
+def scenarios_of(words: Sequence[str], asked: CompareOptions) -> list[Scenario]:
     """The scenario of each side, all of one profile: that of Apache's programs, or the scenario's own.
 
     ScenarioError for what cannot be run, and for sides that obey different windows.
@@ -183,7 +183,7 @@ def scenarios_of(words: Sequence[str], asked: Asked) -> list[Scenario]:
     return [each.model_copy(update={"timers": each.timers.model_copy(update={"time_scale": pace})}) for each in found]
 
 
-def run_implementations(words: Sequence[str], asked: Asked) -> list[list[Path]]:
+def run_implementations(words: Sequence[str], asked: CompareOptions) -> list[list[Path]]:
     """The run folders of each side, judged."""
     sides = scenarios_of(words, asked)
     refuse_used(asked.out)

@@ -109,7 +109,7 @@ def scenario_of(name: str) -> Scenario:
     return scenario.model_copy(update={"checks": CHECK_NAMES})
 
 
-class Asked(NamedTuple):
+class OneRun(NamedTuple):
     """One run that the self-test wants; by names, so that another process may be told."""
 
     scenario: str
@@ -136,7 +136,7 @@ def run_selftest(
             )
     plan = plan_of(only or tuple(DEFECTS))
     asked = [
-        Asked(scenario, None if defect is None else defect.name, seed) for seed in seeds for defect, scenario in plan
+        OneRun(scenario, None if defect is None else defect.name, seed) for seed in seeds for defect, scenario in plan
     ]
     plainly = bool(options.virtual) and not by_spark
     outcomes = list(_plainly(asked, at_once, quiet=options.quiet) if plainly else _by_spark(asked, options))
@@ -149,7 +149,7 @@ def run_selftest(
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 
-def _by_spark(asked: Sequence[Asked], options: Options) -> Iterator[Outcome]:
+def _by_spark(asked: Sequence[OneRun], options: Options) -> Iterator[Outcome]:
     scenarios = [scenario_of(each.scenario) for each in asked]
     options = replace(options, engine=Engine.SPARK if options.virtual else None)
     joins, spark = options.ray is not None, options.needs_spark(scenarios)
@@ -161,7 +161,7 @@ def _by_spark(asked: Sequence[Asked], options: Options) -> Iterator[Outcome]:
             yield Outcome.of(judged, defect, each.seed)
 
 
-def _plainly(asked: Sequence[Asked], at_once: int, *, quiet: bool) -> Iterator[Outcome]:
+def _plainly(asked: Sequence[OneRun], at_once: int, *, quiet: bool) -> Iterator[Outcome]:
     """In the order asked."""
     progress = Progress("self-test", PLAIN_RUN_S * math.ceil(len(asked) / at_once), quiet=quiet)
     tenth = math.ceil(len(asked) / 10)
@@ -174,7 +174,7 @@ def _plainly(asked: Sequence[Asked], at_once: int, *, quiet: bool) -> Iterator[O
         progress.clear()
 
 
-def _one_plainly(asked: Asked) -> Outcome:
+def _one_plainly(asked: OneRun) -> Outcome:
     """Recorded and judged; the run folder has its verdicts, and `nemesrv report` draws them."""
     from ..checks.plain.verdicts import verdicts
 

@@ -33,7 +33,7 @@ _GROUPS = {
 }
 
 
-class Stretch(NamedTuple):
+class FaultTime(NamedTuple):
     """A fault of these nodes."""
 
     nodes: frozenset[str]
@@ -43,10 +43,10 @@ class Stretch(NamedTuple):
 
 def fault_rows(
     roles: Mapping[str, str], episodes: Sequence[Mapping[str, Any]], end_ms: float
-) -> tuple[list[Row], list[Stretch]]:
+) -> tuple[list[Row], list[FaultTime]]:
     """The rows of the chosen faults, and when each was. `roles`: node to its kind."""
     rows: list[Row] = []
-    stretches: list[Stretch] = []
+    stretches: list[FaultTime] = []
     for number, episode in enumerate(episodes):
         chosen = next(iter(episode.get("hypotheses") or ()), None)
         if chosen is None or chosen.get("certainty") not in TOLD:
@@ -70,7 +70,7 @@ def fault_rows(
                 rows += _rows(entry, fault_id, (source, target, stream), from_ms, to_ms, about)
             named = frozenset(node for source, target, _ in places for node in (source, target) if node)
             slack = max(bounds, default=0.0)
-            stretches.append(Stretch(named, from_ms - slack, min(end_ms if to_ms is None else to_ms, end_ms) + slack))
+            stretches.append(FaultTime(named, from_ms - slack, min(end_ms if to_ms is None else to_ms, end_ms) + slack))
     return rows, stretches
 
 
@@ -172,7 +172,7 @@ def _dials(roles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 # --- what nobody knows ------------------------------------------------------------------------------------------------
 
 
-def unknown_rows(one: Reconstructed, faults: Sequence[Stretch], end_ms: float) -> list[Row]:
+def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float) -> list[Row]:
     """`rows_missing` rows: whose log is missing, and what happened that no chosen fault explains."""
     timers, found = one.timers_used, list[tuple[str, str, float, float]]()
     named = {source.name for source in one.found}
@@ -219,7 +219,7 @@ def _article(role: str) -> str:
 def unexplained(
     timeline: Sequence[Mapping[str, Any]],
     roles: Mapping[str, str],
-    faults: Sequence[Stretch],
+    faults: Sequence[FaultTime],
     timers: Timers,
     end_ms: float,
 ) -> Iterator[tuple[str, str, float, float]]:

@@ -4,7 +4,7 @@
        ok ok ✗ ✗ ✗ ok ✗ ok        a fit is a run of signs that the fault makes likely, between two that it cannot bear
           └─start─┘ └end┘         start in (last that worked, first that says otherwise], end alike; windows narrow it
 
-What a fault predicts and a log that would show it does not have counts against it (`Missing`); where no such log is
+What a fault predicts and a log that would show it does not have counts against it (`Doubt`); where no such log is
 there, nothing does.
 """
 
@@ -89,7 +89,7 @@ class Bounds(NamedTuple):
         return self.from_ms <= other.to_ms + tolerance_ms and other.from_ms <= self.to_ms + tolerance_ms
 
 
-class Missing(NamedTuple):
+class Doubt(NamedTuple):
     """Something that the fault predicts, or that does not go with it."""
 
     says: str
@@ -107,7 +107,7 @@ class Fit:
     start: Bounds
     end: Bounds | None
     """None: it does not end in these logs."""
-    against: list[Missing] = field(default_factory=list)
+    against: list[Doubt] = field(default_factory=list)
 
     @property
     def evidence(self) -> float:
@@ -274,12 +274,12 @@ def _fit(
     if not kept:
         return None
     signs = _counted((sign, worth) for sign, _, worth in kept)
-    against: list[Missing] = []
+    against: list[Doubt] = []
     odd = [(sign, worth) for sign, _, worth in run if worth < 0 and sign.kind not in WORKS]
     doubtful = sum(worth for _, worth in _counted(odd))
     doubtful += sum(one[2] for one in run if one[2] < 0 and one[0].kind in WORKS)
     if doubtful < DOUBTFUL:
-        against.append(Missing("lines that hardly go with it", -doubtful))
+        against.append(Doubt("lines that hardly go with it", -doubtful))
     first_ms = min(sign.from_ms for sign, _, _ in kept)
     last_ms = max(_lasts_until(sign, seen) for sign, _, _ in kept)
     if candidate.instant:
@@ -289,12 +289,12 @@ def _fit(
         says_so = {sign.edge for sign, _, _ in kept}
         for edge, mode in candidate.edges:
             if mode is Mode.BY_HAND and edge not in says_so and seen.covers(edge.peer, start.from_ms, start.to_ms):
-                against.append(Missing(f"{edge.peer} says nothing of it", NOT_LEFT))
+                against.append(Doubt(f"{edge.peer} says nothing of it", NOT_LEFT))
         if candidate.name == "unregister":
             broker = candidate.edges[0][0].dialler
             ended = [s for s in seen.by_edge.get(Edge(broker, ""), ()) if s.kind in (Kind.BOOT, Kind.STOPPED)]
             if any(abs(sign.at_ms - start.to_ms) <= RESTARTS_MS for sign in ended):
-                against.append(Missing(f"{broker} was stopped, or started again, at that time", NOT_LEFT))
+                against.append(Doubt(f"{broker} was stopped, or started again, at that time", NOT_LEFT))
         return Fit(candidate, signs, start, start, against)
     boot = next((sign.at_ms for sign, _, _ in reversed(kept) if sign.kind is Kind.BOOT), None)
     if own:
@@ -366,7 +366,7 @@ def _anchored(
 
 def _start(
     candidate: Candidate, seen: Seen, kept: Sequence[tuple[Sign, Mode, float]], before_ms: float, first_ms: float,
-    tolerance: float, against: list[Missing],
+    tolerance: float, against: list[Doubt],
 ) -> Bounds:  # fmt: skip
     anchors = [s.at_ms for s, mode, _ in kept if mode in _ENDING and s.kind in _ANCHORS]
     if anchors:
@@ -382,7 +382,7 @@ def _start(
         to_ms = min(to_ms, sign.at_ms - window.earliest_ms + tolerance)
     if from_ms > to_ms:
         if from_ms - to_ms > 2 * tolerance:
-            against.append(Missing(f"its lines do not go together: {(from_ms - to_ms) / 1000:.0f} s apart", CONFLICT))
+            against.append(Doubt(f"its lines do not go together: {(from_ms - to_ms) / 1000:.0f} s apart", CONFLICT))
         from_ms, to_ms = to_ms - min(tolerance, from_ms - to_ms), to_ms
     return Bounds(from_ms, to_ms)
 
@@ -427,30 +427,28 @@ def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
             if not watches or not _was_there(seen, edge, start.to_ms, tolerance):
                 continue
             if mode in _ENDING and mode is not Mode.DIALLER_LEFT and not kinds & _ANCHORS:
-                fit.against.append(Missing(f"{edge.peer} saw no channel of {edge.dialler} end", NO_CLOSE))
+                fit.against.append(Doubt(f"{edge.peer} saw no channel of {edge.dialler} end", NO_CLOSE))
             if mode is Mode.DIALLER_LEFT and not kinds & {Kind.LEFT, Kind.GONE}:
-                fit.against.append(Missing(f"{edge.dialler} did not unregister at {edge.peer}", NOT_LEFT))
+                fit.against.append(Doubt(f"{edge.dialler} did not unregister at {edge.peer}", NOT_LEFT))
             late = seen.timers.E_ms + seen.timers.S_ms + tolerance
             if mode in _SILENT and sure_ms > late and not kinds & {Kind.SILENCE, Kind.CLOSED_BY_PEER_SEEN, Kind.GONE}:
-                fit.against.append(
-                    Missing(f"{edge.peer} did not drop {edge.dialler} in {sure_ms / 1000:.0f} s", NO_DROP)
-                )
+                fit.against.append(Doubt(f"{edge.peer} did not drop {edge.dialler} in {sure_ms / 1000:.0f} s", NO_DROP))
         elif edge.dialler not in dead and seen.is_written(edge.dialler) and not kinds:
             felt_ms = seen.timers.P_ms if is_server else seen.timers.H_ms
             if sure_ms > felt_ms + seen.timers.A_ms + tolerance and _used(seen, edge, start, sure_ms):
                 unfelt += UNFELT
                 if unfelt <= UNFELT_MAX:
-                    fit.against.append(Missing(f"{edge.dialler} noticed nothing of {edge.peer}", UNFELT))
+                    fit.against.append(Doubt(f"{edge.dialler} noticed nothing of {edge.peer}", UNFELT))
     if candidate.name == "stop":
         for node in candidate.nodes:
             parted = any(sign.kind is Kind.STOPPED and sign.edge.dialler == node for sign, _ in fit.signs)
             if node in seen.brokers and seen.covers(node, start.from_ms, start.from_ms) and not parted:
-                fit.against.append(Missing(f"{node}'s log does not say that it takes its leave", NO_LEAVE))
+                fit.against.append(Doubt(f"{node}'s log does not say that it takes its leave", NO_LEAVE))
     if candidate.ends_process and end is not None:
         for node in candidate.nodes:
             booted = any(sign.kind is Kind.BOOT and sign.edge.dialler == node for sign, _ in fit.signs)
             if seen.is_written(node) and seen.own[node][-1] > end.from_ms and not booted:
-                fit.against.append(Missing(f"{node}'s log goes on without a start", NO_BOOT))
+                fit.against.append(Doubt(f"{node}'s log goes on without a start", NO_BOOT))
 
 
 def _was_there(seen: Seen, edge: Edge, at_ms: float, tolerance: float) -> bool:

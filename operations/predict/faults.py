@@ -67,7 +67,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PredictOptions:
     """What `--fault` and the options beside it say."""
 
     fault: str
@@ -81,7 +81,7 @@ class Asked:
     sends_per_s: float = 2.0
 
 
-def scenario_of(asked: Asked, sets: tuple[str, ...] = ()) -> Scenario:
+def scenario_of(asked: PredictOptions, sets: tuple[str, ...] = ()) -> Scenario:
     """The scenario in which that happens once. ScenarioError for a fault that there is not, or a setting."""
     if asked.fault not in KINDS:
         allowed = f"one of {', '.join(KINDS)}{nearest(asked.fault, KINDS)}"

@@ -19,7 +19,7 @@ from ...chaos.runner import record_virtual
 from ...chaos.scenarios.model import Scenario
 from ...chaos.topology import listed
 from .faults import Fault, faults_of
-from .recovery_times import EVENTS, LAST_FAILED, LEFT, NEVER, RELEASED, ROUTE, Quantity, Recovery, recovery_of
+from .recovery_times import EVENTS, LAST_FAILED, LEFT, NEVER, RELEASED, ROUTE, Quantity, RunRecovery, recovery_of
 
 SHARES = (0.5, 0.9, 0.99)
 
@@ -29,7 +29,7 @@ class Prediction:
     """Of one fault of one scenario: what each run had."""
 
     fault: Fault
-    runs: tuple[Recovery, ...]
+    runs: tuple[RunRecovery, ...]
     took_s: float
 
     @property
@@ -102,7 +102,7 @@ def predict(
     return Variant(name, scenario, tuple(predictions))
 
 
-def _ran(job: tuple[Scenario, Sequence[Fault], int]) -> list[Recovery]:
+def _ran(job: tuple[Scenario, Sequence[Fault], int]) -> list[RunRecovery]:
     """The recovery of one run from each fault."""
     scenario, faults, seed = job
     with tempfile.TemporaryDirectory(prefix="nemesrv-predict-") as folder:

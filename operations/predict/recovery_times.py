@@ -56,7 +56,7 @@ class Quantity(NamedTuple):
 
 
 @dataclass(slots=True)
-class Recovery:
+class RunRecovery:
     """One run's values of each quantity, one a client or NameServer; and how many of the sends that began failed."""
 
     values: dict[Quantity, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -64,7 +64,7 @@ class Recovery:
     begun: int = 0
 
 
-def recovery_of(rows: Sequence[Row], fault: Fault, topics: Mapping[str, str]) -> Recovery:
+def recovery_of(rows: Sequence[Row], fault: Fault, topics: Mapping[str, str]) -> RunRecovery:
     """`topics`: of each client, the one that it sends to, or reads. Rows are a whole run's, in order."""
     zero_ms = next(row["time_ms"] for row in rows if (row["event"], row.get("phase")) == ("phase", "steady"))
     return _Run(rows, fault, topics, zero_ms).recovery()
@@ -82,9 +82,9 @@ class _Run:
         self._transitions: dict[tuple[str, str], list[tuple[float, str, str]]] = defaultdict(list)
         for one in whole.transitions:
             self._transitions[one.node, one.kind].append((one.at_ms, one.subject, one.how))
-        self._found = Recovery()
+        self._found = RunRecovery()
 
-    def recovery(self) -> Recovery:
+    def recovery(self) -> RunRecovery:
         for broker, servers in self._fault.unheard.items():
             for server in sorted(servers):
                 lost = [at_ms for at_ms, whom, _ in self._transitions[server, "lost"] if whom == broker]

@@ -47,7 +47,7 @@ class Episode(_Read):
     hypotheses: tuple[Hypothesis, ...] = ()
 
 
-class Client(_Read):
+class ImportedClient(_Read):
     id: str | None = None
     kind: str = "unknown"
     name_servers: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Topology(_Read):
     clusters: dict[str, tuple[str, ...]] = {}
     name_servers: dict[str, tuple[str, ...]] = {}
     brokers: dict[str, dict[str, tuple[str, ...]]] = {}
-    clients: dict[str, Client] = {}
+    clients: dict[str, ImportedClient] = {}
 
 
 class Timer(_Read):
@@ -65,14 +65,14 @@ class Timer(_Read):
     by: Literal["settings", "fitted", "default", "given"] = "given"
 
 
-class Source(_Read):
+class ImportedSource(_Read):
     source: str
     bound_ms: float = 500.0
 
 
 class Incident(_Read):
     format: Literal[1]
-    sources: tuple[Source, ...] = ()
+    sources: tuple[ImportedSource, ...] = ()
     topology: Topology
     timers: dict[str, Timer] = {}
     episodes: tuple[Episode, ...] = ()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.commands.sides import Asked, is_implementation, refuse_other, scenarios_of
+from nemesrv.chaos.commands.sides import CompareOptions, is_implementation, refuse_other, scenarios_of
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import write_parquet
 from tests.chaos.builder import cluster
@@ -24,7 +24,7 @@ def test_a_run_folder_is_none(tmp_path: Path) -> None:
 
 
 def test_both_sides_run_the_same_scenario_under_the_profile_of_apaches_programs() -> None:
-    ours, theirs = scenarios_of(("ours", "apache-5.3.3"), Asked(scenario="broker-crash"))
+    ours, theirs = scenarios_of(("ours", "apache-5.3.3"), CompareOptions(scenario="broker-crash"))
     assert (ours.cluster.profile, theirs.cluster.profile) == ("5.x", "5.x")
     assert (ours.cluster.implementation, theirs.cluster.implementation) == ("ours", "apache-5.3.3")
     assert ours.timers.time_scale == theirs.timers.time_scale
@@ -35,7 +35,7 @@ def test_both_sides_run_the_same_scenario_under_the_profile_of_apaches_programs(
 def test_apache_alone_is_the_version_of_the_scenarios_own_profile() -> None:
     sets = ("settle_s=90",)
     (_, theirs), (_, other) = (
-        scenarios_of(("ours", "apache"), Asked(scenario="smoke", sets=each))
+        scenarios_of(("ours", "apache"), CompareOptions(scenario="smoke", sets=each))
         for each in (sets, (*sets, "cluster.profile='5.x'"))
     )
     assert (theirs.cluster.implementation, other.cluster.implementation) == ("apache-4.9.7", "apache-5.3.3")
@@ -44,7 +44,7 @@ def test_apache_alone_is_the_version_of_the_scenarios_own_profile() -> None:
 
 def test_versions_that_obey_different_windows_are_not_compared() -> None:
     with pytest.raises(ScenarioError, match="versions of one profile"):
-        scenarios_of(("apache-4.9.7", "apache-5.3.3"), Asked(scenario="smoke"))
+        scenarios_of(("apache-4.9.7", "apache-5.3.3"), CompareOptions(scenario="smoke"))
 
 
 def test_with_a_scenario_both_sides_are_implementations(tmp_path: Path) -> None:

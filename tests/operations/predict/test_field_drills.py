@@ -10,7 +10,7 @@ import pytest
 
 from nemesrv.chaos.checks.service.recovery_time import percentile
 from nemesrv.chaos.oracle.timers import Timers
-from nemesrv.operations.predict.faults import Asked, scenario_of
+from nemesrv.operations.predict.faults import PredictOptions, scenario_of
 from nemesrv.operations.predict.prediction import Prediction, predict
 from nemesrv.operations.predict.recovery_times import DROPPED, LAST_FAILED
 from tests.drills.intervals import FIELD_EXACT_S, INTERVALS, THREADS
@@ -24,7 +24,9 @@ FLAT_OUT = 100.0
 
 
 def of(fault: str, lasts_s: float, *, runs: int, producers: int = THREADS, sends_per_s: float = 1) -> Prediction:
-    asked = Asked(fault=fault, lasts_s=lasts_s, producers=producers, consumers=0, sends_per_s=sends_per_s, retries=0)
+    asked = PredictOptions(
+        fault=fault, lasts_s=lasts_s, producers=producers, consumers=0, sends_per_s=sends_per_s, retries=0
+    )
     (prediction,) = predict(fault, scenario_of(asked, ("settle_s=5",)), runs=runs).predictions
     return prediction
 

@@ -11,7 +11,7 @@ from nemesrv.chaos.faults.fault import Loss
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.oracle.windows import drop_window
 from nemesrv.chaos.scenarios.loading import find
-from nemesrv.operations.predict.faults import KINDS, Asked, faults_of, scenario_of
+from nemesrv.operations.predict.faults import KINDS, PredictOptions, faults_of, scenario_of
 from nemesrv.operations.predict.prediction import Prediction, predict
 from nemesrv.operations.predict.recovery_times import BACK, DROPPED, LAST_FAILED, LEFT, NEVER, RELEASED, ROUTE, Quantity
 
@@ -21,7 +21,7 @@ BROKER_IS_GONE = Quantity("producers", ROUTE, "broker-a")
 
 @cache
 def predicted(fault: str, *sets: str, runs: int = 1, seed: int = 1, **asked: float) -> Prediction:
-    scenario = scenario_of(Asked(fault=fault, **asked), sets)  # type: ignore[arg-type]
+    scenario = scenario_of(PredictOptions(fault=fault, **asked), sets)  # type: ignore[arg-type]
     (prediction,) = predict(fault, scenario, runs=runs, seed=seed).predictions
     return prediction
 
@@ -90,7 +90,7 @@ def test_a_wipe_is_seen_in_the_route_at_the_next_poll_and_a_short_hang_never() -
 
 def test_every_fault_that_is_named_takes_somebody_from_somebody() -> None:
     for kind in KINDS:
-        (fault,) = faults_of(scenario_of(Asked(fault=kind)))
+        (fault,) = faults_of(scenario_of(PredictOptions(fault=kind)))
         assert fault.brokers or fault.silent, kind
         assert fault.start_ms == 20_000
 
