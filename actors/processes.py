@@ -123,7 +123,7 @@ def command(pid: int) -> str:
 def family(of: int, where: Callable[[str], bool]) -> list[Process]:
     """Every child of `of` whose command line satisfies `where`, with all its descendants, youngest generation last."""
     children: dict[int, list[int]] = {}
-    for pid in _pids():
+    for pid in (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()):
         fields = _stat(pid)
         if fields:
             children.setdefault(int(fields[1]), []).append(pid)
@@ -137,10 +137,6 @@ def family(of: int, where: Callable[[str], bool]) -> list[Process]:
                 continue
         wave = [child for pid in wave for child in children.get(pid, [])]
     return found
-
-
-def _pids() -> Iterator[int]:
-    return (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
 
 
 def alive(pid: int) -> bool:

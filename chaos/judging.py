@@ -157,8 +157,9 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
     if path is None:
         from .checks.spark.storage import read_text
 
-        text = None if checks else read_text(f"{where.rstrip('/')}/scenario.yaml", spark())
-        scenario = None if text is None else _parsed(text, f"{where.rstrip('/')}/scenario.yaml")
+        file = f"{where.rstrip('/')}/scenario.yaml"
+        text = None if checks else read_text(file, spark())
+        scenario = None if text is None else parse(read(text, file=file), file=file)
         return History(where=where, checks=checks or _checks_of(scenario, where), scenario=scenario, drawn=False)
     if not path.exists() or (path.is_file() and path.suffix != ".parquet"):
         raise ScenarioError("check", "RUN_DIR", repr(where), "a run folder or a folder of Parquet files")
@@ -194,10 +195,6 @@ def _other_version(versions: Mapping[str, str]) -> str | None:
     """The nemesrv that recorded the run; None where it is this one, or is not told."""
     recorded = versions.get("nemesrv")
     return None if recorded == version("nemesrv") else recorded
-
-
-def _parsed(text: str, file: str) -> Scenario:
-    return parse(read(text, file=file), file=file)
 
 
 def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:

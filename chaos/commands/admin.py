@@ -18,7 +18,7 @@ import click
 
 from ...clients.admin import AdminClient
 from ...clients.config import parse_name_servers
-from ...remoting.bodies.client import ConsumeStats, OffsetWrapper, TopicOffset
+from ...remoting.bodies.client import ConsumeStats, TopicOffset
 from ...remoting.bodies.route import BrokerData, ClusterInfo, TopicRouteData
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, ResponseCode
 from ...remoting.errors import ClientError, ResponseError, RocketMQError
@@ -447,11 +447,7 @@ def _print_progress(stats: Collection[ConsumeStats]) -> None:
         ],
     )
     click.echo(f"\nConsume TPS: {sum(each.consume_tps for each in stats):.2f}")
-    click.echo(f"Diff Total: {sum(_behind(at) for _, at in queues)}")
-
-
-def _behind(at: OffsetWrapper) -> int:
-    return at.broker_offset - at.consumer_offset
+    click.echo(f"Diff Total: {sum(at.broker_offset - at.consumer_offset for _, at in queues)}")
 
 
 # -- what every `nemesrv admin` command shares: whom it asks, what becomes of those that do not answer, how it prints.

@@ -178,8 +178,8 @@ class HostsStage(RealStage):
             stack.enter_context(HostClocks(asks, self._now_ms, clocks, every_s))
         asked = {}
         for host in hosts:
-            log_file = self._folders[host.name] / "logs" / _log_name(host, len(hosts))
-            asked[host] = host.asking("open", TOXIPROXY, HostToxiproxy, log_file)
+            log_name = "toxiproxy.log" if len(hosts) == 1 else f"toxiproxy-{host.name}.log"
+            asked[host] = host.asking("open", TOXIPROXY, HostToxiproxy, self._folders[host.name] / "logs" / log_name)
         pids = {}
         for host, ref in asked.items():
             try:
@@ -258,10 +258,6 @@ class HostsStage(RealStage):
 
     def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
         self._links.open(upstreams, self._ports)
-
-
-def _log_name(host: RemoteHost, hosts: int) -> str:
-    return "toxiproxy.log" if hosts == 1 else f"toxiproxy-{host.name}.log"
 
 
 def real_stage(

@@ -124,7 +124,8 @@ class LinkFaultInjector(ABC):
             if fault_id in self._active:
                 raise HarnessError(f"a fault called {fault_id} is already active: give each fault an id of its own")
             if not self._can(fault):
-                raise HarnessError(f"{_as_asked(fault)} cannot be injected through a proxy: use --clock virtual")
+                asked = fault.do if fault.loses_packets else f"{fault.do} with `connections`"
+                raise HarnessError(f"{asked} cannot be injected through a proxy: use --clock virtual")
             chosen = {link: self._under(link) for link in links}
             if not fault.effect().refused:
                 for link in chosen:
@@ -254,8 +255,3 @@ def _on(fault: LinkFault, links: Sequence[Link] | Mapping[Link, Stream], link: L
     """The fault with the stream that it has on this link."""
     stream = links[link] if isinstance(links, Mapping) else "both"
     return fault if stream == "both" else fault.model_copy(update={"stream": stream})
-
-
-def _as_asked(fault: LinkFault) -> str:
-    """The fault, with why it is asked of single connections where it is."""
-    return fault.do if fault.loses_packets else f"{fault.do} with `connections`"

@@ -75,16 +75,12 @@ def without(body: bytes, names: Collection[str]) -> bytes | None:
     if not isinstance(route, dict):
         return body
     for rows in ("queueDatas", "brokerDatas"):
-        kept = [row for row in route.get(rows) or () if not _is_of(row, names)]
+        kept = [row for row in route.get(rows) or () if not (isinstance(row, dict) and row.get("brokerName") in names)]
         if not kept:
             return None
         route[rows] = kept
     quoted = _QUOTED_IDS.search(body) is not None
     return fastjson.dumps(route if quoted else _numbered(route), browser_compatible=quoted)
-
-
-def _is_of(row: object, names: Collection[str]) -> bool:
-    return isinstance(row, dict) and row.get("brokerName") in names
 
 
 def _numbered(value: Any, by_number: bool = False) -> Any:

@@ -56,7 +56,8 @@ def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -
             if when is None:
                 continue
             since_ms, front = when
-            after = [tried for tried in tries(one) if tried.began_ms >= since_ms - SKEW_MS and not _idle(tried)]
+            used = (tried for tried in tries(one) if tried.outcome is not TryOutcome.UNUSED)
+            after = [tried for tried in used if tried.began_ms >= since_ms - SKEW_MS]
             value, why_not = decide(after, front)
             if value is None:
                 found.why = (one.dials_unseen or why_not) if situation in _BY_DIALS else why_not
@@ -75,10 +76,6 @@ def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -
 
 
 _BY_DIALS = ("refused", "syn_dropped")
-
-
-def _idle(tried: Try) -> bool:
-    return tried.outcome is TryOutcome.UNUSED
 
 
 def _rule(name: str, what: str, situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Rule:

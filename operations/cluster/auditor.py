@@ -247,7 +247,8 @@ class Auditor:
                     continue  # told by _lists
                 lives = seen is not None and seen.why is None
                 why = "it answers us" if lives else "it gives us no answer" if seen is not None else "not asked yet"
-                sentence = f"NameServer {at} does not hold {broker} ({address}), {all_of(by)} {_holds(by)} it; {why}"
+                hold = "holds" if len(by) == 1 else "hold"
+                sentence = f"NameServer {at} does not hold {broker} ({address}), {all_of(by)} {hold} it; {why}"
                 yield Problem("broker-missing", (str(broker), at)), (SETTLES_S if lives else SCANS_S, sentence)
 
     def _lists(self) -> Sightings:
@@ -370,7 +371,3 @@ def _rows(route: Route, found: Mapping[str, Route]) -> str:
     common = frozenset[TopicRow].intersection(*found.values())
     rows = [f"{row.broker_name} {row.read_queues}/{row.write_queues} perm {row.perm}" for row in sorted(route - common)]
     return ", ".join(rows) or "none of these"
-
-
-def _holds(names: Mapping[str, str]) -> str:
-    return "holds" if len(names) == 1 else "hold"

@@ -204,15 +204,11 @@ def seconds(ms: float) -> str:
     return f"{ms / 1000:.1f} s"
 
 
-def _links(candidate: Candidate) -> str:
-    return ", ".join(candidate.links)
-
-
 def sentence_of(fit: Fit) -> str:
     candidate = fit.candidate
     broker = next((edge.dialler for edge, _ in candidate.edges if edge.peer), "")
     who = " and ".join(candidate.nodes)
-    what = WHAT[candidate.name].format(who=who, links=_links(candidate), broker=broker)
+    what = WHAT[candidate.name].format(who=who, links=", ".join(candidate.links), broker=broker)
     start = f"at {seconds(fit.start.middle_ms)} ± {seconds(fit.start.half_ms)}"
     if candidate.instant:
         return f"{what}, {start}"

@@ -60,7 +60,7 @@ def timers_of(sources: Sequence[Source]) -> tuple[Timers, dict[str, Any]]:
         if said[symbol]:
             value, by = max(one for one, _ in said[symbol]), "settings"
             lines = [line for one, line in said[symbol] if one == value][:3]
-        elif (fitted := _FITS.get(symbol, _no_fit)(sources)) is not None:
+        elif symbol in _FITS and (fitted := _FITS[symbol](sources)) is not None:
             value, by, lines = fitted[0], "fitted", fitted[1]
         if symbol == "R_ms":
             value = min(max(value, 10_000.0), 60_000.0)
@@ -111,10 +111,6 @@ def _fitted(sources: Sequence[Source], event: str, of: str | None = None) -> tup
     best = max((best - 1, best, best + 1), key=lambda gap: gaps.get(gap, 0))
     rounded = round(best / 5) * 5 if abs(best - round(best / 5) * 5) <= 1 and best >= 5 else best
     return rounded * 1000.0, first[best][:2]
-
-
-def _no_fit(_sources: Sequence[Source]) -> _Fitted | None:
-    return None
 
 
 _FITS: dict[str, Callable[[Sequence[Source]], _Fitted | None]] = {

@@ -111,7 +111,7 @@ def lanes_plot(
             if window.kind == "over":
                 marks["over"].append((window.start_ms / 1000, y, window.text))
         for mark in lane.marks:
-            marks[mark.kind].append(_point(mark, y + 0.1))
+            marks[mark.kind].append((mark.at_ms / 1000, y + 0.1, mark.text))
     shown = {  # a verdict leads to its first example
         ((place.from_ms + place.to_ms) / 2000, heights[place.lane], f"{place.check}: {place.text}"): None
         for place in places
@@ -155,10 +155,6 @@ def _heights(lanes: Sequence[Lane]) -> dict[str, float]:
 
 def _add(quads: dict[str, list[tuple[Any, ...]]], stretch: LaneStretch, bottom: float, top: float) -> None:
     quads[stretch.kind].append((stretch.start_ms / 1000, stretch.end_ms / 1000, bottom, top, stretch.text))
-
-
-def _point(mark: LaneMark, y: float) -> tuple[Any, ...]:
-    return mark.at_ms / 1000, y, mark.text
 
 
 def _quads(plot: Any, kind: str, rows: Sequence[tuple[Any, ...]]) -> Any:

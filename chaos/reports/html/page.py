@@ -111,7 +111,7 @@ def _page(told: Sequence[RunToDraw], replay: Mapping[str, Any] | None, **shown: 
     facts = {"rows": rows, "events": listed, "start": start_ms / 1000, "end": end_ms / 1000}
     if len(told) == 1:
         facts |= {"wall": told[0].wall_ms, "scale": told[0].scale}
-    return _template("page.html.template").substitute(
+    return Template(_text("page.html.template")).substitute(
         shown,
         style=_text("page.css"),
         script=_text("page.js"),
@@ -226,7 +226,3 @@ def _json(value: object) -> str:
 
 def _text(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _template(name: str) -> Template:
-    return Template(_text(name))

@@ -52,12 +52,8 @@ def latency_plot(canvas: Canvas, recorded: Recorded, sliced: Slices, run_dir: Pa
     hover(plot, [line50], columns, mode="vline")
     hover(plot, [*ok, *bad])
     names = [("min … max", [ranges]), ("p50", [line50]), ("p99", [line99])]
-    legend(plot, [*names, (_few(sends, "sends"), ok), ("failed or unknown", bad)])
+    legend(plot, [*names, ("slowest sends" if sends.others.any() else "sends", ok), ("failed or unknown", bad)])
     return plot
-
-
-def _few(points: Points, noun: str) -> str:
-    return f"slowest {noun}" if points.others.any() else noun
 
 
 def _sends(
