@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from .fault import Action, Fault, Loss, TimeLimits
+from .fault import Action, Fault, Loss
 
 Text = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
 Queues = Annotated[int, Field(ge=0, le=64)]
@@ -135,13 +135,11 @@ class DoneByHand(Fault):
     title = "by hand"
     injection = "by_hand"
     shows_in_rows = False
+    looks_like = Loss.OTHER
 
     @property
     def words(self) -> str:
         return f"{self.do.replace('_', ' ')} by hand"
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.OTHER
 
 
 class OldAddress(DoneByHand):
@@ -149,13 +147,11 @@ class OldAddress(DoneByHand):
 
     title = "at its old address"
     injection = "old_address"
+    looks_like = Loss.CLOSED
 
     @property
     def words(self) -> str:
         return "told of an old address"
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.CLOSED
 
 
 class WrongClock(DoneByHand):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from enum import StrEnum
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
@@ -104,7 +103,7 @@ class Action(BaseModel):
         return ""
 
 
-class Fault(Action, ABC):
+class Fault(Action):
     """An action that lasts until it is healed. A history keeps its name, its injection, its stream and its numbers."""
 
     title: ClassVar[str]
@@ -117,6 +116,8 @@ class Fault(Action, ABC):
     """What it equals in production, for docs/faults.md."""
     dial: ClassVar[Dial] = Dial.ANSWERED
     """What who dials meanwhile meets."""
+    looks_like: ClassVar[Loss]
+    """What it looks like to the peers, where that depends on nothing."""
     ends_process: ClassVar[bool] = False
     """Whether the process is gone afterwards, and does not merely stand still."""
     loses_packets: ClassVar[bool] = False
@@ -124,9 +125,9 @@ class Fault(Action, ABC):
     shows_in_rows: ClassVar[bool] = True
     """Whether the nodes' own rows can show it, or only a measurement (`verified`)."""
 
-    @abstractmethod
     def loss(self, timers: TimeLimits) -> Loss:
         """What it looks like to the peers."""
+        return self.looks_like
 
     @property
     def delay(self) -> Delay | None:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from .acts_by_hand import BY_HAND, AnyByHand, DoneByHand, OldAddress, WrongClock
 from .clock_changes import CLOCK_ACTIONS, AnyClockAction
-from .fault import Action, Fault, Loss, TimeLimits
+from .fault import Action, Fault, Loss
 from .link_faults import LINK_FAULTS, AnyLinkFault, Effect, Heal, LinkFault, Timeout
 from .process_faults import (
     HOST_ACTIONS,
@@ -68,6 +68,8 @@ class UnknownFault(LinkFault):
 
     how: str = ""
     injection = ""
+    looks_like = Loss.OTHER
+    does = Effect()
 
     @property
     def words(self) -> str:
@@ -80,12 +82,6 @@ class UnknownFault(LinkFault):
     @property
     def numbers(self) -> dict[str, float]:
         return {}
-
-    def effect(self) -> Effect:
-        return Effect()
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.OTHER
 
 
 _SEEN: tuple[type[LinkFault], ...] = (*LINK_FAULTS.values(), Timeout)

@@ -11,9 +11,8 @@ fault: removing it closes every connection, a heal that no network has. Who sets
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
@@ -46,15 +45,18 @@ class Effect(NamedTuple):
     """Of the whole link: no dial is answered."""
 
 
-class LinkFault(Fault, ABC):
+class LinkFault(Fault):
     """Of a link from the node that dials (`upstream` is from it to its peer). Numbers are in RocketMQ's time."""
 
     acts_on = "links"
     stream: Stream = "both"
 
-    @abstractmethod
+    does: ClassVar[Effect]
+    """What it does to each direction of `stream`, where that depends on nothing."""
+
     def effect(self) -> Effect:
         """What it does to each direction of `stream`."""
+        return self.does
 
     def works_on(self, direction: Direction) -> bool:
         return self.stream in ("both", direction)
@@ -72,12 +74,8 @@ class Cut(LinkFault):
     injected = "the proxy is disabled: connections close, dials are refused"
     equals = "a crash, not a partition"
     dial = Dial.REFUSED
-
-    def effect(self) -> Effect:
-        return Effect(refused=True)
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.CLOSED
+    looks_like = Loss.CLOSED
+    does = Effect(refused=True)
 
 
 class BlackHole(LinkFault):
@@ -87,9 +85,7 @@ class BlackHole(LinkFault):
     injected = "bytes and closes are held and arrive at the heal, over the same connection; dials still succeed"
     equals = "a short partition"
     dial = Dial.SILENT
-
-    def effect(self) -> Effect:
-        return Effect(rate_kb_s=0)
+    does = Effect(rate_kb_s=0)
 
     def loss(self, timers: TimeLimits) -> Loss:
         return Loss.BACKWARD_PROXY if self.stream == "downstream" else Loss.SILENT
@@ -143,12 +139,10 @@ class Bandwidth(LinkFault):
     injected = "Toxiproxy's `bandwidth` toxic: at most so much passes, which is measured on the link"
     equals = "a narrow link"
     shows_in_rows = False
+    looks_like = Loss.SLOW
 
     def effect(self) -> Effect:
         return Effect(rate_kb_s=self.rate_kb_s)
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.SLOW
 
     @classmethod
     def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
@@ -200,9 +194,7 @@ class PacketLoss(LinkFault):
     equals = "a partition, a pulled cable"
     dial = Dial.DROPPED
     loses_packets = True
-
-    def effect(self) -> Effect:
-        return Effect(lost=True)
+    does = Effect(lost=True)
 
     def loss(self, timers: TimeLimits) -> Loss:
         return Loss.BACKWARD_PACKETS if self.stream == "downstream" else Loss.SILENT
@@ -221,12 +213,10 @@ class HalfOpen(LinkFault):
         "them, arrive at the heal"
     )
     equals = "a NAT or conntrack entry that is gone, a failover of a firewall without its state"
+    looks_like = Loss.STALE
 
     def effect(self) -> Effect:
         return Effect(stale=True, oldest=self.connections)
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.STALE
 
     @property
     def needs_memory(self) -> bool:
@@ -242,12 +232,8 @@ class SynDrop(LinkFault):
     )
     equals = "a full accept queue, a SYN flood's victim, a firewall that admits no new connection"
     dial = Dial.DROPPED
-
-    def effect(self) -> Effect:
-        return Effect(undialled=True)
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.UNDIALLED
+    looks_like = Loss.UNDIALLED
+    does = Effect(undialled=True)
 
 
 class Timeout(LinkFault):
@@ -257,6 +243,8 @@ class Timeout(LinkFault):
     timeout: int = 0
     title = "timeout toxic"
     injection = "toxiproxy.timeout"
+    looks_like = Loss.DROPPED
+    does = Effect()
 
     @property
     def recorded_injection(self) -> str:
@@ -265,12 +253,6 @@ class Timeout(LinkFault):
     @property
     def numbers(self) -> dict[str, float]:
         return {}
-
-    def effect(self) -> Effect:
-        return Effect()
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.DROPPED
 
     @classmethod
     def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from .fault import Action, Dial, Fault, Loss, TimeLimits
+from .fault import Action, Dial, Fault, Loss
 
 
 class ProcessFault(Fault):
@@ -29,9 +29,7 @@ class Kill(ProcessFault):
     equals = "a crash"
     dial = Dial.REFUSED
     ends_process = True
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.CRASH
+    looks_like = Loss.CRASH
 
 
 class Stop(ProcessFault):
@@ -43,9 +41,7 @@ class Stop(ProcessFault):
     equals = "a shutdown"
     dial = Dial.REFUSED
     ends_process = True
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.GRACEFUL
+    looks_like = Loss.GRACEFUL
 
 
 class Pause(ProcessFault):
@@ -57,9 +53,7 @@ class Pause(ProcessFault):
     equals = "a hang or a lost host"
     dial = Dial.SILENT
     ended_by = "resume"
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.SILENT
+    looks_like = Loss.SILENT
 
 
 class Remove(ProcessFault):
@@ -74,9 +68,7 @@ class Remove(ProcessFault):
     dial = Dial.REFUSED
     ends_process = True
     ended_by = ""
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.CRASH
+    looks_like = Loss.CRASH
 
 
 class Absent(ProcessFault):
@@ -88,9 +80,7 @@ class Absent(ProcessFault):
     injection = "not_started"
     dial = Dial.REFUSED
     ends_process = True
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.CRASH
+    looks_like = Loss.CRASH
 
 
 class Resume(Action):
