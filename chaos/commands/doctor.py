@@ -45,6 +45,7 @@ def doctor(
     nemesrv doctor orders -n "10.0.0.1:9876;10.0.0.2:9876"
     nemesrv doctor orders -n 10.0.0.1:9876 -g orders-readers -b 10.0.1.1:10911
     nemesrv doctor collected/ client.log.gz --topic orders
+    nemesrv doctor -                  what is pasted or piped into standard input
 
     Exit status: 0 nothing is wrong, 1 a certain cause, 3 likely ones only (or, of logs, a failed look-up that they do
     not explain), 4 no NameServer answers.
@@ -86,13 +87,18 @@ def _read(
 ) -> int:
     from ...operations.cluster.doctor import diagnosed
     from ...operations.importing.importing import offsets_given, zones_given
-    from ..logs.files import LogError
+    from ..logs.files import LogError, with_standard_input
 
     given_zones, given_offsets = zones_given(zones), offsets_given(offsets)
     try:
-        one = diagnosed(places, topic, zones=given_zones, offsets=given_offsets)
+        with with_standard_input(places, click.get_binary_stream("stdin")) as here:
+            one = diagnosed(here, topic, zones=given_zones, offsets=given_offsets)
     except LogError as exc:
-        hint = f"; to ask servers about topic {places[0]}, name them with -n" if len(places) == 1 else ""
+        hint = (
+            f"; to ask servers about topic {places[0]}, name them with -n"
+            if len(places) == 1 and places[0] != "-"
+            else ""
+        )
         raise click.BadParameter(f"{exc}{hint}", param_hint="LOGS") from exc
     if as_json:
         click.echo(one.json)

@@ -54,10 +54,13 @@ def import_logs(
     \b
     nemesrv import collected/ --out runs/incident
     nemesrv import 'ns-*/namesrv.log*' client.log --zone client.log=+00:00 --out runs/incident
+    nemesrv import - --out runs/incident          what is pasted or piped into standard input
 
     The run folder has a history (history/), topology, clocks, timers, time line and ranked faults (incident.json), and
     the verdicts on it; `nemesrv replay` runs it again. Exit status: as of `nemesrv check`.
     """
     from ...operations.importing.importing import import_and_judge
+    from ..logs.files import with_standard_input
 
-    sys.exit(import_and_judge(logs, out, configs, zones, offsets, spark_master, as_json=as_json))
+    with with_standard_input(logs, click.get_binary_stream("stdin")) as here:
+        sys.exit(import_and_judge(here, out, configs, zones, offsets, spark_master, as_json=as_json))

@@ -14,11 +14,13 @@ import gzip
 import lzma
 import os
 import re
+import shutil
 import tarfile
+import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
@@ -92,6 +94,23 @@ class Read:
 
 
 # --- which
+
+
+@contextmanager
+def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Iterator[list[str]]:
+    """The places, with a file of it for `-`, while they are read. LogError where nothing came in."""
+    if "-" not in places:
+        yield list(places)
+        return
+    with tempfile.TemporaryDirectory(prefix="nemesrv-stdin-") as folder:
+        path = Path(folder, "stdin.log")
+        with path.open("wb") as file:
+            shutil.copyfileobj(standard_input, file)
+        with path.open("rb") as file:
+            is_empty = not file.read(_BLOCK).strip()
+        if is_empty:
+            raise LogError("standard input (-) is empty: paste or pipe lines of a log into it")
+        yield [str(path) if place == "-" else place for place in dict.fromkeys(places)]
 
 
 def planned(places: Iterable[str | Path]) -> Plan:

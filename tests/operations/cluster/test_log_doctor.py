@@ -7,11 +7,13 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from nemesrv.chaos.commands.doctor import doctor
+from nemesrv.chaos.commands.import_ import import_logs
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.logs.files import LogError
 from nemesrv.operations.cluster.causes import CAUSES
@@ -404,3 +406,20 @@ def test_the_command_reads_logs_and_ends_with_their_status(tmp_path: Path) -> No
     assert result.exit_code == 1
     assert "producer-0: orders looked up 2 times at 10.0.1.1:9876 (ns-0), code 17, 2026-06-27 from" in result.output
     assert "[broker-is-not-registered]" in result.output
+
+
+def test_what_is_pasted_into_standard_input_is_read(tmp_path: Path) -> None:
+    seen(tmp_path, logs_of(ns_0=[*name_server(NS_0, until_s=240), *dropped(250)]))
+    logs = sorted(tmp_path.rglob("*.log"))
+    pasted = b"".join(path.read_bytes() for path in logs)
+    (tmp_path / "pasted.log").write_bytes(pasted)
+    by_name = CliRunner().invoke(doctor, [str(tmp_path / "pasted.log")])
+    by_dash = CliRunner().invoke(doctor, ["-"], input=pasted)
+    assert by_dash.exit_code == by_name.exit_code
+    assert by_dash.output == by_name.output.replace("pasted", "stdin")
+
+
+@pytest.mark.parametrize("command", [[doctor, "-"], [import_logs, "-", "--out", "run"]], ids=["doctor", "import"])
+def test_an_empty_standard_input_is_said_in_a_sentence(command: list[Any]) -> None:
+    error = CliRunner().invoke(command[0], command[1:], input=" \n", standalone_mode=False).exception
+    assert "standard input (-) is empty" in str(error)
