@@ -91,7 +91,7 @@ def _read(
 
     given_zones, given_offsets = zones_given(zones), offsets_given(offsets)
     try:
-        with with_standard_input(places, click.get_binary_stream("stdin")) as here:
+        with with_standard_input(places, sys.stdin.buffer) as here:
             one = diagnosed(here, topic, zones=given_zones, offsets=given_offsets)
     except LogError as exc:
         hint = (

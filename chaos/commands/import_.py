@@ -62,5 +62,5 @@ def import_logs(
     from ...operations.importing.importing import import_and_judge
     from ..logs.files import with_standard_input
 
-    with with_standard_input(logs, click.get_binary_stream("stdin")) as here:
+    with with_standard_input(logs, sys.stdin.buffer) as here:
         sys.exit(import_and_judge(here, out, configs, zones, offsets, spark_master, as_json=as_json))
