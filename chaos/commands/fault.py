@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from ..errors import HarnessError, ScenarioError, one_of
-from ..faults.kinds import ACTIONS
 from ..live import DOOR, UPS
 from ..shapes import is_shape
 from .options import Number, WholeNumber
@@ -69,6 +68,8 @@ def _refuse_what_cannot_be(do: str, targets: list[str]) -> None:
     """ScenarioError, before a cluster is looked for, for what no cluster does, and what needs nodes or hosts."""
     if do == "list":
         return
+    from ..faults.kinds import ACTIONS
+
     if do not in ACTIONS:
         raise ScenarioError("nemesrv fault", "DO", repr(do), one_of([*ACTIONS, "list"], do))
     acts_on = ACTIONS[do].acts_on

@@ -81,7 +81,7 @@ def test_what_is_not_the_same_is_less_alike(change: str, part: str, original: Or
 def test_a_run_without_its_scenario_and_a_folder_without_a_history_are_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="it has no history"):
         read_original(tmp_path, Wanted())
-    with pytest.raises(ScenarioError, match="no such run folder"):
+    with pytest.raises(ScenarioError, match="there is no such folder"):
         read_original(tmp_path / "none", Wanted())
     (tmp_path / "history").symlink_to(folder / "history")
     with pytest.raises(ScenarioError, match=r"a run with a scenario\.yaml, or an import with an incident\.json"):
