@@ -33,18 +33,15 @@ def received_again(gathering: Gathering, rules: Redelivery, tolerance: Tolerance
 
 def received_too_late(gathering: Gathering, tolerance: Tolerance) -> Again:
     """Receipts of a queue that its consumer had given up."""
-    ended: dict[tuple[str, int, str | None], float] = {}
-    for row in gathering.control.rows("queue_dropped"):
-        ended.setdefault((row.node, row.incarnation, row.op_id), row.time_ms)
-    if not ended:
+    if not gathering.control.rows("queue_dropped"):
         return Again()
-    schema = "node string, incarnation int, op_id string, ended_ms double"
+    ended = _first_of_holdings(gathering, "queue_dropped", "ended_ms")
     over = F.col("time_ms") - F.col("ended_ms")
     rows = (
         traffic(gathering.history)
         .where((F.col("event") == "receive") & F.col("op_id").isNotNull())
         .select("msg_key", *QUEUE, "offset", *_HOLDING, "time_ms")
-        .join(frame(gathering.history, [(*of, at_ms) for of, at_ms in ended.items()], schema), list(_HOLDING))
+        .join(ended, list(_HOLDING))
         .where(over > tolerance.valid_up_to_ms)
         .withColumns(
             {
@@ -83,7 +80,7 @@ def _receipts(gathering: Gathering, keys: DataFrame, rules: Redelivery, *, each_
         .where(F.col("event") == "receive")
         .select("msg_key", *QUEUE, "offset", *_HOLDING, "time_ms", "seq")
         .join(keys, "msg_key", "left_semi")
-        .join(_taken(gathering), list(_HOLDING), "left")
+        .join(_first_of_holdings(gathering, "queue_taken", "taken_ms"), list(_HOLDING), "left")
     )
     copy = ["msg_key", *QUEUE, "offset", *(["node"] if each_alone else [])]
     in_order = Window.partitionBy(*copy).orderBy("time_ms", "node", "seq")
@@ -134,13 +131,13 @@ def _not_sent_back(receipts: DataFrame, gathering: Gathering, rules: Redelivery)
     return receipts.join(beside(gathering.history, rows, schema), sent_back, "left_anti")
 
 
-def _taken(gathering: Gathering) -> DataFrame:
-    """When each holding of a queue began."""
+def _first_of_holdings(gathering: Gathering, event: str, column: str) -> DataFrame:
+    """When each holding of a queue had its first row of this event, in this column."""
     first: dict[tuple[str, int, str | None], float] = {}
-    for row in gathering.control.rows("queue_taken"):
+    for row in gathering.control.rows(event):
         first.setdefault((row.node, row.incarnation, row.op_id), row.time_ms)
-    rows = [(*holding, taken_ms) for holding, taken_ms in first.items()]
-    return frame(gathering.history, rows, "node string, incarnation int, op_id string, taken_ms double")
+    rows = [(*holding, time_ms) for holding, time_ms in first.items()]
+    return frame(gathering.history, rows, f"node string, incarnation int, op_id string, {column} double")
 
 
 def _over(rules: Redelivery) -> Column:

@@ -20,12 +20,10 @@ def repeats_of_rows(
 
     `each_alone`: every consumer is a group of its own.
     """
-    taken: dict[tuple[Any, ...], float] = {}
+    taken = _first_of_holdings(rows, "queue_taken")
     receipts: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        if row["event"] == "queue_taken":
-            taken.setdefault(_holding(row), row["time_ms"])
-        elif row["event"] == "receive" and row["msg_key"] is not None:
+        if row["event"] == "receive" and row["msg_key"] is not None:
             receipts[row["msg_key"], *_place(row), row["node"] if each_alone else ""].append(row)
     again = 0
     wrong, late = list[dict[str, Any]](), list[dict[str, Any]]()
@@ -63,10 +61,7 @@ def repeats_of_rows(
 
 def received_too_late(rows: Rows, tolerance: Tolerance) -> Again:
     """Receipts of a queue that its consumer had given up."""
-    ended: dict[tuple[Any, ...], float] = {}
-    for row in rows:
-        if row["event"] == "queue_dropped":
-            ended.setdefault(_holding(row), row["time_ms"])
+    ended = _first_of_holdings(rows, "queue_dropped")
     wrong, late = list[dict[str, Any]](), list[dict[str, Any]]()
     for row in rows:
         if row["event"] != "receive" or row["op_id"] is None or _holding(row) not in ended:
@@ -78,6 +73,15 @@ def received_too_late(rows: Rows, tolerance: Tolerance) -> Again:
             shown = {**row, "what": TOO_LATE, "client": row["node"], **times}
             (wrong if over_ms > tolerance.unknown_up_to_ms else late).append(shown)
     return Again(0, len(wrong), len(late), None, _first(wrong or late))
+
+
+def _first_of_holdings(rows: Rows, event: str) -> dict[tuple[Any, ...], float]:
+    """When each holding of a queue had its first row of this event."""
+    first: dict[tuple[Any, ...], float] = {}
+    for row in rows:
+        if row["event"] == event:
+            first.setdefault(_holding(row), row["time_ms"])
+    return first
 
 
 def _what(*, twice: bool, over_ms: float | None) -> str:
