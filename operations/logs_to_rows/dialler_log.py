@@ -5,7 +5,8 @@ both      connected, CLOSE, failed, timeout      channel open, close, connect_fa
           new name server is chosen              name_server_chosen
           wait response timeout                  timed_out
 broker    register … OK, Exception               register
-          boot success, unregisterBroker         started, boot, stopped
+          boot success, unregisterBroker,        started, boot, stopped
+          Shutdown hook
           new producer connected, SCAN: remove   client_heartbeat, client_gone
 client    topicRouteTable, route info changed    route_changed
           updateTopicRouteInfo… Exception        name_server_call
@@ -27,6 +28,8 @@ from .writing import Rows
 _BOOT_MS = 180_000.0
 _SAME_MS = 1_200.0
 _FIRST_MS = 10_000.0
+_LEFT_MS = 10_000.0
+"""A log that ends so soon after its broker took its leave is of one that was stopped."""
 _REMOTE = re.compile(r"R:/?([\w.\-]+:\d+)")
 _NO_ANSWER = ("wait response", "timeout", "Timeout")
 _REFUSED = ("connect to", "Connect", "refused")
@@ -41,7 +44,7 @@ class DiallerLog:
         self._chosen: str | None = None
         self._open: set[str] = set()
         self._timeouts: dict[str, float] = {}
-        self._unregistered_ms = -1e18
+        self._unregistered_ms = self._stops_ms = -1e18
         self._started = False
         self._term: str | None = None
 
@@ -60,12 +63,12 @@ class DiallerLog:
                 self._started = True
             self._line(line)
             is_last = number + 1 == len(lines) or number + 1 in begins
-            since_ms = line.stamp_ms - self._unregistered_ms
-            if line.event == "server_stopped" and since_ms < LEAVING_MS:
+            if line.event == "server_stops":
+                self._stops_ms = line.stamp_ms
+            left = is_last and line.stamp_ms - self._unregistered_ms < _LEFT_MS
+            if line.event == "server_stopped" or left or (is_last and line.stamp_ms - self._stops_ms < LEAVING_MS):
                 self._put(line, "stopped")
-                self._unregistered_ms = -1e18
-            elif is_last and since_ms < 10_000:
-                self._put(line, "stopped")
+                self._unregistered_ms = self._stops_ms = -1e18
 
     def _beginnings(self, lines: list[Line]) -> set[int]:
         """The number of the first line of each process."""

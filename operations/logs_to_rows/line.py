@@ -82,6 +82,7 @@ route_error
 scanned
 send_retried
 server_stopped
+server_stops
 setting             key value
 slave_sync_failed
 slave_synced

@@ -1,6 +1,7 @@
 """A NameServer's log becomes rows: registrations, drops with their reason, routes. Pure.
 
     rocketmqHome=…, boot success            started; a process that ended before it began is the one before's end
+    shutdown hook was invoked               stopped; so does a log that ends with all channels closed
     master address change, new broker …     registration; route of every topic that the broker is known to have
     new topic registered, topic changed     route
     IDLE ─ destroyed ─ remove brokerAddr    broker_dropped idle; expired, exception, closed, unregistered likewise
@@ -15,11 +16,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from .book import Book, queue_row
 from .line import Line
+from .signs import LEAVING_MS
 from .sources import Source
 from .writing import Rows
 
@@ -28,6 +30,8 @@ _SAME_MS = 1_500.0
 _BOOT_MS = 120_000.0
 """A beginning prints its settings, and says that it serves within this."""
 WRITE = 2
+STOPS = ("server_stops", "server_stopped")
+"""What a server's shutdown hook says, first and last."""
 
 
 class NameServerLog:
@@ -60,6 +64,7 @@ class NameServerLog:
         begins = _beginnings(lines)
         ends = {begin - 1 for begin in begins if begin} | {len(lines) - 1}
         stops = {end: since for end in ends if (since := _stops_from(lines, end)) is not None}
+        stops |= dict(_hooks(lines, begins))
         stopping = sorted((since, end) for end, since in stops.items())
         if lines and 0 not in begins:
             self._start(lines[0], inferred=True)
@@ -252,6 +257,22 @@ def _beginnings(lines: Sequence[Line]) -> set[int]:
     if found and not any(":" in line.fields.get("address", "") for line in lines[: found[0]]):
         found[0] = 0  # what it logged first, it logged on the way
     return set(found)
+
+
+def _hooks(lines: Sequence[Line], begins: Collection[int]) -> Iterator[tuple[int, int]]:
+    """(last line, first line) of each clean stop that the log says."""
+    number = 0
+    while number < len(lines):
+        first = number
+        number += 1
+        if lines[first].event in STOPS:
+            while (
+                number < len(lines)
+                and number not in begins
+                and lines[number].stamp_ms - lines[first].stamp_ms < LEAVING_MS
+            ):
+                number += 1
+            yield number - 1, first
 
 
 def _stops_from(lines: Sequence[Line], end: int) -> int | None:

@@ -293,3 +293,35 @@ def test_a_broker_that_says_so_has_stopped_however_long_it_took(
     found = reconstruct(plain_logs([tmp_path])[0])
     stopped = [row["time_ms"] + found.origin_ms for row in found.rows if row["event"] == "stopped"]
     assert [(at - BEGIN.timestamp() * 1000) / 1000 for at in stopped] == [pytest.approx(at, abs=1.0) for at in stops]
+
+
+HOOK = "shutdown hook was invoked, 1 times."
+
+
+def stopped_and_started_again(*, says_so: bool) -> list[tuple[float, str]]:
+    """A NameServer's log: its process ends at 100 s, and another begins 20 s later."""
+    lines = [line for line in name_server(dropped=False) if line[0] < 95]
+    if says_so:
+        lines += [(100.0, HOOK), (100.2, f"remove brokerAddr[0, {BROKER}] from brokerAddrTable, {DESTROYED}")]
+        lines += [(100.3, "shutdown hook done, consuming time total(ms): 340")]
+    again = [line for line in name_server(dropped=False) if line[0] > 20]
+    return [*lines, (120.1, "The Name Server boot success. serializeType=JSON"), *((at + 100, said) for at, said in again)]
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+def test_a_name_server_whose_hook_ran_was_stopped_and_one_without_it_ended(tmp_path: Path, says_so: bool) -> None:
+    (tmp_path / "namesrv.log").write_text(stamped(stopped_and_started_again(says_so=says_so)))
+    found = reconstruct(plain_logs([tmp_path])[0])
+    assert told(found, "stopped", "ns-0") == ([pytest.approx(100_000.0, abs=1_000)] if says_so else [])
+    assert not told(found, "broker_dropped", "ns-0")  # it closed its channels because it stopped
+    assert len(told(found, "started", "ns-0")) == 2
+    first = episodes_of(found.rows, timers=found.timers_used).to_json()["episodes"][0]["hypotheses"][0]
+    assert ("stopped cleanly" in first["sentence"]) is says_so, first["sentence"]
+
+
+def test_a_broker_whose_hook_began_and_whose_log_ends_there_has_stopped(tmp_path: Path) -> None:
+    """Who is killed while it stops says no more."""
+    lines = [(at_s, said) for at_s, said in broker() if at_s < 95] + [(100.0, "Shutdown hook was invoked, 1")]
+    (tmp_path / "broker.log").write_text(stamped(lines))
+    (tmp_path / "namesrv.log").write_text(stamped(name_server(dropped=False)))
+    assert len(told(reconstruct(plain_logs([tmp_path])[0]), "stopped", "broker-a")) == 1
