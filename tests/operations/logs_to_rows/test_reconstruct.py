@@ -305,7 +305,11 @@ def stopped_and_started_again(*, says_so: bool) -> list[tuple[float, str]]:
         lines += [(100.0, HOOK), (100.2, f"remove brokerAddr[0, {BROKER}] from brokerAddrTable, {DESTROYED}")]
         lines += [(100.3, "shutdown hook done, consuming time total(ms): 340")]
     again = [line for line in name_server(dropped=False) if line[0] > 20]
-    return [*lines, (120.1, "The Name Server boot success. serializeType=JSON"), *((at + 100, said) for at, said in again)]
+    return [
+        *lines,
+        (120.1, "The Name Server boot success. serializeType=JSON"),
+        *((at + 100, said) for at, said in again),
+    ]
 
 
 @pytest.mark.parametrize("says_so", [True, False])
