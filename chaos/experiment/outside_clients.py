@@ -15,6 +15,7 @@ import logging
 import math
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -26,7 +27,8 @@ from ..fronts.answers import readdressed
 from ..fronts.behaviour import PASSES, Unreachable
 from ..fronts.front import Front
 from ..fronts.instances import Instance, Instances
-from ..fronts.observed import Answered, Observation
+from ..fronts.look_ups import HANGS_MS
+from ..fronts.observed import Answered, Behaved, Observation
 from ..fronts.rows import ClientRows, Row, Rules
 from ..fronts.sockets import process_of
 from ..history.recorder import HistoryWriter, LagProbe, RecorderSpec
@@ -66,6 +68,8 @@ class ClientUnderTest:
     _instances: Instances = field(init=False)
     _told: dict[str, str] = field(init=False, default_factory=dict)
     _unreachable: Unreachable = field(init=False)
+    _behaved: list[Behaved] = field(init=False, default_factory=list)
+    """Each front's changes, in order of time."""
     _looking: asyncio.Task[None] | None = field(init=False, default=None)
 
     @property
@@ -129,6 +133,8 @@ class ClientUnderTest:
         return found if found is not None else process_of(peer, own, _processes(without=os.getpid()))
 
     def _see(self, one: Observation) -> None:
+        if isinstance(one, Behaved):
+            self._behaved.append(one)
         if isinstance(one, Answered) and one.body:
             back = {told: at for at, told in self._told.items()}
             one = one._replace(body=readdressed(one.body, back))  # the history knows servers by one address each
@@ -158,8 +164,16 @@ class ClientUnderTest:
             note=note,
             spec=lambda kind: self.spec(name, kind),
         )
+        for behaved in self._met(instance):
+            node.saw(behaved)
         probe = self._probes[instance.number] = LagProbe()
         probe.start(node.lag, self.clock)
+
+    def _met(self, instance: Instance) -> Sequence[Behaved]:
+        """What each front did when its process began, and since then: it may have dialled before anybody saw it."""
+        began_ms = instance.since_ms - (HANGS_MS if instance.process is None else _age_ms(instance.process))
+        at_first = {one.front: one for one in self._behaved if one.at_ms <= began_ms}
+        return [*at_first.values(), *(one for one in self._behaved if one.at_ms > began_ms)]
 
     def _went(self, instance: Instance, now_ms: float) -> None:
         stopped = self._looking is not None and not self._looking.cancelled() and not self._looking.cancelling()
@@ -177,6 +191,16 @@ def _lives(process: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
         return False
+
+
+def _age_ms(process: int) -> float:
+    """How long ago it began; HANGS_MS where that cannot be seen."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            began_s = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    except OSError:
+        return HANGS_MS
+    return 1000.0 * (time.clock_gettime(time.CLOCK_BOOTTIME) - began_s)
 
 
 def _processes(without: int) -> Sequence[int]:

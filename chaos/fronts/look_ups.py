@@ -17,6 +17,7 @@ Only bytes and dials are seen, so these are inferred, always in the way that fit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -33,6 +34,8 @@ ABANDONED_MS = 1_000.0
 """A request that was asked again elsewhere after so long got no answer the first time."""
 CONNECTS_MS = 3_500.0
 """A dial that nobody has answered for so long has failed."""
+HANGS_MS = 6_000.0
+"""The longest that a known client waits for a connect (Go): an entry that was lost so lately may have been tried."""
 _AFTER_MS = 0.001
 """A channel is open behind its choice, though both are seen at once."""
 _CONNECT_FAILED, _NO_ANSWER, _ANSWERED, _NOT_SENT = "connect_failed", "no_answer", "answered", "not_sent"
@@ -91,7 +94,8 @@ class LookUps:
         self._dials: list[tuple[float, str]] = []
         self._asked: dict[tuple[int, int], _Try] = {}
         self._waiting: _Call | None = None  # ended in a way from which its client may go on
-        self._unreachable: set[str] = set()
+        self._lost_until_ms: dict[str, float] = {}  # infinite while it refuses or drops SYNs
+        self._all_lost_ms = self._asked_last_ms = -math.inf
         self._refusing: set[str] = set()
         self._bodies: dict[tuple[str, str | None], bytes] = {}
 
@@ -100,8 +104,7 @@ class LookUps:
             case Behaved():
                 address = self.name_servers.get(one.front)
                 if address is not None:
-                    lost = one.behaviour.dials in (Dials.REFUSED, Dials.DROPPED)
-                    (self._unreachable.add if lost else self._unreachable.discard)(address)
+                    self._lost(address, one.at_ms, one.behaviour.dials in (Dials.REFUSED, Dials.DROPPED))
                     refuses = one.behaviour.dials is Dials.REFUSED
                     (self._refusing.add if refuses else self._refusing.discard)(address)
             case Dialled(front=str(front)):
@@ -121,6 +124,16 @@ class LookUps:
                 self._close(one)
             case _:
                 pass
+
+    def _lost(self, address: str, at_ms: float, is_lost: bool) -> None:
+        """From now on it refuses or drops SYNs, or no longer."""
+        lost = self._lost_until_ms
+        if all(lost.get(each) == math.inf for each in self._told):
+            self._all_lost_ms = at_ms
+        if is_lost:
+            lost[address] = math.inf
+        elif lost.get(address) == math.inf:
+            lost[address] = at_ms
 
     def passed(self, now_ms: float) -> None:
         for at_ms, address in [dial for dial in self._dials if now_ms - dial[0] >= CONNECTS_MS]:
@@ -224,7 +237,8 @@ class LookUps:
         fresh = self._fresh.pop(one.connection, None)
         began_ms = one.at_ms if fresh is None else fresh[0]
         call = self._join(began_ms, f, topic)
-        skipped = [] if self._seen else self._skipped(address)
+        skipped = [] if self._seen else self._skipped(address, began_ms)
+        self._asked_last_ms = one.at_ms
         for lost in skipped:
             self._choose(lost, began_ms)
             self._put(began_ms, "channel", f=_CONNECT_FAILED, address=lost, value={"reason": "inferred"})
@@ -317,19 +331,21 @@ class LookUps:
         self._chosen, self._chosen_failed = address, False
         self._put(at_ms, "name_server_chosen", name_server=address, value=value)
 
-    def _skipped(self, address: str) -> list[str]:
-        """Entries between the chosen one and this that could not be reached: nobody saw them dialled."""
+    def _skipped(self, address: str, began_ms: float) -> list[str]:
+        """Entries between the chosen one and this that could not be reached: nobody saw them dialled. Who found no
+        entry at all meanwhile may have gone round the list, and be anywhere in it."""
         if self._chosen == address and not self._rules.every_request:
             return []
         if self._rules.shuffled and self._known < len(self._told):
             return []
         listed, skipped = self._listed or self._told, list[str]()
         at = self._rules.start - 1 if self._chosen is None else listed.index(self._chosen)
+        went_round = self._all_lost_ms > self._asked_last_ms
         for step in range(1, len(listed) + 1):
             entry = listed[(at + step) % len(listed)]
             if entry == address:
                 return skipped
-            if entry not in self._unreachable:
+            if not went_round and self._lost_until_ms.get(entry, -math.inf) < began_ms - HANGS_MS:
                 return []
             skipped.append(entry)
         return []

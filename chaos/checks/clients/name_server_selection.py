@@ -42,6 +42,7 @@ from typing import Any
 
 from ...oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
 from ...oracle.lists import in_use
+from ...oracle.reach import lost
 from ...oracle.recorded import OURS
 from ...oracle.start_choice import ALPHA, BIAS, EXACT, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ...oracle.world import World
@@ -128,6 +129,13 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 def _has_its_own(of: Selection, world: World) -> bool:
     return world.has_own_list(of.who.node) or world.asks_for_list(of.who.node)
+
+
+def _had_all(of: Selection, world: World) -> bool:
+    """Whether a client under test could reach every NameServer at its first choice: a refused dial is not seen."""
+    if not of.choices:
+        return True
+    return not lost(world, of.who.node, "name_server", of.choices[0].row.time_ms, for_ms=world.timers.C_ms)
 
 
 def configured_name_servers(world: World) -> list[str]:
@@ -258,12 +266,15 @@ def _verdict(
     first = _first_choices(even, names, "all clients")
     lasting = _first_choices([of for of in even if not of.is_prober], names, "producers and consumers")
     under_test = {
-        _first_choices(those, names, dialler): world.client_profile_of(those[0].who.node)
+        _first_choices([of for of in those if _had_all(of, world)], names, dialler): world.client_profile_of(
+            those[0].who.node
+        )
         for dialler, those in groups.items()
         if dialler is not None
     }
     later = sum(len(of.choices) - 1 for of in found if of.choices)
-    examined = first.total + later + sum(one.total for one in under_test)
+    outside = sum(bool(of.choices) for dialler, those in groups.items() for of in those if dialler is not None)
+    examined = first.total + later + outside
     told, open_ = _told_by(first, start_bias or BIAS) if profile.drawn else ({"starts": first.total}, "")
     if under_test and not first.total:
         open_ = ""  # a cluster without clients of ours

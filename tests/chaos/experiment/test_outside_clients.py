@@ -217,3 +217,28 @@ def test_nothing_is_recorded_of_a_client_that_makes_no_connection(tmp_path: Path
         assert here.client.name_servers
     assert here.recorded == []
     assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def chosen(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["name_server"] for row in rows if row["event"] == "name_server_chosen"]
+
+
+def test_who_starts_while_a_name_server_is_dead_is_taken_to_have_tried_it(tmp_path: Path) -> None:
+    with world(tmp_path) as here:
+        here.fault("kill", "start", "ns-0")
+        here.look_up(1)
+    assert chosen(here.rows()) == ["10.0.0.1:9000", "10.0.0.1:9001"]
+
+
+def test_who_starts_while_its_link_is_cut_is_taken_to_have_tried_it_and_afterwards_not(tmp_path: Path) -> None:
+    with world(tmp_path) as here:
+        here.fault("cut", "start", "go", "ns-0")
+        here.fault("cut", "end", "go", "ns-0")
+        here.look_up(1)
+    assert chosen(here.rows()) == ["10.0.0.1:9000", "10.0.0.1:9001"], "it may have been dialled a moment ago"
+
+
+def test_who_starts_with_all_name_servers_there_and_begins_elsewhere_has_tried_nobody(tmp_path: Path) -> None:
+    with world(tmp_path) as here:
+        here.look_up(1)
+    assert chosen(here.rows()) == ["10.0.0.1:9001"]

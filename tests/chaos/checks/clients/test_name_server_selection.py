@@ -66,6 +66,24 @@ def test_of_apaches_clients_only_the_order_in_which_they_chose_is_known_so_nothi
     assert check(of_apaches).verdict is Validity.VALID
 
 
+@pytest.mark.parametrize(("is_dead", "verdict"), [(True, Validity.VALID), (False, Validity.INVALID)])
+def test_first_choices_of_clients_under_test_that_start_while_one_is_dead_are_no_matter_of_chance(
+    is_dead: bool, verdict: Validity
+) -> None:
+    names = [f"java-{number}" for number in range(60)]
+    builder = cluster(name_servers=3, clients=names)
+    if is_dead:
+        builder.at(1).fault("f-1", "kill", "signals", "ns-0")
+    for row in builder.rows:
+        if row["event"] == "node" and row["source"] in names:
+            row["value"] |= {"implementation": "java", "client_profile": "java-4.9", "dialler": "java"}
+    for number, name in enumerate(names):
+        listed = sorted(NS, key=lambda address: address != NS[1 + number % 2])
+        builder.at(20 + number / 100).event(name, "name_server_list", value=listed)
+        choice(builder, name, listed, 0)
+    assert check(builder.end(200)).verdict is verdict
+
+
 def call(
     builder: HistoryBuilder, at_s: float, name_server: str, type_: str = "ok", took_s: float = 0.01, **fields: object
 ) -> HistoryBuilder:
