@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from ...remoting.node.network import Address
 from ..errors import HarnessError
+from ..topology import EXTERNAL
 
 FIRST, LAST = 20_000, 29_999
 SWALLOWS = 4096
@@ -49,8 +50,8 @@ class PortHolder:
         return True
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
-        """One for a proxy of each of these nodes."""
-        return [self.take() for _ in nodes]
+        """One for a proxy of each of these nodes; outside, old clients dial the VIP port below it."""
+        return [self.take(vip=node == EXTERNAL) for node in nodes]
 
     def _hold(self, port: int) -> socket.socket | None:
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

@@ -15,7 +15,9 @@ the port of the dead peer takes the dial (`PortHolder.swallow`).
 
 Toxics are on every connection of a proxy, and a proxy accepts every dial. Where what is new is to differ from what is
 connected, the node is told to dial elsewhere (`tell`): half-open, at a second proxy, while the first holds what it has;
-without an answer to SYNs, at a port whose accept queue is full. Outside diallers cannot be told.
+without an answer to SYNs, at a port whose accept queue is full. Outside diallers cannot be told. Old ones send at the
+broker's VIP port, two below the proxy that they are told: a second proxy there leads to the first, so that whatever is
+on the link meets them; where dials are refused, theirs are closed.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from .packet_drop import PacketDrop
 from .ports import FullAcceptQueue
 
 _NEXT = "~"
-"""Between a link's name and the number of one of its later proxies, in the proxy's name."""
+"""Between a link's name and the number of one of its later proxies, or `vip`, in the proxy's name."""
 
 
 class ProxyApi(Protocol):
@@ -140,7 +142,12 @@ class LinkFaults(LinkFaultInjector):
             link: _Proxy(file_name(str(link)), listen, peer)
             for (link, peer), listen in zip(upstreams.items(), taken, strict=True)
         }
-        self._api.create({proxy.name: (proxy.listen, proxy.peer) for proxy in made.values()})
+        vips = {
+            f"{proxy.name}{_NEXT}vip": (proxy.listen.vip_channel, proxy.listen)
+            for link, proxy in made.items()
+            if link.node == EXTERNAL and link.peer.startswith("broker-")
+        }
+        self._api.create({proxy.name: (proxy.listen, proxy.peer) for proxy in made.values()} | vips)
         self._proxies |= made
         for link in made:
             self._from[link.node].append(link)

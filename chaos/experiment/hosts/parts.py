@@ -43,10 +43,12 @@ class HostPorts:
         self.near = PortHolder()
         self._own = PortHolder(address)
 
-    def take(self, count: int, *, own: bool) -> list[Address]:
-        """So many; `own`: others can reach them."""
-        holder = self._own if own else self.near
-        return [holder.take(vip=own) for _ in range(count)]
+    def take_servers(self, count: int) -> list[Address]:
+        """So many that others can reach, each with the VIP port below it."""
+        return [self._own.take(vip=True) for _ in range(count)]
+
+    def take_for(self, nodes: Iterable[str]) -> list[Address]:
+        return self.near.take_for(nodes)
 
     def swallow(self, address: Address) -> bool:
         return self._own.swallow(address)
@@ -206,7 +208,7 @@ class HostsPorts:
         by_host: dict[RemoteHost, list[str]] = defaultdict(list)
         for name in names:
             by_host[self._host_of(first_address(name))].append(name)
-        under_way = {h: h.asking("call", PORTS, "take", len(here), own=True) for h, here in by_host.items()}
+        under_way = {h: h.asking("call", PORTS, "take_servers", len(here)) for h, here in by_host.items()}
         found: dict[str, Address] = {}
         for host, here in by_host.items():
             for name, address in zip(here, host.answer(under_way[host]), strict=True):
@@ -216,10 +218,10 @@ class HostsPorts:
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
         nodes = tuple(nodes)
-        by_host: dict[RemoteHost, int] = defaultdict(int)
+        by_host: dict[RemoteHost, list[str]] = defaultdict(list)
         for node in nodes:
-            by_host[self._host_of(node)] += 1
-        under_way = {host: host.asking("call", PORTS, "take", count, own=False) for host, count in by_host.items()}
+            by_host[self._host_of(node)].append(node)
+        under_way = {host: host.asking("call", PORTS, "take_for", here) for host, here in by_host.items()}
         taken = {host: iter(host.answer(ref)) for host, ref in under_way.items()}
         return [next(taken[self._host_of(node)]) for node in nodes]
 

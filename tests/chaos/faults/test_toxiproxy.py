@@ -32,7 +32,7 @@ from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
 from nemesrv.chaos.faults.toxiproxy_binary import find_server
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
-from nemesrv.chaos.topology import Link
+from nemesrv.chaos.topology import EXTERNAL, Link
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 
@@ -95,6 +95,25 @@ def test_a_dead_peer_closes_what_the_proxy_accepts(world: World):
     world.peer.close()
     with dial(world.proxy) as near:
         assert is_closed(near)
+
+
+def test_what_is_on_a_broker_s_link_from_outside_meets_those_at_its_vip_port(api: Toxiproxy, ports: PortHolder):
+    for name in api.proxies():  # of the test before
+        api._call("delete", f"/proxies/{name}")
+    link, peer, rows = Link(EXTERNAL, "broker-a"), Peer(), Rows()
+    faults = LinkFaults(api, RealClock.starting_now(1.0), rows)
+    with faults:
+        vip = faults.open({link: peer.address}, ports)[link].vip_channel
+        with connected(peer, vip) as (near, far):
+            with faults.fault(Latency(latency_ms=80, stream="both"), [link]):
+                assert 160 <= round_trip_ms(near, far) < 220
+            with faults.fault(Cut(), [link]):
+                assert is_closed(near)
+                with dial(vip) as late:
+                    assert is_closed(late)
+        with connected(peer, vip):
+            pass
+    peer.close()
 
 
 # -- latency and bandwidth -------------------------------------------------------------------------------------------
