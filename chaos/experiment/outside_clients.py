@@ -70,6 +70,7 @@ class ClientUnderTest:
     _unreachable: Unreachable = field(init=False)
     _behaved: list[Behaved] = field(init=False, default_factory=list)
     """Each front's changes, in order of time."""
+    _unclear: set[int] = field(init=False, default_factory=set)
     _looking: asyncio.Task[None] | None = field(init=False, default=None)
 
     @property
@@ -88,7 +89,10 @@ class ClientUnderTest:
         return {name: str(self._fronts[name].address) for name in self.servers.brokers}
 
     async def open(self) -> None:
-        self._instances = Instances(self._came, self._went)
+        every_request = self.profile.advance is Advance.EVERY_REQUEST
+        self._instances = Instances(
+            self._came, self._saw, self._went, self.servers.name_servers, every_request=every_request
+        )
         self._unreachable = Unreachable(self.name)
         for name in (*self.servers.brokers, *self.servers.name_servers):
             proxy, vip = self.servers.proxies[name], name in self.servers.brokers
@@ -138,8 +142,10 @@ class ClientUnderTest:
         if isinstance(one, Answered) and one.body:
             back = {told: at for at, told in self._told.items()}
             one = one._replace(body=readdressed(one.body, back))  # the history knows servers by one address each
-        for instance in self._instances.of(one):
-            self._nodes[instance.number].saw(one)
+        self._instances.see(one)
+
+    def _saw(self, instance: Instance, one: Observation) -> None:
+        self._nodes[instance.number].saw(one)
 
     async def _look(self) -> None:
         while True:
@@ -147,13 +153,16 @@ class ClientUnderTest:
             now_ms = self._now_ms()
             for instance in self._instances.living():
                 self._nodes[instance.number].passed(now_ms)
+            for instance in self._instances.living():
+                self._tell_unclear(instance)
             self._instances.look(now_ms, _lives)
 
     def _came(self, instance: Instance) -> None:
         name = self.name if instance.number == 0 else f"{self.name}-{instance.number + 1}"
 
         def note(kind: NodeKind) -> None:
-            self.record("node", source=name, address=None, value=about_client(self.name, self.profile, kind))
+            about = about_client(self.name, self.profile, kind, instance.unclear)
+            self.record("node", source=name, address=None, value=about)
 
         node = self._nodes[instance.number] = ClientNode(
             rules=rules_of(self.profile, len(self.servers.name_servers)),
@@ -178,11 +187,25 @@ class ClientUnderTest:
     def _went(self, instance: Instance, now_ms: float) -> None:
         stopped = self._looking is not None and not self._looking.cancelled() and not self._looking.cancelling()
         self._nodes[instance.number].end(now_ms, stopped=stopped)
+        self._tell_unclear(instance)
+
+    def _tell_unclear(self, instance: Instance) -> None:
+        """Record, once, that it cannot be told apart."""
+        if instance.unclear and instance.number not in self._unclear:
+            self._unclear.add(instance.number)
+            self._nodes[instance.number].tell()
 
 
-def about_client(name: str, profile: ClientProfile, kind: NodeKind) -> dict[str, object]:
-    """The value of the `node` row of a client under test; EXTERNAL as long as nothing was seen of it."""
-    return {"kind": str(kind), "implementation": name, "client_profile": profile.name, "dialler": name}
+def about_client(name: str, profile: ClientProfile, kind: NodeKind, unclear: str = "") -> dict[str, object]:
+    """The value of the `node` row of a client under test; EXTERNAL as long as nothing was seen of it. `unclear`: why it
+    cannot be told apart from another one."""
+    about: dict[str, object] = {
+        "kind": str(kind),
+        "implementation": name,
+        "client_profile": profile.name,
+        "dialler": name,
+    }
+    return {**about, "unclear": unclear} if unclear else about
 
 
 def _lives(process: int) -> bool:
@@ -330,6 +353,11 @@ class ClientNode:
         self._decide(math.inf)
         if self._record is not None:
             self._record.close()
+
+    def tell(self) -> None:
+        """What is known of it by now is recorded once more."""
+        if self.kind is not None:
+            self._note(self.kind)
 
     def lag(self, event: str, /, **fields: Any) -> None:
         """What a LagProbe records."""

@@ -1,21 +1,40 @@
-"""Which client an observation is of, where several share one dialler's fronts. Sans-IO.
+"""Which client an observation is of, where several share one dialler's fronts, or one process. Sans-IO.
 
-    process   whose connection it is, as far as /proc says
-    instance  a process that dials a front which it is connected to already has another client in it: each client keeps
-              one connection to an address; the oldest that lacks one gets it
+    process    whose connection it is, as far as /proc says
+    clientID   what heartbeats say: so many clients a process has, one at least
+    NameServer a client that is well connected to one and goes on asking it is not who connects to another meanwhile,
+               where the process has more clients than were seen; nor who connects to the same one once more
+    topics     of several who may have connected, the one that asks for these topics
 
-A client without a process that can be seen has ended when its last connection has.
+A connection waits until its first request tells its topic, and longer where more must be seen; then all that was seen
+of it is told, in order. Where nothing tells two clients apart, both are `unclear`, with the reason: nobody can say what
+either of them did. A client without a process that can be seen has ended when its last connection has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .observed import Answered, Asked, Behaved, Closed, Dialled, Observation, Opened, Pushed
+from .behaviour import PASSES, Behaviour, Dials
+from .decode import ROUTE
+from .observed import Answered, Asked, Behaved, Closed, Dialled, Foreign, GaveUp, Observation, Opened, Pushed
+
+HEART_BEAT = 34
+WAITS_MS = 35_000.0
+"""Within it every client known has asked its NameServer again, and sent a heartbeat (30 s each)."""
+SKEW_MS = 1_000.0
+"""A connection that its client closed before it made another may be seen to close after it."""
+DIAL_SKEW_MS = 50.0
+"""A dial is noted by another thread than its connection, which may be seen first."""
+_CLIENT_ID = re.compile(rb'"clientID"\s*:\s*"([^"]+)"')
+_BORROWED = frozenset({"TBW102"})
+"""Topics that any client asks for."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Instance:
     """One client of the dialler, in the order in which they came."""
 
@@ -24,50 +43,104 @@ class Instance:
     since_ms: float
     open: dict[int, str] = field(default_factory=dict)
     """Its connections: number to front."""
+    topics: set[str] = field(default_factory=set)
+    """Whose routes it asked for, and to which it sent."""
+    groups: set[str] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)
+    """What its heartbeats call it."""
+    unclear: str = ""
+    """Why it cannot be told apart from another one; "": it can."""
     ended: bool = False
+    asked_ms: float = float("-inf")
+    """When it last asked a NameServer."""
+    waiting: set[tuple[int, int]] = field(default_factory=set)
+    """Its requests at NameServers that have no answer yet."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """A connection, or a dial in vain, of which it is not known whose it is."""
+
+    front: str
+    process: int | None
+    since_ms: float
+    seen: list[Observation]
+    topics: set[str] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)
+    asked: bool = False
+    closed: bool = False
 
 
 class Instances:
-    """`came` and `went` are told of each client, at its first observation and after its last."""
+    """`came` and `went` are told of each client, before its first observation and after its last, and `saw` of each
+    observation in between. `ids`: how clients of a process call themselves, where that is known before."""
 
-    def __init__(self, came: Callable[[Instance], None], went: Callable[[Instance, float], None]) -> None:
-        self._came, self._went = came, went
+    def __init__(
+        self,
+        came: Callable[[Instance], None],
+        saw: Callable[[Instance, Observation], None],
+        went: Callable[[Instance, float], None],
+        name_servers: Collection[str],
+        *,
+        every_request: bool = False,
+        ids: Collection[str] | None = None,
+    ) -> None:
+        self._came, self._saw, self._went = came, saw, went
+        self._name_servers = frozenset(name_servers)
+        self._every_request = every_request
+        self._knows_all = ids is not None
+        self._ids: dict[int | None, set[str]] = defaultdict(lambda: set(ids or ()))
         self._all: list[Instance] = []
         self._of: dict[int, Instance] = {}
+        self._held: dict[int, _Held] = {}
+        self._dials: list[Dialled] = []
+        self._undialled: dict[str, Opened] = {}
+        self._made = 0
+        self._behave: dict[str, Behaviour] = {}
 
-    def of(self, one: Observation) -> tuple[Instance, ...]:
-        """Whose it is; a change of a front's behaviour is everybody's."""
+    def see(self, one: Observation) -> None:
+        """It is told on at once, or as soon as it is known whose it is; a front's behaviour to everybody."""
         match one:
             case Behaved():
-                return tuple(self.living())
+                self._behave[one.front] = one.behaviour
+                for each in [*self.living()]:
+                    self._saw(each, one)
             case Dialled():
-                found = next((each for each in self.living() if each.process == one.process), None)
-                return () if one.front is None else (found or self._new(one.process, one.at_ms),)
+                self._dialled(one)
+            case GaveUp():
+                self._in_vain(one)
             case Opened():
-                instance = self._lacking(one.process, one.front) or self._new(one.process, one.at_ms)
-                instance.open[one.connection] = one.front
-                self._of[one.connection] = instance
-                return (instance,)
-            case Closed():
-                closed = self._of.pop(one.connection, None)
-                if closed is None:
-                    return ()
-                closed.open.pop(one.connection, None)
-                return (closed,)
-            case Asked() | Answered() | Pushed():
-                found = self._of.get(one.connection)
-                return () if found is None else (found,)
+                dialled = next((each for each in self._dials if each.front == one.front), None)
+                if dialled is not None:
+                    self._dials.remove(dialled)
+                else:
+                    self._undialled[one.front] = one
+                first: list[Observation] = [one] if dialled is None else [dialled, one]
+                self._held[one.connection] = _Held(one.front, one.process, first[0].at_ms, [*first])
+            case Asked() | Answered() | Pushed() | Foreign() | Closed():
+                if (held := self._held.get(one.connection)) is not None:
+                    self._held_saw(held, one)
+                elif (owner := self._of.get(one.connection)) is not None:
+                    self._owner_saw(owner, one)
             case _:
-                return ()
+                return
+        self._decide(one.at_ms)
 
     def look(self, now_ms: float, lives: Callable[[int], bool]) -> None:
         """Tell of those that have ended: nothing is connected, and their process is gone."""
+        self._decide(now_ms)
+        doubtful = {held.process for held in self._held.values()}
         for each in [*self.living()]:
-            if not each.open and (each.process is None or not lives(each.process)):
+            is_gone = not each.open and (each.process is None or not lives(each.process))
+            if is_gone and each.process not in doubtful:
                 self._end(each, now_ms)
 
     def end(self, now_ms: float) -> None:
         """Nothing more is seen of anybody."""
+        for dialled in [*self._dials]:
+            self._in_vain(dialled)
+        self._decide(now_ms, is_last=True)
         for each in [*self.living()]:
             self._end(each, now_ms)
 
@@ -78,12 +151,192 @@ class Instances:
         instance.ended = True
         self._went(instance, now_ms)
 
-    def _lacking(self, process: int | None, front: str) -> Instance | None:
-        of = (each for each in self.living() if each.process == process)
-        return next((each for each in of if front not in each.open.values()), None)
+    # --- what is seen -------------------------------------------------------------------------------------------------
 
-    def _new(self, process: int | None, at_ms: float) -> Instance:
-        instance = Instance(len(self._all), process, at_ms)
+    def _dialled(self, one: Dialled) -> None:
+        if one.front is None:
+            return
+        opened = self._undialled.pop(one.front, None)
+        if opened is not None and one.at_ms - opened.at_ms <= DIAL_SKEW_MS:
+            if (held := self._held.get(opened.connection)) is not None:
+                held.seen.insert(0, one)
+            elif (owner := self._of.get(opened.connection)) is not None:
+                self._saw(owner, one)
+            return
+        self._dials.append(one)
+        if self._behave.get(one.front, PASSES).dials is Dials.REFUSED:
+            self._in_vain(one)
+
+    def _in_vain(self, one: Dialled | GaveUp) -> None:
+        """A dial that nobody let in, with its end."""
+        dialled = next((each for each in self._dials if each is one or each.front == one.front), None)
+        if dialled is None or dialled.front is None:
+            return
+        self._dials.remove(dialled)
+        seen = [dialled] if one is dialled else [dialled, one]
+        self._made -= 1
+        self._held[self._made] = _Held(dialled.front, dialled.process, dialled.at_ms, [*seen], closed=True)
+
+    def _held_saw(self, held: _Held, one: Observation) -> None:
+        held.seen.append(one)
+        if isinstance(one, Asked):
+            held.asked = True
+            held.topics |= topics_of(one)
+            held.groups |= groups_of(one)
+            held.ids |= ids_of(one)
+            self._ids[held.process] |= held.ids
+        held.closed = held.closed or isinstance(one, Closed)
+
+    def _owner_saw(self, owner: Instance, one: Observation) -> None:
+        if isinstance(one, Asked):
+            owner.topics |= topics_of(one)
+            owner.groups |= groups_of(one)
+            owner.ids |= ids_of(one)
+            self._ids[owner.process] |= ids_of(one)
+            if one.front in self._name_servers:
+                owner.asked_ms = max(owner.asked_ms, one.at_ms)
+                owner.waiting.add((one.connection, one.opaque))
+        elif isinstance(one, Answered):
+            owner.waiting.discard((one.connection, one.opaque))
+        elif isinstance(one, Closed):
+            owner.open.pop(one.connection, None)
+            owner.waiting = {key for key in owner.waiting if key[0] != one.connection}
+            self._of.pop(one.connection, None)
+        self._saw(owner, one)
+
+    # --- whose it is --------------------------------------------------------------------------------------------------
+
+    def _decide(self, now_ms: float, *, is_last: bool = False) -> None:
+        again = True
+        while again:
+            again = False
+            for connection, held in [*self._held.items()]:
+                owner = self._owner(held, now_ms, is_last)
+                if owner is not None:
+                    del self._held[connection]
+                    self._own(connection, held, owner)
+                    again = True
+
+    def _own(self, connection: int, held: _Held, owner: Instance) -> None:
+        if connection > 0 and not held.closed:
+            self._of[connection] = owner
+        if connection > 0:
+            owner.open[connection] = held.front
+        for one in held.seen:
+            self._owner_saw(owner, one)
+
+    def _owner(self, held: _Held, now_ms: float, is_last: bool) -> Instance | None:
+        """Whose connection it is; None: more must be seen."""
+        living = [each for each in self.living() if each.process == held.process]
+        if not living:
+            return self._new(held)
+        is_over = is_last or held.closed or now_ms - held.since_ms >= WAITS_MS
+        if not held.asked and not is_over and now_ms - held.since_ms < SKEW_MS:
+            return None
+        if held.front in self._name_servers:
+            return self._asker(held, living, now_ms, is_over)
+        return self._of_broker(held, living, is_over)
+
+    def _of_broker(self, held: _Held, living: Sequence[Instance], is_over: bool) -> Instance | None:
+        named = [each for each in living if held.ids & each.ids]
+        if named:
+            return named[0]
+        if held.ids:
+            unnamed = [each for each in living if not each.ids]
+            if unnamed:
+                return self._alike(held, unnamed)[0]
+            return self._new(held)
+        doubts = any(each.front in self._name_servers and each.process == held.process for each in self._held.values())
+        if doubts and not is_over:
+            return None
+        lacking = [each for each in living if held.front not in each.open.values()]
+        return self._alike(held, lacking or living)[0]
+
+    def _asker(self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool) -> Instance | None:
+        """Of a connection to a NameServer."""
+        lacking = [each for each in living if held.front not in each.open.values()]
+        has_more = len(self._ids[held.process]) > len(living)
+        if not lacking:
+            return self._second(held, living, now_ms, is_over, has_more)
+        free = [each for each in lacking if not any(front in self._name_servers for front in each.open.values())]
+        lost = free or [each for each in lacking if self._is_lost(each)]
+        if lost:
+            alike = self._alike(held, lost)
+            if has_more and held.topics and all(each.topics and not each.topics & held.topics for each in alike):
+                return self._new(held)
+            return self._one_of(alike, held)
+        if not has_more and (self._every_request or self._knows_all):
+            return self._one_of(self._alike(held, lacking), held)
+        is_strange = bool(held.topics) and all(not each.topics & held.topics for each in lacking)
+        is_used = self._used(lacking, held)
+        if has_more and (is_strange or is_used or is_over):
+            return self._new(held)
+        if not is_over:
+            return None
+        if is_used and (is_strange or not self._ids[held.process]):
+            return self._new(held)
+        resting = [each for each in lacking if each.asked_ms <= held.since_ms]
+        return self._one_of(self._alike(held, resting or lacking), held)
+
+    def _second(
+        self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool, has_more: bool
+    ) -> Instance | None:
+        """Of a connection that all of them have already: another client's, unless the first is closed a moment later,
+        or rests from now on, as two threads that connect at once leave it."""
+        if held.asked and self._used(living, held):
+            return self._new(held)
+        if (has_more or not self._ids[held.process]) and now_ms - held.since_ms >= SKEW_MS:
+            return self._new(held)
+        if not is_over:
+            return None
+        return self._new(held) if has_more else self._one_of(self._alike(held, living), held)
+
+    def _used(self, instances: Sequence[Instance], held: _Held) -> bool:
+        """Whether all of them have asked their NameServers since that connection was made."""
+        return all(each.asked_ms > held.since_ms for each in instances)
+
+    def _is_lost(self, instance: Instance) -> bool:
+        """Whether it waits for an answer of its NameServer, or something is wrong with that."""
+        fronts = {front for front in instance.open.values() if front in self._name_servers}
+        return bool(instance.waiting) or any(self._behave.get(front, PASSES) != PASSES for front in fronts)
+
+    def _alike(self, held: _Held, instances: Sequence[Instance]) -> Sequence[Instance]:
+        """Those that have most of its topics and groups in common with it, the oldest first."""
+        common = [len(each.topics & held.topics) + len(each.groups & held.groups) for each in instances]
+        return [each for each, number in zip(instances, common, strict=True) if number == max(common)]
+
+    def _one_of(self, instances: Sequence[Instance], held: _Held) -> Instance:
+        """The first; where there are others, none of them can be told apart any more."""
+        if len(instances) > 1:
+            for each in instances:
+                each.unclear = each.unclear or (
+                    f"{len(instances)} clients of one process ask for the same topics, and which of them connected to "
+                    f"{held.front} is not seen"
+                )
+        return instances[0]
+
+    def _new(self, held: _Held) -> Instance:
+        instance = Instance(len(self._all), held.process, held.since_ms)
         self._all.append(instance)
         self._came(instance)
         return instance
+
+
+def topics_of(one: Asked) -> set[str]:
+    """The topic that a request is about."""
+    topic = one.fields.get("topic") or one.fields.get("b") if one.code != HEART_BEAT else None
+    return {topic} - _BORROWED if topic else set()
+
+
+def groups_of(one: Asked) -> set[str]:
+    """The producer's or consumer's group that a request is of."""
+    fields = one.fields
+    group = fields.get("producerGroup") or fields.get("consumerGroup") or (fields.get("a") if one.code != ROUTE else "")
+    return {group} if group else set()
+
+
+def ids_of(one: Asked) -> set[str]:
+    """How a heartbeat calls its client."""
+    if one.code != HEART_BEAT:
+        return set()
+    return {found.decode(errors="replace") for found in _CLIENT_ID.findall(one.body)}

@@ -67,6 +67,8 @@ class NodeInfo:
     """Where it runs; None where the run has one host."""
     moves: tuple[Move, ...] = ()
     """Its later addresses, in order of time; `address` is the first."""
+    unclear: str = ""
+    """Of a client under test: why what it does cannot be told from what another one does; "": it can."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -193,6 +195,7 @@ def node_of(row: Mapping[str, Any]) -> NodeInfo:
         about.get("client_profile"),
         about.get("dialler"),
         about.get("host"),
+        unclear=str(about.get("unclear") or ""),
     )
 
 

@@ -71,7 +71,8 @@ def judge(control: Control, world: World) -> Verdict:
         profile = profile_of(workload.get("client_profile"), world.timers.profile)
     except KeyError as exc:
         return Verdict.nothing_examined(NAME, f"the run names a client profile that does not exist: {exc}")
-    found = selections(control, world.end_ms)
+    unclear = {node.name: node.unclear for node in world.nodes if node.unclear}
+    found = [of for of in selections(control, world.end_ms) if of.who.node not in unclear]
     groups, calls = _by_dialler(found, world), 0
     broken: dict[str, list[Broken]] = defaultdict(list)
     for dialler, those in groups.items():
@@ -88,7 +89,7 @@ def judge(control: Control, world: World) -> Verdict:
         known = (of for of in groups[None] if world.made_by(of.who.node) == OURS and not _has_its_own(of, world))
         for one in uneven_orders(known):
             broken[one.rule].append(one)
-    return _verdict(world, profile, groups, broken, calls, workload.get("start_bias"))
+    return _verdict(world, profile, groups, broken, calls, workload.get("start_bias"), unclear)
 
 
 def _by_dialler(found: Sequence[Selection], world: World) -> dict[str | None, list[Selection]]:
@@ -256,6 +257,7 @@ def _verdict(
     broken: Mapping[str, Sequence[Broken]],
     calls: int,
     start_bias: float | None,
+    unclear: Mapping[str, str],
 ) -> Verdict:
     names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
     ours, found = groups[None], [of for those in groups.values() for of in those]
@@ -287,6 +289,7 @@ def _verdict(
         "first_choices": dict(first.counts),
         "first_choices_of_lasting": dict(lasting.counts),
         **({"own_lists": own} if own else {}),
+        **({"unclear": sorted(unclear)} if unclear else {}),
         **({"first_choices_of": {one.of: dict(one.counts) for one in under_test}} if under_test else {}),
         "later_choices": later,
         "calls": calls,
@@ -306,6 +309,9 @@ def _verdict(
     validity = Validity.VALID
     if why:
         validity = Validity.INVALID
+    elif unclear:
+        validity = Validity.UNKNOWN
+        why += [f"{', '.join(sorted(unclear))}: {next(iter(unclear.values()))}"]
     elif examined == 0:
         return Verdict.nothing_examined(NAME, "no client chose a NameServer", measured=measured, allowed=allowed)
     elif open_ and start_bias:

@@ -1,76 +1,152 @@
-"""Clients that share one dialler are told apart by process, and by the connections that one client never has twice."""
+"""Clients that share one dialler are told apart by process, by their names, and by what one client never does."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from nemesrv.chaos.fronts.behaviour import REFUSES
 from nemesrv.chaos.fronts.instances import Instance, Instances
-from nemesrv.chaos.fronts.observed import Asked, Behaved, By, Closed, Dialled, Opened
+from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, Observation, Opened
 from nemesrv.remoting.node.network import Address
 
 PEER = Address("127.0.0.1", 40_000)
 
 
 class Story:
-    def __init__(self) -> None:
+    """What is seen at given seconds, and whose it was found to be."""
+
+    def __init__(self, **how: Any) -> None:
         self.came: list[int | None] = []
+        self.whose: dict[int, int] = {}
+        self.of: list[tuple[int, Observation]] = []
         self.went: list[tuple[int, float]] = []
-        self.instances = Instances(self._came, lambda one, at_ms: self.went.append((one.number, at_ms)))
+        self.instances = Instances(
+            self._came, self._saw, lambda one, at_ms: self.went.append((one.number, at_ms)), ("ns-0", "ns-1"), **how
+        )
+        self._opaque = 0
 
     def _came(self, one: Instance) -> None:
         self.came.append(one.process)
 
-    def opened(self, connection: int, front: str, process: int | None) -> int:
-        [one] = self.instances.of(
-            Opened(at_ms=connection, front=front, connection=connection, peer=PEER, process=process)
-        )
-        return one.number
+    def _saw(self, one: Instance, seen: Observation) -> None:
+        self.of.append((one.number, seen))
+        if isinstance(seen, Opened):
+            self.whose[seen.connection] = one.number
 
-    def closed(self, connection: int, front: str) -> None:
-        assert self.instances.of(Closed(at_ms=connection, front=front, connection=connection, by=By.CLIENT))
+    def opened(self, connection: int, front: str, process: int | None, at_s: float = 0.0) -> Story:
+        at_ms = 1000 * at_s
+        self.instances.see(Opened(at_ms=at_ms, front=front, connection=connection, peer=PEER, process=process))
+        return self
+
+    def asked(self, connection: int, front: str, at_s: float, topic: str = "orders", **more: Any) -> Story:
+        self._opaque += 1
+        said = {"code": 105, "fields": {"topic": topic}, **more}
+        self.instances.see(Asked(at_ms=1000 * at_s, front=front, connection=connection, opaque=self._opaque, **said))
+        answered = Answered(at_ms=1000 * at_s + 1, front=front, connection=connection, opaque=self._opaque, code=0)
+        self.instances.see(answered)
+        return self
+
+    def beats(self, connection: int, at_s: float, name: str) -> Story:
+        body = b'{"clientID":"%s","consumerDataSet":[]}' % name.encode()
+        return self.asked(connection, "broker-a", at_s, code=34, fields={}, body=body)
+
+    def closed(self, connection: int, front: str, at_s: float) -> Story:
+        self.instances.see(Closed(at_ms=1000 * at_s, front=front, connection=connection, by=By.CLIENT))
+        return self
+
+    def look(self, at_s: float, *, lives: bool = True) -> Story:
+        self.instances.look(1000 * at_s, lambda _process: lives)
+        return self
+
+    def unclear(self) -> list[bool]:
+        return [bool(one.unclear) for one in self.instances.living()]
 
 
 def test_each_process_is_a_client_of_its_own() -> None:
-    story = Story()
-    assert [story.opened(1, "ns-0", 70), story.opened(2, "ns-1", 70), story.opened(3, "ns-0", 71)] == [0, 0, 1]
-    [asker] = story.instances.of(Asked(at_ms=9, front="ns-0", connection=3, opaque=1, code=105))
-    assert asker.number == 1
+    story = Story().opened(1, "ns-0", 70).opened(3, "ns-0", 71)
+    story.asked(3, "ns-0", 9)
     assert story.came == [70, 71]
+    assert [number for number, one in story.of if isinstance(one, Asked)] == [1]
 
 
-def test_a_second_connection_to_one_front_is_a_second_client_of_the_process() -> None:
-    story = Story()
-    assert [story.opened(1, "ns-0", 70), story.opened(2, "ns-0", 70), story.opened(3, "broker-a", 70)] == [0, 1, 0]
-    assert story.opened(4, "broker-a", 70) == 1
-    story.closed(2, "ns-0")
-    assert story.opened(5, "ns-0", 70) == 1
+def test_a_second_connection_to_one_name_server_is_a_second_client_of_the_process() -> None:
+    story = Story().opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-0", 70, 1).asked(2, "ns-0", 1.1).look(3)
+    assert story.whose == {1: 0, 2: 1}
+    story.closed(2, "ns-0", 4).opened(5, "ns-1", 70, 5).asked(5, "ns-1", 5.1)
+    assert story.whose[5] == 1, "who has lost its own connects"
+
+
+def test_a_connection_that_closes_a_moment_after_its_successor_was_made_is_of_the_same_client() -> None:
+    story = Story().opened(1, "ns-0", 70).asked(1, "ns-0", 0.1)
+    story.opened(2, "ns-0", 70, 30).asked(2, "ns-0", 30.1).closed(1, "ns-0", 30.2).look(40)
+    assert story.whose == {1: 0, 2: 0}
+
+
+def test_who_connects_elsewhere_while_the_first_goes_on_asking_is_another_client_where_heartbeats_name_two() -> None:
+    story = Story().opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-1", 70, 1).asked(2, "ns-1", 1.1)
+    story.opened(3, "broker-a", 70, 2).beats(3, 2.1, "a").opened(4, "broker-a", 70, 2).beats(4, 2.2, "b")
+    story.asked(1, "ns-0", 30).asked(2, "ns-1", 31)
+    assert (story.whose[1], story.whose[2]) == (0, 1)
+    assert story.unclear() == [False, False]
+
+
+def test_who_moves_about_under_one_name_is_one_client() -> None:
+    story = Story().opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(3, "broker-a", 70, 1).beats(3, 1.1, "a")
+    story.opened(2, "ns-1", 70, 2).asked(2, "ns-1", 2.1).asked(1, "ns-0", 30).asked(2, "ns-1", 31).look(40)
+    assert story.whose == {1: 0, 2: 0, 3: 0}
+
+
+def test_who_takes_turns_at_every_request_is_one_client_with_a_connection_to_each() -> None:
+    story = Story(every_request=True).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1)
+    story.opened(2, "ns-1", 70, 1).asked(2, "ns-1", 1.1).asked(1, "ns-0", 2)
+    assert story.whose == {1: 0, 2: 0}
+
+
+def test_who_asks_for_other_topics_is_told_by_them() -> None:
+    story = Story(ids=("a", "b")).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-0", 70, 1)
+    story.asked(2, "ns-0", 1.1, "trace").asked(1, "ns-0", 2).closed(1, "ns-0", 3).closed(2, "ns-0", 3)
+    story.opened(3, "ns-1", 70, 4).opened(4, "ns-1", 70, 4).asked(3, "ns-1", 5, "trace").asked(4, "ns-1", 5.1)
+    assert story.whose == {1: 0, 2: 1, 3: 1, 4: 0}
+    assert story.unclear() == [False, False]
+
+
+def test_two_of_the_same_topics_that_lose_their_name_server_cannot_be_told_apart() -> None:
+    story = Story(ids=("a", "b")).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-0", 70, 1)
+    story.asked(2, "ns-0", 1.1).asked(1, "ns-0", 2).closed(1, "ns-0", 3).closed(2, "ns-0", 3)
+    story.opened(3, "ns-1", 70, 4).asked(3, "ns-1", 5)
+    assert story.unclear() == [True, True]
+
+
+def test_a_dial_in_vain_is_of_the_client_that_has_no_connection() -> None:
+    story = Story(ids=("a", "b")).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-1", 70, 1)
+    story.asked(2, "ns-1", 1.1, "trace").asked(1, "ns-0", 1.5).closed(2, "ns-1", 2)
+    story.instances.see(Behaved(at_ms=2_000, front="ns-0", behaviour=REFUSES))
+    story.closed(1, "ns-0", 2.1).opened(3, "ns-1", 70, 2.2).asked(3, "ns-1", 2.3)
+    story.instances.see(Dialled(at_ms=3_000, address=PEER, front="ns-0", process=70))
+    assert [number for number, one in story.of if isinstance(one, Dialled)] == [1]
 
 
 def test_a_client_has_ended_when_its_process_is_gone_and_nothing_is_connected() -> None:
-    story = Story()
-    story.opened(1, "ns-0", 70)
-    story.instances.look(10, lambda _process: False)
+    story = Story().opened(1, "ns-0", 70).look(10, lives=False)
     assert not story.went
-    story.closed(1, "ns-0")
-    story.instances.look(11, lambda _process: True)
+    story.closed(1, "ns-0", 10.5).look(11)
     assert not story.went
-    story.instances.look(12, lambda _process: False)
-    assert story.went == [(0, 12)]
-    assert story.opened(2, "ns-0", 70) == 1
+    story.look(12, lives=False)
+    assert story.went == [(0, 12_000)]
+    assert story.opened(2, "ns-0", 70, 13).whose[2] == 1
 
 
 def test_one_whose_process_cannot_be_seen_ends_with_its_last_connection() -> None:
-    story = Story()
-    story.opened(1, "ns-0", None)
-    story.closed(1, "ns-0")
-    story.instances.look(5, lambda _process: True)
-    assert story.went == [(0, 5)]
+    story = Story().opened(1, "ns-0", None).closed(1, "ns-0", 1).look(5)
+    assert story.went == [(0, 5_000)]
 
 
-def test_a_front_s_behaviour_is_everybody_s_and_a_dial_elsewhere_is_nobody_s() -> None:
-    story = Story()
-    story.opened(1, "ns-0", 70)
-    story.opened(2, "ns-0", 71)
-    behaved = story.instances.of(Behaved(at_ms=5, front="ns-0", behaviour=REFUSES))
-    assert [one.number for one in behaved] == [0, 1]
-    assert story.instances.of(Dialled(at_ms=6, address=PEER, front=None, process=70)) == ()
-    assert [one.number for one in story.instances.of(Dialled(at_ms=7, address=PEER, front="ns-1", process=71))] == [1]
+@pytest.mark.parametrize("front", ["ns-1", None])
+def test_a_front_s_behaviour_is_everybody_s_and_a_dial_elsewhere_is_nobody_s(front: str | None) -> None:
+    story = Story().opened(1, "ns-0", 70).opened(2, "ns-0", 71)
+    story.instances.see(Behaved(at_ms=5, front="ns-1", behaviour=REFUSES))
+    assert [number for number, one in story.of if isinstance(one, Behaved)] == [0, 1]
+    story.instances.see(Dialled(at_ms=6, address=PEER, front=front, process=71))
+    assert [number for number, one in story.of if isinstance(one, Dialled)] == ([1] if front else [])

@@ -84,6 +84,18 @@ def test_first_choices_of_clients_under_test_that_start_while_one_is_dead_are_no
     assert check(builder.end(200)).verdict is verdict
 
 
+def test_clients_that_nobody_can_tell_apart_are_unknown_whatever_they_seem_to_do() -> None:
+    builder = cluster(name_servers=3, clients=("java", "java-2"))
+    why = "2 clients of one process ask for the same topics"
+    for row in builder.rows:
+        if row["event"] == "node" and row["source"].startswith("java"):
+            row["value"] |= {"client_profile": "java-4.9", "dialler": "java", "unclear": why}
+    builder.at(2).event("java", "name_server_list", value=NS)
+    choice(choice(builder, "java", NS, 0).at(30), "java", NS, 2, NS[0])
+    found = check(builder.end(200))
+    assert (found.verdict, found.why) == (Validity.UNKNOWN, f"java, java-2: {why}")
+
+
 def call(
     builder: HistoryBuilder, at_s: float, name_server: str, type_: str = "ok", took_s: float = 0.01, **fields: object
 ) -> HistoryBuilder:
