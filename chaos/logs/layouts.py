@@ -3,6 +3,7 @@
     2026-11-22 20:17:34 INFO main - …                                     servers 4.9 and 5.x: GMT+8, whole seconds
     2026-11-22 20:17:34 - …          2026-11-22 20:17:34 INFO - …         their watermark.log, protection.log, stats.log
     2026-11-22 12:18:51,122 INFO RocketmqRemoting - …                     Java client 4.9, its own log: local zone
+    2016-03-06 18:40:31,431 INFO RocketmqClient(144) - …                  Java client 3.x, with the line of its source
     2026-11-22 20:18:51.123 INFO  [4711] [main] [o.a.r.r.n.N#x:540] - …   Java client 5.x: GMT+8
     2026-11-22 12:18:51.122  INFO 4711 --- [main] RocketmqClient : …      programs that log by slf4j, in many forms
     [2026-Nov-22 01:26:38.851088](warning):…[invokeSync:206]              C++
@@ -50,7 +51,7 @@ _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)"
 _SERVER = re.compile(rf"{_S} +{_LEVEL} +(?P<thread>[^\s\[\]]\S*?(?: \S+?){{0,3}}) +-(?: +|$)(?P<text>.*)", re.S)
 _BARE = re.compile(rf"{_S}(?: +{_LEVEL})? +-(?: +|$)(?P<text>.*)", re.S)
 _CLIENT_49 = re.compile(
-    rf"{_S}(?P<digits>[.,]\d{{3}}) +{_LEVEL} +(?P<logger>[\w.$#*/@-]+) +-(?: +|$)(?P<text>.*)", re.S
+    rf"{_S}(?P<digits>[.,]\d{{3}}) +{_LEVEL} +(?P<logger>[\w.$#*/@-]+)(?:\(\d+\)|:\d+)? +-(?: +|$)(?P<text>.*)", re.S
 )
 _CLIENT_5 = re.compile(
     rf"{_S}(?P<digits>[.,]\d{{3}}) +{_LEVEL} +\[(?P<pid>\d+)\] ?\[(?P<thread>[^\]]*)\] ?\[(?P<logger>[^\]]*)\]"
@@ -81,8 +82,8 @@ _PIECE = re.compile(
     r"|(?P<number>\d+)(?=[ \t]+(?:---|\[))"
     r"|(?P<rule>---|\|)"
     r"|(?P<end>[-:])(?=[ \t])"
-    r"|(?P<word>[\w.$#/@-]+)(?=[ \t]+[-:][ \t]|[ \t]*\||[ \t]+(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)[ \t])"
-    r"|(?P<logger>(?:Rocketmq\w+|[A-Za-z]\w*(?:\.\w+)+))(?=:?[ \t])"
+    r"|(?P<word>[\w.$#/@-]+)(?:\((?:\w+\.java:)?\d+\)|:\d+)?(?=[ \t]+[-:][ \t]|[ \t]*\||[ \t]+(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)[ \t])"
+    r"|(?P<logger>(?:Rocketmq\w+|[A-Za-z]\w*(?:\.\w+)+))(?:\((?:\w+\.java:)?\d+\))?(?=:?[ \t])"
     r")"
 )
 _LEVELS = {

@@ -207,9 +207,10 @@ def written(
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")
     found = reconstruct(lines, files, zones=zones, offsets=offsets, configs=configs, name=name[:60])
     if not found.found:
+        said = [*reading, *found.notes]
         raise LogError(
-            " ".join(f"{note}." if not note.endswith(".") else note for note in reading)
-            + (" " if reading else "")
+            " ".join(f"{note}." if not note.endswith(".") else note for note in said)
+            + (" " if said else "")
             + "no line of these logs is one that a RocketMQ server or client writes of itself: allowed are "
             "namesrv.log, broker.log, remoting.log, rocketmq_client.log and logs of programs with RocketMQ's loggers"
         )

@@ -58,6 +58,11 @@ connect_failed
 connect_timeout
 connected           address
 connecting          address
+controller_elected  broker
+controller_followed
+controller_heard    broker
+controller_led
+controller_lost     broker
 consumer_connected
 consumer_expired    group
 election_told

@@ -25,8 +25,9 @@ from .line import FileAbout, Line, zone_text
 from .name_server_log import NameServerLog
 from .naming import Nodes, first_names, kind_of_client, nodes_of
 from .settings_said import timers_of
-from .sources import BROKER, CLIENT, NAME_SERVER, Source, sources_of
+from .sources import BROKER, CLIENT, CONTROLLER, NAME_SERVER, Source, sources_of
 from .timeline import timeline_of, wall_text
+from .versions import version_of
 from .writing import Rows, lag_rows
 
 ACTING_MASTER = "enableSlaveActingMaster"
@@ -83,7 +84,9 @@ def reconstruct(
     name: str = "imported",
 ) -> Reconstructed:
     """`zones` (ms ahead of UTC) and `offsets` (ms ahead) by source: its node, a file, a folder, or `*`."""
-    sources, apart = one_cluster([source for source in sources_of(lines, files) if source.lines])
+    read = [source for source in sources_of(lines, files) if source.lines]
+    sources, apart = one_cluster([source for source in read if source.kind != CONTROLLER])
+    apart += [_controller(source) for source in read if source.kind == CONTROLLER]
     settings = _config_sources(configs)
     book = book_of([*sources, *settings])
     first_names(sources, book)
@@ -117,6 +120,30 @@ def reconstruct(
         timeline=timeline_of(history, nodes.of_address, origin, bounds),
         origin_ms=origin,
         notes=notes,
+    )
+
+
+_TOLD = 4
+_CONTROLLERS = {
+    "controller_led": "it began to lead",
+    "controller_followed": "it led no more, or another did",
+    "controller_lost": "it gave up {broker}",
+    "controller_elected": "it elected a master of {broker}",
+}
+
+
+def _controller(source: Source) -> str:
+    """What a controller's log tells, in a sentence: nothing of a history is made of it."""
+    told = [line for line in source.lines if line.event in _CONTROLLERS]
+    said = [
+        f"{wall_text(line.middle_ms - (line.zone_ms or 0))[11:19]} {_CONTROLLERS[line.event].format_map(line.fields)} "
+        f"({line.file}:{line.line})"
+        for line in told[:_TOLD]
+    ]
+    more = f" and {len(told) - _TOLD:,} more" if len(told) > _TOLD else ""
+    return (
+        f"{', '.join(source.files)} is a controller's, {source.about.understood:,} of {source.about.lines:,} lines "
+        f"understood, and no part of the history: {'; '.join(said) or 'it tells of no election'}{more}"
     )
 
 
@@ -318,11 +345,7 @@ def _source(source: Source) -> dict[str, Any]:
         "kind": source.kind,
         "files": source.files,
         "writer": source.writer,
-        "version": "5.x"
-        if source.is_v5
-        else "4.x"
-        if source.kind != CLIENT or source.writer == "java-client-4.9"
-        else None,
+        **_version(source),
         "zone": zone_text(source.zone_ms),
         "zone_by": source.zone_by,
         "offset_ms": round(source.offset_ms, 1),
@@ -336,6 +359,14 @@ def _source(source: Source) -> dict[str, Any]:
         "first": wall_text(ends[0]) if abs(ends[0]) < 1e14 else None,
         "last": wall_text(ends[1]) if abs(ends[1]) < 1e14 else None,
     }
+
+
+def _version(source: Source) -> dict[str, Any]:
+    """The version that wrote it, and where that is said; by default that of its dialect."""
+    if (found := version_of(source.lines)) is not None:
+        return {"version": found.said, "version_by": f"{found.by.file}:{found.by.line}"}
+    is_java_4 = source.kind != CLIENT or source.writer == "java-client-4.9"
+    return {"version": "5.x" if source.is_v5 else "4.x" if is_java_4 else None, "version_by": None}
 
 
 def _topology(one: Reconstructed) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from .line import FileAbout, Line
 
-NAME_SERVER, BROKER, CLIENT = "name_server", "broker", "client"
+NAME_SERVER, BROKER, CLIENT, CONTROLLER = "name_server", "broker", "client", "controller"
 
 _SAYS: dict[str, str] = {
     **dict.fromkeys(
@@ -42,6 +42,10 @@ _SAYS: dict[str, str] = {
         ),
         CLIENT,
     ),
+    **dict.fromkeys(
+        ("controller_elected", "controller_followed", "controller_heard", "controller_led", "controller_lost"),
+        CONTROLLER,
+    ),
 }  # fmt: skip
 """Event → who alone writes it."""
 
@@ -53,6 +57,7 @@ _NAMES: tuple[tuple[str, str], ...] = (
         BROKER,
     ),
     (r"rocketmq[_-]client\w*|ons|mqclient|rocketmq_cpp|rocketmq-cpp", CLIENT),
+    (r"controller(?:_default)?", CONTROLLER),
 )
 _PREFIXED = tuple(
     (re.compile(rf"(?P<prefix>.*?)(?:^|[._\-])(?:{names})(?:[._\-]\d+)*(?:\.log|\.txt)?[._\-\w]*", re.IGNORECASE), kind)
@@ -130,7 +135,7 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[S
     for (key, _), streams in sorted(grouped.items()):
         votes: Counter[str] = Counter()
         for stream in streams:
-            votes.update(_SAYS[line.event] for line in by_stream[stream] if line.event in _SAYS)
+            votes.update(_votes(by_stream[stream]))
             votes[kinds[stream]] += 1
         votes.pop("", None)
         kind = votes.most_common(1)[0][0] if votes else CLIENT
@@ -163,8 +168,19 @@ def _without_copies(lines: Iterable[Line]) -> list[Line]:
     return kept
 
 
+def _votes(lines: Sequence[Line]) -> Counter[str]:
+    """By kind, how many of these lines only such a program writes; a controller scans as a NameServer does."""
+    events = Counter(line.event for line in lines if line.event in _SAYS)
+    if any(_SAYS[event] == CONTROLLER for event in events):
+        del events["scanned"]
+    votes: Counter[str] = Counter()
+    for event, count in events.items():
+        votes[_SAYS[event]] += count
+    return votes
+
+
 def _kind_by_content(lines: Sequence[Line]) -> str:
-    votes = Counter(_SAYS[line.event] for line in lines if line.event in _SAYS)
+    votes = _votes(lines)
     return votes.most_common(1)[0][0] if votes else ""
 
 

@@ -1,4 +1,4 @@
-"""What RocketMQ's programs write, by event: text ─► (event, fields). One file a program; 4.9 and 5.x side by side."""
+"""What RocketMQ's programs write, by event: text ─► (event, fields). One file a program; 3.0 to 5.4 side by side."""
 
 from __future__ import annotations
 
@@ -8,39 +8,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from . import broker, channels, client, name_server, other_clients
+from . import broker, channels, client, controller, name_server, other_clients, quiet
 
-QUIET_SHAPES: tuple[tuple[str, str], ...] = (
-    ("statistics", r"\[[A-Z0-9_]+\] (?:\[.*\] )?Stats In One (?:Minute|Hour|Day).*"),
-    ("statistics", r"\[[A-Z0-9_]+\] (?:TotalPut|put_tps|get_found_tps|transferred_tps).*"),
-    ("statistics", r"Port: \d+, (?:Request|Response)Code Distribution: .*"),
-    ("statistics", r"findPutMessageEntireTimePX .*"),
-    ("statistics", r"dispatch behind commit log -?\d+ bytes"),
-    ("statistics", r"Slave fall behind master: -?\d+ bytes"),
-    ("housekeeping", r"\[persistAll\] Group: .* updateConsumeOffsetToBroker .*"),
-    ("housekeeping", r"updateTopicPublishInfo prev is not null, .*"),
-    ("housekeeping", r"HeartbeatData \[clientID=.*"),
-    ("housekeeping", r"Try to (?:start|shutdown) service thread:.*"),
-    ("housekeeping", r"Begin to check prepare message, .*"),
-    ("housekeeping", r"End to check prepare message, .*"),
-    ("housekeeping", r"Before check, the queue=.*"),
-    ("housekeeping", r"No new message\. GetMessageStatus=.*"),
-    ("housekeeping", r"The miss op offset=.*"),
-    ("housekeeping", r"subscription changed, group: .*"),
-    ("housekeeping", r"registerConsumer info changed .*"),
-    ("housekeeping", r"Start service thread:.*"),
-    ("housekeeping", r"instrumented a special java\.util\.Set into: .*"),
-    ("housekeeping", r"Server is running in TLS .*"),
-    ("housekeeping", r"Tls config file doesn't exist, skip it"),
-    ("housekeeping", r"Log the final used tls related configuration"),
-    ("housekeeping", r"Using JDK SSL provider"),
-    ("housekeeping", r"SSLContext created for (?:server|client)"),
-    ("housekeeping", r"Unknown channel option .*"),
-    ("housekeeping", r"doRebalance, .*, add a new pull request .*"),
-    ("housekeeping", r"skip revive topic because .*"),
-    ("service_started", r"\S+ service started"),
-)
-"""What is understood and bears nothing for who reads an incident: it is counted, and no event comes of it."""
+QUIET_SHAPES = quiet.COMMON
 
 QUIET = frozenset(event for event, _ in QUIET_SHAPES) | {"watermark"}
 
@@ -54,8 +24,10 @@ _ALL = (
     *broker.SHAPES,
     *client.SHAPES,
     *other_clients.CPP,
+    *controller.SHAPES,
     *other_clients.NODE,
     *QUIET_SHAPES,
+    *quiet.SELDOM,
 )
 
 
@@ -92,7 +64,19 @@ _FIRST_WORDS: Mapping[str, tuple[str, ...]] = {
         "SyncMessageRequestMode",
         "SyncTimerMetrics",
         "syncTimerCheckPoint",
+        "syncTopicConfig",
+        "syncConsumerOffset",
+        "syncDelayOffset",
+        "syncSubscriptionGroup",
     ),
+    "conflict_ignored": ("Registering", "Registered"),
+    "slave_synced": ("Update", "update"),
+    "topic_created": ("Create", "create"),
+    "client_created": ("Created", "created"),
+    "request_failed": ("invokeSync:", "invokeAsync:", "invokeOneway:"),
+    "write_failed": ("send", "write"),
+    "heartbeat_of_nobody": ("sending", "sendHeartbeatToAllBrokerV2", "sendHeartbeatToBroker", "[mq:client]"),
+    "heartbeat": ("send", "sendHeartbeatToAllBrokerV2", "sendHeartbeat", "wait", "get", "[mq:client]"),
     "server_stops": ("Shutdown", "shutdown"),
     "server_stopped": ("Shutdown", "shutdown"),
     "channel_forgotten_before": ("closeChannel:", "eventCloseChannel:"),
@@ -109,6 +93,9 @@ _SECOND_WORDS: Mapping[str, str] = {
 }
 """Of shapes that begin with a name."""
 
+_NAME = r"\S+"
+"""What a shape begins with that says in its own text by which word it goes on."""
+
 
 def _by_word() -> tuple[Mapping[str, _Shapes], Mapping[str, _Shapes]]:
     """First word of a text → the shapes that begin with it (`[`: with any word in brackets); second word → those."""
@@ -121,9 +108,12 @@ def _by_word() -> tuple[Mapping[str, _Shapes], Mapping[str, _Shapes]]:
                 first[each].append(shape)
         elif event in _SECOND_WORDS:
             second[_SECOND_WORDS[event]].append(shape)
+        elif (words := text.split(" "))[0] == _NAME:
+            second[words[1].removesuffix(".*")].append(shape)
         else:
-            word = text.split(" ")[0]
-            first["[" if word.startswith(r"\[[") else word.replace("\\", "").rstrip("?")].append(shape)
+            word = words[0].removesuffix(".*")
+            is_bracket = word.startswith(r"\[[") or (word.startswith(r"\[") and event in QUIET)
+            first["[" if is_bracket else word.replace("\\", "").rstrip("?")].append(shape)
     return _together(first), _together(second)
 
 
@@ -137,6 +127,7 @@ def _together(found: Mapping[str, list[_Shape]]) -> Mapping[str, _Shapes]:
 
 
 _OF_FIRST, _OF_SECOND = _by_word()
+_MARK = re.compile(r"[:#](?=.)")
 _SPACES = re.compile(r"\s+")
 _MARKS_OF_A_CUT = ("...", "…")
 _SETTING = re.compile(r"(?P<key>[A-Za-z][\w.]*) ?= ?(?P<value>.*)", re.DOTALL)
@@ -158,8 +149,8 @@ def _shape_of(text: str) -> _Shape | None:
         return shape
     if first.startswith("["):
         return _OF_FIRST["["].of(text)
-    if (colon := first.find(":") + 1) and colon < len(first):  # `disconnect:10.0.0.9:9876 completely`
-        return None if (shapes := _OF_FIRST.get(first[:colon])) is None else shapes.of(text)
+    if (mark := _MARK.search(first)) is not None:  # `disconnect:10.0.0.9:9876 completely`
+        return None if (shapes := _OF_FIRST.get(first[: mark.end()])) is None else shapes.of(text)
     return None
 
 
@@ -194,6 +185,9 @@ _TOKEN = re.compile(
 )
 _HALF = r"(?:\S*|(?:QueueData|TopicRouteData|DataVersion|MessageQueue|BrokerIdentityInfo|TopicConfig) ?\[.*)"
 """What stands at the cut: a part of a word, or of an object that is printed."""
+
+_SPELT = "(?P<spelt>"
+"""A word that versions spell each in its way: no field of a cut line."""
 
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
 
@@ -233,7 +227,7 @@ def _group_end(pattern: str, at: int) -> int:
 def cut_pattern(pattern: str) -> re.Pattern[str] | None:
     """Matches what begins like the shape and ends anywhere behind its first field; None for a shape without fields."""
     tokens = tokens_of(pattern)
-    first = next((number for number, token in enumerate(tokens) if "(?P<" in token), None)
+    first = next((number for number, token in enumerate(tokens) if "(?P<" in token.replace(_SPELT, "")), None)
     if first is None or first + 1 >= len(tokens):
         return None
     rest = ""
@@ -251,6 +245,6 @@ def fields_of_cut(pattern: str, text: str) -> dict[str, str] | None:
     said = {
         name.rstrip("_"): value
         for name, value in found.groupdict().items()
-        if value is not None and " " in text[found.end(name) :]
+        if value is not None and name != "spelt" and " " in text[found.end(name) :]
     }
     return said or None

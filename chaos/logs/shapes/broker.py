@@ -5,10 +5,10 @@ from __future__ import annotations
 SHAPES: tuple[tuple[str, str], ...] = (
     (
         "broker_boot",
-        r"The broker ?\[(?P<broker>[^,]*), (?P<address>[^\]]*)\] boot success\. serializeType=(?P<serialize>\w+)"
-        r"(?: and name server is (?P<name_servers>\S+))?",
+        r"The broker ?\[(?P<broker>[^,]*), (?P<address>[^\]]*)\] boot success\."
+        r"(?: serializeType=(?P<serialize>\w+))?(?: and name server is (?P<name_servers>\S+))?",
     ),
-    ("registered", r"register broker ?\[(?P<id>-?\d+)\] ?to name server (?P<name_server>\S+) OK"),
+    ("registered", r"(?P<spelt>register) broker(?: ?\[(?P<id>-?\d+)\])? ?to name server (?P<name_server>\S+) OK"),
     ("registered", r"Registering current broker to name server completed\. TargetHost=(?P<name_server>\S+)"),
     ("register_failed", r"registerBroker Exception, (?P<name_server>[^\s:]+:\d+).*"),
     (
@@ -31,7 +31,7 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("unregistered", r"unregisterBroker OK, NamesrvAddr: (?P<name_server>\S+)"),
     ("unregister_failed", r"unregisterBroker Exception, (?:NamesrvAddr: )?(?P<name_server>[^\s:]+:\d+).*"),
     ("master_said", r"Update master address from (?P<old>\S+) to (?P<address>\S+)"),
-    ("slave_synced", r"Update slave (?P<what>[\w ]+) from master, (?P<address>\S+)"),
+    ("slave_synced", r"[Uu]pdate slave (?P<what>[\w ]+) from master, (?P<address>\S+)"),
     ("slave_sync_failed", r"[Ss]ync(?P<what>[A-Z]\w+) Exception, (?P<address>[^\s:]+:\d+).*"),
     ("election_told", r"Begin handling broker role change term=(?P<term>-?\d+) role=(?P<role>\w+) currStoreRole=\w+"),
     ("role_changes", r"Begin to change to (?P<role>slave),? brokerName=(?P<broker>[^\s,]+),? brokerId=(?P<id>-?\d+).*"),
@@ -44,6 +44,11 @@ SHAPES: tuple[tuple[str, str], ...] = (
         "topic_created",
         r"Create new topic by default topic: ?\[(?P<default>[^\]]*)\] config: ?\[(?P<config>.*)\] "
         r"producer: ?\[(?P<address>[^\]]*)\]",
+    ),
+    (
+        "topic_created",
+        r"create new topic by default topic ?\[(?P<default>[^\]]*)\], ?(?P<config>TopicConfig ?\[.*\]) ?"
+        r"producer: ?(?P<address>\S+)",
     ),
     ("topic_missing", r"the topic (?P<topic>\S+) not exist, producer: (?P<address>\S+)"),
     (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_V2 = r"(?:sendHeartbeatTo(?:AllBrokerV2|Broker) )?"
+
 SHAPES: tuple[tuple[str, str], ...] = (
     ("name_servers_set", r"name server address updated\. NEW : ?\[(?P<new>[^\]]*)\] ?, OLD: ?(?P<old>.*)"),
     ("name_servers_said", r"[Uu]ser specified name server address: (?P<new>.*)"),
@@ -16,11 +18,12 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("name_server_removed", r"scanAvailableNameSrv remove (?P<why>unconnected|invalid) address (?P<address>\S+)"),
     (
         "route_changed",
-        r"the topic ?\[(?P<topic>[^\]]*)\] route info changed, old ?\[(?P<old>.*)\] ?, ?new ?\[(?P<new>.*)\]",
+        r"the topic ?\[(?P<topic>[^\]]*)\] route info changed, (?P<spelt>old|odl) ?\[(?P<old>.*)\] ?, ?new ?\[(?P<new>.*)\]",
     ),
     ("route_put", r"topicRouteTable\.put\.? ?Topic = (?P<topic>[^\s,]+), ?TopicRouteData ?\[(?P<new>.*)\]"),
     ("route_error", r"updateTopicRouteInfoFromNameServer Exception.*"),
-    ("route_missing", r"get Topic ?\[(?P<topic>[^\]]*)\] RouteInfoFromNameServer is not exist value"),
+    ("route_error", r"load topic route from namesrv failed\. topic:(?P<topic>\S+)"),
+    ("route_missing", r"get Topic ?\[(?P<topic>[^\]]*)\] ?RouteInfoFromNameServer is not exist value"),
     (
         "route_busy",
         r"updateTopicRouteInfoFromNameServer tryLock timeout (?P<timeout_ms>\d+)ms\.?(?: \[(?P<client>[^\]]*)\])?",
@@ -29,14 +32,15 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("broker_offline", r"the broker ?\[(?P<broker>[^\]]*)\] name's host is offline, remove it"),
     (
         "heartbeat",
-        r"send heart ?beat to broker ?\[(?P<broker>\S+) (?P<id>-?\d+) (?P<address>[^\]]*)\] (?P<result>success|failed)",
+        rf"{_V2}send heart ?beat to broker ?\[(?P<broker>\S+) (?:(?P<id>-?\d+) )?(?P<address>[^\]]*)\] "
+        r"(?P<result>success|failed)",
     ),
     (
         "heartbeat",
-        r"send heart ?beat to broker ?\[(?P<broker>\S+) (?P<id>-?\d+) (?P<address>[^\]]*)\] (?P<result>exception), "
-        r"because the broker not up, forget it",
+        rf"{_V2}send heart ?beat to broker ?\[(?P<broker>\S+) (?:(?P<id>-?\d+) )?(?P<address>[^\]]*)\] "
+        r"(?P<result>exception), because the broker not up, forget it",
     ),
-    ("heartbeat_of_nobody", r"sending heartbeat, but no consumer and no producer\.?(?: \[(?P<client>[^\]]*)\])?"),
+    ("heartbeat_of_nobody", rf"{_V2}sending hear(?:t)?beat, but no consumer and no producer\.?(?: \[(?P<client>[^\]]*)\])?"),
     (
         "send_retried",
         r"sendKernelImpl exception, (?P<then>resend at once|throw exception|not retry|should not retry).*?"
@@ -68,6 +72,10 @@ SHAPES: tuple[tuple[str, str], ...] = (
         r"ClientConfig: ?(?P<config>.*), ClientVersion: ?(?P<version>[^,]*), SerializerType: ?(?P<serialize>\w+)",
     ),
     ("client_created", r"Created new MQClientInstance for clientId: ?\[(?P<client>[^\]]*)\]"),
+    (
+        "client_created",
+        r"created a new client (?:Instance|fatory), FactoryIndex: (?P<index>\S+) ClinetID: (?P<client>\S+) (?P<config>.*)",
+    ),
     ("client_started", r"the client factory ?\[(?P<client>[^\]]*)\] start OK"),
     ("client_stopped", r"the client factory ?\[(?P<client>[^\]]*)\] shutdown OK"),
     ("group_started", r"the (?P<kind>producer|consumer) ?\[(?P<group>[^\]]*)\] start (?:OK|beginning).*"),

@@ -15,27 +15,30 @@ SWALLOW = (
     "registerBroker", "onChannelDestroy", "pickupTopicRouteData", "scanNotActiveBroker", "unregisterBroker",
     "batchUnregisterBroker", "getAllTopicList", "getTopicsByCluster", "getSystemTopicList", "getUnitTopics",
     "deleteTopic", "wipeWritePermOfBroker", "wipeWritePermOfBrokerByLock", "operateWritePermOfBroker", "putKVConfig",
-    "deleteKVConfig", "persist", "printAllPeriodically",
+    "deleteKVConfig", "persist", "printAllPeriodically", "registerTopic", "getHasUnitSubTopicList",
+    "getHasUnitSubUnUnitTopicList", "addWritePermOfBrokerByLock", "operateWritePermOfBrokerByLock", "getKVConfig",
+    "getKVListByNamespace",
 )  # fmt: skip
 """What a NameServer does that catches its own errors."""
 
 SHAPES: tuple[tuple[str, str], ...] = (
     (
         "name_server_boot",
-        r"The Name Server boot success\. serializeType=(?P<serialize>\w+)(?:, address (?P<address>\S+))?",
+        r"The Name Server boot success\.(?: serializeType=(?P<serialize>\w+))?(?:, address (?P<address>\S+))?",
     ),
-    ("broker_registered", rf"new broker registered, {ADDRESS} HA(?:Server|Service): (?P<ha>\S*)"),
+    ("broker_registered", rf"new broker (?P<spelt>register(?:e)?d), {ADDRESS} HA(?:Server|Service): (?P<ha>\S*)"),
     (
         "master_address",
         r"cluster \[(?P<cluster>[^\]]*)\] brokerName \[(?P<broker>[^\]]*)\] master address change from (?P<old>\S+) "
         r"to (?P<address>\S+)",
     ),
-    ("topic_registered", r"new topic registered, (?P<topic>\S+) (?P<row>QueueData ?\[.*\])"),
+    ("topic_registered", r"new topic register(?:e)?d, (?P<topic>\S+) (?P<row>QueueData ?\[.*\])"),
+    ("topic_registered", r"Register topic route:(?P<topic>[^,]+), (?P<row>.*QueueData ?\[.*\])"),
     ("topic_changed", r"topic changed, (?P<topic>\S+) OLD: (?P<old>QueueData ?\[.*\]) NEW: (?P<row>QueueData ?\[.*\])"),
     ("crc_mismatch", r"receive registerBroker request, ?crc32 not match, ?from (?P<address>\S+)"),
     (
         "conflict_ignored",
-        r"Registering Broker conflicts with the existed one, just ignore\.: *Cluster: ?(?P<cluster>[^,]*), "
+        r"Regist(?:ering|ered) Broker conflicts with the existed one, just ignore\.: *Cluster: ?(?P<cluster>[^,]*), "
         r"BrokerName: ?(?P<broker>[^,]*), BrokerId: ?(?P<id>[^,]*), Old BrokerAddr: ?(?P<old>[^,]*), .*"
         r"New BrokerAddr: ?(?P<address>[^,]*),.*",
     ),

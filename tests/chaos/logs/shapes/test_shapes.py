@@ -7,10 +7,12 @@ import pytest
 from nemesrv.chaos.logs.shapes import _ALL, COUNTED, QUIET, edited_event_of, event_of, setting_of
 from nemesrv.chaos.logs.shapes.other_clients import go_event_of
 from tests.chaos.logs.shapes.texts_of_clients import CLIENTS, GO, OTHERS, QUIET_TEXTS
-from tests.chaos.logs.shapes.texts_of_servers import BROKERS, CHANNELS, HERE, NAME_SERVER
+from tests.chaos.logs.shapes.texts_of_servers import BROKERS, CHANNELS, CONTROLLERS, EARLIER, HERE, NAME_SERVER
 
 
-@pytest.mark.parametrize(("text", "event", "fields"), NAME_SERVER + CHANNELS + BROKERS + CLIENTS + OTHERS)
+@pytest.mark.parametrize(
+    ("text", "event", "fields"), NAME_SERVER + CHANNELS + BROKERS + CLIENTS + OTHERS + EARLIER + CONTROLLERS
+)
 def test_a_text_is_the_event_that_it_tells_of(text: str, event: str, fields: dict[str, str]) -> None:
     found = event_of(text)
     assert found is not None
@@ -82,4 +84,5 @@ def test_half_an_address_is_none(text: str) -> None:
 
 def test_spaces_too_many_are_no_matter() -> None:
     text = "  register  broker[0]  to name  server 10.0.0.9:9876   OK "
-    assert edited_event_of(text) == ("registered", {"id": "0", "name_server": HERE})
+    event, fields = edited_event_of(text) or ("", {})
+    assert (event, fields["id"], fields["name_server"]) == ("registered", "0", HERE)

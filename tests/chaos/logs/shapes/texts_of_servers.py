@@ -367,3 +367,62 @@ BROKERS = [
     ("the broker stores no queue data, fix the request offset 1 to 0, Topic: T QueueId: 0", "offset_fixed", {}),
     ("the broker store no queue data, fix the request offset 1 to 0, Topic: T QueueId: 0", "offset_fixed", {}),
 ]
+
+EARLIER = [
+    ("The Name Server boot success.", "name_server_boot", {}),
+    ("new broker registerd, 10.0.0.1:10911 HAServer: 10.0.0.1:10912", "broker_registered", BROKER),
+    (f"new topic registerd, T {ROW}", "topic_registered", {"topic": "T", "row": ROW}),
+    ("The broker[broker-a, 10.0.0.1:10911] boot success.", "broker_boot", {"broker": "broker-a", **BROKER}),
+    (f"register broker to name server {HERE} OK", "registered", {"name_server": HERE}),
+    ("update slave topic config from master, 10.0.0.1:10911", "slave_synced", BROKER),
+    ("syncTopicConfig Exception, 10.0.0.1:10911", "slave_sync_failed", BROKER),
+    ("shutdown hook over, consuming time total(ms): 12", "server_stopped", {"took_ms": "12"}),
+    (
+        "Registered Broker conflicts with the existed one, just ignore.: Cluster:c, BrokerName:b, BrokerId:0, "
+        "Old BrokerAddr:10.0.0.1:1, Old Version:2, New BrokerAddr:10.0.0.4:1, New Version:1.",
+        "conflict_ignored",
+        {"old": "10.0.0.1:1", "address": "10.0.0.4:1"},
+    ),
+    ("the topic[T] route info changed, odl[null] ,new[TopicRouteData []]", "route_changed", {"topic": "T"}),
+    ("invokeOneway: send request exception, so close the channel[10.0.0.9:9876]", "request_failed", {"address": HERE}),
+    (
+        "created a new client Instance, FactoryIndex: 0 ClinetID: 10.0.0.7@41 ClientConfig [namesrvAddr=x] V3_5_8, "
+        "serializeType=JSON",
+        "client_created",
+        {"client": "10.0.0.7@41"},
+    ),
+    (
+        "sendHeartbeatToAllBrokerV2 send heart beat to broker[broker-a 0 10.0.0.1:10911] failed",
+        "heartbeat",
+        {"broker": "broker-a", "result": "failed", **BROKER},
+    ),
+    ("load topic route from namesrv failed. topic:T", "route_error", {"topic": "T"}),
+]
+"""Of 3.x and of the first 4.x, of the latest 5.x, and of a proxy."""
+
+_ID = "BrokerIdentityInfo{clusterName='c', brokerName='broker-a', brokerId=2}"
+_LIVE = "BrokerLiveInfo{brokerName='broker-a', brokerAddr='10.0.0.1:10911', brokerId=2, epoch=1}"
+CONTROLLERS = [
+    ("Controller n0 change role to leader, try process a initial proposal", "controller_led", {"who": "n0"}),
+    ("Controller start leadership, term: 3.", "controller_led", {"term": "3"}),
+    ("Controller n0 change role to Follower, leaderId:n1", "controller_followed", {"who": "n0"}),
+    (f"new broker registered, {_ID}, brokerId:2", "controller_heard", {"broker": "broker-a", "id": "2"}),
+    (f"new broker registered, brokerIdentityInfo: {_ID}", "controller_heard", {"broker": "broker-a", "id": "2"}),
+    (
+        f"The broker channel [id: 0x1, L:/10.0.0.9:9878 - R:/10.0.0.1:4] expired, brokerInfo {_ID}, expired 10000ms",
+        "controller_lost",
+        {"broker": "broker-a", "id": "2"},
+    ),
+    (f"Broker expired, brokerInfo {_ID}, expired 10000ms", "controller_lost", {"broker": "broker-a", "id": "2"}),
+    ("Broker c-broker-a-2 inactive", "controller_lost", {"broker": "broker-a", "id": "2"}),
+    (
+        "The broker with brokerId: 2 in broker-set: broker-a has been inactive",
+        "controller_lost",
+        {"broker": "broker-a", "id": "2"},
+    ),
+    (
+        "Elect a new master in broker-set: broker-a done, result: ElectMasterResponseHeader{masterBrokerId=1}",
+        "controller_elected",
+        {"broker": "broker-a"},
+    ),
+]
