@@ -25,7 +25,7 @@ from .line import FileAbout, Line, zone_text
 from .name_server_log import NameServerLog
 from .naming import Nodes, first_names, kind_of_client, nodes_of
 from .settings_said import timers_of
-from .sources import BROKER, CLIENT, CONTROLLER, NAME_SERVER, Source, sources_of
+from .sources import BROKER, CLIENT, ELECTOR, NAME_SERVER, Source, sources_of
 from .timeline import timeline_of, wall_text
 from .versions import version_of
 from .writing import Rows, lag_rows
@@ -85,8 +85,8 @@ def reconstruct(
 ) -> Reconstructed:
     """`zones` (ms ahead of UTC) and `offsets` (ms ahead) by source: its node, a file, a folder, or `*`."""
     read = [source for source in sources_of(lines, files) if source.lines]
-    sources, apart = one_cluster([source for source in read if source.kind != CONTROLLER])
-    apart += [_controller(source) for source in read if source.kind == CONTROLLER]
+    sources, apart = one_cluster([source for source in read if source.kind != ELECTOR])
+    apart += [_controller(source) for source in read if source.kind == ELECTOR]
     settings = _config_sources(configs)
     book = book_of([*sources, *settings])
     first_names(sources, book)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from .line import FileAbout, Line
 
-NAME_SERVER, BROKER, CLIENT, CONTROLLER = "name_server", "broker", "client", "controller"
+NAME_SERVER, BROKER, CLIENT, ELECTOR = "name_server", "broker", "client", "controller"
 
 _SAYS: dict[str, str] = {
     **dict.fromkeys(
@@ -44,7 +44,7 @@ _SAYS: dict[str, str] = {
     ),
     **dict.fromkeys(
         ("controller_elected", "controller_followed", "controller_heard", "controller_led", "controller_lost"),
-        CONTROLLER,
+        ELECTOR,
     ),
 }  # fmt: skip
 """Event → who alone writes it."""
@@ -57,7 +57,7 @@ _NAMES: tuple[tuple[str, str], ...] = (
         BROKER,
     ),
     (r"rocketmq[_-]client\w*|ons|mqclient|rocketmq_cpp|rocketmq-cpp", CLIENT),
-    (r"controller(?:_default)?", CONTROLLER),
+    (r"controller(?:_default)?", ELECTOR),
 )
 _PREFIXED = tuple(
     (re.compile(rf"(?P<prefix>.*?)(?:^|[._\-])(?:{names})(?:[._\-]\d+)*(?:\.log|\.txt)?[._\-\w]*", re.IGNORECASE), kind)
@@ -171,7 +171,7 @@ def _without_copies(lines: Iterable[Line]) -> list[Line]:
 def _votes(lines: Sequence[Line]) -> Counter[str]:
     """By kind, how many of these lines only such a program writes; a controller scans as a NameServer does."""
     events = Counter(line.event for line in lines if line.event in _SAYS)
-    if any(_SAYS[event] == CONTROLLER for event in events):
+    if any(_SAYS[event] == ELECTOR for event in events):
         del events["scanned"]
     votes: Counter[str] = Counter()
     for event, count in events.items():

@@ -65,7 +65,8 @@ def version_of(lines: Iterable[Line]) -> Written | None:
     """None where no line says it, or lines of two versions are in one log and neither says its own."""
     exact: Counter[_Version] = Counter()
     first: dict[_Version, Line] = {}
-    since, until = _FIRST, _NEWEST
+    since: _Version = _FIRST
+    until: _Version = _NEWEST
     by = None
     for number, line in enumerate(lines):
         if number > _LOOKED_AT:

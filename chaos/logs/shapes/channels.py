@@ -53,7 +53,10 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("request_timeout", rf"invokeSync: wait response timeout exception, the (?:channel)?{CHANNEL}.*"),
     ("closed_on_timeout", rf"invokeSync: close socket because of timeout, (?P<timeout_ms>\d+)ms, {CHANNEL}.*"),
     ("request_failed", rf"invoke(?:Sync|Async|Oneway): send request exception, so close the (?:channel)?{CHANNEL}.*"),
-    ("write_failed", r"(?:write )?send a request command to channel </?(?P<address>[^>]*)>(?:,? ?channelId=\S+)? (?:failed\.?|Exception)"),
+    (
+        "write_failed",
+        r"(?:write )?send a request command to channel </?(?P<address>[^>]*)>(?:,? ?channelId=\S+)? (?:failed\.?|Exception)",
+    ),
     ("write_failed", r"send a request command to channel channel ?\[addr=(?P<address>[^,\]]*)[^\]]*\] failed\.?"),
     (
         "name_server_silent",

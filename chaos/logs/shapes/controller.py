@@ -10,7 +10,10 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("controller_followed", r"Controller (?P<who>\S+) change role to (?P<role>[Ff]ollower|candidate).*"),
     ("controller_followed", r"Controller (?P<who>\S+) stop leadership, status: .*"),
     ("controller_started", r"Controller (?P<who>\S+) (?P<what>started|stopped)\."),
-    ("controller_heard", rf"new broker registered, (?:brokerIdentityInfo: )?(?:BrokerIdentityInfo|BrokerAddrInfo){_WHO}"),
+    (
+        "controller_heard",
+        rf"new broker registered, (?:brokerIdentityInfo: )?(?:BrokerIdentityInfo|BrokerAddrInfo){_WHO}",
+    ),
     ("controller_heard", r"new broker registered, (?P<broker>(?!.* HAS(?:erver|ervice): ).*), brokerId:(?P<id>-?\d+)"),
     ("controller_lost", rf"The broker channel .*? expired, brokerInfo {_WHO}"),
     ("controller_lost", rf"Broker expired, brokerInfo {_WHO}"),
