@@ -21,7 +21,7 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("controller_lost", rf"Channel .* inactive, broker (?:identity info: )?{_WHO}"),
     ("controller_lost", r"Channel .* inactive, broker (?P<broker>[^,]+), addr:(?P<address>[^,]*), id:(?P<id>-?\d+)"),
     ("controller_lost", r"The broker with brokerId: (?P<id>-?\d+) in broker-set: (?P<broker>\S+) has been inactive"),
-    ("controller_lost", rf"Controller Manager received broker inactive event, .*brokerName: (?P<broker>[^,]+), .*"),
+    ("controller_lost", r"Controller Manager received broker inactive event, .*brokerName: (?P<broker>[^,]+), .*"),
     ("controller_elected", r"Elect a new master in broker-set: (?P<broker>\S+) done, result: ?(?P<result>.*)"),
     ("controller_elected", r"Broker (?P<broker>\S+)'s master (?P<old>\S+) shutdown, elect a new master done, .*"),
     ("controller_elected", r"Elect new master (?P<address>\S+) for broker (?P<broker>\S+)"),
