@@ -75,6 +75,8 @@ _HOST_STAMP = re.compile(
     r"(?:(?P<stamp>\d{4}[-/.]\d\d[-/.]\d\d[ T]+\d\d:\d\d:\d\d)|(?P<clock>\d\d:\d\d:\d\d))"
     r"(?P<digits>[.,:]\d{1,9})? ?(?P<zone>Z|[+-]\d\d:?\d\d|UTC|GMT)?\]?"
 )
+_AT = r"(?:\((?:\w+\.java:)?\d+\)|:\d+)?"
+"""The line of the source, which a pattern with %L has."""
 _PIECE = re.compile(
     r"[ \t]*(?:"
     r"\[(?P<bracket>(?!mq:|MQPush|WATERMARK|[A-Z]+_[A-Z_]+\])[^\]]{0,200})\]"
@@ -82,8 +84,8 @@ _PIECE = re.compile(
     r"|(?P<number>\d+)(?=[ \t]+(?:---|\[))"
     r"|(?P<rule>---|\|)"
     r"|(?P<end>[-:])(?=[ \t])"
-    r"|(?P<word>[\w.$#/@-]+)(?:\((?:\w+\.java:)?\d+\)|:\d+)?(?=[ \t]+[-:][ \t]|[ \t]*\||[ \t]+(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)[ \t])"
-    r"|(?P<logger>(?:Rocketmq\w+|[A-Za-z]\w*(?:\.\w+)+))(?:\((?:\w+\.java:)?\d+\))?(?=:?[ \t])"
+    rf"|(?P<word>[\w.$#/@-]+){_AT}(?=[ \t]+[-:][ \t]|[ \t]*\||[ \t]+(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)[ \t])"
+    rf"|(?P<logger>(?:Rocketmq\w+|[A-Za-z]\w*(?:\.\w+)+)){_AT}(?=:?[ \t])"
     r")"
 )
 _LEVELS = {

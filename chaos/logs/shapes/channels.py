@@ -55,7 +55,8 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("request_failed", rf"invoke(?:Sync|Async|Oneway): send request exception, so close the (?:channel)?{CHANNEL}.*"),
     (
         "write_failed",
-        r"(?:write )?send a request command to channel </?(?P<address>[^>]*)>(?:,? ?channelId=\S+)? (?:failed\.?|Exception)",
+        r"(?:write )?send a request command to channel </?(?P<address>[^>]*)>(?:,? ?channelId=\S+)? "
+        r"(?:failed\.?|Exception)",
     ),
     ("write_failed", r"send a request command to channel channel ?\[addr=(?P<address>[^,\]]*)[^\]]*\] failed\.?"),
     (

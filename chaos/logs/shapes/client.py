@@ -18,7 +18,8 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("name_server_removed", r"scanAvailableNameSrv remove (?P<why>unconnected|invalid) address (?P<address>\S+)"),
     (
         "route_changed",
-        r"the topic ?\[(?P<topic>[^\]]*)\] route info changed, (?P<spelt>old|odl) ?\[(?P<old>.*)\] ?, ?new ?\[(?P<new>.*)\]",
+        r"the topic ?\[(?P<topic>[^\]]*)\] route info changed, "
+        r"(?P<spelt>old|odl) ?\[(?P<old>.*)\] ?, ?new ?\[(?P<new>.*)\]",
     ),
     ("route_put", r"topicRouteTable\.put\.? ?Topic = (?P<topic>[^\s,]+), ?TopicRouteData ?\[(?P<new>.*)\]"),
     ("route_error", r"updateTopicRouteInfoFromNameServer Exception.*"),
@@ -40,7 +41,10 @@ SHAPES: tuple[tuple[str, str], ...] = (
         rf"{_V2}send heart ?beat to broker ?\[(?P<broker>\S+) (?:(?P<id>-?\d+) )?(?P<address>[^\]]*)\] "
         r"(?P<result>exception), because the broker not up, forget it",
     ),
-    ("heartbeat_of_nobody", rf"{_V2}sending hear(?:t)?beat, but no consumer and no producer\.?(?: \[(?P<client>[^\]]*)\])?"),
+    (
+        "heartbeat_of_nobody",
+        rf"{_V2}sending hear(?:t)?beat, but no consumer and no producer\.?(?: \[(?P<client>[^\]]*)\])?",
+    ),
     (
         "send_retried",
         r"sendKernelImpl exception, (?P<then>resend at once|throw exception|not retry|should not retry).*?"
@@ -74,7 +78,8 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("client_created", r"Created new MQClientInstance for clientId: ?\[(?P<client>[^\]]*)\]"),
     (
         "client_created",
-        r"created a new client (?:Instance|fatory), FactoryIndex: (?P<index>\S+) ClinetID: (?P<client>\S+) (?P<config>.*)",
+        r"created a new client (?:Instance|fatory), FactoryIndex: (?P<index>\S+) ClinetID: (?P<client>\S+) "
+        r"(?P<config>.*)",
     ),
     ("client_started", r"the client factory ?\[(?P<client>[^\]]*)\] start OK"),
     ("client_stopped", r"the client factory ?\[(?P<client>[^\]]*)\] shutdown OK"),
