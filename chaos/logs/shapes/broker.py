@@ -8,8 +8,8 @@ SHAPES: tuple[tuple[str, str], ...] = (
         r"The broker ?\[(?P<broker>[^,]*), (?P<address>[^\]]*)\] boot success\."
         r"(?: serializeType=(?P<serialize>\w+))?(?: and name server is (?P<name_servers>\S+))?",
     ),
-    ("registered", r"(?P<spelt>register) broker(?: ?\[(?P<id>-?\d+)\])? ?to name server (?P<name_server>\S+) OK"),
-    ("registered", r"Registering current broker to name server completed\. TargetHost=(?P<name_server>\S+)"),
+    ("registered", r"register broker(?: ?\[(?P<id>-?\d+)\])? ?to name server (?P<name_server>\S+) OK"),
+    ("registered", r"(?P<spelt>Registering) current broker to name server completed\. TargetHost=(?P<name_server>\S+)"),
     ("register_failed", r"registerBroker Exception, (?P<name_server>[^\s:]+:\d+).*"),
     (
         "register_failed",

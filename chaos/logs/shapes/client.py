@@ -19,7 +19,7 @@ SHAPES: tuple[tuple[str, str], ...] = (
     (
         "route_changed",
         r"the topic ?\[(?P<topic>[^\]]*)\] route info changed, "
-        r"(?P<spelt>old|odl) ?\[(?P<old>.*)\] ?, ?new ?\[(?P<new>.*)\]",
+        r"(?:old|(?P<spelt>odl)) ?\[(?P<old>.*)\] ?, ?new ?\[(?P<new>.*)\]",
     ),
     ("route_put", r"topicRouteTable\.put\.? ?Topic = (?P<topic>[^\s,]+), ?TopicRouteData ?\[(?P<new>.*)\]"),
     ("route_error", r"updateTopicRouteInfoFromNameServer Exception.*"),

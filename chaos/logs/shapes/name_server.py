@@ -26,7 +26,10 @@ SHAPES: tuple[tuple[str, str], ...] = (
         "name_server_boot",
         r"The Name Server boot success\.(?: serializeType=(?P<serialize>\w+))?(?:, address (?P<address>\S+))?",
     ),
-    ("broker_registered", rf"new broker (?P<spelt>register(?:e)?d), {ADDRESS} HA(?:Server|Service): (?P<ha>\S*)"),
+    (
+        "broker_registered",
+        rf"new broker (?:registered|(?P<spelt>registerd)), {ADDRESS} HA(?:Server|Service): (?P<ha>\S*)",
+    ),
     (
         "master_address",
         r"cluster \[(?P<cluster>[^\]]*)\] brokerName \[(?P<broker>[^\]]*)\] master address change from (?P<old>\S+) "
