@@ -348,7 +348,7 @@ def _hello(host: RemoteHost, ref: Any) -> AgentFacts:
         package = missing[1].partition(".")[0] if missing else "nemesrv"
         raise ClusterError(
             f"the Python of Ray on the host {host} has no {package}: install nemesrv there, in the version of this "
-            'host, with pip install "nemesrv[ray]"'
+            'host, from its wheel (make dist): python -m pip install "nemesrv-VERSION-py3-none-any.whl[ray]"'
         )
     log.warning("%s: %s", host, text)
     raise ClusterError(f"nemesrv's agent does not start on the host {host}: see the worker's log of Ray there")

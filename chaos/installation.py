@@ -7,14 +7,19 @@
     extra `statistics`   compare
     extra `watch`        the metrics of `nemesrv watch`
 
-In a checkout of this repository `make setup` installs everything; a user of the wheel has no such target.
+In the `.venv` of a checkout `make setup` installs everything. Elsewhere pip installs an extra from where it had
+nemesrv: a wheel's file, a folder, a git repository (PEP 610's `direct_url.json`), or an index.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from .errors import HarnessError
 
@@ -64,8 +69,25 @@ def mend_import(module: str | None) -> str:
 
 
 def how_to_get(extras: Iterable[str]) -> str:
-    """The command that installs them."""
-    return "run `make setup`" if in_checkout() else f"pip install 'nemesrv[{','.join(extras)}]'"
+    """The command that installs them in this Python."""
+    if in_checkout() and Path(sys.prefix).resolve() == (_SET_UP.parents[1] / ".venv").resolve():
+        return "run `make setup`"
+    return f'python -m pip install {_source()[0]}"{_source()[1].format(extras=",".join(extras))}"'
+
+
+def _source() -> tuple[str, str]:
+    """pip's option and its name for nemesrv with `{extras}`, as nemesrv was installed here."""
+    try:
+        read = json.loads(distribution("nemesrv").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        read = {}
+    url, named = read.get("url", ""), "nemesrv[{extras}]"
+    if git := read.get("vcs_info"):
+        return "", f"{named} @ {git['vcs']}+{url}@{git['commit_id']}"
+    if not url.startswith("file:"):
+        return "", f"{named} @ {url}" if url else named
+    path = unquote(urlsplit(url).path)
+    return "-e " if read.get("dir_info", {}).get("editable") else "", f"{path}[{{extras}}]"
 
 
 def _sentence(what: str, modules: list[str], extras: list[str]) -> str:

@@ -16,11 +16,22 @@ from nemesrv.chaos.installation import EXTRAS, how_to_get_toxiproxy, in_checkout
 OPTIONAL = tuple(module for modules in EXTRAS.values() for module in modules)
 
 
+class Installed:
+    """An installed distribution, for which pip wrote this `direct_url.json`."""
+
+    def __init__(self, written: str | None) -> None:
+        self._written = written
+
+    def read_text(self, _name: str) -> str | None:
+        return self._written
+
+
 @pytest.fixture
 def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     """As a user of the wheel has it: no checkout, and none of the extras."""
     monkeypatch.setattr(installation, "_SET_UP", tmp_path / "setup.sh")
     monkeypatch.setattr(installation, "find_spec", lambda _module: None)
+    monkeypatch.setattr(installation, "distribution", lambda _name: Installed(None))
     return monkeypatch
 
 
@@ -34,17 +45,45 @@ def test_a_user_of_the_wheel_is_told_what_pip_is_to_install(wheel: pytest.Monkey
     with pytest.raises(HarnessError) as told:
         require_extras("nemesrv run", "ray", "spark")
     assert str(told.value) == (
-        "nemesrv run needs ray and pyspark, which are not installed: pip install 'nemesrv[ray,spark]'"
+        'nemesrv run needs ray and pyspark, which are not installed: python -m pip install "nemesrv[ray,spark]"'
     )
     assert "make setup" not in how_to_get_toxiproxy()
     assert "go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0" in how_to_get_toxiproxy()
     assert installation.TOXIPROXY_SOURCE.rpartition("@")[2] in Path("deploy/setup.sh").read_text()
 
 
+@pytest.mark.parametrize(
+    ("written", "command"),
+    [
+        (
+            '{"url": "file:///a%20b/nemesrv-1-py3-none-any.whl", "archive_info": {}}',
+            '"/a b/nemesrv-1-py3-none-any.whl[ray]"',
+        ),
+        ('{"url": "file:///src/nemesrv", "dir_info": {}}', '"/src/nemesrv[ray]"'),
+        ('{"url": "file:///src/nemesrv", "dir_info": {"editable": true}}', '-e "/src/nemesrv[ray]"'),
+        (
+            '{"url": "https://host/nemesrv.git", "vcs_info": {"vcs": "git", "commit_id": "3f2a"}}',
+            '"nemesrv[ray] @ git+https://host/nemesrv.git@3f2a"',
+        ),
+        (
+            '{"url": "https://host/nemesrv-1-py3-none-any.whl"}',
+            '"nemesrv[ray] @ https://host/nemesrv-1-py3-none-any.whl"',
+        ),
+        (None, '"nemesrv[ray]"'),
+    ],
+    ids=["a wheel", "a folder", "an editable folder", "git", "a wheel behind a URL", "an index"],
+)
+def test_an_extra_is_installed_from_where_nemesrv_came(
+    wheel: pytest.MonkeyPatch, written: str | None, command: str
+) -> None:
+    wheel.setattr(installation, "distribution", lambda _name: Installed(written))
+    assert installation.how_to_get(["ray"]) == f"python -m pip install {command}"
+
+
 def test_an_import_that_fails_all_the_same_is_that_sentence_too(wheel: pytest.MonkeyPatch) -> None:
     assert explain(ModuleNotFoundError("No module named 'scipy'", name="scipy.special")) == (
         4,
-        "this needs scipy, which is not installed: pip install 'nemesrv[statistics]'",
+        'this needs scipy, which is not installed: python -m pip install "nemesrv[statistics]"',
     )
     assert "internal error" in explain(ModuleNotFoundError("No module named 'wsgi'", name="wsgi"))[1]
 
@@ -53,7 +92,7 @@ def test_a_report_is_not_drawn_where_nothing_draws_it(wheel: pytest.MonkeyPatch,
     from nemesrv.chaos.experiment.run_folder import RunFolder
     from nemesrv.chaos.reporting import write_reports
 
-    with pytest.raises(HarnessError, match=r"the report needs bokeh, .*: pip install 'nemesrv\[report\]'"):
+    with pytest.raises(HarnessError, match=r'the report needs bokeh, .*: python -m pip install "nemesrv\[report\]"'):
         write_reports(RunFolder(tmp_path))
 
 

@@ -11,6 +11,20 @@ _CUT_BETWEEN_HOSTS = f"{_HOSTS}::test_a_partition_between_hosts_is_judged_as_one
 
 NIGHTLY = (
     Nightly(
+        "tests/deploy/test_workflows.py::test_each_step_of_a_leg_runs_in_the_example_project",
+        "the workflows of deploy/ci: the shell of each step, in each leg, from a checkout, a wheel and an index",
+        (
+            "tests/deploy/test_workflows.py::test_every_value_of_a_leg_is_used_and_its_shell_is_well_formed",
+            "tests/deploy/test_workflows.py::test_one_variable_says_where_nemesrv_comes_from",
+            "tests/packaging/test_wheel.py",
+        ),
+    ),
+    Nightly(
+        "tests/packaging/test_dist.py::test_the_wheel_and_the_source_distribution_are_built_and_readmes_words_work",
+        "`make dist`: README's own commands with the wheel, in an empty environment, dependencies by pip",
+        ("tests/packaging/test_wheel.py", "tests/packaging/test_extras.py"),
+    ),
+    Nightly(
         "tests/bench/test_collecting_bench.py"
         "::test_what_three_hosts_recorded_is_collected_in_two_ways_and_both_are_timed",
         "`python -m tests.bench collect` over a Ray cluster of three nodes (15 s)",

@@ -39,6 +39,11 @@ def nemesrv(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def pip(wheel: Path, extra: str) -> str:
+    """The command that installs the extra."""
+    return f'python -m pip install "{wheel}[{extra}]"'
+
+
 def test_each_optional_part_is_an_extra_of_the_wheel_and_all_is_all_of_them(wheel: Path) -> None:
     requirements = [Requirement(text) for text in requirements_of(wheel)]
     of = {
@@ -60,12 +65,12 @@ def test_each_optional_part_is_an_extra_of_the_wheel_and_all_is_all_of_them(whee
     assert not always & {"ray", "pyspark", "bokeh", "scipy", "toxiproxy-python"}
 
 
-def test_without_extras_a_run_on_the_virtual_clock_is_judged_and_judged_again(python: Path) -> None:
+def test_without_extras_a_run_on_the_virtual_clock_is_judged_and_judged_again(python: Path, wheel: Path) -> None:
     """And there is no Java here."""
     run = nemesrv(python, "run", "smoke", "--clock", "virtual", "--seed", "1", "--out", "judged")
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.startswith("VALID smoke (seed 1, ")
-    assert run.stdout.endswith("no report.html, which needs bokeh: pip install 'nemesrv[report]'\n")
+    assert run.stdout.endswith(f"no report.html, which needs bokeh: {pip(wheel, 'report')}\n")
     folder = python.parents[2] / "judged"
     first = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
     assert (first["engine"], first["verdict"]) == ("plain", "VALID")
@@ -75,11 +80,12 @@ def test_without_extras_a_run_on_the_virtual_clock_is_judged_and_judged_again(py
     assert json.loads(again.stdout)["checks"] == first["checks"]
 
 
-def test_without_spark_a_history_that_is_too_large_for_plain_python_is_one_sentence(python: Path) -> None:
+def test_without_spark_a_history_that_is_too_large_for_plain_python_is_one_sentence(python: Path, wheel: Path) -> None:
     generate.write(python.parents[2] / "large", events=310_000, seed=1)
     done = nemesrv(python, "check", "large")
     said = (
-        r"nemesrv: large has \d\d\d,\d\d\d rows, and 300,000 are judged without Spark: pip install 'nemesrv\[spark\]' "
+        r"nemesrv: large has \d\d\d,\d\d\d rows, and 300,000 are judged without Spark: "
+        rf"{re.escape(pip(wheel, 'spark'))} "
         r"\(it needs a JDK 17 or newer\), and judge it with `nemesrv check large`\n"
     )
     assert (done.returncode, done.stdout) == (4, "")
@@ -104,24 +110,25 @@ def test_without_extras_there_is_help(python: Path, command: str) -> None:
     assert nemesrv(python, *command.split(), "--help").returncode == 0
 
 
-SENTENCES = {
-    "run smoke": "nemesrv run needs ray, which is not installed: pip install 'nemesrv[ray]'",
-    "run smoke --clock virtual --engine spark": "--engine spark needs pyspark, which is not installed: "
-    "pip install 'nemesrv[spark]'",
-    "up": "nemesrv up needs ray, which is not installed: pip install 'nemesrv[ray]'",
+SENTENCES = {  # each ends in the extra that pip is to install
+    "run smoke": "nemesrv run needs ray, which is not installed: ray",
+    "run smoke --clock virtual --engine spark": "--engine spark needs pyspark, which is not installed: spark",
+    "up": "nemesrv up needs ray, which is not installed: ray",
     "check hdfs://host/run": "hdfs://host/run, which is not on this machine, needs pyspark, which is not installed: "
-    "pip install 'nemesrv[spark]'",
-    "report .": "the report needs bokeh, which is not installed: pip install 'nemesrv[report]'",
-    "compare . .": "nemesrv compare needs scipy, which is not installed: pip install 'nemesrv[statistics]'",
-    "watch -n 127.0.0.1:9 --metrics 0": "--metrics needs prometheus_client, which is not installed: "
-    "pip install 'nemesrv[watch]'",
+    "spark",
+    "report .": "the report needs bokeh, which is not installed: report",
+    "compare . .": "nemesrv compare needs scipy, which is not installed: statistics",
+    "watch -n 127.0.0.1:9 --metrics 0": "--metrics needs prometheus_client, which is not installed: watch",
 }
 
 
 @pytest.mark.parametrize("command", SENTENCES)
-def test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip(python: Path, command: str) -> None:
+def test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip(
+    python: Path, wheel: Path, command: str
+) -> None:
     done = nemesrv(python, *command.split())
-    assert (done.returncode, done.stdout, done.stderr) == (4, "", f"nemesrv: {SENTENCES[command]}\n")
+    sentence, _, extra = SENTENCES[command].rpartition(" ")
+    assert (done.returncode, done.stdout, done.stderr) == (4, "", f"nemesrv: {sentence} {pip(wheel, extra)}\n")
 
 
 MARKED = """
@@ -137,7 +144,7 @@ def test_on_the_machines_clock(nemesrv_cluster): ...
 """
 
 
-def test_without_extras_the_plugin_serves_tests_on_the_virtual_clock(python: Path, tmp_path: Path) -> None:
+def test_without_extras_the_plugin_serves_tests_on_the_virtual_clock(python: Path, wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(MARKED)
     done = subprocess.run(
         [str(python), "-m", "pytest", "-p", "no:cacheprovider"],
@@ -147,7 +154,7 @@ def test_without_extras_the_plugin_serves_tests_on_the_virtual_clock(python: Pat
         text=True,
         check=False,
     )
-    said = "nemesrv: nemesrv_cluster on the real clock needs ray, which is not installed: pip install 'nemesrv[ray]'"
+    said = f"nemesrv: nemesrv_cluster on the real clock needs ray, which is not installed: {pip(wheel, 'ray')}"
     assert (done.returncode, said in done.stdout) == (1, True), done.stdout + done.stderr
     assert "1 passed, 1 error" in done.stdout, done.stdout
     assert "pytest_plugin.py" not in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,13 +28,28 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+def copied_tree(folder: Path) -> Path:
+    """The working tree's files, which git has or would take, in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
+    run("tar", "-cf", folder / "tree.tar", *[name for name in files if (ROOT / name).exists()], cwd=ROOT)
+    run("tar", "-xf", folder / "tree.tar", cwd=folder)
+    (folder / "tree.tar").unlink()
+    return folder
+
+
 def built_wheel(source: Path, out: Path) -> Path:
     """The wheel of the working tree, built from a copy in `source`: setuptools leaves files beside what it builds."""
-    files = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
-    run("tar", "-cf", out / "tree.tar", *[name for name in files if (ROOT / name).exists()], cwd=ROOT)
-    run("tar", "-xf", out / "tree.tar", cwd=source)
+    copied_tree(source)
     run(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", out, source, cwd=source)
     return next(out.glob("*.whl"))
+
+
+def distributions(source: Path, out: Path) -> list[Path]:
+    """The source distribution of the working tree, and the wheel that is built from it."""
+    copied_tree(source)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, source, cwd=source)
+    return sorted(out.glob("nemesrv-*"))
 
 
 def environment_with(wheel: Path, folder: Path) -> Path:
@@ -50,7 +66,7 @@ def environment_with(wheel: Path, folder: Path) -> Path:
 
 
 def base_environment_with(wheel: Path, folder: Path, *extras: str) -> Path:
-    """The Python of a new environment as `pip install nemesrv[extras]` makes it: with what the wheel asks for, and what
+    """The Python of a new environment as `pip install "WHEEL[extras]"` makes it: with what the wheel asks for, and what
     that asks for, and nothing else; as links into this test's own environment."""
     python, site = _environment(wheel, folder)
     needed = _needed(requirements_of(wheel), frozenset(extras))
@@ -93,4 +109,6 @@ def _environment(wheel: Path, folder: Path) -> tuple[Path, Path]:
     python = folder / "venv" / "bin" / "python"
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
     zipfile.ZipFile(wheel).extractall(site)
+    (installed,) = site.glob("nemesrv-*.dist-info")
+    (installed / "direct_url.json").write_text(json.dumps({"url": wheel.as_uri(), "archive_info": {}}))
     return python, site

@@ -1,0 +1,90 @@
+"""The workflows of deploy/ci do what they say, in every leg, from a checkout, a wheel or an index."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.deploy import workflows
+from tests.deploy.files import VERSION
+from tests.packaging.wheels import ROOT, built_wheel, copied_tree
+
+LEGS = {
+    f"{name} {' '.join(leg.matrix.values())}": leg
+    for name, legs in (("github", workflows.github_legs()), ("gitlab", workflows.gitlab_legs()))
+    for leg in legs
+}
+
+
+@pytest.mark.parametrize("name", LEGS)
+def test_every_value_of_a_leg_is_used_and_its_shell_is_well_formed(name: str) -> None:
+    leg = LEGS[name]
+    shells = [step.shell for step in leg.steps]
+    for variable, value in leg.matrix.items():
+        used = [line for shell in shells for line in shell.splitlines() if value in line or f"${variable}" in line]
+        assert [line.split()[0] for line in used] == ["nemesrv", "pytest"], variable
+    for shell in shells:
+        done = subprocess.run(["bash", "-n", "-c", shell], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", LEGS)
+def test_one_variable_says_where_nemesrv_comes_from(name: str) -> None:
+    lines = [line.strip() for step in LEGS[name].steps for line in step.shell.splitlines()]
+    assert [line for line in lines if "pip install" in line] == [
+        'python -m pip install "$NEMESRV"',
+        "python -m pip install -e '.[test]'",
+    ]
+    assert workflows.sources() == {
+        "checkout": "./nemesrv[all]",
+        "wheel": f"./dist/nemesrv-{VERSION}-py3-none-any.whl[all]",
+        "git": "nemesrv[all] @ git+URL",
+        "index": f"nemesrv[all]=={VERSION}",
+    }
+
+
+def test_a_step_that_fails_ends_the_leg_but_for_what_runs_always(tmp_path: Path) -> None:
+    steps = (
+        workflows.Step("first", 'echo "$NEMESRV" && false'),
+        workflows.Step("second", "echo never"),
+        workflows.Step("last", "echo always", always=True),
+    )
+    project = tmp_path / "project"
+    project.mkdir()
+    done = workflows.run(workflows.Leg({}, steps), project, "a wheel")
+    assert [(step.name, status, said) for step, status, said in done] == [
+        ("first", 1, "a wheel\n"),
+        ("last", 0, "always\n"),
+    ]
+
+
+@pytest.mark.ray
+@pytest.mark.toxiproxy
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [("github 4.9", "wheel"), ("github 5.x", "index"), ("gitlab 4.9", "checkout"), ("gitlab 5.x", "wheel")],
+)
+def test_each_step_of_a_leg_runs_in_the_example_project(name: str, source: str, tmp_path: Path) -> None:
+    project = Path(shutil.copytree(ROOT / "tests" / "example", tmp_path / "orders-service"))
+    env = {}
+    if source == "checkout":
+        copied_tree(project / "nemesrv")
+    else:
+        (project / "dist").mkdir()
+        (tmp_path / "source").mkdir()
+        wheel = built_wheel(tmp_path / "source", project / "dist")
+        env = {"PIP_FIND_LINKS": str(wheel.parent)} if source == "index" else {}
+    done = workflows.run(LEGS[name], project, workflows.sources()[source], **env)
+    for step, status, said in done:
+        assert status == 0, f"{step.name}\n{said}"
+    profiles = {
+        file.read_text().count(f"profile: {name.split()[1]}") for file in project.glob("runs/*/*/scenario.yaml")
+    }
+    assert profiles == {1}
+    for kind in ("report.html", "verdicts.json", "scenario.yaml", "junit.xml"):
+        assert len(list(project.glob(f"runs/**/{kind}"))) >= 4, kind
+    assert (project / "junit.xml").is_file()
