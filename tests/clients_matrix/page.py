@@ -93,7 +93,7 @@ def _source(client: Client, found: Mapping[str, Any] | None) -> str:
     package = f"{client.registry}: `{client.package}` {client.version}".rstrip()
     if found is None:
         return f"| {client.name} | {package} | `{client.profile}` | not measured yet | | |"
-    when = f"{found['date']}, {found['starts']} starts, {found['name_servers']} NameServers {client.servers}"
+    when = f"{found['starts']} starts, {found['name_servers']} NameServers {client.servers}"
     when += f", machine {found['late_ms'] / 1000:.1f} s late at most"
     return f"| {client.name} | {package} | `{found['profile']}` | {when} | {found['verdict']} | {_agrees(found)} |"
 
@@ -102,7 +102,7 @@ def _agrees(found: Mapping[str, Any]) -> str:
     agreement = found.get("agreement")
     if agreement is None:
         return "no other run"
-    return f"{agreement['agree']} of {agreement['rules']} rules as on {agreement['date']}"
+    return f"{agreement['agree']} of {agreement['rules']} rules"
 
 
 def _two_runs(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

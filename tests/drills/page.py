@@ -64,15 +64,15 @@ def render(found: Mapping[str, Any]) -> str:
 
 
 def _runs(found: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """Of each implementation, which drills were run how, when and how often."""
+    """Of each implementation, which drills were run how, and how often."""
     lines = []
     for name in names:
-        alike: dict[tuple[str, str, int], list[str]] = {}
+        alike: dict[tuple[str, int], list[str]] = {}
         for drill, run in sorted(found[name]["runs"].items()):
-            alike.setdefault((run["how"], run["date"], run["runs"]), []).append(drill.split("-")[1])
+            alike.setdefault((run["how"], run["runs"]), []).append(drill.split("-")[1])
         said = [
-            f"{', '.join(which)} {how}, {date}, {number} {'run' if number == 1 else 'runs'} each"
-            for (how, date, number), which in alike.items()
+            f"{', '.join(which)} {how}, {number} {'run' if number == 1 else 'runs'} each"
+            for (how, number), which in alike.items()
         ]
         lines.append(f"* `{name}`: {'; '.join(said)}")
     return lines
