@@ -36,6 +36,9 @@ docs: packages ## write anew what is written from the code: tables and pages of 
 dist: packages ## build the wheel and the source distribution into dist/, and try README's commands with the wheel in an empty environment (about 4 minutes)
 	@$(PY) -m tests.packaging
 
+site: packages ## build/site: docs/ as a site with a search, to read without a network (open build/site/start.html)
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet && echo "build/site/start.html"
+
 test-fast: packages ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs nor a browser
 	@$(PY) -m tests.run_suite --fast $(ARGS)
 
@@ -75,4 +78,4 @@ mutation: setup ## mutants of the route table and the selection code, and what t
 bench: setup ## the benchmarks, each beside its baseline
 	@$(PY) -m tests.bench $(ARGS)
 
-.PHONY: help setup packages demo dist apache test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios hosts fuzz mutation bench docs clients client-hour
+.PHONY: help setup packages demo dist site apache test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios hosts fuzz mutation bench docs clients client-hour

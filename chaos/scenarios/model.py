@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from ...remoting.node.profile import Profile
 from ..apache.distribution import OURS
@@ -43,6 +43,11 @@ _RANGE = re.compile(r"^(?P<before>.*)\{(?P<first>\d+)\.\.(?P<last>\d+)\}(?P<afte
 _TOPIC = re.compile(r"[A-Za-z0-9%|_-]{1,127}")
 
 
+def _text_of_number(value: object) -> object:
+    """YAML reads 4.9 without quotes as a number."""
+    return str(value) if isinstance(value, float) else value
+
+
 class _Model(BaseModel):
     model_config = STRICT
 
@@ -52,7 +57,7 @@ class ClusterModel(_Model):
     brokers: int = Field(3, ge=1, le=26)
     slaves: int = Field(0, ge=0, le=3)
     """Of each broker: broker-a/1, broker-a/2, …; `nodes:` may name further ones."""
-    profile: Literal["4.9", "5.x"] = "4.9"
+    profile: Annotated[Literal["4.9", "5.x"], BeforeValidator(_text_of_number)] = "4.9"
     """Where it is not said it follows from `implementation`."""
     implementation: str = OURS
     """Whose programs NameServers and brokers are: ours, apache-VERSION, or apache:FOLDER."""

@@ -11,6 +11,7 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.document import change
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.scenarios.model import Scenario
+from nemesrv.remoting.node.profile import Profile
 
 
 @pytest.mark.parametrize(
@@ -67,3 +68,7 @@ def test_what_the_option_did_not_change_is_said_of_the_file(tmp_path: Path) -> N
         find(str(path), ["settle_s=3"])
     assert error.value.file == str(path)
     assert find(str(path), ["cluster.brokers=4"]).cluster.brokers == 4
+
+
+def test_a_profile_needs_no_quotes_though_yaml_reads_it_as_a_number() -> None:
+    assert find("smoke", ["cluster.profile=4.9"]).profile is Profile.V4_9
