@@ -65,7 +65,7 @@ def test_the_page_lists_deviations_and_what_was_not_decided_with_the_reason() ->
     assert "* go-2.1.2, `poll_period_s` 21 s (8); the profile has 30" in deviations
     assert "`start` ? (8); the profile has 30: only 3 starts" in rest
     assert "| `poll_period_s` | **21 s (8)** |" in text
-    assert "2026-11-22, 60 starts" in text
+    assert "| 60 starts" in text
     assert "* go-2.1.2: in `closed` the program ended by itself (exit 1)." in text
     assert "somebody" not in text
 
@@ -80,7 +80,7 @@ def test_the_page_says_whether_the_run_before_found_the_same() -> None:
     }
     kept = keep(found(rule()), "2026-11-22", {**before, "not the same": ["sticky: kept and moves: not the same"]})
     text = render({"go-2.1.2": kept})
-    assert "| VALID | 36 of 37 rules as on 2026-11-21 |" in text
+    assert "| VALID | 36 of 37 rules |" in text
     assert "* go-2.1.2, not the same: `sticky`: kept and moves: not the same\n" in text
     assert "* go-2.1.2, not decided: `storm`: 7 and nothing\n" in text
     assert "## Two runs\n\nAll agree." in render({"node-3.12.0": keep(found(rule()), "2026-11-22", None)})
