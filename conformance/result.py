@@ -315,16 +315,19 @@ def table(result: ConformResult) -> RenderableType:
     """One row a rule."""
     rows = Table(title=Text(title(result)), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)
-    rows.add_column("measured")
+    clients = next(([*found.clients] for found in result.rules if found.clients), [])
+    for name in clients or ["measured"]:
+        rows.add_column(name)
     rows.add_column("n", justify="right", no_wrap=True)
     rows.add_column("expected")
     rows.add_column("verdict", no_wrap=True)
     for found in result.decided:
         assert isinstance(found.measured, Measured)
         style = "bold" if found.verdict is Validity.INVALID else ""
-        measured = Text(_with_why(found), style=style)
+        measured = [Text(_with_why(each), style=style) for each in found.clients.values()]
+        measured = measured or [Text(_with_why(found), style=style), *[Text("")] * (len(clients) - 1)]
         expected = Text(expected_text(found))
-        rows.add_row(found.rule.name, measured, f"{found.measured.count:,}", expected, verdict_text(found))
+        rows.add_row(found.rule.name, *measured, f"{found.measured.count:,}", expected, verdict_text(found))
     return Group(rows, *_below(result))
 
 
@@ -334,14 +337,17 @@ def paragraphs(result: ConformResult) -> RenderableType:
     for found in result.decided:
         assert isinstance(found.measured, Measured)
         parts.append(Text.assemble(verdict_text(found), f" {found.rule.name}"))
-        parts.append(Padding(Text(f"{_with_why(found)}; n = {found.measured.count:,}"), (0, 0, 0, 2)))
+        for name, each in found.clients.items() or [("", found)]:
+            what = f"{name}: {_with_why(each)}" if name else f"{_with_why(found)}; n = {found.measured.count:,}"
+            parts.append(Padding(Text(what), (0, 0, 0, 2)))
         if found.expected is not None:
             parts.append(Padding(Text(f"expected: {expected_text(found)}"), (0, 0, 0, 2)))
     return Group(*parts, *_below(result))
 
 
 def _with_why(found: RuleVerdict) -> str:
-    assert isinstance(found.measured, Measured)
+    if isinstance(found.measured, LeftOut):
+        return measured_text(found)
     text = measured_text(found)
     why = found.measured.why
     return f"{text}; {why}" if why and why != text and found.verdict is not Validity.VALID else text

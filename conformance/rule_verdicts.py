@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import yaml
 from ..chaos.errors import ScenarioError, nearest
 from ..chaos.oracle import client_profiles
 from ..chaos.verdict import Validity
-from .rules import RULES, LeftOut, Measured, Rule
+from .instances import ONLY, clients_of
+from .rules import OF_PROGRAM, RULES, LeftOut, Measured, Rule
 from .rules.rule import LATE_S, Expected, plain
 from .situations import SITUATIONS, Watched
 
@@ -82,6 +83,8 @@ class RuleVerdict:
     """None: there is no profile, or it says nothing of this rule."""
     verdict: Validity | None
     """None: measured, and held against nothing; or left out. UNKNOWN also where nothing was decided."""
+    clients: Mapping[str, RuleVerdict] = field(default_factory=dict)
+    """Of each client of a program with several, by its topics; this is then the worst of them."""
 
     def to_json(self) -> dict[str, Any]:
         """As an entry of `rules` in conform.json; of `left_out` its name and the reason."""
@@ -100,6 +103,7 @@ class RuleVerdict:
             "power": found.power,
             "why": found.why,
             "examples": [dict(example) for example in found.examples],
+            **({"clients": {name: each.to_json() for name, each in self.clients.items()}} if self.clients else {}),
         }
 
 
@@ -112,7 +116,23 @@ def judge_all(
     watched: Sequence[Watched], profile: RuleProfile | None, rules: Collection[str] | None = None
 ) -> list[RuleVerdict]:
     """A verdict for every rule (or those), in their order. A rule none of whose situations was run is left out."""
-    return [_judge(rule, watched, profile) for name, rule in RULES.items() if rules is None or name in rules]
+    clients = clients_of(watched)
+    wanted = [rule for name, rule in RULES.items() if rules is None or name in rules]
+    return [_of_all(rule, {ONLY: watched} if rule.name in OF_PROGRAM else clients, profile) for rule in wanted]
+
+
+def _of_all(rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None) -> RuleVerdict:
+    """Of a program with several clients, the worst one's, with those of all."""
+    found = {name: _judge(rule, watched, profile) for name, watched in clients.items()}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    return replace(min(found.values(), key=_badness), clients=found)
+
+
+def _badness(found: RuleVerdict) -> int:
+    if isinstance(found.measured, LeftOut):
+        return 4
+    return [Validity.INVALID, Validity.UNKNOWN, Validity.VALID, None].index(found.verdict)
 
 
 def hindered_in(
@@ -138,9 +158,12 @@ def hindered_in(
 def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None) -> RuleVerdict:
     expected = None if profile is None else profile.rules.get(rule.name)
     of = [one for one in watched if one.situation in rule.situations]
-    if of:
+    clear = [one for one in of if not one.unclear]
+    if of and not clear:
+        measured: Measured | LeftOut = Measured.undecided(of[0].unclear)
+    elif of:
         try:
-            measured = rule.measure(of)
+            measured = rule.measure(clear)
         except Exception as exc:  # as a check that fails: UNKNOWN, never a pass
             measured = Measured.undecided(f"the rule failed: {type(exc).__name__}: {exc}")
     else:

@@ -247,6 +247,8 @@ class Watched:
     """Why connect() calls are not in `seen`; None: they are."""
     late_ms: float = 0.0
     """By how much the stand's event loop was late at worst meanwhile: what was seen may have been so much earlier."""
+    unclear: str = ""
+    """Why this cannot be told from what another client in its process did; "": it can."""
     addresses: Mapping[str, str] = field(default_factory=dict)
     """host:port of each front by its name, as the program dials it."""
     seen: tuple[Observation, ...]

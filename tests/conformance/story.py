@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from nemesrv.chaos.fronts.behaviour import Behaviour
@@ -159,3 +160,27 @@ def polls(story: Story, front: str, *times_s: float, code: int = 0) -> Story:
     for at_s in times_s:
         story.ask(front, at_s, code=code)
     return story
+
+
+def beats(story: Story, name: str, *times_s: float) -> Story:
+    """Heartbeats of a client of that name, at a broker."""
+    for at_s in times_s:
+        story.ask("broker-a", at_s, request=34, topic="", body=b'{"clientID":"%s"}' % name.encode())
+    return story
+
+
+def together(*stories: Story) -> Watched:
+    """The clients of one process: what each did, on connections of its own."""
+    parts = [story.watched() for story in stories]
+    shared = [one for one in parts[0].seen if isinstance(one, Behaved | Happened)]
+    seen: list[Observation] = [*shared]
+    for number, part in enumerate(parts):
+        for one in part.seen:
+            if isinstance(one, Behaved | Happened):
+                continue
+            if isinstance(one, Asked | Answered):
+                one = one._replace(connection=one.connection + 1000 * number)
+            elif isinstance(one, Opened | Closed):
+                one = replace(one, connection=one.connection + 1000 * number)
+            seen.append(one)
+    return replace(parts[0], seen=tuple(sorted(seen, key=lambda one: one.at_ms)))

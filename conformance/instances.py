@@ -1,0 +1,107 @@
+"""Which client of the program did what: one process may have several, each with a NameServer of its own choice.
+
+    what was watched of a process ─► fronts/instances.py ─► a part for each of its clients ─► clients by their topics
+
+A client is called by the topics whose routes it asks for, the same in every situation; those that ask for the same
+topics are of one name. A part of which too little was seen to say whose it is counts nowhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..chaos.fronts.instances import Instance, Instances, ids_of
+from ..chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Observation, Opened, Reported
+from .situations import GET_ROUTEINFO, SITUATIONS, Target, Watched
+
+Part = tuple[frozenset[str], Watched]
+ONLY = ""
+"""What the one client of a program is called."""
+
+
+def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
+    """By the client's name, what it did: ONLY and all that was watched where no process has several kinds of them."""
+    split = [parts_of(one) for one in watched]
+    if all(len(parts) == 1 for parts in split):
+        return {ONLY: [*watched]}
+    parts = [part for of in split for part in of]
+    kinds = _kinds(parts)
+    if len(kinds) < 2:
+        return {ONLY: [one for _, one in parts]}
+    names = {kind: ", ".join(sorted(kind)) for kind in kinds}
+    found: dict[str, list[Watched]] = {name: [] for name in names.values()}
+    for topics, one in parts:
+        kind = _kind_of(topics, kinds)
+        if kind is not None:
+            found[names[kind]].append(one)
+    return found
+
+
+def _kinds(parts: Sequence[Part]) -> list[frozenset[str]]:
+    """The sets of topics that clients ask for, by the situation in which most of them were seen, the longest first."""
+    seen: dict[str, list[frozenset[str]]] = {}
+    for topics, one in parts:
+        if topics and not SITUATIONS[one.situation].many:
+            seen.setdefault(one.situation, []).append(topics)
+    if not seen:
+        return list(dict.fromkeys(topics for topics, _ in parts if topics))
+    fullest = max(seen, key=lambda name: (len(set(seen[name])), SITUATIONS[name].for_s))
+    return list(dict.fromkeys(seen[fullest]))
+
+
+def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozenset[str] | None:
+    if topics in kinds:
+        return topics
+    common = Counter({kind: len(kind & topics) for kind in kinds})
+    (first, most), (_, second) = common.most_common(2)
+    return first if most > second else None
+
+
+def parts_of(watched: Watched) -> list[Part]:
+    """For each client in that process its topics, and what was seen of it alone."""
+    ids = {found for one in watched.of(Asked) for found in ids_of(one)}
+    instances: list[Instance] = []
+    seen: dict[int, list[Observation]] = {}
+
+    def came(instance: Instance) -> None:
+        instances.append(instance)
+        seen[instance.number] = []
+
+    found = Instances(
+        came, lambda of, one: seen[of.number].append(one), lambda _one, _at_ms: None, watched.name_servers, ids=ids
+    )
+    for one in watched.seen:
+        found.see(replace(one, process=watched.process) if isinstance(one, Opened | Dialled) else one)
+    found.end(watched.ended_ms)
+    fronts = {*watched.name_servers}
+    askers = [each for each in instances if any(getattr(one, "front", None) in fronts for one in seen[each.number])]
+    if len(askers) < 2:
+        return [(frozenset(askers[0].topics if askers else ()), watched)]
+    shared = [one for one in watched.seen if isinstance(one, Behaved | Happened | Reported)]
+    parts = []
+    for each in askers:
+        own = [one for one in seen[each.number] if not isinstance(one, Behaved)]
+        part = tuple(sorted((*shared, *own), key=lambda one: one.at_ms))
+        if _is_met(watched, part):
+            parts.append((frozenset(each.topics), replace(watched, seen=part, unclear=each.unclear)))
+    return parts
+
+
+def _is_met(watched: Watched, part: Sequence[Observation]) -> bool:
+    """Whether the situation is about this client's NameServer, where it is about one in use."""
+    if watched.at_work_ms is None or not any(
+        step.target is Target.CHOSEN and step.at_s is not None for step in SITUATIONS[watched.situation].steps
+    ):
+        return True
+    chosen: str | None = None
+    asked: set[tuple[int, int]] = set()
+    for one in part:
+        if isinstance(one, Behaved) and one.at_ms >= watched.at_work_ms and one.front in watched.name_servers:
+            return chosen == one.front
+        if isinstance(one, Asked) and one.code == GET_ROUTEINFO:
+            asked.add((one.connection, one.opaque))
+        elif isinstance(one, Answered) and (one.connection, one.opaque) in asked:
+            chosen = one.front
+    return True
