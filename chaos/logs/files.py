@@ -20,7 +20,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
@@ -282,6 +282,18 @@ def _lines_read(part: Part, read: Read, reader: Reader, file: IO[bytes]) -> Iter
                 f"{part.file}: a line is longer than {LONGEST // 1000:,} kB; its first {KEPT // 1000} kB were read"
             )
         yield from reader.block(block)
+
+
+def blocks_of(part: Part) -> Iterator[bytes]:
+    """Whole lines of the file that the part is of, unpacked, as they stand there; none of what cannot be read."""
+    with suppress(*_CANNOT), ExitStack() as stack:
+        file, _ = _opened(part, stack)
+        first = file.read(8192)
+        if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            file = cast(IO[bytes], codecs.EncodedFile(cast(Any, _Joined(first, file)), "utf-8", "utf-16", "replace"))
+            first = b""
+        if b"\0" not in first:
+            yield from (block for block, _ in _blocks(file, first.removeprefix(codecs.BOM_UTF8), None))
 
 
 class _Joined:

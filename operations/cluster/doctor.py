@@ -19,12 +19,15 @@ from ...chaos.errors import HarnessError
 from ...chaos.logs.files import LogError
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
+from ..inferring.episodes import episodes_of
+from ..inferring.said import text_at, texts_in
 from ..logs_to_rows.gather import plain_logs
 from ..logs_to_rows.reconstruct import reconstruct
 from .answer_causes import is_routed_everywhere
 from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
 from .logged import NO_ANSWER, Failure, Logged, logged
+from .probable import Answer, is_told, probable
 from .server_answers import NameServerAnswer, Questions, ServerAnswers
 
 HEALTHY, CERTAIN, LIKELY = 0, 1, 3
@@ -111,6 +114,8 @@ class Diagnosis:
     notes: Sequence[str]
     """What could not be read."""
     topic: str | None
+    answer: Answer
+    """The most probable cause of what clients suffered."""
 
     @property
     def failures(self) -> list[Failure]:
@@ -119,15 +124,16 @@ class Diagnosis:
 
     @property
     def status(self) -> int:
-        if any(cause.certain for cause in self.causes):
+        told = is_told(self.answer)
+        if any(cause.certain for cause in self.causes) or (told and self.answer.certainty == "certain"):
             return CERTAIN
-        return LIKELY if self.causes or self.unknown else HEALTHY
+        return LIKELY if self.causes or self.unknown or told else HEALTHY
 
     @property
     def lines(self) -> list[str]:
-        """For a person: which look-ups failed, then the causes in their order, then what logs do not show."""
+        """For a person: the answer, which look-ups failed, the causes in their order, then what logs do not show."""
         failures = self.failures
-        lines = [_failed(self.logs, each) for each in failures[:FAILURES_SHOWN]]
+        lines = [*self.answer.told, *(_failed(self.logs, each) for each in failures[:FAILURES_SHOWN])]
         if len(failures) > FAILURES_SHOWN:
             lines.append(f"and {len(failures) - FAILURES_SHOWN} more")
         if not failures:
@@ -139,7 +145,7 @@ class Diagnosis:
 
     @property
     def json(self) -> str:
-        """One object: the failures, the causes in order, what is not shown, what was not read."""
+        """One object: the answer, the failures, the causes in order, what is not shown, what was not read."""
         failures = [
             {
                 "client": each.client,
@@ -156,6 +162,7 @@ class Diagnosis:
         ]
         document = {
             "topic": self.topic,
+            "answer": self.answer.to_json(),
             "failures": failures,
             "causes": [cause.to_json() for cause in self.causes],
             "not_shown": list(self.unknown),
@@ -172,14 +179,23 @@ def diagnosed(
     offsets: Mapping[str, float] | None = None,
 ) -> Diagnosis:
     """What these logs say; zones and offsets as of `import`. LogError where no log is, and where none is RocketMQ's."""
+    texts = texts_in(places)
     lines, files, notes = plain_logs(places)
-    if not lines:
+    if not lines and not texts.said:
         said = "; ".join(notes[:3]) or "no line with a time was understood"
         raise LogError(f"nothing to go by in {', '.join(map(str, places))}: {said}")
+    if not lines:  # a stack trace, an excerpt without times
+        answer = probable(texts)
+        return Diagnosis(Logged(), [], [], notes, topic, answer)
     found = reconstruct(lines, files, zones=zones, offsets=offsets)
-    logs = logged(found)
+    logs = logged(found, topic)
     causes, unknown = causes_in(logs, topic)
-    return Diagnosis(logs, causes, unknown, [*notes, *found.notes], topic)
+    failures = [each for each in logs.failures if topic in (None, each.topic) or not each.topic]
+    episodes = episodes_of(found.rows, timers=found.timers_used).episodes if found.rows else []
+    answer = probable(texts, found, episodes, causes, failures)
+    shown = text_at(places, [where for where, text in answer.lines if not text])
+    answer = dataclasses.replace(answer, lines=[(where, text or shown.get(where, "")) for where, text in answer.lines])
+    return Diagnosis(logs, causes, unknown, [*notes, *found.notes], topic, answer)
 
 
 def _failed(logs: Logged, failure: Failure) -> str:

@@ -8,6 +8,7 @@ A cause is certain where the logs leave no other reading; each has the lines tha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from ...chaos.reports.text import all_of
@@ -55,6 +56,8 @@ def _of_failure(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
         yield cause("nobody-has-sent-yet", failure.topic, lines=lines, topic=failure.topic, how=how)
     elif server is not None:
         yield from _gone(logs, failure, server, holders)
+    elif failure.name_server is None and (alike := _whichever(logs, failure, holders)):
+        yield from alike
     else:
         yield from _not_heard(logs, failure, holders)
 
@@ -138,6 +141,17 @@ def _empty(logs: Logged, failure: Failure, server: LoggedNameServer) -> Iterator
     how += f"; {failure.client} asked it for {failure.topic} {failure.span}"
     lines = boot.where, failure.first.where, *((first.since.where,) if first else ())
     yield cause("name-server-is-empty", address, lines=lines, server=logs.called(address), how=how)
+
+
+def _whichever(logs: Logged, failure: Failure, holders: set[str]) -> list[NoRouteCause]:
+    """Of a client that does not say whom it asked: the causes, where every NameServer would have answered alike."""
+    if not logs.servers or len(logs.servers) < len({*logs.listed}):
+        return []
+    found = [
+        [*_gone(logs, replace(failure, name_server=next(iter(server.addresses), server.name)), server, holders)]
+        for server in logs.servers
+    ]
+    return [one for some in found for one in some] if all(found) else []
 
 
 def _gone(logs: Logged, failure: Failure, server: LoggedNameServer, holders: set[str]) -> Iterator[NoRouteCause]:

@@ -161,6 +161,11 @@ class Logged:
     created: dict[str, At] = field(default_factory=dict)
     """Topic → when a first send created it."""
 
+    @property
+    def listed(self) -> frozenset[str]:
+        """The NameServers that any client lists."""
+        return frozenset().union(*self.clients.values())
+
     def server(self, address: str | None) -> LoggedNameServer | None:
         return next((one for one in self.servers if address in one.addresses), None)
 
@@ -174,8 +179,8 @@ class Logged:
         return address if name is None or name == address else f"{address} ({name})"
 
 
-def logged(found: Reconstructed) -> Logged:
-    """All that these logs say of routes."""
+def logged(found: Reconstructed, topic: str | None = None) -> Logged:
+    """All that these logs say of routes; of RocketMQ's own topics only of `topic`."""
     registering = frozenset(name.partition("/")[0] for name in found.nodes.brokers)
     logs = Logged(names=found.nodes.of_address, registering=registering)
     rows = defaultdict[str, list[tuple[At, Row]]](list)
@@ -201,7 +206,7 @@ def logged(found: Reconstructed) -> Logged:
             _broker(source, broker, logs)
             logs.brokers.append(broker)
         elif source.kind == CLIENT:
-            logs.failures += _client(source, logs)
+            logs.failures += _client(source, logs, topic)
     return logs
 
 
@@ -293,7 +298,7 @@ def _broker(source: Source, broker: LoggedBroker, logs: Logged) -> None:
 # --- clients
 
 
-def _client(source: Source, logs: Logged) -> Iterator[Failure]:
+def _client(source: Source, logs: Logged, about: str | None) -> Iterator[Failure]:
     asked: str | None = None
     names = frozenset[str]()
     open_ = dict[tuple[str, str, str | None], Failure]()
@@ -308,7 +313,7 @@ def _client(source: Source, logs: Logged) -> Iterator[Failure]:
                 said = f"{fields.get('old', '')} {fields.get('new', '')}"
                 logs.holders[fields["topic"]] |= set(_BROKER_NAME.findall(said))
             case "route_missing" | "route_error" | "client_exception":
-                failure = _failure(source.name, line, at, asked)
+                failure = _failure(source.name, line, at, asked, about)
                 if failure is None:
                     continue
                 key = failure.kind, failure.topic, failure.name_server
@@ -322,12 +327,12 @@ def _client(source: Source, logs: Logged) -> Iterator[Failure]:
     logs.clients[source.name] = names
 
 
-def _failure(client: str, line: Line, at: At, asked: str | None) -> Failure | None:
+def _failure(client: str, line: Line, at: At, asked: str | None, about: str | None) -> Failure | None:
     fields = line.fields
     topic = fields.get("topic", "")
     said = fields.get("said", "") or fields.get("text", "")
     if line.event == "route_missing" or fields.get("code") == TOPIC_NOT_EXIST or said.startswith("No route info"):
-        if not topic or is_own(topic):
+        if not topic or (is_own(topic) and topic != about):
             return None
         return Failure(client, NO_ROUTE, topic, asked, at, at)
     if line.event == "client_exception":

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..logs_to_rows.signs import Edge, Kind, Row, Seen, Sign, value_of, where_of
+from ..logs_to_rows.signs import Edge, Kind, Row, Seen, Sign, value_of
 from .conclusions import role_changes
-from .telling import GAINED, Episode, Hypothesis, doubted, named_in
+from .standing import standing_in
+from .telling import GAINED, LIKELY_SCORE, Episode, Hypothesis, act, doubted, named_in
 
 TOGETHER_MS = 10_000.0
 """Lines of several servers so close are of one act."""
@@ -23,7 +24,6 @@ LIST_PERIOD_MS = 120_000.0
 """fetchNameServerAddr's, of brokers and clients."""
 SAID_MS = 2_500.0
 TWICE = 2
-LIKELY_SCORE = 0.8
 ROUTES_MS = 180_000.0
 """So long after a stranger is gone clients may still go by routes that named it."""
 REPLACED_MS = 125_000.0
@@ -35,6 +35,7 @@ def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
     """The acts, and the signs that follow from them."""
     taken: dict[Sign, float] = {}
     found = [
+        *standing_in(seen, taken),
         *_permissions(seen),
         *_strangers(seen, taken),
         *_roles(seen),
@@ -54,34 +55,6 @@ def _doubt(seen: Seen, one: Hypothesis) -> None:
     certainty = doubted(seen, one.certainty, worth, named_in(one.timeline) - one.observers)
     if certainty != one.certainty:
         one.certainty, one.score = certainty, min(one.score, LIKELY_SCORE)
-
-
-def _act(
-    fault: str, sentence: str, timeline: list[dict[str, Any]], rows: Sequence[Row], *, from_ms: float,
-    to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
-    nodes: dict[str, Any] | None = None, against: Sequence[str] = (),
-) -> Episode:  # fmt: skip
-    said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
-    ended = [bounds] if to_ms is not None else [None]
-    one = Hypothesis(
-        rank=1,
-        fault=fault,
-        sentence=sentence,
-        certainty=certainty,
-        score={"certain": 0.99, "likely": LIKELY_SCORE}.get(certainty, 0.5),
-        timeline=timeline,
-        bounds_ms=[bounds, *ended],
-        speaks_for=said,
-        speaks_against=[{"says": says} for says in against],
-        nodes=nodes or {},
-        observers=frozenset(_nodes(rows)),
-    )
-    return Episode(from_ms=from_ms, to_ms=to_ms, hypotheses=[one])
-
-
-def _says(row: Row) -> str:
-    about = " ".join(str(row[key]) for key in ("broker_name", "address", "topic", "f") if row.get(key))
-    return f"{row['time_ms'] / 1000:.1f} s {row['node']}: {row['event']} {about}".rstrip()
 
 
 def _bundles(rows: Iterable[Row]) -> list[list[Row]]:
@@ -125,13 +98,13 @@ def _permissions(seen: Seen) -> list[Episode]:
             sentence = f"the write permission of {broker} was wiped at {where} at {_at_s(bundle):.1f} s{until}"
             to_ms = float(back[0]["time_ms"]) if back else None
             rows_ = [*bundle, *(back or ())]
-            found.append(_act("wipe_write_perm", sentence, timeline, rows_, from_ms=bundle[0]["time_ms"], to_ms=to_ms))
+            found.append(act("wipe_write_perm", sentence, timeline, rows_, from_ms=bundle[0]["time_ms"], to_ms=to_ms))
         for bundle in added:
             entry = {"at_s": _at_s(bundle), "do": "add_write_perm", "nodes": _nodes(bundle), "broker": broker}
             sentence = (
                 f"the write permission of {broker} was added at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
             )
-            found.append(_act("add_write_perm", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
+            found.append(act("add_write_perm", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
     return found
 
 
@@ -141,14 +114,17 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
     own |= _first_registered(seen)
     foreign: dict[tuple[str, str], list[Row]] = defaultdict(list)
     last_own: dict[str, float] = {}
+    lives = _Lives(seen)
     for row in seen.rows:
         if row["event"] != "registration" or not row.get("broker_name") or row.get("code") not in (0, None):
             continue
         broker = f"{row['broker_name']}/{row['broker_id']}" if row.get("broker_id") else str(row["broker_name"])
-        address = str(row.get("address"))
-        by_its_own_log = value_of(row).get("learnt") == "inferred"  # which says with whom it registers, and not as what
-        if by_its_own_log or (seen.addresses.get(address, broker) == broker and address == own.get(broker, address)):
-            last_own[broker] = float(row["time_ms"])
+        address, at_ms = str(row.get("address")), float(row["time_ms"])
+        if value_of(row).get("learnt") == "inferred":  # its own log says with whom it registers, and not as what
+            if lives.at(broker, at_ms) in ("", own.get(broker, address)):
+                last_own[broker] = at_ms
+        elif seen.addresses.get(address, broker) == broker and address == own.get(broker, address):
+            last_own[broker] = at_ms
         else:
             foreign[broker, address].append(row)
     found = []
@@ -160,7 +136,8 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
         was = seen.addresses.get(address, "")
         if was != broker and was.partition("/")[0] == broker.partition("/")[0]:
             continue  # another broker of the name: its role changed
-        still = last_own.get(broker, 0.0) > from_ms + seen.timers.R_ms or broker not in own
+        moved = lives.moved(broker, address, own.get(broker, ""), from_ms, last_own.get(broker, 0.0))
+        still = not moved and (last_own.get(broker, 0.0) > from_ms + seen.timers.R_ms or broker not in own)
         entry: dict[str, Any] = {
             "at_s": _at_s(rows),
             "do": "register",
@@ -192,14 +169,49 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
             undo = {"at_s": round(ended / 1000, 3), "do": "unregister", "nodes": sorted({s.edge.peer for s in gone}),
                     "broker": entry["broker"], "address": address}  # fmt: skip
             timeline.append(undo | ({"broker_id": entry["broker_id"]} if "broker_id" in entry else {}))
-        if still:
+        fault, certainty = "register", "likely"
+        if moved:
+            fault, timeline, ended = "address_changed", [], None
+            certainty = moved
+            sentence = (
+                f"{broker} came back at another address: {own.get(broker)} until it ended, {address} from "
+                f"{_at_s(rows):.1f} s on, one life after the other"
+            )
+        elif still:
             sentence = f"{address} registered as {broker} too, at {', '.join(nodes)} from {_at_s(rows):.1f} s on"
             certainty = "certain"
         else:
             sentence = f"{broker} registers from {address} since {_at_s(rows):.1f} s, and from its old address no more"
-            certainty = "likely"
-        found.append(_act("register", sentence, timeline, rows, from_ms=from_ms, to_ms=ended, certainty=certainty))
+        found.append(act(fault, sentence, timeline, rows, from_ms=from_ms, to_ms=ended, certainty=certainty))
     return found
+
+
+class _Lives:
+    """At which address each broker's process lived when: by starts in its own log, and by NameServers' drops."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._tolerance_ms = seen.timers.R_ms
+        self._starts: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        self._dropped: dict[str, list[float]] = defaultdict(list)
+        for row in seen.rows:
+            if row["event"] == "started" and row.get("address"):
+                self._starts[str(row["node"])].append((float(row["time_ms"]), str(row["address"])))
+            elif row["event"] == "broker_dropped" and row.get("address"):
+                self._dropped[str(row["address"])].append(float(row["time_ms"]))
+
+    def at(self, broker: str, at_ms: float) -> str:
+        """Its address then, as its own log says it; "": it does not."""
+        return next((address for since, address in reversed(self._starts[broker]) if since <= at_ms), "")
+
+    def moved(self, broker: str, to: str, of: str, first_ms: float, last_ms: float) -> str:
+        """How sure it is that one life at the old address ended before the one at `to` began; "": it is not so."""
+        if not of or of == to or last_ms > first_ms:
+            return ""
+        if any(
+            address == to and abs(since - first_ms) <= 2 * self._tolerance_ms for since, address in self._starts[broker]
+        ):
+            return "certain"
+        return "likely" if any(at_ms >= last_ms for at_ms in self._dropped[of]) else ""
 
 
 def _first_registered(seen: Seen) -> dict[str, str]:
@@ -216,7 +228,7 @@ def _first_registered(seen: Seen) -> dict[str, str]:
 def _roles(seen: Seen) -> list[Episode]:
     """Brokers that were made master, or a slave: by hand, by a controller or by an election, which nobody does."""
     return [
-        _act(
+        act(
             "switch",
             one.sentence,
             [] if one.term or not one.is_master else [{"at_s": _at_s(one.rows), "do": "switch", "nodes": [one.node]}],
@@ -259,7 +271,7 @@ def _topics(seen: Seen) -> list[Episode]:
             sentence = f"topic {topic} was deleted at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
             certainty = "certain" if all(row["event"] == "topic" for row in bundle) else "likely"
             found.append(
-                _act("delete_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"], certainty=certainty)
+                act("delete_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"], certainty=certainty)
             )
     for (topic, _), rows in changed.items():
         for bundle in _bundles(rows):
@@ -267,7 +279,7 @@ def _topics(seen: Seen) -> list[Episode]:
             entry = {"at_s": _at_s(bundle), "do": "update_topic", "nodes": _nodes(bundle), "topic": topic}
             entry |= {"read_queues": is_.get("read"), "write_queues": is_.get("write"), "perm": is_.get("perm")}
             sentence = f"topic {topic} was changed at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
-            found.append(_act("update_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
+            found.append(act("update_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
     return found
 
 
@@ -303,7 +315,7 @@ def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
         entry = {"at_s": round(at_ms / 1000, 3), "do": "name_server_list", "name_servers": names}
         when = f"between {from_ms / 1000:.1f} and {first_ms / 1000:.1f} s"
         sentence = f"the list of NameServers changed to {', '.join(names)} {when}"
-        found.append(_act("name_server_list", sentence, [entry], rows, from_ms=at_ms, bounds=(first_ms - from_ms) / 2))
+        found.append(act("name_server_list", sentence, [entry], rows, from_ms=at_ms, bounds=(first_ms - from_ms) / 2))
         for edge, signs in seen.by_edge.items():
             if edge.peer in seen.name_servers and edge.peer not in names:
                 taken.update({sign: 5.0 for sign in signs if sign.at_ms >= from_ms})
@@ -331,7 +343,7 @@ def _parts_of_the_list(seen: Seen) -> list[Episode]:
         sentence = f"{broker} never registered with {', '.join(lacks)}, nor tried to: its list has {only} alone"
         row = {"time_ms": first_ms, "node": broker, "event": "register", "broker_name": broker}
         found.append(
-            _act(
+            act(
                 "part_of_the_list",
                 sentence,
                 [],
@@ -369,7 +381,7 @@ def _own_lists(seen: Seen) -> list[Episode]:
         nodes = {node: {"name_servers": sorted(own)}}
         sentence = f"{node} has a list of NameServers of its own: it {differs}"
         from_ms = float(row["time_ms"])
-        found.append(_act("own_list", sentence, [], [row], from_ms=from_ms, certainty="likely", nodes=nodes))
+        found.append(act("own_list", sentence, [], [row], from_ms=from_ms, certainty="likely", nodes=nodes))
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..logs_to_rows.signs import Kind, Seen, Sign, where_of
+from ..logs_to_rows.signs import Kind, Row, Seen, Sign, where_of
 from .candidates import Candidate
 from .explains import Fit, fits
 
@@ -25,6 +25,8 @@ DOUBT = 3.0
 HYPOTHESES = 6
 SPOKEN = 12
 LATENCY_MS = 4_000.0
+LIKELY_SCORE = 0.8
+"""Of what rows say outright, and of which a clock or a name is a guess."""
 
 WHAT = {
     "kill": "the process of {who} ended without taking its leave",
@@ -107,6 +109,35 @@ class Inferred:
 
     def to_json(self) -> dict[str, Any]:
         return {"episodes": [one.to_json() for one in self.episodes], "not_seen": self.not_seen}
+
+
+def act(
+    fault: str, sentence: str, timeline: list[dict[str, Any]], rows: Sequence[Row], *, from_ms: float,
+    to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
+    nodes: dict[str, Any] | None = None, against: Sequence[str] = (), score: float | None = None,
+) -> Episode:  # fmt: skip
+    """An episode of one hypothesis that rows say outright: no search is needed for it."""
+    said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
+    ended = [bounds] if to_ms is not None else [None]
+    one = Hypothesis(
+        rank=1,
+        fault=fault,
+        sentence=sentence,
+        certainty=certainty,
+        score={"certain": 0.99, "likely": LIKELY_SCORE}.get(certainty, 0.5) if score is None else score,
+        timeline=timeline,
+        bounds_ms=[bounds, *ended],
+        speaks_for=said,
+        speaks_against=[{"says": says} for says in against],
+        nodes=nodes or {},
+        observers=frozenset(str(row["node"]) for row in rows),
+    )
+    return Episode(from_ms=from_ms, to_ms=to_ms, hypotheses=[one])
+
+
+def _says(row: Row) -> str:
+    about = " ".join(str(row[key]) for key in ("broker_name", "address", "topic", "f") if row.get(key))
+    return f"{row['time_ms'] / 1000:.1f} s {row['node']}: {row['event']} {about}".rstrip()
 
 
 def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:

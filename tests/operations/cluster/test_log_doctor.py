@@ -133,7 +133,8 @@ def only(one: Diagnosis) -> tuple[str, bool, str]:
 def test_logs_in_which_nothing_failed_are_well(tmp_path: Path) -> None:
     one = seen(tmp_path, logs_of(producer=client()))
     assert (one.status, list(one.causes), list(one.unknown)) == (0, [], [])
-    assert one.lines[0] == "no client's log here tells of a look-up that failed"
+    assert one.answer.name == "nothing"
+    assert "no client's log here tells of a look-up that failed" in one.lines
 
 
 def test_a_topic_that_no_log_knows_is_nowhere_and_not_created(tmp_path: Path) -> None:
@@ -362,7 +363,7 @@ def test_a_programs_own_log_tells_of_it_by_the_exception_that_it_caught(tmp_path
 
 def test_only_the_topic_that_was_asked_for_is_told(tmp_path: Path) -> None:
     one = seen(tmp_path, logs_of(producer=client(300, topic="ordres")), topic="orders")
-    assert one.lines[0] == "no client's log here tells of a look-up of orders that failed"
+    assert "no client's log here tells of a look-up of orders that failed" in one.lines
     assert one.status == 0
 
 

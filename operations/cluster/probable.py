@@ -1,0 +1,256 @@
+"""The operator's question first: what most probably made clients suffer, its strongest lines, and what to do. Pure.
+
+    what lines say     (inferring/said.py)        ─┐
+    faults             (inferring/episodes.py)     ├─► weighed together ─► Answer
+    causes of no route (log_causes.py)             │
+    nothing was wrong, and what nobody thought of ─┘
+
+A root (a full disk, a start that failed, a stop) weighs more than what follows from it (no answer, no route), since its
+lines say it themselves. An answer that has less than half of all likelihood is `unknown`, with what else to bring.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ..inferring.said import LIKELY, Condition, Texts, conditions, shared
+from ..inferring.telling import Episode
+from ..logs_to_rows.reconstruct import Reconstructed
+from ..logs_to_rows.sources import BROKER, NAME_SERVER, Source
+from .causes import NoRouteCause
+from .logged import Failure
+
+UNKNOWN, NOTHING = "unknown", "nothing"
+KNOWN_FROM = 0.5
+"""Of all likelihood, what an answer has at least."""
+WEIGHTS = {True: 6.5, False: 3.5}
+"""Of a cause of no route that is certain, and of one that is likely."""
+SYMPTOMS = {"name-server-gives-no-answer": 4.5, "broker-gives-no-answer": 4.5, "topic-is-nowhere": 4.5}
+"""Causes that may follow from another."""
+CERTAIN_WEIGHT, AT_MOST = 6.5, 5.0
+BEFORE_MS = 300_000.0
+"""A fault that ended longer before what clients met is not its reason."""
+ELSEWHERE = 2.0
+NO_BROKER_MS, LONG_MS = 90_000.0, 600_000.0
+"""A NameServer without a broker for less than the first may wait for brokers that are being started."""
+
+FAULTS: Mapping[str, tuple[str, str]] = {
+    "pause_host": (
+        "host-stood-still",
+        "Keep the host awake (no sleep, no long pauses or snapshots of the virtual machine); brokers come back by "
+        "themselves within registerNameServerPeriod (30 s).",
+    ),
+    "pause": (
+        "process-stood-still",
+        "Look at that process' GC log and at its host (CPU, swap, a paused container) at that time.",
+    ),
+    "kill": ("process-ended", "Look why it ended: dmesg (OOM killer), hs_err files, an operator; start it again."),
+    "stop": ("stopped-in-order", "It was stopped by a signal or mqshutdown: start it again; stop NameServers last."),
+    "host_lost": ("host-lost", "Look at that host: power, kernel, hypervisor, network card."),
+    "clock_step": ("clock-set", "Have clocks slewed (chrony, ntpd -x), not set, while NameServers run."),
+    "register": ("another-broker-has-the-name", "Give each broker a brokerName and brokerId of its own."),
+    "address_changed": (
+        "address-changed",
+        "Clients follow within pollNameServerInterval (30 s) of the new registration; set brokerIP1 to an address "
+        "that stays.",
+    ),
+    "name_server_list": ("list-changed", "Give clients and brokers the same list of NameServers."),
+    "part_of_the_list": ("broker-does-not-list-this-name-server", "Add the NameServer to that broker's namesrvAddr."),
+    "own_list": ("client-is-at-other-name-servers", "Give the client the list that the others have."),
+    "wipe_write_perm": ("no-permission-to-write", "addWritePerm on every NameServer where it was wiped."),
+    "unregister": ("unregistered-by-hand", "The broker registers again by itself; find who unregistered it."),
+    "delete_topic": ("topic-deleted", "Create the topic again with updateTopic, if that was not meant."),
+}
+LINK = (
+    "link-failed",
+    "Look at the network between the two: firewall rules, security groups, packet loss, a proxy that closes.",
+)
+LINKS = frozenset({"black_hole", "packet_loss", "cut", "latency", "reset", "half_open"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    name: str
+    """For programs: a cause, `nothing` or `unknown`."""
+    certainty: str
+    """certain, likely or unsure."""
+    score: float
+    sentence: str
+    then: str
+    """What to do, or what else to bring."""
+    lines: Sequence[tuple[str, str]] = ()
+    """`FILE:LINE`, and what stands there."""
+    others: Sequence[Condition] = field(default_factory=tuple)
+    is_over: bool = False
+    """Whether it ended within the logs, and no client's log shows that it met it."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "certainty": self.certainty,
+            "score": round(self.score, 3),
+            "sentence": self.sentence,
+            "then": self.then,
+            "lines": [{"where": where, "text": text} for where, text in self.lines],
+            "others": [{"name": one.cause, "score": round(one.score, 3)} for one in self.others],
+        }
+
+    @property
+    def told(self) -> list[str]:
+        """For a person."""
+        sure = f"{self.certainty} ({self.score:.2f})"
+        head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
+        told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
+        others = [f"{one.cause} ({one.score:.2f})" for one in self.others if one.score >= 0.05]
+        return [*told, *([f"   or: {', '.join(others)}"] if others else [])]
+
+
+def probable(
+    texts: Texts,
+    found: Reconstructed | None = None,
+    episodes: Sequence[Episode] = (),
+    causes: Sequence[NoRouteCause] = (),
+    failures: Sequence[Failure] = (),
+) -> Answer:
+    """The most probable cause of what clients suffered."""
+    weighed: dict[str, Condition] = {}
+    told = [*conditions(texts.said), *map(_of_cause, causes)]
+    if found is not None:
+        told += [*_of_episodes(found, episodes, failures), *_no_broker(found, texts)]
+    for one in told:
+        weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
+    if found is not None:
+        weighed[NOTHING] = _nothing(found, weighed.values(), failures)
+    ranked = shared(weighed.values())
+    if not ranked or ranked[0].score < KNOWN_FROM:
+        return _unknown(ranked, found)
+    first = ranked[0]
+    return Answer(
+        name=first.cause,
+        certainty=first.certainty,
+        score=first.score,
+        sentence=first.sentence if first.times < 2 else f"{first.sentence} {first.times:,} lines say so.",
+        then=first.remedy,
+        lines=first.lines,
+        others=ranked[1:],
+        is_over=first.is_over and not failures,
+    )
+
+
+def _joined(one: Condition, other: Condition) -> Condition:
+    """Of one cause from two sources: the stronger, with what the other adds to it."""
+    strong, weak = (one, other) if one.weight >= other.weight else (other, one)
+    strong.weight += min(1.0, max(0.0, weak.weight) / 6)
+    strong.lines = [*strong.lines, *(line for line in weak.lines if line not in strong.lines)][:3]
+    return strong
+
+
+def _of_cause(one: NoRouteCause) -> Condition:
+    weight = min(WEIGHTS[one.certain], SYMPTOMS.get(one.name, math.inf))
+    return Condition(one.name, weight, 1, one.sentence, one.then, [(where, "") for where in one.lines[:3]])
+
+
+def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Sequence[Failure]) -> Iterator[Condition]:
+    origin = datetime.fromtimestamp(found.origin_ms / 1000, UTC)
+    for episode in episodes:
+        one = episode.hypotheses[0]
+        name, remedy = FAULTS.get(one.fault, LINK if one.fault in LINKS else (one.fault.replace("_", "-"), ""))
+        odds = math.log(max(one.score, 0.01) / max(1 - one.score, 0.01))
+        weight = CERTAIN_WEIGHT if one.certainty == "certain" else min(AT_MOST, 2.5 + odds)
+        if one.certainty == "unsure":
+            weight = min(weight, 2.5)
+        if failures and not _is_before(found, episode, failures):
+            weight -= ELSEWHERE
+        lines = [(f"{said['file']}:{said['line']}", "") for said in one.speaks_for if "file" in said]
+        sentence = f"{one.sentence[:1].upper()}{one.sentence[1:]} (0 s is {origin:%Y-%m-%d %H:%M:%S} UTC)."
+        told = list(dict.fromkeys(lines))[:3]
+        yield Condition(name, weight, 1, sentence, remedy, told, is_over=episode.to_ms is not None)
+
+
+def _is_before(found: Reconstructed, episode: Episode, failures: Sequence[Failure]) -> bool:
+    """Whether clients met something while it lasted, or soon after."""
+    from_ms = found.origin_ms + episode.from_ms
+    to_ms = math.inf if episode.to_ms is None else found.origin_ms + episode.to_ms
+    return any(one.last.ms >= from_ms - 1_000 and one.first.ms <= to_ms + BEFORE_MS for one in failures)
+
+
+def _no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
+    """NameServers whose log, from its start on, has no registration at all."""
+    for source in found.found:
+        boots = [line for line in source.lines if line.event == "name_server_boot"]
+        if source.kind != NAME_SERVER or not boots or any(line.event in _REGISTRATIONS for line in source.lines):
+            continue
+        lasts_ms = max(texts.lasts_ms(file) for file in source.files)
+        if lasts_ms < NO_BROKER_MS:
+            continue
+        weight = min(7.5, 4.0 + math.log(lasts_ms / NO_BROKER_MS))
+        sentence = (
+            f"No broker ever registered with this NameServer ({source.name}): from its start to the end of its log, "
+            f"{_span(lasts_ms)}."
+        )
+        remedy = (
+            "Look at the brokers' logs: whether they run, and whether namesrvAddr has this NameServer's address and "
+            "port. A NameServer does not look for brokers."
+        )
+        yield Condition("no-broker-registered", weight, 1, sentence, remedy, [(f"{boots[0].file}:{boots[0].line}", "")])
+
+
+_REGISTRATIONS = frozenset(
+    {"broker_registered", "master_address", "topic_registered", "topic_changed", "broker_expired", "channel_destroyed"}
+)
+
+
+def _span(ms: float) -> str:
+    return f"{ms / 3_600_000:.1f} hours" if ms >= 3_600_000 else f"{ms / 60_000:.0f} minutes"
+
+
+def _nothing(found: Reconstructed, others: Iterable[Condition], failures: Sequence[Failure]) -> Condition:
+    """That nothing was wrong: the likelier, the more registrations succeeded and the less fails."""
+    lines = sum(len(source.lines) for source in found.found)
+    well = sum(_registers_well(source) for source in found.found)
+    weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0
+    weight -= 4.0 if failures else 0.0
+    weight -= 1.0 if any(one.weight >= 3.0 for one in others) else 0.0
+    said = "Nothing in these logs shows that anything was wrong."
+    return Condition(
+        NOTHING,
+        weight,
+        0,
+        said,
+        "If clients suffered, bring their logs of that time, and every NameServer's and broker's.",
+    )
+
+
+def _registers_well(source: Source) -> int:
+    events = ("registered",) if source.kind == BROKER else ("broker_registered",)
+    return sum(line.event in events for line in source.lines)
+
+
+def _unknown(ranked: Sequence[Condition], found: Reconstructed | None) -> Answer:
+    kinds = {source.kind for source in found.found} if found is not None else set()
+    missing = [
+        what
+        for kind, what in ((NAME_SERVER, "every NameServer's namesrv.log"), (BROKER, "every broker's broker.log"))
+        if kind not in kinds
+    ]
+    bring = " and ".join([*missing, "the client's log from its start"])
+    first = ranked[0] if ranked and ranked[0].score >= 0.1 else None
+    lean = f" The most these lines suggest: {first.sentence}" if first is not None and first.cause != NOTHING else ""
+    return Answer(
+        name=UNKNOWN,
+        certainty="unsure",
+        score=1.0 - (ranked[0].score if ranked else 0.0),
+        sentence=f"Unknown: these lines are too few to tell the cause.{lean}",
+        then=f"Bring {bring}, of the time from ten minutes before.",
+        lines=first.lines if first is not None else (),
+        others=ranked,
+    )
+
+
+def is_told(answer: Answer) -> bool:
+    """Whether it names something that was wrong, and that is not over without a client having met it."""
+    return not answer.is_over and answer.name not in (UNKNOWN, NOTHING) and answer.score >= LIKELY

@@ -1,0 +1,401 @@
+"""Causes that a line says in so many words: a full disk, a port that is taken, a start that failed, who cannot be
+reached. Read from the raw text, so that lines without a time, stack traces and excerpts count, too.
+
+    texts_in(places) ─► Texts: what lines say (Said: cause, file, line, text), and from when to when each file is
+    conditions(said) ─► Condition: cause, how sure, how often, its first lines, sentence, remedy
+
+A weight is in nats: how much likelier the line is where that is the cause than where it is not. `UNKNOWN` is what
+speaks for something that nobody thought of.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from ...chaos.logs.files import Part, blocks_of, planned
+
+UNKNOWN = 2.5
+CERTAIN, LIKELY = 0.985, 0.6
+"""From which share of all likelihood on a cause is called so."""
+AT_MOST = 0.99
+AGAIN, AGAIN_AT_MOST = 0.5, 3.5
+"""A line that is there n times weighs this times ln n more, and no more than that."""
+LINES = 3
+SHOWN = 300
+"""Characters of a line."""
+REFUSES_AT, FILLS_AT = 0.9, 0.75
+"""diskSpaceWarningLevelRatio, from which on a broker refuses messages; diskMaxUsedSpaceRatio, from which on it deletes
+what is older than fileReservedTime."""
+
+
+class Says(NamedTuple):
+    """A shape of lines that says a cause. `has` is in each, as it stands there."""
+
+    cause: str
+    weight: float
+    has: str
+    pattern: re.Pattern[str]
+
+
+def _says(cause: str, weight: float, has: str, pattern: str = "") -> Says:
+    return Says(cause, weight, has, re.compile(pattern or re.escape(has)))
+
+
+_ADDRESS = r"<?\[?/?(?P<address>null|[^\s<>\[\]]*?)\]?>?"
+SAYS: Sequence[Says] = (
+    _says("disk-full", 7.5, "No space left on device"),
+    _says("disk-full", 5.0, "maybe disk full", r"maybe disk full(?:.*?CL: *(?P<used>[\d.]+))?"),
+    _says("disk-full", 2.2, "message store is not writable"),
+    _says("disk-full", 5.0, "disk maybe full", r"disk maybe full.*?, (?P<used>-?\d+\.\d+)"),
+    _says("disk-full", 5.0, "physic disk of commitLog used", r"physic disk of commitLog used: *(?P<used>-?[\d.]+)"),
+    _says("disk-read-only", 7.5, "Read-only file system"),
+    _says("store-path-missing", 3.5, "measuring disk space usage, file doesn't exist"),
+    _says("port-taken", 7.5, "Address already in use"),
+    _says("port-taken", 7.5, "Failed to bind to"),
+    _says("store-in-use", 7.5, "MQ already started", r"Lock failed, *MQ already started"),
+    _says("start-failed", 7.5, "in broker metadata is different from"),
+    _says("start-failed", 6.0, "load file ", r"load file \S+ error"),
+    _says("start-failed", 5.5, "Try to shutdown service thread", r"\bmain(?:\] INFO .*)? - Try to shutdown"),
+    _says("out-of-memory", 6.0, "OutOfMemoryError"),
+    _says("out-of-memory", 7.0, "insufficient memory for the Java Runtime"),
+    _says("out-of-memory", 7.0, "Out of memory: Kill"),
+    _says("too-many-open-files", 7.0, "Too many open files"),
+    _says("name-server-address-illegal", 7.5, "The Name Server Address[", r"The Name Server Address\[.*\] illegal"),
+    _says("no-name-server-given", 6.5, "boot success.", r"The broker\[[^\]]*\] boot success\. serializeType=\w+ *$"),
+    _says("no-name-server-given", 7.5, "No name server address", r"No name server address, please set it"),
+    _says("no-name-server-given", 7.5, "item NamesrvAddr is not configured"),
+    _says("no-permission", 6.5, "sending message is forbidden"),
+    _says("no-permission", 6.5, "CODE: 16", r"CODE: 16\b"),
+    _says("access-refused", 6.5, "AclException"),
+    _says("access-refused", 6.5, "AuthenticationException"),
+    _says("broker-overloaded", 6.0, "_CLEAN_QUEUE]", r"\[TIMEOUT_CLEAN_QUEUE\]"),
+    _says("broker-overloaded", 6.0, "broker busy", r"\[(?:PC|PCBUSY|REJECTREQUEST|OVERLOAD)\w*\].*broker busy"),
+    _says("auto-create-off", 4.0, "TBW102", r"for the topic: TBW102\b|Get topic\[TBW102\] route failed"),
+    _says("no-route", 1.0, "for the topic: ", r"No topic route info.* topic: (?!TBW102\b|RMQ_SYS_)\S+"),
+    _says("no-route", 1.0, "No route info of this topic"),
+    _says("list-changed", 4.5, "Replace, key: namesrvAddr", r"value: *(?P<old>\S+) -> (?!(?P=old)\s*$)\S+"),
+    _says("stopped-in-order", 5.5, "hutdown hook was invoked", r"[Ss]hutdown hook was invoked, 1"),
+    _says("stopped-in-order", 4.0, " ShutdownHook - "),
+    _says("process-ended", 4.5, "Connection refused", r"Connection refused: /?(?P<address>[\w.-]+:\d+)"),
+    _says("name-server-not-reached", 5.0, "create name server channel exception"),
+    _says("-not-reached", 4.0, "connect to ", rf"connect to {_ADDRESS} failed"),
+    _says("-gives-no-answer", 4.0, "wait response on the channel", rf"wait response on the channel {_ADDRESS} timeout"),
+    _says("broker-gives-no-answer", 3.0, "wait response timeout"),
+    _says("broker-gives-no-answer", 2.0, "send heart beat to broker error"),
+)  # fmt: skip
+"""What begins with `-` is of a NameServer or of a broker, which its address or its stack trace says."""
+_HAS = tuple(dict.fromkeys(one.has.encode() for one in SAYS))
+
+
+class Wording(NamedTuple):
+    sentence: str
+    remedy: str
+
+
+WORDING: Mapping[str, Wording] = {
+    "disk-full": Wording(
+        "A broker's disk is full{used}: it refuses messages (code 14).",
+        "Free space or enlarge the disk (fileReservedTime, deleteWhen). A broker refuses messages from 90 % on "
+        "(diskSpaceWarningLevelRatio).",
+    ),
+    "disk-read-only": Wording(
+        "A file system is read-only: nothing can be stored on it.", "Look at dmesg for its reason, then mount it again."
+    ),
+    "store-path-missing": Wording(
+        "A store's folder does not exist, so its disk cannot be measured (-1.0); the disk need not be full.",
+        "Create the folder of storePathCommitLog and storePathConsumeQueue, or send a first message; in DLedger mode "
+        "the message means nothing.",
+    ),
+    "port-taken": Wording(
+        "A server did not start: a port that it needs is in use.",
+        "Stop the other process, or set listenPort; a broker also needs listenPort - 2 and haListenPort (listenPort "
+        "+ 1), a proxy 8080 and 8081.",
+    ),
+    "store-in-use": Wording(
+        "A broker did not start: another broker uses its store folder.",
+        "Give each broker on a host a storePathRootDir of its own.",
+    ),
+    "start-failed": Wording(
+        "A broker's start failed: its store could not be loaded.",
+        "Read store.log at that moment: it names the file. Check the store's folder, its owner, and free memory.",
+    ),
+    "out-of-memory": Wording(
+        "A process ran out of memory.",
+        "Raise -Xmx and -XX:MaxDirectMemorySize (runbroker.sh), or the container's limit.",
+    ),
+    "too-many-open-files": Wording(
+        "A process may open no more files.", "Raise `ulimit -n` (655350 in RocketMQ's os.sh)."
+    ),
+    "name-server-address-illegal": Wording(
+        "The list of NameServers cannot be read, so the process did not start.",
+        "Write namesrvAddr as host:port;host:port, without blanks and quotes.",
+    ),
+    "no-name-server-given": Wording(
+        "No NameServer was given: who has no NameServer registers nowhere and finds no route.",
+        "Set namesrvAddr, -n or NAMESRV_ADDR, and start it again.",
+    ),
+    "no-permission": Wording(
+        "The broker or the topic may not be written to (code 16).",
+        "Restore brokerPermission=6, or updateTopic -p 6; addWritePerm where it was wiped at a NameServer.",
+    ),
+    "access-refused": Wording(
+        "The broker refused access: the client's key or its permission is wrong.",
+        "Compare accessKey, secretKey and plain_acl.yml (5.x: mqadmin listUser, listAcl).",
+    ),
+    "broker-overloaded": Wording(
+        "A broker was overloaded: requests waited longer than it allows and were refused.",
+        "Look at its disk's latency and page cache; add queues and brokers, or slow the producers.",
+    ),
+    "auto-create-off": Wording(
+        "No broker creates topics by itself: TBW102, whose route a first send borrows, has no route.",
+        "Create the topic with updateTopic, or set autoCreateTopicEnable=true. Clients whose topics exist suffer "
+        "nothing from it.",
+    ),
+    "no-route": Wording(
+        "A client found no route of its topic; why, these lines do not say.",
+        "Bring the NameServers' namesrv.log, the brokers' broker.log, and the client's log from its start.",
+    ),
+    "list-changed": Wording(
+        "The list of NameServers was changed while the process ran.",
+        "Make sure that brokers and clients have the same list; some versions keep the old one until a restart.",
+    ),
+    "stopped-in-order": Wording(
+        "A process was stopped in order: its shutdown hook ran, after a signal or mqshutdown.",
+        "Find who stopped it (systemd, an operator, the end of a session without nohup), and start it again.",
+    ),
+    "process-ended": Wording(
+        "A process was gone: connections to {address} were refused.", "Start it; its own last lines say why it ended."
+    ),
+    "name-server-not-reached": Wording(
+        "NameServer {address} cannot be reached: connections to it fail.",
+        "Check that it runs and listens there (host, port, firewall), and that namesrvAddr names it.",
+    ),
+    "name-server-gives-no-answer": Wording(
+        "NameServer {address} accepts connections and does not answer in time.",
+        "Look whether its process stands still (CPU, GC, swap); the link may lose packets.",
+    ),
+    "broker-address-not-reached": Wording(
+        "Broker address {address} cannot be reached from there: connections to it fail.",
+        "Check that the broker runs. If it does, it registered an address that is of no use to its clients: set "
+        "brokerIP1 to one that they can reach (containers, NAT, several network cards).",
+    ),
+    "broker-gives-no-answer": Wording(
+        "Broker {address} does not answer in time.",
+        "Look whether its process or its disk stands still (store.log, CPU, GC); the link may lose packets.",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One line that says a cause."""
+
+    cause: str
+    weight: float
+    file: str
+    line: int
+    text: str
+    detail: str = ""
+    """The address, or how much of the disk is used."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(slots=True)
+class Condition:
+    """A cause with all that says it."""
+
+    cause: str
+    weight: float
+    times: int
+    sentence: str
+    remedy: str
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    """`FILE:LINE` and what stands there, the strongest first."""
+    is_over: bool = False
+    """Whether it ended within the logs."""
+    score: float = 0.0
+    """Its share of the likelihood of all causes, one that nobody thought of included."""
+
+    @property
+    def certainty(self) -> str:
+        return "certain" if self.score >= CERTAIN else "likely" if self.score >= LIKELY else "unsure"
+
+
+@dataclass(slots=True)
+class Texts:
+    """What the raw lines say."""
+
+    said: list[Said] = field(default_factory=list)
+    spans: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """File to its first and last stamp in milliseconds, as its digits have it."""
+
+    def lasts_ms(self, file: str) -> float:
+        """From its first stamp to its last."""
+        first_ms, last_ms = self.spans.get(file, (0.0, 0.0))
+        return last_ms - first_ms
+
+
+def texts_in(places: Iterable[str | Path]) -> Texts:
+    """All that lines there say of causes, in the order of files and lines. LogError for a place that is not there."""
+    texts = Texts()
+    for part in planned(places).parts:
+        if not part.start:
+            _read(part, texts)
+    return texts
+
+
+def _read(part: Part, texts: Texts) -> None:
+    number = 0
+    before = b""
+    for block in blocks_of(part):
+        lines = block.split(b"\n")
+        stamps = [*_stamps(lines[:_STAMP_LINES]), *_stamps(lines[-_STAMP_LINES:])]
+        if stamps:
+            first_ms = texts.spans.get(part.file, (stamps[0], 0.0))[0]
+            texts.spans[part.file] = first_ms, stamps[-1]
+        if any(has in block for has in _HAS):
+            for at, line in enumerate(lines):
+                if any(has in line for has in _HAS):
+                    around = b"\n".join((lines[at - 1] if at else before, *_trace(lines, at + 1)))
+                    text, context = (each.decode("utf-8", "replace") for each in (line.rstrip(b"\r"), around))
+                    texts.said += of_line(text, context, part.file, number + at + 1)
+        number += len(lines) - 1
+        before = lines[-2] if len(lines) > 1 else lines[-1]
+
+
+_STAMP_LINES = 40
+_STAMP = re.compile(rb"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")
+
+
+def _stamps(lines: Iterable[bytes]) -> Iterator[float]:
+    for line in lines:
+        if (found := _STAMP.search(line)) is not None:
+            with suppress(ValueError):
+                year, month, day, hour, minute, second = map(int, found.groups())
+                yield datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp() * 1000
+
+
+def text_at(places: Iterable[str | Path], wheres: Collection[str]) -> dict[str, str]:
+    """What stands at these `FILE:LINE`."""
+    wanted: dict[str, set[int]] = defaultdict(set)
+    for where in wheres:
+        file, _, line = where.rpartition(":")
+        wanted[file].add(int(line))
+    found: dict[str, str] = {}
+    for part in planned(places).parts if wanted else ():
+        if part.start or part.file not in wanted:
+            continue
+        lines = (raw for block in blocks_of(part) for raw in block.splitlines())
+        for number, raw in enumerate(islice(lines, max(wanted[part.file])), 1):
+            if number in wanted[part.file]:
+                found[f"{part.file}:{number}"] = raw.decode("utf-8", "replace").strip()[:SHOWN]
+    return found
+
+
+_TRACE = re.compile(rb"\s|Caused by|at |\.\.\. ")
+_TRACE_LINES = 16
+
+
+def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
+    """The stack trace that begins there."""
+    for line in islice(lines, from_, from_ + _TRACE_LINES):
+        if _TRACE.match(line) is None:
+            return
+        yield line
+
+
+def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
+    """What the line says; `around` is the line before it and the stack trace behind it. Of one cause once."""
+    told = set[str]()
+    for says in SAYS:
+        if says.has not in text or (found := says.pattern.search(text)) is None:
+            continue
+        fields = found.groupdict()
+        cause, weight, detail = says.cause, says.weight, fields.get("address") or fields.get("used") or ""
+        if fields.get("used"):
+            cause, weight = _of_disk(float(fields["used"].rstrip(".")))
+        elif cause.startswith("-"):
+            cause, weight = _of_peer(cause, weight, detail, f"{text}\n{around}")
+        if cause and cause not in told:
+            told.add(cause)
+            yield Said(cause, weight, file, number, text.strip()[:SHOWN], detail)
+
+
+def _of_disk(used: float) -> tuple[str, float]:
+    """By the share in use: refused from 90 % on; -1.0 is what RocketMQ says of a folder that is not there."""
+    if used < 0:
+        return "store-path-missing", 5.0
+    return ("disk-full", 6.5) if used >= REFUSES_AT else ("", 0.0)
+
+
+_NAME_SERVER_PORT = re.compile(r":\d*9876$")
+_BROKER_PORT = re.compile(r":\d*(?:109(?:09|11|12)|[1-6]0911)$")
+_ASKS_NAME_SERVER = re.compile(
+    r"BrokerOuterAPI|NameserverChannel|RouteInfoFromNameServer|registerBroker|name server|getBrokerClusterInfo|namesrv"
+)
+_ASKS_BROKER = re.compile(r"BrokersSent|sendKernelImpl|sendMessage|pullMessage|fetchPublish|BrokerRuntime|HeartBeat")
+_BEHIND_NAT = re.compile(r"127\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|192\.168\.56\.|10\.0\.2\.|10\.(?:244|42|233)\.")
+
+
+def _of_peer(cause: str, weight: float, address: str, around: str) -> tuple[str, float]:
+    """Whether it is a NameServer or a broker that was not reached: by its port, else by who called."""
+    if address in ("", "null") or _NAME_SERVER_PORT.search(address):
+        kind = "name-server"
+    elif _BROKER_PORT.search(address) or _ASKS_BROKER.search(around):
+        kind = "broker"
+    else:
+        kind = "name-server" if _ASKS_NAME_SERVER.search(around) else "broker"
+    if kind == "broker" and cause == "-not-reached":
+        return "broker-address-not-reached", weight + (0.5 if _BEHIND_NAT.match(address) else -0.5)
+    return f"{kind}{cause}", weight
+
+
+def conditions(said: Iterable[Said]) -> list[Condition]:
+    """The causes that are said, the likeliest first, each with its share of the likelihood of all."""
+    by_cause: dict[str, list[Said]] = defaultdict(list)
+    for one in said:
+        by_cause[one.cause].append(one)
+    return shared(_condition(cause, lines) for cause, lines in by_cause.items())
+
+
+def _condition(cause: str, lines: Sequence[Said]) -> Condition:
+    best = sorted(lines, key=lambda one: (-one.weight, one.file, one.line))
+    weight = best[0].weight + min(AGAIN_AT_MOST, AGAIN * math.log(len(lines)))
+    details = Counter(one.detail for one in lines if one.detail and one.detail != "null")
+    detail = details.most_common(1)[0][0] if details else ""
+    words = {
+        "address": detail or "of its list",
+        "used": f" ({float(detail):.0%} in use)" if cause == "disk-full" and detail else "",
+    }
+    sentence, remedy = WORDING[cause]
+    times = len({one.where for one in lines})
+    return Condition(cause, weight, times, sentence.format(**words), remedy, _strongest(best))
+
+
+def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
+    """Of lines that say the same, one; then others."""
+    first = {(one.file, one.text[24:80]): one for one in reversed(best)}
+    kept = sorted(first.values(), key=lambda one: (-one.weight, one.file, one.line))
+    chosen = [*kept, *(one for one in best if one not in kept)][:LINES]
+    return [(one.where, one.text) for one in chosen]
+
+
+def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
+    """The same with their scores, the likeliest first."""
+    ordered = sorted(found, key=lambda one: -one.weight)
+    total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
+    for one in ordered:
+        one.score = min(AT_MOST, math.exp(one.weight) / total)
+    return ordered

@@ -1,0 +1,279 @@
+"""What is no fault of a link or of one process: a host that stood still as a whole, NameServers that were stopped
+before their brokers, a client that only came and went. Pure.
+
+A host (asleep, a paused machine, a snapshot) shows by a silence that all its writers share, after which their
+processes go on without a start. Where its NameServer slept, too, it expires living brokers in the moment that it wakes,
+later than any that runs would. What follows from that is taken from the signs, so that no fault is looked for behind.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ..logs_to_rows.signs import WORKS, Edge, Kind, Row, Seen, Sign
+from .telling import Episode, Hypothesis, act, seconds
+
+AT_LEAST_PERIODS = 3.0
+"""A silence of fewer periods of registrations is none."""
+WAKES_MS = 60_000.0
+"""What a silence leads to shows within this after its end."""
+VISIT_MS = 120_000.0
+"""A client that was there for no longer came and went: an admin command, a probe, a test."""
+ORDER_MS = 600_000.0
+"""Servers that are stopped within this are stopped together."""
+BURST_MS = 2_000.0
+SCORE, OTHERWISE = 0.8, 0.1
+WORTH = 6.0
+
+
+@dataclass(slots=True)
+class _Silence:
+    from_ms: float
+    to_ms: float
+    nodes: set[str] = field(default_factory=set)
+    late: list[Sign] = field(default_factory=list)
+    """Brokers that a NameServer of theirs expired when it woke."""
+
+
+def standing_in(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
+    """The episodes; `taken` gets the signs that follow from them."""
+    _came_and_went(seen, taken)
+    return [*_hosts(seen, taken), *_wrong_order(seen, taken)]
+
+
+# --- a host
+
+
+def _hosts(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
+    for silence in _silences(seen):
+        nodes = sorted(silence.nodes)
+        rows = [*_last_and_first(seen, silence), *(sign.row for sign in silence.late if sign.row is not None)]
+        for edge, signs in seen.by_edge.items():
+            if not silence.nodes.isdisjoint(edge):
+                within = (one for one in signs if silence.from_ms <= one.at_ms <= silence.to_ms + WAKES_MS)
+                taken.update(dict.fromkeys((one for one in within if one.kind not in WORKS), WORTH))
+        yield _told(seen, silence, nodes, rows)
+
+
+def _told(seen: Seen, silence: _Silence, nodes: Sequence[str], rows: Sequence[Row]) -> Episode:
+    who = f"{', '.join(nodes[:-1])} and {nodes[-1]}"
+    for_s = (silence.to_ms - silence.from_ms) / 1000
+    span = f"from {seconds(silence.from_ms)} to {seconds(silence.to_ms)} ({for_s:.0f} s)"
+    late = (
+        f"; {', '.join(sorted({one.edge.peer for one in silence.late}))} expired brokers when it went on, later than "
+        "a NameServer that runs does"
+        if silence.late
+        else ""
+    )
+    told = act(
+        "pause_host",
+        f"the host of {who} stood still {span}: all that write there were silent together, and none was started "
+        f"again{late}",
+        [
+            {"at_s": round(silence.from_ms / 1000, 3), "do": "pause", "nodes": list(nodes)},
+            {"at_s": round(silence.to_ms / 1000, 3), "do": "resume", "nodes": list(nodes)},
+        ],
+        rows,
+        from_ms=silence.from_ms,
+        to_ms=silence.to_ms,
+        certainty="likely",
+        score=SCORE + OTHERWISE if silence.late else SCORE,
+    )
+    told.hypotheses[0].speaks_for += [{"says": says} for says in _timers(seen, silence)]
+    told.hypotheses.append(_clock_set(silence, nodes, for_s))
+    return told
+
+
+def _clock_set(silence: _Silence, nodes: Sequence[str], for_s: float) -> Hypothesis:
+    """What looks the same in the logs of one host."""
+    at_s = round(silence.from_ms / 1000, 3)
+    return Hypothesis(
+        rank=2,
+        fault="clock_step",
+        sentence=f"the clock of the host of {', '.join(nodes)} was set forward by {for_s:.0f} s at {at_s:.1f} s",
+        certainty="unsure",
+        score=OTHERWISE,
+        timeline=[],
+        bounds_ms=[1_000.0, None],
+        speaks_against=[{"says": "a log of another host would tell the two apart"}],
+    )
+
+
+def _timers(seen: Seen, silence: _Silence) -> Iterator[str]:
+    """What brokers' timers say of it: those that ran on fire all that was missed at once."""
+    period = seen.timers.R_ms
+    for node in sorted(silence.nodes & {*seen.brokers}):
+        times = _registers(seen, node)
+        at = bisect_left(times, silence.to_ms - 1_000.0)
+        after, before = times[at:], times[:at]
+        if not after or not before:
+            continue
+        burst = sum(one <= after[0] + BURST_MS for one in after)
+        if burst >= AT_LEAST_PERIODS:
+            yield f"{node} registered {burst} times at once when it went on: its timers had run on (a stopped process)"
+            continue
+        shift_ms = (after[0] - before[-1]) % period
+        if min(shift_ms, period - shift_ms) > BURST_MS:
+            yield f"{node} registers {shift_ms / 1000:.0f} s later in its period since: its timers had stood still, too"
+
+
+def _registers(seen: Seen, node: str) -> list[float]:
+    """When its own log tells of registrations."""
+    own = (sign for edge, signs in seen.by_edge.items() if edge.dialler == node and edge.peer for sign in signs)
+    return sorted({sign.from_ms for sign in own if sign.observer == node and sign.kind is not Kind.OPEN})
+
+
+def _silences(seen: Seen) -> list[_Silence]:
+    """Silences of hosts: of all who write, or of those of one address, while others wrote."""
+    found = []
+    for silence in _together(seen):
+        tolerance = seen.tolerance_ms(*silence.nodes)
+        from_ms, to_ms = silence.from_ms + tolerance, silence.to_ms - tolerance
+        covering = {node for node in seen.own if seen.covers(node, silence.from_ms, silence.to_ms)}
+        awake = {
+            node for node in covering if bisect_left(seen.own[node], to_ms) > bisect_right(seen.own[node], from_ms)
+        }
+        silence.late = _expired_late(seen, silence, tolerance)
+        silence.nodes |= {sign.edge.peer for sign in silence.late}
+        if awake - silence.nodes:
+            silence.nodes = _of_one_host(seen, silence.nodes, awake)
+        else:
+            silence.nodes |= {node for node in covering if node not in awake}
+        silence.nodes -= awake
+        if len(silence.nodes) > 1 and not _restarted(seen, silence, tolerance):
+            found.append(silence)
+    return found
+
+
+def _together(seen: Seen) -> list[_Silence]:
+    """Silences of writers that write each period, those that begin and end together as one."""
+    found: list[_Silence] = []
+    least_ms = AT_LEAST_PERIODS * seen.timers.R_ms
+    for node in seen.own:
+        own = seen.own[node]
+        gaps = [(a, b) for a, b in pairwise(own) if b - a > least_ms]
+        usual = sorted(b - a for a, b in pairwise(own) if b - a > BURST_MS)
+        if not usual or usual[len(usual) // 2] > seen.timers.R_ms + 2 * BURST_MS:
+            continue  # it writes too seldom for a silence to say anything
+        for from_ms, to_ms in gaps:
+            same = (
+                one
+                for one in found
+                if abs(one.from_ms - from_ms) <= seen.timers.R_ms + BURST_MS
+                and abs(one.to_ms - to_ms) <= seen.timers.R_ms + BURST_MS
+            )
+            silence = next(same, None)
+            if silence is None:
+                found.append(_Silence(from_ms, to_ms, {node}))
+            else:
+                silence.nodes.add(node)
+                silence.from_ms, silence.to_ms = max(silence.from_ms, from_ms), min(silence.to_ms, to_ms)
+    return found
+
+
+def _expired_late(seen: Seen, silence: _Silence, tolerance: float) -> list[Sign]:
+    """Expiries at its end of brokers that were silent in it, later than a NameServer that runs tells them."""
+    latest_ms = seen.timers.E_ms + seen.timers.S_ms + seen.timers.R_ms + tolerance
+    return [
+        sign
+        for edge, signs in seen.by_edge.items()
+        if edge.dialler in silence.nodes and edge.peer in seen.name_servers
+        for sign in signs
+        if sign.kind is Kind.SILENCE
+        and sign.at_ms - silence.from_ms > latest_ms
+        and abs(sign.at_ms - silence.to_ms) <= seen.timers.S_ms + tolerance + BURST_MS
+    ]
+
+
+def _of_one_host(seen: Seen, nodes: Collection[str], awake: Collection[str]) -> set[str]:
+    """The silent nodes of one address, where nobody of that address wrote."""
+    by_host: dict[str, set[str]] = defaultdict(set)
+    for address, node in seen.addresses.items():
+        by_host[address.rpartition(":")[0]].add(node)
+    whole = [members & {*nodes} for members in by_host.values() if members.isdisjoint(awake)]
+    return max(whole, key=len, default=set())
+
+
+def _restarted(seen: Seen, silence: _Silence, tolerance: float) -> bool:
+    """Whether a process of them was started when it ended: then they had ended, and did not stand still."""
+    return any(
+        sign.kind is Kind.BOOT and silence.from_ms <= sign.at_ms <= silence.to_ms + WAKES_MS + tolerance
+        for node in silence.nodes
+        for sign in seen.by_edge.get(Edge(node, ""), ())
+    )
+
+
+def _last_and_first(seen: Seen, silence: _Silence) -> list[Row]:
+    """The last row of each before it, and the first behind it."""
+    last: dict[str, Row] = {}
+    first: dict[str, Row] = {}
+    for row in seen.rows:
+        node = str(row["node"])
+        if node not in silence.nodes:
+            continue
+        if row["time_ms"] <= silence.from_ms + BURST_MS:
+            last[node] = row
+        elif row["time_ms"] >= silence.to_ms - BURST_MS:
+            first.setdefault(node, row)
+    return sorted([*last.values(), *first.values()], key=lambda row: float(row["time_ms"]))
+
+
+# --- an order
+
+
+def _wrong_order(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
+    """Every NameServer stopped in order, and brokers after them: these could not unregister any more."""
+    stops = {
+        node: sign
+        for node in (*seen.name_servers, *seen.brokers)
+        for sign in seen.by_edge.get(Edge(node, ""), ())
+        if sign.kind is Kind.STOPPED
+    }
+    servers = [node for node in seen.name_servers if seen.is_written(node)]
+    if not servers or not all(node in stops for node in servers):
+        return
+    gone_ms = max(stops[node].at_ms for node in servers)
+    tolerance = seen.tolerance_ms(*stops)
+    brokers = [
+        node for node in seen.brokers if node in stops and gone_ms + tolerance < stops[node].at_ms <= gone_ms + ORDER_MS
+    ]
+    if not brokers:
+        return
+    first_ms = min(stops[node].at_ms for node in servers)
+    for edge, signs in seen.by_edge.items():
+        if not {*servers, *brokers}.isdisjoint(edge):
+            taken.update({one: WORTH for one in signs if one.at_ms >= first_ms - tolerance and one.kind not in WORKS})
+    ordered = sorted((stops[node].at_ms, node) for node in (*servers, *brokers))
+    sentence = (
+        f"the NameServers ({', '.join(servers)}) were stopped at {seconds(gone_ms)}, before {', '.join(brokers)}: a "
+        "broker that is stopped after them cannot unregister, and clients keep its address"
+    )
+    rows = [sign.row for _, node in ordered if (sign := stops[node]).row is not None]
+    yield act(
+        "stop",
+        sentence,
+        [{"at_s": round(at_ms / 1000, 3), "do": "stop", "nodes": [node]} for at_ms, node in ordered],
+        [row for row in rows if row is not None],
+        from_ms=first_ms,
+    )
+
+
+# --- a visit
+
+
+def _came_and_went(seen: Seen, taken: dict[Sign, float]) -> None:
+    """Clients that were there for a moment and went: nothing is looked for behind their end."""
+    for client in seen.clients:
+        signs = [sign for edge in seen.edges_of(client) for sign in seen.by_edge[edge] if edge.dialler == client]
+        times = [*seen.own.get(client, ()), *(sign.from_ms for sign in signs if sign.observer != client)]
+        lived = [sign.at_ms for sign in signs if sign.kind in WORKS] + list(seen.own.get(client, ()))
+        if times and lived and max(lived) - min(times) <= VISIT_MS and max(lived) < seen.last_ms - 2 * seen.timers.R_ms:
+            ends = (Kind.SILENCE, Kind.LEFT, Kind.GONE, Kind.STOPPED, Kind.MISSED, *_CLOSES)
+            taken.update({sign: WORTH for sign in signs if sign.kind in ends})
+
+
+_CLOSES = (Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_AFTER)

@@ -1,0 +1,110 @@
+"""`nemesrv doctor LOGS…` answers the operator's question first: the most probable cause, its lines, what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from nemesrv.chaos.commands.doctor import doctor
+from nemesrv.chaos.errors import HarnessError
+from nemesrv.operations.cluster.doctor import Diagnosis, diagnosed
+from tests.chaos.logs.corpus import Case, cases
+
+from .test_log_doctor import NS_0, NS_1, boot, broker, client, dropped, heard, logs_of, name_server, no_route, seen
+
+
+def written(folder: Path, **files: str) -> Diagnosis:
+    for name, text in files.items():
+        (folder / f"{name}.log").write_text(text)
+    return diagnosed([folder])
+
+
+FULL = (
+    "2024-05-01 03:{minute:02d}:{second:02d} WARN StoreScheduledThread1 - putMessage failed: No space left on device\n"
+)
+TIMED_OUT = (
+    "2024-05-01 04:00:0{second} WARN brokerOutApi_thread_1 - registerBroker Exception, 10.0.1.{second}:9876\n"
+    "org.apache.rocketmq.remoting.exception.RemotingTimeoutException: wait response on the channel "
+    "<10.0.1.{second}:9876> timeout, 6000(ms)\n"
+    "\tat org.apache.rocketmq.broker.out.BrokerOuterAPI.registerBroker(BrokerOuterAPI.java:1)\n"
+)
+
+
+def test_a_full_disk_said_399_times_wins_over_five_name_servers_without_answer(tmp_path: Path) -> None:
+    disk = "".join(FULL.format(minute=n // 60 % 60, second=n % 60) for n in range(399))
+    one = written(tmp_path, broker=disk + "".join(TIMED_OUT.format(second=n) for n in range(1, 6)))
+    assert (one.answer.name, one.answer.certainty, one.status) == ("disk-full", "certain", 1)
+    assert "399 lines say so" in one.answer.sentence
+    assert one.answer.others[0].cause == "name-server-gives-no-answer"
+
+
+def test_the_first_line_is_the_answer_then_its_lines_with_file_and_number_then_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "broker.log"
+    path.write_text("".join(FULL.format(minute=1, second=n) for n in range(5)))
+    said = CliRunner().invoke(doctor, [str(path)]).output.splitlines()
+    assert said[0].startswith("certain (0.99): A broker's disk is full")
+    assert said[1].split()[0] == "broker.log:1"
+    assert "No space left on device" in said[1]
+    assert next(line for line in said if "->" in line).strip().startswith("-> Free space")
+
+
+def test_that_no_broker_ever_registered_with_a_name_server_is_such_an_answer(tmp_path: Path) -> None:
+    idle = [(600.0 * n, "NETTY SERVER PIPELINE: channelActive, the channel[10.0.9.9:4711]") for n in range(1, 20)]
+    one = seen(tmp_path, {"namesrv.log": [*boot(0, NS_0), *idle]})
+    assert one.answer.name == "no-broker-registered"
+    assert "No broker ever registered with this NameServer" in one.answer.sentence
+    assert one.answer.lines[0][0] == "namesrv.log:2"
+
+
+def test_a_name_server_that_was_just_started_is_not_said_to_lack_brokers(tmp_path: Path) -> None:
+    one = seen(tmp_path, {"namesrv.log": [*boot(0, NS_0), (60.0, "configTable SIZE: 0")]})
+    assert one.answer.name != "no-broker-registered"
+
+
+@pytest.mark.parametrize("topic", ["RMQ_SYS_TRACE_TOPIC", "TBW102"])
+def test_code_17_of_a_topic_of_rocketmqs_own_is_read_where_it_is_asked_for(tmp_path: Path, topic: str) -> None:
+    logs = logs_of(producer=client(300, 330, topic=topic))
+    assert [(each.topic, each.times) for each in seen(tmp_path / "asked", logs, topic).failures] == [(topic, 2)]
+    assert seen(tmp_path / "else", logs).failures == []
+
+
+def test_where_every_name_server_had_lost_the_broker_it_does_not_matter_which_was_asked(tmp_path: Path) -> None:
+    gone = [dropped(210.0), dropped(210.0)]
+    lost = [[*boot(0, at), (10.0, "new topic registered, orders " + _row()), *heard(10, 200), *drop]
+            for at, drop in zip((NS_0, NS_1), gone, strict=True)]  # fmt: skip
+    asks = [(50.0, "Created new MQClientInstance for clientId:[10.0.3.1@4711]"), (300.0, no_route("orders"))]
+    logs = logs_of(ns_0=lost[0], ns_1=lost[1], broker_a=broker(until_s=200), producer=asks)
+    one = seen(tmp_path, logs)
+    assert {cause.name for cause in one.causes} == {"broker-is-not-registered"}
+    assert list(one.unknown) == []
+    well = logs_of(ns_0=lost[0], broker_a=broker(until_s=200), producer=asks)
+    assert "its log does not say which NameServer it asked" in seen(tmp_path / "one", well).unknown[0]
+
+
+def _row() -> str:
+    return "QueueData [brokerName=broker-a, readQueueNums=4, writeQueueNums=4, perm=6, topicSysFlag=0]"
+
+
+def test_healthy_logs_are_said_to_be_so(tmp_path: Path) -> None:
+    one = seen(tmp_path, logs_of(ns_0=name_server(NS_0), producer=client()))
+    assert (one.answer.name, one.status) == ("nothing", 0)
+
+
+def answer_of(case: Case) -> tuple[str, str]:
+    """The answer's name and certainty of a case of the corpus; `not-rocketmq` where no line is RocketMQ's."""
+    try:
+        answer = diagnosed(sorted(case.folder.iterdir())).answer
+    except HarnessError:
+        return "not-rocketmq", ""
+    return answer.name, answer.certainty
+
+
+@pytest.mark.parametrize("case", cases(set_aside=False), ids=lambda one: one.name)
+def test_what_was_true_is_the_answer(case: Case) -> None:
+    name, certainty = answer_of(case)
+    if case.shown:
+        assert case.is_right(name), name
+    else:
+        assert case.is_right(name) or certainty != "certain"
