@@ -90,6 +90,8 @@ class Judged:
     engine: Engine
     left_out: Sequence[Verdict] = ()
     """Of `checks: all`: those that had nothing to look at. They say nothing, and the run is not UNKNOWN for them."""
+    cost: str = ""
+    """What the run cost its clients, where its report was drawn."""
 
     @property
     def verdict(self) -> Validity:
@@ -255,7 +257,7 @@ def keep(history: History, verdicts: Sequence[Verdict], engine: Engine) -> Judge
     if history.folder is not None and history.scenario is not None:
         _write_verdicts(judged, history.folder)
         if history.drawn:
-            write_reports(history.folder)
+            judged = replace(judged, cost=write_reports(history.folder))
         else:
             write_junit(history.folder, history.scenario, verdicts, reasons(left_out))
     return judged
@@ -292,8 +294,8 @@ def show(
     if as_json:
         click.echo(json.dumps(_document(judged), ensure_ascii=False, default=str))
     else:
-        lines = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s))
-        print_answers(judged.verdicts, lines, full=full)
+        told = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s), judged.cost)
+        print_answers(judged.verdicts, told.lines(), full=full)
         if judged.left_out:
             click.echo(left_out_line(reasons(judged.left_out), full=full))
         if history.copy is not None:
@@ -313,7 +315,8 @@ def show(
         virtual = history.scenario is not None and history.scenario.clock == "virtual"
         replay = replay_line(history.folder.scenario_file, history.seed, virtual=virtual)
     try:
-        text = summary(history.name, history.seed, history.profile, judged.verdicts, replay, reasons(judged.left_out))
+        told = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s), judged.cost)
+        text = summary(told, judged.verdicts, replay, reasons(judged.left_out))
         append(summary_file, text)
     except OSError as exc:
         raise HarnessError(f"the summary cannot be written to {summary_file}: {exc.strerror}") from exc

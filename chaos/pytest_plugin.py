@@ -320,10 +320,13 @@ def _replay(item: pytest.Item, folder: Path, scenario: Scenario) -> str:
 
 
 def _summarise(config: pytest.Config, cluster: RunningCluster) -> None:
+    from .reports.answers import answers
     from .reports.ci import append, replay_line, summary
 
     file = config.getoption("--nemesrv-summary")
     if file and cluster.verdicts is not None:
         scenario = cluster.scenario
         replay = replay_line(cluster.run_dir / "scenario.yaml", cluster.seed, virtual=scenario.clock == "virtual")
-        append(Path(file), summary(scenario.name, cluster.seed, scenario.cluster.profile, cluster.verdicts, replay))
+        about = f"seed {cluster.seed}, profile {scenario.cluster.profile}"
+        told = answers(cluster.verdicts, scenario, scenario.name, about)
+        append(Path(file), summary(told, cluster.verdicts, replay))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .errors import HarnessError
 from .experiment.run_folder import RunFolder
 from .installation import require_extras
-from .reports.ci import junit, replay_line
+from .reports.ci import INCIDENT, junit, replay_line
 from .scenarios.model import Scenario
 from .verdict import Finding, Verdict, worst
 
@@ -56,15 +56,19 @@ def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
     return found
 
 
-def write_reports(folder: RunFolder) -> None:
-    """junit.xml and report.html from the folder's verdicts and history. HarnessError when there are none."""
+def write_reports(folder: RunFolder) -> str:
+    """What the run cost its clients, in a sentence; junit.xml and report.html are written.
+
+    HarnessError when the folder has no verdicts.
+    """
     require_extras("the report", "report")
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
-    from .reports.html import html_report  # Bokeh: half a second that other commands need not wait for
+    from .reports.html import RunToDraw, html_of  # Bokeh: half a second that other commands need not wait for
 
-    page = html_report(_run(folder, scenario), verdicts, folder.path)
-    folder.report_file.write_text(page, encoding="utf-8")
+    told = RunToDraw(_run(folder, scenario), verdicts, folder.path)
+    folder.report_file.write_text(html_of(told, verdicts), encoding="utf-8")
     write_junit(folder, scenario, verdicts, read_left_out(folder))
+    return told.cost
 
 
 def write_replay(folder: RunFolder) -> None:
@@ -121,6 +125,8 @@ def _run(folder: RunFolder, scenario: Scenario) -> Run:
         time_scale=scenario.timers.time_scale,
         versions=scenario.versions,
         again=again,
+        explain="" if (folder.path / INCIDENT).is_file() else f"nemesrv explain {folder.scenario_file}",
+        scenario=scenario,
         left_out=read_left_out(folder) if folder.verdicts_file.is_file() else {},
     )
 

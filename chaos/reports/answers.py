@@ -10,7 +10,8 @@ Nothing is judged here: verdicts and their findings say what was measured, the s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..checks import CHECKS
 from ..checks.cause import cause_of, first_wrong
@@ -22,6 +23,7 @@ from ..scenarios.action import ActionModel, fault_ids, is_chosen
 from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
 from ..verdict import Finding, Validity, Verdict, worst
+from .groups import of_each
 from .sentences import allowed, happened, undecided_sentences, wrong_sentence
 from .text import all_of
 
@@ -36,46 +38,68 @@ _DEEDS = {
 _FAULTS_SHOWN = 2
 
 
-def answers(verdicts: Sequence[Verdict], scenario: Scenario | None, name: str, about: str) -> list[str]:
-    """The lines: verdict, who is guilty and what was injected; the broken rule; routes; clients; what is not decided.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What is said of a run before any table; each a sentence, or "" where there is nothing to say."""
 
-    `about`: what stands in brackets behind the name; "" for nothing.
-    """
-    said = [f"{worst(v.verdict for v in verdicts)} {name}" + (f" ({about})" if about else ""), _first(verdicts)]
-    said.append("" if scenario is None else _injected(scenario))
-    lines = [". ".join(filter(None, said)) + "."]
-    if (wrong := _told_first(verdicts)) is not None and wrong.name in CHECKS:
-        lines.append(f"Broken: {CHECKS[wrong.name].says} ({wrong.name}).")
-    routes, clients = _routes(verdicts, scenario), _clients(verdicts)
-    lines += [f"{what}: {'; '.join(parts)}." for what, parts in (("Routes", routes), ("Clients", clients)) if parts]
-    lines += [f"{v.name}: {'; '.join(undecided_sentences(v))}." for v in verdicts if v.undecided]
+    verdict: Validity
+    name: str
+    about: str
+    """What stands in brackets behind the name."""
+    first: str
+    """Who did what, and what was allowed; of a run that is not decided, why."""
+    injected: str
+    broken: str
+    """The rule that was broken first, and its check."""
+    routes: str
+    clients: str
+    cost: str = ""
+    """What the run cost its clients."""
+    undecided: tuple[str, ...] = ()
+
+    def with_injected(self, injected: str) -> Answers:
+        """With another sentence for what was injected."""
+        return replace(self, injected=injected)
+
+    def lines(self) -> list[str]:
+        """As the terminal has them."""
+        head = f"{self.verdict} {self.name}" + (f" ({self.about})" if self.about else "")
+        named = (("Broken", self.broken), ("Routes", self.routes), ("Clients", self.clients), ("Cost", self.cost))
+        lines = [". ".join(filter(None, (head, self.first.rstrip("."), self.injected.rstrip(".")))) + "."]
+        return [*lines, *(f"{what}: {said}" for what, said in named if said), *self.undecided]
+
+
+def answers(
+    verdicts: Sequence[Verdict], scenario: Scenario | None, name: str, about: str = "", cost: str = ""
+) -> Answers:
+    """Verdict, who is guilty and what was injected; the broken rule; routes; clients; cost; what is not decided."""
     words = {} if scenario is None else _words(scenario)
-    return [_in_words(line, words) for line in lines]
+
+    def said(parts: Sequence[str]) -> str:
+        return _in_words(f"{'; '.join(parts).rstrip('.')}.", words) if any(parts) else ""
+
+    wrong = first_told(verdicts)
+    rule = "" if wrong is None or wrong.name not in CHECKS else f"{CHECKS[wrong.name].says} ({wrong.name})"
+    return Answers(
+        verdict=worst(v.verdict for v in verdicts),
+        name=name,
+        about=about,
+        first=said([_first(verdicts)]),
+        injected="" if scenario is None else said([_injected(scenario)]),
+        broken=said([rule]),
+        routes=said(_routes(verdicts, scenario)),
+        clients=said(_clients(verdicts)),
+        cost=said([cost]),
+        undecided=tuple(said([f"{v.name}: {'; '.join(undecided_sentences(v))}"]) for v in verdicts if v.undecided),
+    )
 
 
 def counted(verdicts: Sequence[Verdict]) -> str:
     """`21 checks, 1 INVALID, 20 VALID.`"""
-    of_each = ((sum(v.verdict is each for v in verdicts), each) for each in reversed(Validity))
-    order = sorted(of_each, key=lambda one: one[1] is Validity.VALID)
-    said = [f"{len(verdicts)} {'check' if len(verdicts) == 1 else 'checks'}"]
-    said += [f"{count} {each}" for count, each in order if count]
-    return f"{', '.join(said)}."
+    return f"{len(verdicts)} {'check' if len(verdicts) == 1 else 'checks'}, {of_each(verdicts)}."
 
 
-def by_group(verdicts: Iterable[Verdict]) -> dict[str, list[str]]:
-    """Group, in words → the names of its checks that are VALID; a group without one is left out."""
-    found: dict[str, list[str]] = {_label(group): [] for group in Group}
-    for v in verdicts:
-        if v.verdict is Validity.VALID:
-            found.setdefault(_label(CHECKS[v.name].group) if v.name in CHECKS else "others", []).append(v.name)
-    return {group: names for group, names in found.items() if names}
-
-
-def _label(group: Group) -> str:
-    return "choice of NameServers" if group is Group.NAME_SERVERS else group.replace("_", " ")
-
-
-def _told_first(verdicts: Sequence[Verdict]) -> Verdict | None:
+def first_told(verdicts: Sequence[Verdict]) -> Verdict | None:
     """The INVALID verdict that is told first: the one nearest to the cause, or of the same node one that has a sentence
     for what happened; None where nothing is INVALID."""
     first = first_wrong(verdicts)
@@ -88,7 +112,7 @@ def _told_first(verdicts: Sequence[Verdict]) -> Verdict | None:
 
 def _first(verdicts: Sequence[Verdict]) -> str:
     """Who did what, and what was allowed; of a run that is not decided, why. "" where all is right."""
-    wrong, cause = _told_first(verdicts), cause_of(verdicts)
+    wrong, cause = first_told(verdicts), cause_of(verdicts)
     if wrong is not None and cause is not None:
         example = next(iter(wrong.examples), None)
         if example is not None and happened(example):
@@ -214,6 +238,18 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
     return said
 
 
+def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
+    """(check, who, what) of what the answers are about: what was wrong or not decided, the latest drop and return."""
+    told = [
+        first_told(verdicts),
+        *(v for kind in (Validity.INVALID, Validity.UNKNOWN) for v in verdicts if v.verdict is kind),
+    ]
+    found = [(v.name, e.who, e.what) for v in told if v is not None for e in v.examples]
+    truth = [v for v in verdicts if v.name == "routes_are_true"]
+    changes = [c for v in truth for kind in ("must not hold", "must hold") for c in _changes(v, kind)[:1]]
+    return [*found, *((truth[0].name, change.subject, change.object) for change in changes)]
+
+
 def _drops_and_returns(truth: Verdict) -> list[str]:
     drops, returns = _changes(truth, "must not hold"), _changes(truth, "must hold")
     if not drops and not returns:
@@ -232,9 +268,13 @@ def _drops_and_returns(truth: Verdict) -> list[str]:
 def _changes(truth: Verdict, kind: str) -> list[Finding]:
     """The changes after a fault that came in time, each once, the longest first."""
     found = [f for f in truth.findings if f.kind == kind and f.measured_ms is not None and not (f.wrong or f.late)]
-    found.sort(key=lambda f: -(f.measured_ms or 0.0))
-    of = {(f.after, f.subject, f.object): f for f in reversed(found) if f.after not in ("", "begin")}
-    return sorted(of.values(), key=lambda f: -(f.measured_ms or 0.0))
+    of = {(f.after, f.subject, f.object): f for f in sorted(found, key=_shortest) if f.after not in ("", "begin")}
+    return sorted(of.values(), key=lambda f: (-_shortest(f), f.subject, f.object))
+
+
+def _shortest(change: Finding) -> float:
+    """How long it took, as it is shown: of changes that look alike the first by name is told."""
+    return round(change.measured_ms or 0.0, -2)
 
 
 def _latest(changes: Sequence[Finding], noun: str) -> str:

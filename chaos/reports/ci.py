@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from ..verdict import Validity, Verdict, worst
+from ..verdict import Validity, Verdict
+from .answers import Answers
+from .groups import CheckGroup, exercised_line, groups
 from .sentences import example_sentence, wrong_sentence
-from .terminal import allowed, left_out_line, measured
+from .terminal import allowed, left_out_line, legend_line, measured
 
 _NONE: Mapping[str, str] = {}
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -71,34 +73,43 @@ def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) 
 
 
 def summary(
-    scenario: str,
-    seed: int,
-    profile: str,
-    verdicts: Sequence[Verdict],
-    replay: str,
-    left_out: Mapping[str, str] = _NOTHING_LEFT_OUT,
+    told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: Mapping[str, str] = _NOTHING_LEFT_OUT
 ) -> str:
-    """A heading, a table with one row a check, the first counterexamples, and how to repeat the run: for the page of a
-    CI job (GitHub's `$GITHUB_STEP_SUMMARY`)."""
-    verdict = worst(v.verdict for v in verdicts)
-    lines = [
-        f"### {_SIGN[verdict]} {scenario}: {verdict}",
-        "",
-        f"Seed {seed}, profile {profile}. Repeat it: `{replay}`",
-        "",
-        "| check | verdict | examined | violations | measured | allowed |",
-        "|---|---|---:|---:|---|---|",
-    ]
-    for v in verdicts:
-        cells = (f"`{v.name}`", f"{_SIGN[v.verdict]} {v.verdict}", f"{v.examined:,}", f"{v.violations:,}")
-        lines.append(f"| {' | '.join(map(_cell, (*cells, measured(v), allowed(v))))} |")
+    """For the page of a CI job (GitHub's `$GITHUB_STEP_SUMMARY`): a heading, answers, the line that repeats it, groups.
+
+    A group is a line; below them stand the checks that are not VALID, with their first counterexamples.
+    """
+    named = {"Broken": told.broken, "Routes": told.routes, "Clients": told.clients, "Cost": told.cost}
+    lines = [f"### {_SIGN[told.verdict]} {_cell(told.name)}: {told.verdict}", ""]
+    lines += [f"**{_cell(told.first)}**", ""] if told.first else []
+    about = f"{told.about[:1].upper()}{told.about[1:]}." if told.about else ""
+    lines += [" ".join(filter(None, (_cell(about), _cell(told.injected), f"Repeat it: `{replay}`"))), ""]
+    said = [f"{what}: {answer}" for what, answer in named.items() if answer] + [*told.undecided]
+    lines += [f"- {_cell(line)}" for line in filter(None, (*said, exercised_line(verdicts)))]
+    found = groups(verdicts)
+    lines += ["", "| group | verdict | checks |", "|---|---|---|"] if found else []
+    lines += [f"| {group.label} | {_SIGN[group.verdict]} {group.verdict} | {group.counted} |" for group in found]
+    for group in found:
+        lines += _wrong(group)
     if left_out:
         lines += ["", _cell(left_out_line(left_out))]
-    for v in verdicts:
-        if v.verdict is not Validity.VALID:
-            lines += ["", f"**`{v.name}`** {_cell(v.why)}"]
-            lines += [f"- {_cell(example_sentence(example, v.timeline_ms))}" for example in v.examples]
     return "\n".join(lines) + "\n\n"
+
+
+def _wrong(group: CheckGroup) -> list[str]:
+    """The checks of the group that are not VALID, the letters that they need, and their counterexamples."""
+    if not group.wrong:
+        return []
+    lines = ["", "| check | verdict | examined | violations | measured | allowed |", "|---|---|---:|---:|---|---|"]
+    for v in group.wrong:
+        cells = (f"`{v.name}`", f"{_SIGN[v.verdict]} {v.verdict}", f"{v.examined:,}", f"{v.violations:,}")
+        lines.append(f"| {' | '.join(map(_cell, (*cells, measured(v), allowed(v))))} |")
+    lines += ["", _cell(legend)] if (legend := legend_line(group.wrong)) else []
+    for v in group.wrong:
+        why = v.why if v.verdict is Validity.UNKNOWN or not wrong_sentence(v) else wrong_sentence(v)
+        lines += ["", f"**`{v.name}`** {_cell(why)}"]
+        lines += [f"- {_cell(example_sentence(example, v.timeline_ms))}" for example in v.examples]
+    return lines
 
 
 def _cell(text: str) -> str:

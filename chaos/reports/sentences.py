@@ -97,6 +97,19 @@ def allowed_sentence(v: Verdict) -> str:
     return f"{said}, tolerance {tolerance}" if tolerance else said
 
 
+def nearest_sentence(v: Verdict) -> str:
+    """For which finding the bound of a VALID verdict is shown, the one nearest to its limit.
+
+    `nearest to it: 19.9 s (ns-0, ns-2: must be equal, after the start)`; "" where no finding is timed.
+    """
+    f = max((f for f in v.findings if f.examined), key=lambda f: f.badness, default=None)
+    if v.verdict is not Validity.VALID or f is None or f.measured_ms is None or v.allowed.get("bound_ms") is None:
+        return ""
+    about = ", ".join(filter(None, (f.subject, f.object))) + (f" ({f.topic})" if f.topic else "")
+    after = f", after {'the start' if f.after == 'begin' else f.after}" if f.after else ""
+    return f"nearest to it: {length(f.measured_ms)} ({about}: {f.kind}{after})"
+
+
 def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
     """`10.0` where nothing but that is allowed, as it is shown; "" where there is a window, or one end of it."""
     if earliest_ms is None or bound_ms is None:

@@ -17,8 +17,15 @@ from rich.text import Text
 
 from ..oracle.windows import legend
 from ..verdict import Validity, Verdict
-from .answers import by_group
-from .sentences import allowed_sentence, clients_sentence, measured_sentences, undecided_sentences, wrong_sentence
+from .groups import exercised_line, groups
+from .sentences import (
+    allowed_sentence,
+    clients_sentence,
+    measured_sentences,
+    nearest_sentence,
+    undecided_sentences,
+    wrong_sentence,
+)
 from .text import nearest, phrases
 
 PIPE_COLUMNS = 160
@@ -117,12 +124,16 @@ def measured(v: Verdict) -> str:
 
 def allowed(v: Verdict) -> str:
     """What the check allows, in a line or two."""
-    return v.why if v.verdict is Validity.UNKNOWN and v.why else allowed_sentence(v)
+    if v.verdict is Validity.UNKNOWN and v.why:
+        return v.why
+    return "; ".join(filter(None, (allowed_sentence(v), nearest_sentence(v))))
 
 
 def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
-    """One row a check: verdict, how much it examined, what was measured against what was allowed."""
-    table = Table(title=title, title_justify="left", caption=_below(verdicts), caption_justify="left")
+    """One row a check: verdict, how much it examined, what was measured against what was allowed. Without a title,
+    whose clients they are about is not said below it."""
+    below = _below(verdicts) if title else legend_line(verdicts)
+    table = Table(title=title or None, title_justify="left", caption=below or None, caption_justify="left")
     table.add_column("check", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("examined", justify="right")
@@ -137,18 +148,22 @@ def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
 
 def verdict_list(verdicts: Sequence[Verdict], *, title: str) -> RenderableType:
     """The same as paragraphs, for a terminal that is too narrow for columns."""
-    parts: list[RenderableType] = [Text(title, style="italic")]
+    parts: list[RenderableType] = [Text(title, style="italic")] if title else []
     for v in verdicts:
         head = Text.assemble((str(v.verdict), _STYLE[v.verdict]), f" {v.name}")
         said = [measured(v), f"examined {v.examined:,}, violations {v.violations:,}; allowed: {allowed(v) or 'never'}"]
         parts += [head, *(Padding(Text(line), (0, 0, 0, 2)) for line in said if line)]
-    return Group(*parts, Text(_below(verdicts), style="dim"))
+    return Group(*parts, Text(_below(verdicts) if title else legend_line(verdicts), style="dim"))
 
 
 def _below(verdicts: Sequence[Verdict]) -> str:
     """Whose clients the verdicts are about, and what the symbols stand for."""
+    return "\n".join(filter(None, (_whose(verdicts), legend_line(verdicts))))
+
+
+def _whose(verdicts: Sequence[Verdict]) -> str:
     about = max((v.clients for v in verdicts), key=len, default=())
-    return "\n".join(filter(None, (f"clients: {clients_sentence(about)}" if about else "", legend_line(verdicts))))
+    return f"clients: {clients_sentence(about)}" if about else ""
 
 
 def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
@@ -172,19 +187,24 @@ def print_table(verdicts: Sequence[Verdict], *, title: str) -> None:
 
 
 def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bool = False) -> None:
-    """The lines on stdout; below them a table of what is not VALID, and one of what is, with a row a group; `full`: one
-    with a row a check. In a pipe no line is wrapped."""
+    """The lines on stdout; below them what was exercised and a line a group, with a table of those of its checks that
+    are not VALID; `full`: of all its checks. In a pipe no line is wrapped."""
     console = standard_output(highlight=False)
-    for line in lines:
-        text = Text(line)
-        for validity, style in _STYLE.items():
-            text.highlight_regex(rf"\b{validity}\b", style)
-        console.print(text, soft_wrap=not console.is_terminal)
-    if full:
-        print_table(verdicts, title="all checks")
-        return
-    if wrong := sorted((v for v in verdicts if v.verdict is not Validity.VALID), key=lambda v: v.verdict):
-        print_table(wrong, title="not VALID")
-    rows = [(group, str(len(names)), ", ".join(names)) for group, names in by_group(verdicts).items()]
-    if rows:
-        print_rows(console, ("group", "VALID", "checks"), rows)
+    make = verdict_list if console.width < NARROW else verdict_table
+    for line in filter(None, (*lines, exercised_line(verdicts))):
+        console.print(_coloured(line), soft_wrap=not console.is_terminal)
+    found = groups(verdicts)
+    widest = max((len(group.label) for group in found), default=0)
+    for group in found:
+        console.print(_coloured(f"  {group.label.ljust(widest)}  {group.counted}"))
+        if shown := group.verdicts if full else group.wrong:
+            console.print(make(shown, title=""))
+    if said := _whose(verdicts if full else [v for group in found for v in group.wrong]):
+        console.print(Text(said, style="dim"))
+
+
+def _coloured(line: str) -> Text:
+    text = Text(line)
+    for validity, style in _STYLE.items():
+        text.highlight_regex(rf"\b{validity}\b", style)
+    return text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .page import html_beside, html_report
+from .page import html_beside, html_of, html_report
 from .run_to_draw import Run, RunToDraw
 
-__all__ = ["Run", "RunToDraw", "html_beside", "html_report"]
+__all__ = ["Run", "RunToDraw", "html_beside", "html_of", "html_report"]

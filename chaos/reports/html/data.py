@@ -28,7 +28,7 @@ NOTABLE_MAX = 4000
 """How many rows of one event are kept to be read."""
 
 _TRAFFIC = ("send", "send_attempt", "pull")
-_WORLD = ("run_begin", "run_end", "node", "phase", "fault", "gone", "started", "stopped")
+_WORLD = ("run_begin", "run_end", "node", "phase", "fault", "gone", "started", "stopped", "host_clock", "rows_missing")
 """As large as the scenario: never thinned."""
 _NOTABLE: tuple[str, ...] = (
     *("verified", "broker_dropped", "boot", "topic", "name_server_chosen", "route_changed", "assigned", "channel"),

@@ -73,11 +73,11 @@ def _wrong(check: str, e: Example, kind: str, world: World, tail: str, count: in
 
 
 def _tolerated(f: Finding) -> str:
-    formula = f" ({'; '.join(filter(None, (f.formula, f.row)))})" if f.formula or f.row else ""
+    row = f" ({f.row})" if f.row else ""
     both = [f"{at_ms / 1000:.1f}" for at_ms in (f.earliest_ms, f.bound_ms) if at_ms is not None]
     ends = [exact] if (exact := exact_s(f.earliest_ms, f.bound_ms)) else both
     bound = f"; window {'not before ' if f.bound_ms is None else ''}{' to '.join(ends)} s" if ends else ""
-    return f"{bound}{formula}; tolerance {f.tolerance_ms:.0f} ms"
+    return f"{bound}{row}; tolerance {f.tolerance_ms:.0f} ms"
 
 
 def own_key(check: str, who: str) -> str:
@@ -158,7 +158,9 @@ class Place:
     text: str
     bad: bool
     log: tuple[str, ...] = ()
-    """What the NameServer that it names wrote then."""
+    """What the node that it names wrote then."""
+    logged_by: str = ""
+    """That node; "" where none has a log."""
 
     def link(self, prefix: str = "") -> str:
         """The fragment of the page's address: `#at=207.795,232.693&in=routes&lane=ns-0/broker-a`."""

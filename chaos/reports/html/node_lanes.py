@@ -83,17 +83,21 @@ Change = tuple[float, int]
 
 
 def _counts(recorded: Recorded) -> Mapping[tuple[str, str, int], list[Change]]:
-    """(NameServer, broker, incarnation) → (time, number of topics whose route names the broker), at each change."""
+    """(NameServer, broker, incarnation) → (time, number of topics whose route names the broker), at each change.
+
+    The retry topics of consumer groups come and go with the groups and say nothing of the broker.
+    """
     routes = recorded.routes
     held: dict[tuple[int, int, int], frozenset[str]] = {}
     topics: dict[tuple[str, str, int], int] = defaultdict(int)
     changes: dict[tuple[str, str, int], list[Change]] = defaultdict(list)
     nothing: frozenset[str] = frozenset()
+    of_groups = {at for at, name in enumerate(routes.topics) if name.startswith(RETRY_GROUP_TOPIC_PREFIX)}
     columns = (routes.time_ms, routes.node, routes.incarnation, routes.topic, routes.value)
     for time_ms, node, incarnation, topic, value in zip(*(column.tolist() for column in columns), strict=True):
         new = nothing if value < 0 else routes.brokers_of[value]
         before = held.get((node, incarnation, topic), nothing)
-        if new == before:
+        if new == before or topic in of_groups:
             continue
         held[node, incarnation, topic] = new
         for broker in new ^ before:
@@ -110,7 +114,7 @@ def _topics_due(recorded: Recorded) -> Mapping[str, list[Change]]:
     has: dict[str, set[str]] = defaultdict(set)
     found: dict[str, list[Change]] = defaultdict(list)
     for row in recorded.notable:
-        if row["event"] == "topic":
+        if row["event"] == "topic" and not str(row["topic"]).startswith(RETRY_GROUP_TOPIC_PREFIX):
             topics = has[row["node"]]
             topics.discard(row["topic"]) if row["value"] in (None, "null") else topics.add(row["topic"])
             found[row["node"]].append((row["time_ms"], len(topics)))
@@ -180,7 +184,7 @@ LEAST_GAP_MS = 4000.0
 
 def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane]:
     """The lanes, client by client: first its NameServer (key: the client), then each broker (key: client/broker)."""
-    uses, failures = _by_pair(recorded.traffic, "invoke"), _by_pair(recorded.traffic, "fail", "info")
+    uses, failures = by_pair(recorded.traffic, "invoke"), by_pair(recorded.traffic, "fail", "info")
     ruled = rules(world)
     chosen, calls = _chosen(recorded, world), _failed_calls(recorded, Names(world))
     gap_ms = max((world.end_ms - start_ms) / ACROSS, LEAST_GAP_MS)
@@ -216,11 +220,14 @@ def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane
     return lanes
 
 
-def _by_pair(traffic: Traffic, *outcomes: str) -> Mapping[tuple[str, str], Array]:
-    """(client, broker) → times of its tries and pulls that have one of these outcomes, in order."""
+def by_pair(traffic: Traffic, *outcomes: str, answered: bool = False) -> Mapping[tuple[str, str], Array]:
+    """(client, broker) → times of its tries and pulls that have one of these outcomes, in order; `answered`: and of its
+    pulls to which the broker answered that there is no message."""
     mask = (traffic.where("send_attempt", *outcomes) | traffic.where("pull", *outcomes)) & (traffic.broker >= 0)
     if "info" in outcomes:
         mask &= ~(traffic.answered & (traffic.event == 2))
+    if answered:
+        mask |= traffic.where("pull", "info") & traffic.answered & (traffic.broker >= 0)
     time_ms, node, broker = traffic.time_ms[mask], traffic.node[mask].astype("i8"), traffic.broker[mask]
     if not len(time_ms):
         return {}

@@ -123,7 +123,10 @@
       box.setv({left: from, right: Math.max(to, from + least), top: only ? y + .48 : free.get(box).top, bottom: only ? y - .48 : free.get(box).bottom, visible: true});
     }
     for (const anchor of document.querySelectorAll("tr a")) {
-      if (anchor.getAttribute("href") === location.hash) { anchor.closest("tr").classList.add("current"); break; }
+      if (anchor.getAttribute("href") !== location.hash) continue;
+      anchor.closest("tr").classList.add("current");
+      for (const group of document.querySelectorAll("details.group")) if (group.contains(anchor)) group.open = true;
+      break;
     }
     const target = byId(section) || byId("routes") || byId("faults");
     if (target) target.scrollIntoView({behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth", block: "start"});
@@ -301,7 +304,7 @@
     });
     addEventListener("hashchange", follow);
     // A link that is followed twice leads there twice.
-    for (const anchor of document.querySelectorAll("tr a")) anchor.addEventListener("click", () => { if (anchor.getAttribute("href") === location.hash) follow(); });
+    for (const anchor of document.querySelectorAll("a[href^='#at=']")) anchor.addEventListener("click", () => { if (anchor.getAttribute("href") === location.hash) follow(); });
     narrow();
     applyTheme();
     follow();
@@ -315,7 +318,10 @@
   byId("theme").onclick = () => { dark = !dark; applyTheme(); };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => { dark = event.matches; applyTheme(); });
   let before = dark;
-  addEventListener("beforeprint", () => { before = dark; dark = false; applyTheme(); });
+  addEventListener("beforeprint", () => {
+    before = dark; dark = false; applyTheme();
+    for (const group of document.querySelectorAll("details.group")) group.open = true;
+  });
   addEventListener("afterprint", () => { dark = before; applyTheme(); });
   applyTheme();
   if (typeof Bokeh === "undefined") { list(); return; }

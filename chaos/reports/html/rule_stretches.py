@@ -184,7 +184,7 @@ def rules(world: World) -> Mapping[tuple[str, str, RuleArea], list[LaneStretch]]
 
 
 def _stretch(i: Interval) -> LaneStretch:
-    why = "; ".join(filter(None, (i.formula, i.row)))
+    why = i.row
     after = ""
     if i.at_ms is not None and i.rule is not RuleKind.MUST and i.fault_id:
         after = f", {seconds(i.from_ms - i.at_ms)} to {seconds(i.to_ms - i.at_ms)} after {i.fault_id}"
@@ -195,7 +195,7 @@ def _stretch(i: Interval) -> LaneStretch:
 
 
 def bound(window: Window, fault_id: str) -> str:
-    """`130.0 s after kill-1 (E + S; process crash …)`."""
+    """`130.0 s after kill-1 (process crash …)`."""
     after = f" after {fault_id}" if fault_id else ""
     at_most = seconds(window.latest_ms) if math.isfinite(window.latest_ms) else "without bound"
-    return f"{at_most}{after} ({window.formula}; {window.row})"
+    return f"{at_most}{after} ({window.row})"

@@ -1,4 +1,4 @@
-"""The run in plain words: one sentence on top of the page, and one line for each event that a person may look up."""
+"""The run in plain words: its faults in a sentence, and one line for each event that a person may look up."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import numpy as np
 from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import later_address
-from ...verdict import Validity, Verdict
-from ..sentences import allowed_sentence, example_sentence, happened
 from .data import Recorded, spread
 from .stretches import seconds
 
@@ -36,12 +34,8 @@ def by_fault(world: World) -> list[list[Fault]]:
     return sorted(groups, key=lambda rows: rows[0].start_ms)
 
 
-def sentence(verdicts: Sequence[Verdict], world: World) -> str:
-    """What happened, in one sentence or three: the faults, and what was over, or how near to a bound the run came."""
-    return " ".join(filter(None, (_faults(world), _outcome(verdicts))))
-
-
-def _faults(world: World) -> str:
+def faults_sentence(world: World) -> str:
+    """`broker-a killed for 20.0 s.`; at most three of them."""
     told = []
     for rows in by_fault(world)[:3]:
         start_ms, end_ms = min(f.start_ms for f in rows), max(f.end_ms for f in rows)
@@ -50,57 +44,7 @@ def _faults(world: World) -> str:
     more = len(by_fault(world)) - len(told)
     if not told:
         return "No fault was injected."
-    text = "; ".join(told) + (f"; and {more} more faults" if more > 0 else "")
-    return f"{'Fault' if len(told) + more == 1 else 'Faults'}: {text}."
-
-
-def _outcome(verdicts: Sequence[Verdict]) -> str:
-    wrong = [v for v in verdicts if v.verdict is Validity.INVALID]
-    unknown = [v for v in verdicts if v.verdict is Validity.UNKNOWN]
-    valid = [v for v in verdicts if v.verdict is Validity.VALID]
-    said = []
-    for v in wrong:
-        said.append(f"{v.name} is INVALID: {_over(v) or v.why.rstrip('.') or f'{v.violations} of {v.examined}'}.")
-    if unknown:
-        said.append(f"Undecided: {_by_reason(unknown)}.")
-    if valid and not wrong and not unknown:
-        who = "The check" if len(valid) == 1 else f"All {len(valid)} checks"
-        said.append(f"{who} found everything within what is allowed{_nearest(valid)}.")
-    elif valid:
-        others = "check" if len(valid) == 1 else f"{len(valid)} checks"
-        said.append(f"The other {others} found nothing wrong.")
-    said += [f"Not decided by {v.name}: {'; '.join(v.undecided)}." for v in verdicts if v.undecided]
-    return " ".join(said)
-
-
-def _by_reason(unknown: Sequence[Verdict]) -> str:
-    """`a, b (why both); c (why c)`."""
-    names: dict[str, list[str]] = {}
-    for v in unknown:
-        names.setdefault(v.why.rstrip("."), []).append(v.name)
-    return "; ".join(f"{', '.join(of)} ({why})" if why else ", ".join(of) for why, of in names.items())
-
-
-def _over(v: Verdict) -> str:
-    """Who, when and by how much of the worst example, and what was allowed."""
-    if not v.examples or v.examples[0].from_ms is None:
-        return v.why.rstrip(".")
-    more = f"; and {v.violations - 1:,} more" if v.violations > 1 else ""
-    allowed = "" if happened(v.examples[0]) else allowed_sentence(v)
-    return f"{example_sentence(v.examples[0])}{more}" + (f"; allowed {allowed}" if allowed else "")
-
-
-def _nearest(valid: Sequence[Verdict]) -> str:
-    """By what each was held against, which is its bound with its tolerance: 84 ms for 10 ± 500 ms are far from it."""
-    shares = [
-        (v.measured["max_ms"] / (v.allowed["bound_ms"] + (v.allowed.get("tolerance_ms") or 0)), v)
-        for v in valid
-        if isinstance(v.measured.get("max_ms"), int | float) and v.allowed.get("bound_ms")
-    ]
-    if not shares:
-        return ""
-    _, v = max(shares, key=lambda pair: pair[0])
-    return f"; nearest to its bound was {v.name}, {seconds(v.measured['max_ms'])} of {allowed_sentence(v)}"
+    return "; ".join(told) + (f"; and {more} more faults" if more > 0 else "") + "."
 
 
 _BAD = ("fail", "info")
@@ -162,7 +106,7 @@ def tone(row: Mapping[str, Any]) -> str:
 EVENTS_MAX = 6000
 """How many events can be looked up below the plots."""
 
-_SILENT = ("run_begin", "node")
+_SILENT = ("run_begin", "node", "host_clock")
 
 
 def listed(

@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 
 from ....remoting.node.file_names import file_name, of_file_name
 from ...oracle.world import World
+from ...scenarios.model import Scenario
 from ...verdict import Example, Validity, Verdict, worst
+from ..answers import first_told
 from . import data
 from .canvas import Band
+from .cost import Without, cost_sentence, gaps_of
 from .data import Recorded
 from .found import OF_CHECKS, Place, drawn_on, place_of_example, place_of_verdict, wrongs
 from .node_lanes import client_lanes, link_lanes, pair_lanes, queue_lanes
@@ -40,6 +43,9 @@ class Run:
     versions: Mapping[str, str] | None = None
     again: str = ""
     """The command that repeats it."""
+    explain: str = ""
+    """The command that says who must have what, and when."""
+    scenario: Scenario | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     """The checks that had nothing to look at, and why."""
 
@@ -77,20 +83,36 @@ class RunToDraw:
         return (
             {v.name: place_of_verdict(v, self.world, keys) for v in self.verdicts},
             {
-                v.name: [replace(place_of_example(v, e, self.world, keys), log=self._log(e)) for e in v.examples]
+                v.name: [self._logged(place_of_example(v, e, self.world, keys), e) for e in v.examples]
                 for v in self.verdicts
             },
         )
 
-    def _log(self, e: Example) -> tuple[str, ...]:
-        """What the NameServer that the example names wrote around the moment when it went wrong."""
-        name_servers = {node.name for node in self.world.of_kind("name_server")}
-        node = next((name for name in (e.who, e.what) if name in name_servers), None)
-        if node is None or e.from_ms is None:
-            return ()
+    def _logged(self, place: Place, e: Example) -> Place:
+        """The place with what the node that the example names wrote around the moment when it went wrong."""
+        names = [name for name in (e.who, e.what) if (self.run_dir / "logs" / f"{file_name(name)}.log").is_file()]
+        if not names or e.from_ms is None:
+            return place
+        (node, *_) = names
         if node not in self._logs:
             self._logs[node] = lines_of(self.run_dir, node, dict(self.world.run), self.recorded.timeline_ms)
-        return tuple(near(self._logs[node], e.from_ms))
+        return replace(place, log=tuple(near(self._logs[node], e.from_ms)), logged_by=node)
+
+    @cached_property
+    def gaps(self) -> list[Without]:
+        """Which client was without which broker, and when."""
+        return gaps_of(self.recorded, self.world)
+
+    @cached_property
+    def cost(self) -> str:
+        """What the run cost its clients, in a sentence; "" where nothing was recorded."""
+        return cost_sentence(self.recorded, self.flow, self.gaps) if self.recorded.events else ""
+
+    @property
+    def guilty(self) -> str:
+        """The node that broke a rule first; "" where nothing is INVALID."""
+        first = first_told(self.verdicts)
+        return first.examples[0].who if first is not None and first.examples else ""
 
     @property
     def places(self) -> list[Place]:

@@ -16,6 +16,10 @@ from .canvas import Canvas
 from .run_to_draw import ROWS_MAX, RunToDraw
 
 SECTIONS: Mapping[str, tuple[str, str]] = {
+    "story": (
+        "When",
+        "Of each pair above what the NameServer had or the client used, below what it must, may and must not.",
+    ),
     "faults": ("Phases and faults", ""),
     "links": ("Links with faults", "Every other link was whole all the time."),
     "found": (

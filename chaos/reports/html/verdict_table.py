@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from ...checks import CHECKS
-from ...oracle.windows import SYMBOLS
+from ...oracle.windows import legend
 from ...verdict import Validity, Verdict
-from ..sentences import clients_sentence, measured_sentences
+from ..groups import groups
+from ..sentences import clients_sentence, length, measured_sentences, nearest_sentence
 from ..text import NEVER, label, phrase, phrases
 from .found import Place
 from .run_to_draw import RunToDraw
@@ -28,12 +28,24 @@ HEAD_OF_TWO = (
     '<thead><tr><th scope="col">check</th><th scope="col">$a</th><th scope="col">$b</th>'
     '<th scope="col">measured in $a</th><th scope="col">measured in $b</th></tr></thead>'
 )
-_SYMBOL = re.compile(rf"\b(?:{'|'.join(sorted(SYMBOLS, key=len, reverse=True))})\b")
+
+
+def group_tables(told: RunToDraw) -> str:
+    """A line a group with the table of its checks below it, open where something in it is wrong."""
+    return "".join(
+        f'<details class="group" {"open" if group.wrong else ""}><summary><b>{escape(group.label)}</b> '
+        f'<span class="badge {group.verdict}">{group.verdict}</span> {escape(group.counted)}</summary>'
+        f'<div class="scroll"><table class="verdicts">{HEAD}<tbody>'
+        + "".join(verdict_rows(v, told.of_verdict[v.name], told.of_examples[v.name]) for v in group.verdicts)
+        + "</tbody></table></div></details>"
+        for group in groups(told.verdicts)
+    )
 
 
 def verdict_rows(v: Verdict, place: Place, examples: Sequence[Place]) -> str:
-    """The check's row, why it is not VALID, and a row with a link for each example."""
-    why = f'<tr class="example"><td colspan="6">{escape(v.why)}</td></tr>' if v.why else ""
+    """The check's row, why it is not VALID where no example says it, and a row with a link for each example."""
+    said = v.verdict is Validity.INVALID and v.examples
+    why = f'<tr class="example"><td colspan="6">{escape(v.why)}</td></tr>' if v.why and not said else ""
     row = (
         f'<tr class="check {v.verdict}-row">{_name(v.name, place.link())}<td>{_badge(v)}</td>'
         f'<td class="n" data-label="examined">{v.examined:,}</td>'
@@ -86,16 +98,11 @@ def _examples(examples: Sequence[Place], columns: int, prefix: str = "", of: str
 
 
 def _log(lines: Sequence[str]) -> str:
-    """What a NameServer wrote then, which opens on demand."""
+    """What a node wrote then, which opens on demand."""
     if not lines:
         return ""
     shown = escape("\n".join(lines))
     return f'<details class="log"><summary>its log around then</summary><pre>{shown}</pre></details>'
-
-
-def _explained(formula: str) -> str:
-    """The formula with what each symbol stands for on hover."""
-    return _SYMBOL.sub(lambda m: f'<abbr title="{escape(SYMBOLS[m[0]])}">{m[0]}</abbr>', escape(formula))
 
 
 def _measured(v: Verdict) -> str:
@@ -114,7 +121,10 @@ def _measured(v: Verdict) -> str:
     rest = {key: value for key, value in v.measured.items() if key != "max_ms"}
     valid = v.verdict is Validity.VALID
     beyond = f", {seconds(measured - bound)} of it tolerated" if valid and measured > bound else ""
-    return f"<div><b>{seconds(measured)}</b> at most{beyond}</div>{gauge}{said or _pairs(rest)}"
+    whose = nearest_sentence(v)
+    of = f" of {length(bound)} allowed{beyond}" if bound > 0 else f"{beyond}"
+    about = f'<div class="why">{escape(whose)}</div>' if whose else ""
+    return f"<div><b>{length(measured)}</b>{of}</div>{gauge}{about}{said or _pairs(rest)}"
 
 
 def _allowed(allowed: Mapping[str, Any]) -> str:
@@ -124,16 +134,17 @@ def _allowed(allowed: Mapping[str, Any]) -> str:
         said.pop(key, "") for key in ("bound", "earliest", "formula", "tolerance", "row")
     )
     if formula == NEVER:
-        bound, formula = NEVER, ""
+        bound, formula, tolerance = NEVER, "", ""
     exact = earliest == bound  # neither late nor early: no window
     if earliest and not exact:
         formula = formula.removeprefix("not before ")
         bound = f"{earliest} to {bound}" if bound else f"not before {earliest}"
-    first = f"<b>{escape(bound)}</b> {_explained(formula)}".rstrip() if bound else _explained(formula)
+    first = f"<b>{escape(bound)}</b> {escape(formula)}".rstrip() if bound else escape(formula)
     if tolerance and bound:
         first += f' <span class="key">{"±" if exact else "+"} {escape(tolerance)} tolerance</span>'
     rest = "".join(_pair(name, text) for name, text in said.items())
-    return f'<div>{first}</div>{rest}<div class="why">{escape(row)}</div>'
+    letters = "".join(f"<div class='why'>{symbol}: {escape(says)}</div>" for symbol, says in legend([formula]).items())
+    return f'<div>{first}</div>{rest}<div class="why">{escape(row)}</div>{letters}'
 
 
 def _pairs(values: Mapping[str, Any]) -> str:

@@ -14,7 +14,14 @@ from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 BROKERS = ("broker-a", "broker-b")
 STEADY_S, KILL_S, STALE_UNTIL_S, END_S = 3.0, 20.0, 60.0, 90.0
-RUN = Run(name="broker-crash", description="<b>told</b>", seed=7, profile="4.9", time_scale=10.0)
+RUN = Run(
+    name="broker-crash",
+    description="<b>told</b>",
+    seed=7,
+    profile="4.9",
+    time_scale=10.0,
+    again="nemesrv run scenario.yaml",
+)
 
 VERDICTS = (
     Verdict(

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from nemesrv.chaos.reports.answers import answers, by_group, counted
+from nemesrv.chaos.reports.answers import answers, counted, spoken_of
+from nemesrv.chaos.reports.groups import exercised_line, groups
 from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.scenarios.loading import find as find_scenario
 from nemesrv.chaos.scenarios.loading import parse, shipped
@@ -67,7 +68,7 @@ STAYED = Verdict(
 
 def said(*verdicts: Verdict, scenario: Scenario | None = None) -> list[str]:
     scenario = find_scenario("broker-partition") if scenario is None else scenario
-    return answers(verdicts, scenario, scenario.name, "seed 1")
+    return answers(verdicts, scenario, scenario.name, "seed 1").lines()
 
 
 def test_what_is_right_is_told_as_two_answers_with_what_was_measured_and_what_was_allowed() -> None:
@@ -163,29 +164,58 @@ def test_of_several_faults_two_are_told_and_their_labels_stay() -> None:
 
 
 def test_a_history_without_a_scenario_has_its_answers_all_the_same() -> None:
-    lines = answers([TRUE, CONVERGE], None, "hdfs://a", "")
+    lines = answers([TRUE, CONVERGE], None, "hdfs://a").lines()
     assert lines[0] == "VALID hdfs://a."
     assert lines[1].startswith(f"Routes: ns-0 dropped broker-a 109.0 s after {CUT} start")
 
 
-def test_checks_are_counted_and_those_that_are_valid_stand_by_group() -> None:
+def test_what_it_cost_stands_behind_the_clients() -> None:
+    lines = answers([TRUE, USED], None, "x", cost="consumer-0 was without broker-a for 41.0 s").lines()
+    assert lines[-1] == "Cost: consumer-0 was without broker-a for 41.0 s."
+    assert lines[-2].startswith("Clients: ")
+
+
+def test_the_answers_speak_of_what_was_wrong_and_of_the_latest_drop_and_return() -> None:
+    assert spoken_of([STAYED]) == [("routes_are_true", "ns-0", "broker-a")] * 2
+    assert spoken_of([TRUE, CONVERGE]) == [("routes_are_true", "ns-0", "broker-a")] * 2
+    assert spoken_of([CONVERGE]) == []
+
+
+EXERCISED = Verdict(
+    name="exercised", verdict=Validity.VALID, examined=5, measured={"faults": 1, "effects": 8, "clients": 4}
+)
+
+
+def test_checks_stand_in_groups_those_that_are_not_valid_first_and_what_was_exercised_is_a_line() -> None:
     assert counted([TRUE, STAYED]) == "2 checks, 1 INVALID, 1 VALID."
     assert counted([TRUE]) == "1 check, 1 VALID."
-    assert by_group([TRUE, CONVERGE, ARRIVED, STAYED]) == {
-        "routes": ["routes_are_true", "routes_converge"],
-        "messages": ["no_acknowledged_loss"],
-    }
+    found = groups([CONVERGE, ARRIVED, STAYED, EXERCISED])
+    assert [(group.label, group.verdict, group.counted) for group in found] == [
+        ("routes", Validity.INVALID, "1 INVALID, 1 VALID"),
+        ("messages", Validity.VALID, "1 VALID"),
+    ]
+    assert [v.name for v in found[0].verdicts] == ["routes_are_true", "routes_converge"]
+    assert exercised_line([TRUE, EXERCISED]) == "Exercised: 1 fault with 8 effects, 4 clients."
+
+
+def test_what_was_not_exercised_is_a_group_like_any_other() -> None:
+    nothing = Verdict.nothing_examined("exercised", "the fault had no effect")
+    assert [group.label for group in groups([TRUE, nothing])] == ["routes", "exercised"]
+    assert exercised_line([TRUE, nothing]) == ""
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_what_is_not_valid_has_a_row_and_what_is_has_one_with_full_only(
+def test_a_group_is_a_line_and_below_it_stand_the_checks_that_are_not_valid_or_with_full_all(
     full: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     line = "a line that no pipe wraps " * 9
-    print_answers([STAYED, CONVERGE], [line], full=full)
+    print_answers([STAYED, CONVERGE, ARRIVED], [line], full=full)
     out = capsys.readouterr().out
     assert out.startswith(line)
+    assert "\n  routes    1 INVALID, 1 VALID\n" in out
+    assert "\n  messages  1 VALID\n" in out
     assert "│ routes_are_true │ INVALID" in out
+    assert "R: a broker registers every" in out
     assert ("│ routes_converge │ VALID" in out) is full
-    assert ("│ routes │ 1     │ routes_converge" in out) is not full
+    assert ("no_acknowledged_loss" in out) is full

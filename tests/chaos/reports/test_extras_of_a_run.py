@@ -117,8 +117,10 @@ def test_the_page_says_the_planted_defect_the_clock_and_each_undecided_checks_re
     reasons = {"routes_converge": "one", "order_kept": "two", "duplicates": "one"}
     page = html_report(RUN, [Verdict.nothing_examined(name, why) for name, why in reasons.items()], tmp_path)
     assert "With the planted defect broker-stores-twice." in page
-    assert "the run was on the virtual clock, where there is no wall-clock time" in page
-    assert "Undecided: routes_converge, duplicates (one); order_kept (two)." in page
+    assert "The run was on the virtual clock, where there is no wall-clock time" in page
+    assert "routes_converge is not decided, nor are 2 more: one." in page
+    for why in ("one", "two"):
+        assert f'<tr class="example"><td colspan="6">{why}</td></tr>' in page
 
 
 def test_on_the_real_clock_the_page_says_when_the_timeline_started(tmp_path: Path) -> None:
@@ -127,18 +129,25 @@ def test_on_the_real_clock_the_page_says_when_the_timeline_started(tmp_path: Pat
     assert "0 s was 2023-11-14 22:13:30 UTC." in html_report(RUN, [], tmp_path)
 
 
+def test_where_a_run_has_several_hosts_the_page_says_who_is_where_and_how_far_their_clocks_may_be_apart(
+    tmp_path: Path,
+) -> None:
+    told = HistoryBuilder().at(0).event("harness", "run_begin", value={"clock": "real"})
+    for at, host in enumerate(("a.example", "b.example")):
+        about = {"kind": "name_server", "config": {}, "host": host}
+        told.event("harness", "node", source=f"ns-{at}", address=f"127.0.0.1:{9876 + at}", value=about)
+        told.event("harness", "host_clock", source=host, value={"offset_ms": 0.0, "host_ms": 0.0, "bound_ms": 2.0})
+    write_parquet(told.end(60).rows, tmp_path)
+    page = html_report(RUN, [], tmp_path)
+    for at, host in enumerate(("a.example", "b.example")):
+        assert f"<b>host {host}</b> ns-{at}" in page
+    assert re.search(r"<b>clocks of two hosts</b> apart by \d", page)
+
+
 def test_invalid_checks_come_first_and_then_those_that_are_unknown(tmp_path: Path) -> None:
     rows = html_report(RUN, VERDICTS, recorded(tmp_path)).split("<tbody>", 1)[1]
     order = [rows.index(f">{v.name}</a>") for v in (VERDICTS[0], VERDICTS[2], VERDICTS[1])]
     assert order == sorted(order)
-
-
-def test_the_symbols_of_formulas_are_explained_on_hover_and_in_a_legend(tmp_path: Path) -> None:
-    allowed = {"bound_ms": 33_000.0, "formula": "R + C"}
-    verdict = Verdict(name="routes_converge", verdict=VERDICTS[1].verdict, examined=1, allowed=allowed)
-    page = html_report(RUN, [verdict], recorded(tmp_path))
-    assert '<abbr title="connecting may take connectTimeoutMillis, 3 s">C</abbr>' in page
-    assert "<dt>Qr</dt>" in page
 
 
 def test_perfetto_gets_a_track_for_each_lane_faults_and_what_was_over(tmp_path: Path) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from rich.console import Console
 
-from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.reports.answers import answers
 from nemesrv.chaos.reports.ci import junit
 from nemesrv.chaos.reports.html.found import Place
-from nemesrv.chaos.reports.html.run_in_words import sentence
 from nemesrv.chaos.reports.html.verdict_table import verdict_rows
-from nemesrv.chaos.reports.sentences import measured_sentences, wrong_sentence
+from nemesrv.chaos.reports.sentences import measured_sentences, nearest_sentence, wrong_sentence
 from nemesrv.chaos.reports.terminal import allowed, legend_line, measured, verdict_list
-from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.reports.recorded import builder
+from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict
 
 PLACE = Place(check="availability", from_ms=0.0, to_ms=1.0, section="sends", lane=None, text="", bad=False)
 
@@ -58,7 +57,6 @@ def test_what_is_not_decided_is_named_wherever_a_verdict_is_told() -> None:
     assert measured_sentences(verdict)[1:] == [said]
     assert measured(verdict) == f"first choices 33 / 24 / 37, p = 0.25; 0 later ones; 0 calls; {said}"
     assert f"Not decided: first choices uniform: {why}." in verdict_rows(verdict, PLACE, ())
-    assert "Not decided by name_server_selection: first choices uniform." in sentence([verdict], World.of_rows([]))
     assert Verdict.from_json(verdict.to_json()) == verdict
 
 
@@ -125,9 +123,44 @@ def test_what_may_be_neither_late_nor_early_is_told_with_its_tolerance_and_no_ra
 
 def test_what_happened_although_it_never_may_is_told_without_a_bound() -> None:
     verdict = never(Validity.INVALID, violations=2, measured={"max_ms": 40_000.0}, why="2 drops of live brokers")
-    assert "no_false_eviction is INVALID: 2 drops of live brokers." in sentence(
-        [verdict], World.of_rows(builder().rows)
+    assert answers([verdict], None, "x").first == "2 drops of live brokers."
+
+
+def timed(measured_ms: float, bound_ms: float, **about: str) -> Finding:
+    fields = {"subject": "ns-0", "kind": "must be equal", **about}
+    return Finding(from_ms=0.0, to_ms=1.0, measured_ms=measured_ms, bound_ms=bound_ms, **fields)
+
+
+def test_the_bound_of_a_valid_check_says_whose_it_is_so_that_no_other_figure_stands_against_it() -> None:
+    verdict = Verdict(
+        name="routes_converge",
+        verdict=Validity.VALID,
+        examined=2,
+        measured={"max_ms": 19_900.0, "converged": [{"change": "cut-1 end", "after_ms": 0.0, "bound_ms": 33_000.0}]},
+        allowed={"bound_ms": 33_000.0, "formula": "R + C"},
+        findings=(timed(0.0, 33_000.0, after="cut-1 end"), timed(19_900.0, 33_000.0, object="ns-1", after="begin")),
     )
+    said = "nearest to it: 19.9 s (ns-0, ns-1: must be equal, after the start)"
+    assert nearest_sentence(verdict) == said
+    assert allowed(verdict) == f"33.0 s (R + C); {said}"
+    row = verdict_rows(verdict, PLACE, ())
+    assert "<b>19.9 s</b> of 33.0 s allowed" in row
+    assert said in row
+
+
+def test_nobody_is_named_beside_a_bound_where_nothing_is_timed_or_something_is_wrong() -> None:
+    fine = Verdict(name="order_kept", verdict=Validity.VALID, examined=2, allowed={"bound_ms": 1.0})
+    assert nearest_sentence(fine) == ""
+    assert nearest_sentence(replace(fine, verdict=Validity.INVALID, findings=(timed(2.0, 1.0),))) == ""
+
+
+def test_the_letters_of_a_formula_have_their_meaning_in_the_same_cell() -> None:
+    verdict = Verdict(
+        name="routes_converge", verdict=Validity.VALID, examined=1, allowed={"bound_ms": 33_000.0, "formula": "R + C"}
+    )
+    row = verdict_rows(verdict, PLACE, ())
+    assert "R: a broker registers every registerNameServerPeriod" in row
+    assert "C: connecting may take connectTimeoutMillis" in row
 
 
 def wrong() -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nemesrv.chaos.reports.answers import answers
 from nemesrv.chaos.reports.ci import append, replay_line, summary
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 
@@ -20,28 +21,43 @@ INVALID = Verdict(
     examined=4,
     violations=1,
     why="1 of 4 clients | used a <lost> broker",
+    allowed={"bound_ms": 33_000.0, "formula": "R + C"},
     examples=(Example(who="producer-0", from_ms=61_000.0),),
 )
 UNKNOWN = Verdict.nothing_examined("exercised", "no fault of the scenario was seen")
 
 
-def test_the_summary_has_a_row_for_each_check_and_the_line_that_repeats_the_run() -> None:
-    text = summary("smoke", 7, "4.9", [VALID], replay_line("runs/smoke/1/scenario.yaml", 7))
-    assert text.startswith("### ✅ smoke: VALID\n")
-    assert "`nemesrv run runs/smoke/1/scenario.yaml --seed 7`" in text
-    assert "| `routes_converge` | ✅ VALID | 1,234 | 0 | equal all the time | 33.0 s (R + C) |" in text
+def said(*verdicts: Verdict, name: str = "smoke", again: str = "again") -> str:
+    return summary(answers(verdicts, None, name, "seed 7, profile 4.9"), verdicts, again)
 
 
-def test_what_is_wrong_stands_below_the_table_with_its_counterexamples() -> None:
-    text = summary("smoke", 7, "4.9", [VALID, INVALID, UNKNOWN], "again")
-    assert text.startswith("### ❌ smoke: INVALID\n")
-    assert "**`dead_brokers_avoided`** 1 of 4 clients \\| used a &lt;lost> broker\n- producer-0: at 61.0 s" in text
+def test_the_summary_has_a_line_for_each_group_and_the_line_that_repeats_the_run() -> None:
+    text = said(VALID, again=replay_line("runs/smoke/1/scenario.yaml", 7))
+    assert text.startswith("### ✅ smoke: VALID\n\nSeed 7, profile 4.9. ")
+    assert "Repeat it: `nemesrv run runs/smoke/1/scenario.yaml --seed 7`\n" in text
+    assert "| routes | ✅ VALID | 1 VALID |" in text
+    assert "routes_converge" not in text
+
+
+def test_what_is_wrong_stands_below_its_group_with_its_letters_and_its_counterexamples() -> None:
+    text = said(VALID, INVALID, UNKNOWN)
+    assert text.startswith("### ❌ smoke: INVALID\n\n**producer-0: ")
+    assert "| client routes | ❌ INVALID | 1 INVALID |" in text
+    assert "| `dead_brokers_avoided` | ❌ INVALID | 4 | 1 |" in text
+    assert "| 33.0 s (R + C) |" in text
+    assert "R: a broker registers every registerNameServerPeriod" in text
+    assert "**`dead_brokers_avoided`** producer-0: at 61.0 s\n- producer-0: at 61.0 s" in text
     assert "| `exercised` | ❔ UNKNOWN | 0 | 0 |  | no fault of the scenario was seen |" in text
+
+
+def test_nothing_that_a_run_says_ends_its_cell_or_begins_a_tag() -> None:
+    wild = Verdict(name="order_kept", verdict=Validity.INVALID, examined=1, violations=1, why="a | and a <b>")
+    assert "**`order_kept`** a \\| and a &lt;b>" in said(wild)
 
 
 def test_several_runs_of_a_job_share_one_file(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        append(tmp_path / "summary.md", summary(name, 1, "4.9", [VALID], "again"))
+        append(tmp_path / "summary.md", said(VALID, name=name))
     assert [line for line in (tmp_path / "summary.md").read_text().splitlines() if line.startswith("###")] == [
         "### ✅ one: VALID",
         "### ✅ two: VALID",

@@ -1,0 +1,67 @@
+"""The checks of a run in groups: one line a group, until something in it is wrong.
+
+Terminal, Markdown summary and report show them so.
+What was exercised is a line above them, for it says nothing of the servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..checks import CHECKS
+from ..checks.check import Group
+from ..verdict import Validity, Verdict, worst
+from .sentences import measured_sentences
+
+_ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
+
+
+class CheckGroup(NamedTuple):
+    """Checks that ask one question."""
+
+    label: str
+    verdicts: tuple[Verdict, ...]
+    """Those that are not VALID first."""
+
+    @property
+    def verdict(self) -> Validity:
+        return worst(v.verdict for v in self.verdicts)
+
+    @property
+    def wrong(self) -> tuple[Verdict, ...]:
+        """Those that are not VALID."""
+        return tuple(v for v in self.verdicts if v.verdict is not Validity.VALID)
+
+    @property
+    def counted(self) -> str:
+        """`1 INVALID, 2 VALID`."""
+        return of_each(self.verdicts)
+
+
+def of_each(verdicts: Sequence[Verdict]) -> str:
+    """How many of each verdict, the worst first: `1 INVALID, 20 VALID`."""
+    counts = ((sum(v.verdict is each for v in verdicts), each) for each in _ORDER)
+    return ", ".join(f"{count} {each}" for count, each in counts if count)
+
+
+def groups(verdicts: Sequence[Verdict]) -> list[CheckGroup]:
+    """The groups that have a check here. One of what was exercised is among them only where that is not VALID."""
+    found: dict[str, list[Verdict]] = {_label(group): [] for group in Group}
+    for v in sorted(verdicts, key=lambda v: _ORDER.index(v.verdict)):
+        if not (v.name == _EXERCISED and v.verdict is Validity.VALID):
+            found.setdefault(_label(CHECKS[v.name].group) if v.name in CHECKS else "others", []).append(v)
+    return [CheckGroup(label, tuple(of)) for label, of in found.items() if of]
+
+
+_EXERCISED = "exercised"
+
+
+def exercised_line(verdicts: Sequence[Verdict]) -> str:
+    """`Exercised: 1 fault with 9 effects, 4 clients.`; "" where nobody asked, or it is not VALID."""
+    said = [measured_sentences(v) for v in verdicts if v.name == _EXERCISED and v.verdict is Validity.VALID]
+    return f"Exercised: {'; '.join(said[0])}." if said and said[0] else ""
+
+
+def _label(group: Group) -> str:
+    return "choice of NameServers" if group is Group.NAME_SERVERS else group.replace("_", " ")

@@ -1,0 +1,102 @@
+"""What the page says first: who is guilty, the two answers, what it cost, what to do next; and the lanes of these.
+
+answers.py ─► sentences ─┐
+cost.py ─► cost ─────────┼─► a list of answers, and below it a time line of the lanes that they speak of
+found.py ─► places, logs ┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ...verdict import Verdict
+from ..answers import Answers, answers, first_told, spoken_of
+from . import lanes, run_in_words
+from .canvas import Canvas
+from .found import lane_of
+from .run_to_draw import RunToDraw
+from .stretches import Lane
+
+STORY = "story"
+"""The section of the lanes."""
+LANES_MAX = 8
+_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
+    ("had it", ("held",)),
+    ("in part", ("partly",)),
+    ("had it not", ("missing",)),
+    ("not running", ("away",)),
+    ("used it", ("used",)),
+    ("failed", ("mark:failed",)),
+    ("must", ("must",)),
+    ("may", ("may",)),
+    ("must not", ("must_not",)),
+    ("tolerated", ("late",)),
+    ("over", ("over", "mark:over")),
+)
+
+
+def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
+    """The answers, of verdicts as they were given."""
+    said = answers(verdicts, told.run.scenario, told.run.name, cost=told.cost)
+    return said if said.injected else said.with_injected(run_in_words.faults_sentence(told.world))
+
+
+def first_sentence(told: RunToDraw, said: Answers) -> str:
+    """Who did what; of a run that is not decided why; else that all is right."""
+    if said.first:
+        return said.first
+    if not told.verdicts:
+        return "Nobody has judged this run."
+    return "The check is VALID." if len(told.verdicts) == 1 else f"All {len(told.verdicts)} checks are VALID."
+
+
+def answer_list(told: RunToDraw, said: Answers) -> str:
+    """Guilt, fault, routes, clients, cost, what is not decided, and what to do next, as HTML."""
+    named = [("Broken rule", said.broken), ("Fault", said.injected), ("Routes", said.routes)]
+    named += [("Clients", said.clients), ("Cost", said.cost)]
+    named += [("Not decided", line.replace(": not decided: ", ": ")) for line in said.undecided]
+    rows = "".join(f"<dt>{what}</dt><dd>{escape(told.names(text))}</dd>" for what, text in named if text)
+    if told.guilty:
+        rows = f"<dt>Guilty</dt><dd><b>{escape(told.guilty)}</b></dd>{rows}"
+    steps = "".join(f"<li>{step}</li>" for step in _next(told))
+    return f'<dl class="answers">{rows}{f"<dt>Next</dt><dd><ol>{steps}</ol></dd>" if steps else ""}</dl>'
+
+
+def _next(told: RunToDraw) -> Iterator[str]:
+    """The place and the log lines of what was wrong first; the commands that say what must be, and repeat the run."""
+    wrong = first_told(told.verdicts)
+    places = told.of_examples[wrong.name] if wrong is not None else []
+    if places:
+        place = places[0]
+        yield f'<a href="{escape(place.link())}">Show it in the plots</a>.'
+        if place.log:
+            shown = escape("\n".join(place.log))
+            yield f"What {escape(place.logged_by)} wrote into its log then:<pre>{shown}</pre>"
+        elif place.logged_by:
+            file = f"logs/{escape(place.logged_by)}.log"
+            yield f'{escape(place.logged_by)} wrote nothing within 2 s of it; <a href="{file}">its whole log</a>.'
+    if told.run.explain:
+        yield f"Who must have what, and when: <code>{escape(told.run.explain)}</code>"
+    if told.run.again:
+        yield f"Run it again: <code>{escape(told.run.again)}</code>"
+
+
+def story_lanes(told: RunToDraw) -> list[Lane]:
+    """The lanes that the answers speak of: what was wrong, what was dropped and came back, who was without whom."""
+    lanes_of = {lane.key: lane for section in ("found", "routes", "clients") for lane in told.lanes[section]}
+    wanted = [lane_of(check, who, what, lanes_of.keys()) for check, who, what in spoken_of(told.verdicts)]
+    wanted += [f"{gap.client}/{gap.broker}" for gap in sorted(told.gaps, key=lambda gap: -gap.took_ms)]
+    return [lanes_of[key] for key in dict.fromkeys(wanted) if key in lanes_of][:LANES_MAX]
+
+
+def story_plot(told: RunToDraw, canvas: Canvas) -> tuple[Any, Mapping[str, float]] | None:
+    """These lanes with the fault bands, and where on the y axis each is; None where the answers speak of none."""
+    found = story_lanes(told)
+    if not found:
+        return None
+    name_servers = [node.name for node in told.world.of_kind("name_server")]
+    plot, heights = lanes.lanes_plot(canvas, STORY, found, (), _LEGEND, lanes.LANE_PX, name_servers)
+    plot.xaxis.axis_label = "seconds since the timeline's start"
+    return plot, heights
