@@ -177,6 +177,9 @@ class Check(Generic[Facts_]):
     section: Section
     is_of_the_whole: bool = False
     """Whether several parts, links and timers together must keep it: what breaks it may be any of them (cause.py)."""
+    despite_stalls: bool = False
+    """Whether it asks the same where the machine did not run a process, and adds what that took to each bound; else
+    the process was paused then (`Fault.stood_still`)."""
     needs: tuple[Needs, ...]
     """Without one of these it cannot judge; who cannot give it says so, of the first that is missing."""
     judge: Callable[[Facts_, World], Verdict]

@@ -43,7 +43,8 @@ def finished(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
 
 def seen_by(check: Check[Any], world: World) -> World:
     """The world as the check sees it."""
-    return world if check.outside else world.of_ours()
+    seen = world if check.outside else world.of_ours()
+    return seen.but_stalls() if check.despite_stalls else seen
 
 
 def clients_of(world: World, kinds: Collection[str]) -> tuple[Clients, ...]:

@@ -2,10 +2,11 @@
 
 Each node records how late its own timers fired (`timer_lag`), and the harness how late Toxiproxy is, through which all
 bytes go. For each window of a check the largest lateness of the nodes concerned and of Toxiproxy, times the timers that
-stand one behind the other in the window's formula, is added to the bound:
+stand one behind the other in the window's formula, is added to the bound: a process that did not run has read late, and
+its timers have fired late.
 
-    overshoot ≤ delivery + min(lateness, cap)   fine
-    overshoot ≤ delivery + lateness             UNKNOWN: the machine may have been the cause
+    overshoot ≤ delivery + min(lateness, R)     fine
+    overshoot ≤ delivery + lateness             UNKNOWN: so late a machine says nothing
     beyond                                      INVALID
 
 Who measured what, and when, is lateness.py.
@@ -48,4 +49,4 @@ class Tolerance:
 
 def tolerance(timers: Timers, lag_ms: float | None, chained: int) -> Tolerance:
     """For a window whose formula chains `chained` timers."""
-    return Tolerance(lag_ms, chained, timers.delivery_ms, timers.lateness_cap_ms)
+    return Tolerance(lag_ms, chained, timers.delivery_ms, timers.R_ms)

@@ -21,6 +21,7 @@ from .process_faults import (
     RestartStorm,
     Resume,
     RollingRestart,
+    StoodStill,
 )
 
 
@@ -85,7 +86,15 @@ class UnknownFault(LinkFault):
 
 
 _SEEN: tuple[type[LinkFault], ...] = (*LINK_FAULTS.values(), Timeout)
-_RECORDED: tuple[type[Fault], ...] = (*_SEEN, *PROCESS_FAULTS.values(), DoneByHand, OldAddress, WrongClock, Absent)
+_RECORDED: tuple[type[Fault], ...] = (
+    *_SEEN,
+    *PROCESS_FAULTS.values(),
+    DoneByHand,
+    OldAddress,
+    WrongClock,
+    Absent,
+    StoodStill,
+)
 _BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECORDED}
 
 

@@ -56,6 +56,13 @@ class Pause(ProcessFault):
     looks_like = Loss.SILENT
 
 
+class StoodStill(Pause):
+    """Nobody's act: the machine did not run the process, as its own timers measured. No timeline can say it."""
+
+    title = "stood still"
+    injection = "timer_lag"
+
+
 class Remove(ProcessFault):
     """Of NameServers only: nothing is healed, and final reads need every broker."""
 

@@ -37,7 +37,7 @@ def moments(world: World) -> list[Moment]:
     starts: dict[tuple[str, int], float] = {}
     ends: dict[tuple[str, int], float] = {}
     for fault in world.faults:
-        if fault.by_hand or world.harmless(fault) or ADDRESS_SERVER in (fault.source, fault.target):
+        if not fault.injected or world.harmless(fault) or ADDRESS_SERVER in (fault.source, fault.target):
             continue  # whoever cannot fetch a list has the one before
         if isinstance(fault.kind, Absent):
             ends[fault.fault_id, fault.ended_with] = fault.end_ms  # before it joined nothing had changed for anybody

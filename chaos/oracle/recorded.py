@@ -41,6 +41,10 @@ WRONG_CLOCK = "clock"
 """How it is `injected` that a node's wall clock is another one."""
 OLD_ADDRESS = "old_address"
 """How it is `injected` that a client may be told of an address of before."""
+STOOD_STILL = "timer_lag"
+"""How it is `injected` that the machine did not run a process, as its timers say."""
+PROXIES = "toxiproxy"
+"""The node whose lateness concerns everybody: every byte goes through it (chaos/faults/proxy_lag.py)."""
 OURS = "ours"
 """Who made the nodes, where no row says otherwise."""
 
@@ -140,6 +144,16 @@ class Fault:
     def by_hand(self) -> bool:
         """Whether somebody asked for it (oracle/by_hand.py), or it follows (`old_addresses`), and nothing failed."""
         return self.injection in (INJECTION, WRONG_CLOCK, OLD_ADDRESS)
+
+    @property
+    def stood_still(self) -> bool:
+        """Whether nobody did it: the machine did not run the process."""
+        return self.injection == STOOD_STILL
+
+    @property
+    def injected(self) -> bool:
+        """Whether the harness injected it."""
+        return not self.by_hand and not self.stood_still
 
     @property
     def ends_process(self) -> bool:
@@ -259,6 +273,39 @@ def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
     for opened in open_.values():
         close(opened, None)
     return tuple(sorted(found, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
+
+
+def stalls_in(
+    rows: Iterable[Mapping[str, Any]], timers: Timers, nodes: Iterable[NodeInfo], faults: Iterable[Fault]
+) -> Iterator[Fault]:
+    """When a process stood still, by its `timer_lag` rows, for so long that what it asked, and was asked, may time out.
+
+    It did not run from when its timer was due until the timer fired. Left out: what a fault stopped; and servers that
+    are not ours, of which such rows say how inexact their logs are.
+    """
+    shortest_ms = stall_ms(timers)
+    timed = {one.name for one in nodes if one.implementation == OURS or one.kind in ("producer", "consumer")}
+    paused: dict[str, list[Fault]] = defaultdict(list)
+    for fault in faults:
+        if fault.target is None and not fault.ends_process:
+            paused[fault.source].append(fault)
+    number = 0
+    for row in rows:
+        lag_ms, end_ms, node = float(row.get("lag_ms") or 0.0), float(row["time_ms"]), row["node"]
+        start_ms = end_ms - lag_ms
+        if lag_ms < shortest_ms or node not in timed or any(one.overlaps(start_ms, end_ms) for one in paused[node]):
+            continue
+        number += 1
+        yield Fault(f"stood-still-{number}", "stand_still", STOOD_STILL, node, None, None, start_ms, end_ms)
+
+
+LONG_LAG_MS = 200.0
+"""Less is no stall, whatever the timers."""
+
+
+def stall_ms(timers: Timers) -> float:
+    """The shortest time in which both ends of a call stand still, so that it may time out; more than "at once"."""
+    return max((timers.A_ms - timers.delivery_ms) / 2, timers.delivery_ms, LONG_LAG_MS)
 
 
 def lives_in(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault], clocks_ms: float = 0.0) -> tuple[Life, ...]:

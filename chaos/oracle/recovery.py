@@ -350,7 +350,7 @@ def _listed_ms(world: World, client: str, at_ms: float) -> float:
 
 def _calls(world: World, client: str) -> float:
     """k for a removal that a client must learn while NameServers are lost as well; the scenario's worst."""
-    hit = {f.source if f.target is None else f.target for f in world.faults if not f.by_hand}
+    hit = {f.source if f.target is None else f.target for f in world.faults if f.injected}
     servers = world.listed(client)
     k = sum(node.name in hit for node in servers) + world.dead_entries(client)
     return NEVER if k and any(sticks(world, client, node.name) for node in servers) else k

@@ -114,7 +114,7 @@ class Timers:
 
     @property
     def lateness_cap_ms(self) -> float:
-        """A machine whose timers fired later than this altogether cannot be judged: a tenth of R."""
+        """How late a machine may be where nobody asks how late it was: a tenth of R."""
         return self.R_ms / 10
 
     @property

@@ -40,6 +40,7 @@ from .recorded import (
     old_addresses,
     served_in,
     shared_by_dialler,
+    stalls_in,
     wall_ms,
     wrong_times,
 )
@@ -91,7 +92,7 @@ class World:
     nodes: tuple[NodeInfo, ...] = ()
     lives: tuple[Life, ...] = ()
     faults: tuple[Fault, ...] = ()
-    """Those that were injected, and what acts by hand leave open (`Fault.by_hand`)."""
+    """Those that were injected, what acts by hand leave open (`Fault.by_hand`), and when a process stood still."""
     acts: tuple[Act, ...] = ()
     """What was done by hand, in order of time."""
     resets: tuple[Reset, ...] = ()
@@ -136,11 +137,14 @@ class World:
         Where nothing says that the run has ended, judging ends at `last_ms`, or at the last of these rows.
         """
         picked: list[Mapping[str, Any]] = []
+        lags: list[Mapping[str, Any]] = []
         latest_ms = 0.0
         for row in rows:
             latest_ms = max(latest_ms, row["time_ms"])
             if row["event"] in ENVIRONMENT_EVENTS:
                 picked.append(row)
+            elif row["event"] == "timer_lag":
+                lags.append(row)
         picked.sort(key=lambda row: (row["time_ms"], row.get("incarnation") or 0, row["seq"]))
         begin = next((row for row in picked if row["event"] == "run_begin"), None)
         run = object_of(begin.get("value")) if begin else {}
@@ -174,7 +178,9 @@ class World:
         made = made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
         made = made._with_clocks(picked) if any(row["event"] == "clock" for row in picked) else made
         old = old_addresses(made) if any(node.moves for node in made.nodes) else ()
-        return made._with_faults(old) if old else made
+        made = made._with_faults(old) if old else made
+        stalls = () if run.get("imported") else tuple(stalls_in(lags, timers, made.nodes, made.faults))
+        return made._with_faults(stalls) if stalls else made
 
     def _with_faults(self, more: Iterable[Fault]) -> World:
         faults = sorted((*self.faults, *more), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or ""))
@@ -277,6 +283,13 @@ class World:
         kind = str(NodeKind.EXTERNAL)
         nodes = tuple(replace(node, kind=kind) if node.is_under_test else node for node in self.nodes)
         return self.memoized("of ours", lambda: replace(self, nodes=nodes))
+
+    def but_stalls(self) -> World:
+        """The same as if the machine had run every process at all times."""
+        if not any(fault.stood_still for fault in self.faults):
+            return self
+        others = tuple(fault for fault in self.faults if not fault.stood_still)
+        return self.memoized("but stalls", lambda: replace(self, faults=others))
 
     def client_profile_of(self, node: str) -> ClientProfile:
         """By whose rules this client is judged. KeyError for a profile that this version does not know."""
@@ -489,7 +502,9 @@ class World:
 
     def pauses(self) -> tuple[Fault, ...]:
         """The faults that stop a process without ending it: its timers are late by design."""
-        return tuple(f for f in self.faults if f.target is None and f.loss(self.timers) is Loss.SILENT)
+        return tuple(
+            f for f in self.faults if f.target is None and f.loss(self.timers) is Loss.SILENT and not f.stood_still
+        )
 
     def memoized(self, key: Hashable, compute: Callable[[], T]) -> T:
         """What `compute` gives, computed once for this World and `key`. Treat it as read-only."""

@@ -146,7 +146,7 @@ def faults_of(scenario: Scenario) -> tuple[Fault, ...]:
     world, _ = expected_world(scenario)
     groups: dict[str, list[Any]] = {}
     for fault in world.faults:
-        if fault.start_ms > -1 and not fault.by_hand:
+        if fault.start_ms > -1 and fault.injected:
             groups.setdefault(fault.fault_id, []).append(fault)
     found = [_fault(world, parts) for parts in groups.values()] + _wipes(scenario)
     if not found:

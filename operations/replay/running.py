@@ -286,7 +286,7 @@ def _faults(replayed: Replayed) -> list[dict[str, Any]]:
     world = World.of_rows(rows_of(replayed.folder.path, ("run_begin", "run_end", "phase", "fault", "node")))
     by_id: dict[str, dict[str, Any]] = {}
     for fault in world.faults:
-        if fault.by_hand:
+        if not fault.injected:
             continue
         entry = by_id.setdefault(
             fault.fault_id, {"fault": fault.fault, "words": fault.kind.words, "on": [], "from_ms": 0.0, "to_ms": 0.0}

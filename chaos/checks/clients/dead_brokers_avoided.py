@@ -79,6 +79,7 @@ CHECK = Check(
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     is_of_the_whole=True,
+    despite_stalls=True,
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,

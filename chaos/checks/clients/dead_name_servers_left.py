@@ -122,6 +122,7 @@ CHECK = Check(
     group=Group.NAME_SERVERS,
     section=Section.CLIENTS,
     is_of_the_whole=True,
+    despite_stalls=True,
     needs=(Needs.CLIENTS,),
     judge=judge,
     outside=True,

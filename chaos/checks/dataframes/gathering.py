@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from ...history.schema import Group, named
 from ...history.wholeness import Gap, Process, missing
+from ...oracle.recorded import LONG_LAG_MS
 from ...oracle.world import ENVIRONMENT_EVENTS, World
 from ..record.control import Control, Row, order
 from ..record.lateness import Lateness
@@ -67,9 +68,18 @@ def gather(
     last_ms = None
     if not any(row["event"] == "run_end" or row["phase"] == "end" for row in environment if row["event"] != "fault"):
         last_ms = history.agg(F.max("time_ms")).collect()[0][0]
-    world = World.of_rows(environment, timers, last_ms=last_ms)
+    world = World.of_rows([*environment, *_long_lags(table)], timers, last_ms=last_ms)
     by_event = {event: sorted(found, key=order) for event, found in rows.items()}
     return Gathering(history, Control(by_event, lags)), world
+
+
+def _long_lags(table: pa.Table) -> list[dict[str, Any]]:
+    """The `timer_lag` rows that may tell of a process that stood still."""
+    import pyarrow.compute as pc
+
+    lags = table.filter(pc.equal(table["event"], "timer_lag"))
+    found: list[dict[str, Any]] = lags.filter(pc.greater_equal(lags["lag_ms"], LONG_LAG_MS)).to_pylist()
+    return found
 
 
 def _steps_ms(table: pa.Table) -> dict[str, float]:

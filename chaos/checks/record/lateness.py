@@ -3,7 +3,8 @@
 Each node records how late its own timers fired (`timer_lag`), and the harness how late Toxiproxy is, through which all
 bytes go. A process that a fault ends measures nothing any more: how long it took to be gone (`gone`) counts as its
 lateness. Rows of a node that was paused are no measure of the machine: they are left out, up to one second past its
-resume.
+resume. A process that the machine did not run for long (`Fault.stood_still`) was paused to whoever asks what it had
+then; its lateness counts all the same.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....remoting.node.profile import Profile
-from ...oracle.recorded import OURS
+from ...oracle.recorded import OURS, PROXIES
 from ...oracle.windows import Timers
 from ...oracle.world import MEMO, World
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 RESUME_GRACE_MS = 1000.0
 DYING_MS = 1000.0
 _ASKED_MS = 3_000.0
-PROXIES = "toxiproxy"
-"""The node whose lateness concerns everybody: every byte goes through it (chaos/faults/proxy_lag.py)."""
 
 
 class LagWindow(NamedTuple):

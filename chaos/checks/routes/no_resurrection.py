@@ -100,6 +100,7 @@ CHECK = Check(
     group=Group.ROUTES,
     section=Section.ROUTES,
     is_of_the_whole=True,
+    despite_stalls=True,
     needs=(Needs.TABLES, Needs.BROKERS),
     judge=judge,
     clients=("producer", "consumer"),

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ...faults.fault import Loss
+from ...oracle.intervals import Stretch, merged
 from ...oracle.lists import may_have
 from ...oracle.lost_brokers import unnamed
 from ...oracle.quiet import (
@@ -356,6 +357,7 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
             rounds += math.ceil(unrouted.latest_ms * rate / 1000)
         elif not routed:  # or one at each entry of its list where nobody listens
             rounds += _dead_entries(world, client, start_ms, until_ms)
+        rounds += _while_stood_still(world, client, start_ms, until_ms)
         rounds += _while_it_comes_on(world, client, start_ms, until_ms, rate) or _under_way(
             world, client, tally, until_ms
         )
@@ -379,6 +381,15 @@ def _while_it_comes_on(world: World, client: str, start_ms: float, until_ms: flo
     ]
     lasts_ms = until_ms - min(hit_ms, default=until_ms)
     return 1 + math.ceil(lasts_ms * rate / 1000) if lasts_ms > 0 else 0  # and the one under way
+
+
+def _while_stood_still(world: World, client: str, start_ms: float, until_ms: float) -> int:
+    """The sends that time out because the machine did not run the producer, or a broker: one in each T, and those under
+    way at both ends."""
+    nodes = (client, *(node.name for node in world.of_kind("broker", "slave")))
+    stalls = (fault for node in nodes for fault in world.process_faults(node) if fault.stood_still)
+    met = merged(Stretch(one.start_ms, one.end_ms) for one in stalls if one.overlaps(start_ms, until_ms))
+    return sum(2 + int((end_ms - begin_ms) / world.timers_of(client).T_ms) for begin_ms, end_ms in met)
 
 
 def _under_way(world: World, client: str, tally: Tally, until_ms: float) -> int:

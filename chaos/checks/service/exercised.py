@@ -116,7 +116,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, "it was no experiment: nobody injected these faults")
     by_id: dict[str, list[Fault]] = defaultdict(list)
     for fault in world.faults:
-        if not fault.by_hand:
+        if fault.injected:
             by_id[fault.fault_id].append(fault)
     done = {act.act_id for act in world.acts if act.is_done}
     done |= {change.change_id for of in world.clocks.values() for change in of if not change.change_id.endswith("-end")}
@@ -182,6 +182,7 @@ CHECK = Check(
     group=Group.EXERCISED,
     section=Section.RUN,
     is_of_the_whole=True,
+    despite_stalls=True,
     needs=(Needs.EXPERIMENT, Needs.MESSAGES),
     reads=Reads.OPERATIONS,
     gather=gather,
@@ -198,7 +199,7 @@ def _unproven(control: Control, world: World) -> list[Finding]:
     """Where a probe met something else than the faults that were asked for let it meet."""
     found = []
     probes = [row for row in control.rows("probe") if row.time_ms <= world.end_ms]
-    if world.run.get("prove_faults") and any(not fault.by_hand for fault in world.faults) and not probes:
+    if world.run.get("prove_faults") and any(fault.injected for fault in world.faults) and not probes:
         found.append(_finding("harness", "no link was probed, though the scenario asks for it", 0.0, world.end_ms))
     for row in probes:
         source, target = row.source or "", row.target or ""
@@ -318,7 +319,7 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
                 found[fault.fault_id]["probed"] += 1
     for fault in world.faults:
         met = [act for act in world.acts if act.node == fault.target and fault.source == ADMIN and not act.is_done]
-        if late := sum(fault.overlaps(act.began_ms, act.ended_ms) for act in met if not fault.by_hand):
+        if late := sum(fault.overlaps(act.began_ms, act.ended_ms) for act in met if fault.injected):
             found[fault.fault_id]["failed"] += late
     for row in evidence.control.rows("verified"):
         if row.fault_id is not None:

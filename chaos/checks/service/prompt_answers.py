@@ -34,6 +34,7 @@ from ...oracle.quiet import (
     settle_ms,
     sharing_window,
 )
+from ...oracle.recorded import PROXIES
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
@@ -41,7 +42,7 @@ from ..check import Check, Facts, Group, Needs, Reads, Section, of_the_rest
 from ..findings import Rule, finding, rounded, verdict_of
 from ..plain.traffic import latencies_of_rows
 from ..record.control import Control
-from ..record.lateness import PROXIES, Lateness
+from ..record.lateness import Lateness
 from ..record.timed import STEPS, Timed, Who, level_of
 from ..tolerance import Tolerance, tolerance
 

@@ -101,6 +101,7 @@ CHECK = Check(
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,
+    despite_stalls=True,
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,

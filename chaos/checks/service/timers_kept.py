@@ -33,6 +33,7 @@ from ...oracle.schedules import (
     POLL,
     REBALANCE,
     REGISTER,
+    SYNCHRONIZE,
     SYNCHRONIZE_CALL_MS,
     SYNCHRONIZED_TABLES,
     Schedule,
@@ -236,8 +237,12 @@ class _Tasks(Process):
         for run in self.runs:
             if run.row.f == schedule.task:
                 bound_ms = self._bound_ms(schedule.task, run.began_ms, run.ended_ms)
-                calls = len(self.brokers) if schedule.task == HEARTBEAT else 1  # to one broker after the other
-                yield self._length(run, bound_ms, "its calls", max(calls, 1))
+                yield self._length(run, bound_ms, "its calls", max(self._calls_of(schedule.task, run), 1))
+
+    def _calls_of(self, task: str, run: Run) -> int:
+        """How many calls it makes, one after the other."""
+        of = {HEARTBEAT: len(self.brokers), SYNCHRONIZE: SYNCHRONIZED_TABLES, REGISTER: 2}
+        return of[task] if task in of else len(self._calls_in(run.began_ms, run.ended_ms))
 
     def _rebalances(self) -> Iterator[Act]:
         """Rounds in which every peer answered; one that may have met a time-out may meet one for each queue."""

@@ -195,6 +195,21 @@ class VirtualCluster:
         self.start(name)
         return time_ms
 
+    def stall(self, name: str, at_s: float, lasts_s: float) -> None:
+        """The machine does not run this node's process for a while: as `pause`, but nobody's act, and in no row."""
+
+        def begin() -> None:
+            member = self._members.get(name)
+            if member is not None and member.state in (NodeState.STARTING, NodeState.RUNNING):
+                member.process.pause()
+                self.network.loop.call_later(lasts_s, end, member)
+
+        def end(member: _Member) -> None:
+            if member.state is not NodeState.PAUSED:  # by a fault of the timeline, which lasts
+                member.process.resume()
+
+        self.network.loop.call_at(at_s, begin)
+
     # -- going down
 
     def shutdown(self) -> None:

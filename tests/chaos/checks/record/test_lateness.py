@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nemesrv.chaos.checks.record.lateness import LagWindow, Missing
+from nemesrv.chaos.checks.tolerance import tolerance
 from tests.chaos.builder import HistoryBuilder, address_of
 
 
@@ -79,3 +80,35 @@ def test_apaches_5_x_broker_gives_up_what_it_asks_its_name_server_after_3_s_and_
     assert explained(of_broker("apache-5.3.3"))
     assert not explained(of_broker("apache-4.9.7", "4.9"))  # it asks nothing but to be registered: 6 s
     assert not explained(of_broker(None))
+
+
+def stood_still(builder: HistoryBuilder) -> list[tuple[str, float, float]]:
+    _, world = builder.facts()
+    return [(fault.source, fault.start_ms, fault.end_ms) for fault in world.faults if fault.stood_still]
+
+
+def test_a_process_stood_still_from_when_its_timer_was_due_where_that_is_long_enough_for_a_time_out() -> None:
+    """A is 3 s: a call times out where both its ends are 1,475 ms late."""
+    builder = HistoryBuilder(profile="4.9").node("ns-0").node("broker-a")
+    builder.at(15).event("ns-0", "timer_lag", lag_ms=2_500.0, duration_ms=3_400.0)
+    builder.at(16).event("broker-a", "timer_lag", lag_ms=1_400.0, duration_ms=2_000.0)
+    builder.at(17).event("toxiproxy", "timer_lag", lag_ms=4_000.0, duration_ms=4_000.0)
+    assert stood_still(builder) == [("ns-0", 12_500.0, 15_000.0)]
+
+
+def test_neither_a_pause_of_the_timeline_nor_an_inexact_log_of_apaches_is_a_stall() -> None:
+    builder = HistoryBuilder(profile="4.9").node("ns-0").node("broker-a").made_by("apache-4.9.8", "broker-a")
+    builder.at(9).fault("f1", "pause", "sigstop", "ns-0").at(12).fault("f1", "pause", "sigstop", "ns-0", end=True)
+    builder.at(12.5).event("ns-0", "timer_lag", lag_ms=3_000.0, duration_ms=3_500.0)
+    builder.at(30).event("broker-a", "timer_lag", lag_ms=5_000.0, duration_ms=10_000.0)
+    assert stood_still(builder) == []
+
+
+def test_each_chained_timer_may_be_as_late_as_was_measured_and_a_machine_later_than_r_says_nothing() -> None:
+    _, world = HistoryBuilder(profile="4.9").facts()
+    late, later = tolerance(world.timers, 4_000.0, 2), tolerance(world.timers, 40_000.0, 1)
+    assert late.valid_up_to_ms == late.unknown_up_to_ms == world.timers.delivery_ms + 8_000
+    assert (later.valid_up_to_ms, later.unknown_up_to_ms) == (
+        world.timers.delivery_ms + world.timers.R_ms,
+        world.timers.delivery_ms + 40_000,
+    )

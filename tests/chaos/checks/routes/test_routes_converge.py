@@ -68,10 +68,8 @@ def test_one_that_never_takes_the_broker_back_is_invalid() -> None:
     assert verdict.measured["converged"][-1]["after_ms"] is None
 
 
-def test_a_late_return_on_a_machine_later_than_the_cap_is_unknown() -> None:
-    verdict = check(partition(back_at_s=292, lag_ms=2500))  # 4 s over; lateness 5 s, of which 3 s count
-    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
-    assert "too late" in verdict.why
+def test_a_return_is_late_by_no_more_than_two_timers_fired_late() -> None:
+    assert check(partition(back_at_s=292, lag_ms=2500)).verdict is Validity.VALID  # 4 s over; lateness 5 s
     assert check(partition(back_at_s=290, lag_ms=2500)).verdict is Validity.VALID
     assert check(partition(back_at_s=299, lag_ms=2500)).verdict is Validity.INVALID
 
