@@ -215,13 +215,16 @@ def judge(
     """
     if engine is Engine.PLAIN:
         return keep(history, _plain_verdicts(history), engine)
+    from .checks.spark.executors import awaited
     from .checks.spark.judge import check_run
     from .checks.spark.settings import is_local
 
     session = spark()
     # Where workers are elsewhere, a large history has to be where they see it.
     where = history.copy if history.copy is not None and not is_local(session.sparkContext.master) else history.where
-    return keep(history, check_run(where, history.checks, session, say), engine)
+    with awaited(session, say):
+        verdicts = check_run(where, history.checks, session, say)
+    return keep(history, verdicts, engine)
 
 
 def _plain_verdicts(history: History) -> list[Verdict]:

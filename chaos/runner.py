@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -177,7 +176,7 @@ def run_one(
             copy = _store(options.history, harness).keep(folder.path, f"{as_run.name}/{folder.path.resolve().name}")
             history = replace(history, copy=copy)
         engine = engine_for(options.engine, virtual=virtual, where=folder.path)
-        return judge(history, engine, harness.spark)
+        return judge(history, engine, harness.spark, progress.say)
     except ClusterError as exc:
         raise HarnessError(f"{exc}{last_words(folder.data)} (logs: {folder.logs})") from exc
     finally:
@@ -358,7 +357,7 @@ def check_all(
     with harness:
         for where in places:
             expected = expected_to_judge_s(sizes[where], spark=engines[where] is Engine.SPARK)
-            progress = Progress(f"check {where}", expected, quiet=not sys.stderr.isatty())
+            progress = Progress(f"check {where}", expected, patient=True)
             progress.say("judging")
             try:
                 history = here.get(where) or find(where, checks, harness.spark)

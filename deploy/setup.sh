@@ -32,24 +32,47 @@ fi
 
 stamp=.venv/.nemesrv-$(cat pyproject.toml constraints.txt deploy/setup.sh | cksum | tr -d ' ')
 archived=.venv/.nemesrv-archive
-begun="" build=""
-trap 'kill $begun 2>/dev/null || true; rm -rf "$build"' EXIT
+begun="" build="" parts=""
+trap 'kill $begun 2>/dev/null || true; rm -rf "$build" "$parts"' EXIT
+
+# One line a part, with its size, and one when it is there, with its time; and what is still at work where nothing was said
+# for ten seconds. `parts` has a file for each part at work.
+part() {
+    [ -n "$parts" ] || watch_parts
+    echo "$1 ($2)"
+    echo "$SECONDS" >"$parts/$1"
+}
+ready() {
+    echo "$1: $((SECONDS - $(cat "$parts/$1"))) s"
+    rm -f "$parts/$1"
+}
+watch_parts() {
+    parts=$(mktemp -d)
+    (trap 'kill $! 2>/dev/null; exit 0' TERM
+    while sleep 10 & wait $!; do
+        now=$(ls "$parts" 2>/dev/null | paste -sd, - | sed 's/,/, /g')
+        [ -z "$now" ] || echo "  $SECONDS s: still at $now"
+    done) &
+    begun="$begun $!" watching=$!
+}
 
 # The report's tests open it in a real browser, and Apache's programs go faster than the clock by libfaketime. Nobody's
 # machine gets them unasked; CI does, where it can.
 install_for_tests() {
-    echo "installing $* for the tests"
+    part "$*" "for the tests"
     apt-get update -qq >/dev/null 2>&1 || true
     for each in "$@"; do
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$each" >/dev/null 2>&1 \
             || echo "$each could not be installed: the tests that need it will be skipped" >&2
     done
+    ready "$*"
 }
 if [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     absent=""
     command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || absent="chromium"
     command -v faketime >/dev/null 2>&1 || absent="faketime $absent"
     if [ -n "$absent" ]; then
+        watch_parts
         # shellcheck disable=SC2086
         install_for_tests $absent &
         begun="$begun $!"
@@ -80,30 +103,41 @@ install() {
 install_packages() {
     free_kb=$(df -Pk . | awk 'NR == 2 { print $4 }')
     [ -d .venv ] || [ "$free_kb" -ge 2500000 ] || missing "the packages need 2.5 GB and $(pwd) has $((free_kb / 1024)) MB left: free some of it"
-    [ -x .venv/bin/python ] || "$python" -m venv .venv || missing "the venv module is missing: install it (Debian: apt-get install python3-venv)"
+    if [ ! -x .venv/bin/python ]; then
+        part "virtual environment" "20 MB"
+        "$python" -m venv .venv || missing "the venv module is missing: install it (Debian: apt-get install python3-venv)"
+        ready "virtual environment"
+    fi
     build=$(mktemp -d)
     # Beside each other: two of these are built, the rest is only fetched and unpacked.
     toxiproxy=""
     if ! have_toxiproxy; then
-        echo "building toxiproxy-server $TOXIPROXY_VERSION with Go"
-        GOBIN=$build go install "github.com/Shopify/toxiproxy/v2/cmd/server@$TOXIPROXY_VERSION" &
+        part "toxiproxy-server" "$TOXIPROXY_VERSION, built with Go, 16 MB"
+        { GOBIN=$build go install "github.com/Shopify/toxiproxy/v2/cmd/server@$TOXIPROXY_VERSION" && ready "toxiproxy-server"; } &
         toxiproxy=$!
         begun="$begun $toxiproxy"
     fi
     quiet=(--quiet --disable-pip-version-check --constraint constraints.txt)
     # Pip keeps the wheel that it builds of Spark's sources; uv would build it again each time.
+    part "PySpark" "485 MB"
     .venv/bin/python -m pip wheel "${quiet[@]}" --no-deps --wheel-dir "$build" pyspark &
     pyspark=$!
     begun="$begun $pyspark"
+    part "Ray and the other packages" "440 MB"
     fetch_uv
-    install --editable '.[ray,report,statistics,watch,dev]' && wait "$pyspark" \
+    install --editable '.[ray,report,statistics,watch,dev]' \
         || missing "the Python packages could not be installed: see the message above"
+    ready "Ray and the other packages"
+    wait "$pyspark" || missing "the Python packages could not be installed: see the message above"
     compile_packages &
     compiling=$!
     begun="$begun $compiling"
     install --find-links "$build" pyspark \
         || missing "the Python packages could not be installed: see the message above"
+    ready "PySpark"
+    part "compiling" "what nodes import"
     wait "$compiling" && compile_packages
+    ready "compiling"
     if [ -n "$toxiproxy" ]; then
         wait "$toxiproxy" \
             || missing "toxiproxy-server $TOXIPROXY_VERSION could not be built with Go: see its message above, or put a toxiproxy-server on PATH"
@@ -121,8 +155,11 @@ install_packages() {
 
 # Spark then starts in half the time; without it, it only takes longer, and the command has said why.
 if [ "${1:-}" != packages ] && [ ! -f "$archived" ]; then
+    part "an archive of Spark's classes" "170 MB, so that Spark starts in half the time"
     .venv/bin/python -m nemesrv.chaos.checks.spark.make_class_archive --if-missing >/dev/null || true
+    ready "an archive of Spark's classes"
     touch "$archived"
 fi
+[ -z "$parts" ] || kill "$watching" 2>/dev/null || true
 wait
 begun=""

@@ -30,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ from xml.etree import ElementTree as ET
 
 REAL_TIME = ("ray", "toxiproxy", "e2e")
 STARTS_SOMETHING = (*REAL_TIME, "java", "spark", "browser")
+SILENCE_S = 10.0
+"""After so long without a word it is said who is at work."""
 INTERRUPTED, NO_TESTS = 2, 5
 """Pytest's exit statuses after Ctrl-C, and when it ran none."""
 JARS = ("tests.interop.jars",)
@@ -122,7 +125,7 @@ class Running:
     """A part's pytest, or a step; what it prints is kept until it is `shown`, or comes at once."""
 
     def __init__(self, part: Part | Step, arguments: Sequence[str], folder: Path, *, at_once: bool) -> None:
-        self.part, self.at_once = part, at_once
+        self.part, self.at_once, self.began_s = part, at_once, time.monotonic()
         self._counted, self._said = folder / f"{part.name}.xml", folder / f"{part.name}.txt"
         if isinstance(part, Step):
             command, env = [*part.command], {**os.environ}
@@ -170,7 +173,7 @@ class Suite:
     def __init__(self, chosen: Sequence[Sequence[Part | Step]], arguments: Sequence[str], prepared: Making) -> None:
         self._lanes, self._arguments, self._prepared = chosen, arguments, prepared
         self._parts = [part for lane in chosen for part in lane if isinstance(part, Part)]
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running: list[Running] = []
         self._stopped = False
 
     def run(self) -> list[tuple[int, Sums]]:
@@ -182,7 +185,11 @@ class Suite:
                 threading.Thread(target=self._lane, args=(lane, Path(folder), told)).start()
             left, shows = len(self._lanes), False
             while left:
-                ended = told.get()
+                try:
+                    ended = told.get(timeout=SILENCE_S)
+                except queue.Empty:
+                    self._say_who_works()
+                    continue
                 if ended is None:
                     left -= 1
                 else:
@@ -197,6 +204,13 @@ class Suite:
         missing = len(self._parts) - len(results)
         return results if self._stopped or missing <= 0 else [*results, (1, Sums(failed=missing))]
 
+    def _say_who_works(self) -> None:
+        """Where nothing else tells of it: the part whose tests come at once tells of itself."""
+        at_work = [running for running in self._running if running.process.poll() is None]
+        if at_work and not any(running.at_once for running in at_work):
+            took = [f"{running.part.name} {time.monotonic() - running.began_s:.0f} s" for running in at_work]
+            print(f"still at work: {', '.join(took)}", flush=True)
+
     def _lane(self, parts: Sequence[Part | Step], folder: Path, ended: queue.SimpleQueue[Running | None]) -> None:
         """Its parts one behind the other; each is told of when it has ended."""
         try:
@@ -205,8 +219,8 @@ class Suite:
                     self._prepared.wait()
                 if self._stopped:
                     return
-                running = Running(part, self._arguments, folder, at_once=part is self._parts[0])
-                self._running.append(running.process)
+                running = Running(part, self._arguments, folder, at_once=part in self._parts[:1])
+                self._running.append(running)
                 status = running.process.wait()
                 self._stopped = self._stopped or status < 0 or status == INTERRUPTED
                 if running.fails_all:
@@ -219,9 +233,9 @@ class Suite:
         """Begin nothing more, and send the signal to what runs; its tests then have their usual time to end."""
         self._stopped = True
         self._prepared.end()
-        for process in self._running:
+        for running in self._running:
             if number is not None:
-                process.send_signal(number)
+                running.process.send_signal(number)
 
     @contextmanager
     def _signals_passed_on(self) -> Iterator[None]:

@@ -1,6 +1,6 @@
-"""What a person who waits sees on stderr: the phase, a bar and the seconds left; in a pipe a plain line a phase.
+"""What a person who waits sees on stderr: the phase, a bar and the seconds left; in a pipe plain lines.
 
-broker-partition (seed 7)  ██████████░░░░░░░░░░  settling, 14 s left
+broker-partition (seed 7)  ██████████░░░░░░░░░░  settling, about 14 s left
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import TextIO
@@ -18,6 +19,10 @@ START_S, READ_S, JUDGE_S, JUDGE_PLAINLY_S = 7.0, 2.0, 10.0, 3.0
 """Of the machine's time on two cores, about: cluster up, final reads, judging and report, by Spark and without."""
 SPARK_BYTES_A_S = 2_000_000
 _BAR = 20
+BEAT_S = 10.0
+"""The longest silence in a pipe."""
+ALMOST_S = 10.0
+"""So much longer than expected is no news."""
 
 
 def expected_to_judge_s(size: int | None, *, spark: bool) -> float:
@@ -35,7 +40,11 @@ def expected_s(scenario: Scenario, *, spark: bool) -> float:
 
 
 class Progress:
-    """`say` is told each phase. One line that is rewritten on a terminal; nothing at all when `quiet`."""
+    """`say` is told each phase. One line that is rewritten on a terminal; nothing at all when `quiet`.
+
+    A phase that lasts is said again: on a terminal each second, in a pipe where nothing was said for BEAT_S. `patient`:
+    a pipe gets nothing else, so that quick work says nothing there.
+    """
 
     def __init__(
         self,
@@ -43,15 +52,19 @@ class Progress:
         expected_s: float,
         *,
         quiet: bool = False,
+        patient: bool = False,
         out: TextIO | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._title, self._expected_s, self._now_s = title, expected_s, now_s
         self._out = out or sys.stderr
         self._terminal = self._out.isatty()
-        self._quiet = quiet
-        self._began_s = now_s()
+        self._quiet, self._patient = quiet, patient
+        self._began_s = self._wrote_s = now_s()
         self._said = ""
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._beats: threading.Thread | None = None
 
     @property
     def is_terminal(self) -> bool:
@@ -65,16 +78,44 @@ class Progress:
         """The phase has begun, or goes on."""
         if self._quiet:
             return
-        took_s = self._now_s() - self._began_s
-        left_s = max(1.0, self._expected_s - took_s)
-        left = f"{left_s:.0f} s left" if took_s < self._expected_s else "a moment more"
+        with self._lock:
+            new, self._said = text != self._said, text
+            if self._terminal or (new and not self._patient):
+                self._show()
+        if self._beats is None and not self._ended.is_set():
+            self._beats = threading.Thread(target=self._beat, name="progress", daemon=True)
+            self._beats.start()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(1.0):
+            self.beat()
+
+    def beat(self) -> None:
+        """The phase is said again, where nothing was for a while."""
+        with self._lock:
+            if self._said and self._now_s() - self._wrote_s >= (1.0 if self._terminal else BEAT_S):
+                self._show()
+
+    def _show(self) -> None:
+        self._wrote_s = self._now_s()
+        took_s = self._wrote_s - self._began_s
         if self._terminal:
             done = min(_BAR - 1, int(_BAR * took_s / max(self._expected_s, 1.0)))
             bar = f"{'█' * done}{'░' * (_BAR - done)}"
-            self._write(f"\r\x1b[2K{self._fitting(bar, f'{text}, {left}')}")
-        elif text != self._said:
-            self._write(f"{self._title}: {text}, about {left}\n" if took_s else f"{self._title}: {text}\n")
-        self._said = text
+            self._write(f"\r\x1b[2K{self._fitting(bar, f'{self._said}, {self._left(took_s)}')}")
+        elif took_s < 1:
+            self._write(f"{self._title}: {self._said}\n")
+        else:
+            self._write(f"{self._title}: {self._said}, {self._left(took_s)}\n")
+
+    def _left(self, took_s: float) -> str:
+        """No two moments that are seconds apart are told the same."""
+        if self._expected_s <= 0:  # nobody knows
+            return f"{took_s:.0f} s so far"
+        left_s = self._expected_s - took_s
+        if left_s >= 1:
+            return f"about {left_s:.0f} s left"
+        return "almost done" if left_s > -ALMOST_S else f"{-left_s:.0f} s longer than expected"
 
     def _fitting(self, bar: str, text: str) -> str:
         """As much of the line as one line of the terminal takes: one that wraps cannot be written over."""
@@ -89,9 +130,12 @@ class Progress:
             return shutil.get_terminal_size().columns
 
     def clear(self) -> None:
-        """Nothing of it is left on a terminal."""
-        if self._terminal and not self._quiet and self._said:
-            self._write("\r\x1b[2K")
+        """Nothing of it is left on a terminal, and nothing more is said."""
+        self._ended.set()
+        with self._lock:
+            if self._terminal and not self._quiet and self._said:
+                self._write("\r\x1b[2K")
+            self._said = ""
 
     def _write(self, text: str) -> None:
         self._out.write(text)

@@ -329,6 +329,10 @@ _OF_KIND: Mapping[str, Callable[[Example], str]] = {
     "dropped too soon": _dropped,
     "must hold": _missing,
     "must not hold": _held,
+    "must not hold what was silent": lambda e: (
+        f"{e.who} still held {_about(e)} until {moment(e.to_ms or e.from_ms or 0.0)}, {_measured(e)} after its last "
+        "registration"
+    ),
     "held too long": lambda e: f"{e.who} held {_about(e)} from {_at(e)} on, for {_measured(e)}",
     "missing too long": lambda e: f"{e.who} missed {_about(e)} from {_at(e)} on, for {_measured(e)}",
     "must be equal": _differed,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 
 import pytest
+from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from nemesrv.chaos.experiment.progress import Progress, expected_s
 from nemesrv.chaos.scenarios.loading import find
@@ -15,11 +17,22 @@ class Terminal(io.StringIO):
         return True
 
 
-def told(out: io.StringIO, *, quiet: bool = False) -> str:
+class Clock:
+    """Goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def told(out: io.StringIO, *, quiet: bool = False, patient: bool = False) -> str:
     """Of a run of 40 s: the beginning, half of it, the same again, and longer than was expected."""
-    at_s = iter((0.0, 0.0, 20.0, 21.0, 50.0))
-    progress = Progress("smoke (seed 7)", 40.0, quiet=quiet, out=out, now_s=lambda: next(at_s))
-    for phase in ("starting 5 nodes", "steady", "steady", "judging"):
+    clock = Clock()
+    progress = Progress("smoke (seed 7)", 40.0, quiet=quiet, patient=patient, out=out, now_s=clock)
+    for at_s, phase in ((0.0, "starting 5 nodes"), (20.0, "steady"), (21.0, "steady"), (45.0, "judging")):
+        clock.now_s = at_s
         progress.say(phase)
     progress.clear()
     return out.getvalue()
@@ -29,25 +42,69 @@ def test_a_pipe_gets_a_line_a_phase_with_the_seconds_left() -> None:
     assert told(io.StringIO()).splitlines() == [
         "smoke (seed 7): starting 5 nodes",
         "smoke (seed 7): steady, about 20 s left",
-        "smoke (seed 7): judging, about a moment more",
+        "smoke (seed 7): judging, almost done",
     ]
+
+
+def test_a_pipe_is_never_silent_for_more_than_ten_seconds_and_never_told_the_same_for_minutes() -> None:
+    clock, out = Clock(), io.StringIO()
+    progress = Progress("smoke", 40.0, out=out, now_s=clock)
+    progress.say("starting")
+    said_at_s = [0.0]
+    for second in range(1, 200):
+        clock.now_s = float(second)
+        before = len(out.getvalue())
+        progress.beat()
+        if len(out.getvalue()) > before:
+            said_at_s.append(clock.now_s)
+    progress.clear()
+    lines = out.getvalue().splitlines()
+    assert max(after - at for at, after in pairwise(said_at_s)) <= 10
+    assert len(set(lines)) == len(lines) >= 19
+    assert lines[1] == "smoke: starting, about 30 s left"
+    assert lines[-1] == "smoke: starting, 150 s longer than expected"
+
+
+def test_patient_work_says_nothing_in_a_pipe_before_it_lasts() -> None:
+    assert told(io.StringIO(), patient=True) == ""
+    clock, out = Clock(), io.StringIO()
+    progress = Progress("check x", 40.0, patient=True, out=out, now_s=clock)
+    progress.say("judging")
+    clock.now_s = 11.0
+    progress.beat()
+    progress.clear()
+    assert out.getvalue() == "check x: judging, about 29 s left\n"
+
+
+def test_it_beats_by_itself_and_says_nothing_after_its_end() -> None:
+    clock, out = Clock(), io.StringIO()
+    progress = Progress("smoke", 40.0, out=out, now_s=clock)
+    progress.say("starting")
+    clock.now_s = 12.0
+    for attempt in Retrying(stop=stop_after_delay(30), wait=wait_fixed(0.05)):
+        with attempt:
+            assert "smoke: starting, about 28 s left" in out.getvalue()
+    progress.clear()
+    clock.now_s = 60.0
+    progress.beat()
+    assert len(out.getvalue().splitlines()) == 2
 
 
 def test_a_terminal_gets_one_line_with_a_bar_that_is_gone_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = told(Terminal())
     assert "\n" not in shown
-    assert f"{'█' * 10}{'░' * 10}  steady, 20 s left" in shown
+    assert f"{'█' * 10}{'░' * 10}  steady, about 20 s left" in shown
     assert shown.endswith("\r\x1b[2K")
 
 
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [
-        (80, f"smoke (seed 7)  {'█' * 10}{'░' * 10}  steady, 20 s left"),
-        (45, f"{'█' * 10}{'░' * 10}  steady, 20 s left"),
-        (30, "steady, 20 s left"),
-        (12, "steady, 20 "),
+        (80, f"smoke (seed 7)  {'█' * 10}{'░' * 10}  steady, about 20 s left"),
+        (52, f"{'█' * 10}{'░' * 10}  steady, about 20 s left"),
+        (30, "steady, about 20 s left"),
+        (12, "steady, abo"),
     ],
 )
 def test_on_a_narrow_terminal_it_stays_one_line(columns: int, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
