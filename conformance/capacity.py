@@ -78,11 +78,15 @@ def at_once(memory: int) -> int:
     return max(2, min(AT_ONCE_MAX, int(available * 1024 / MEMORY_SHARE / max(memory, 10 << 20))))
 
 
-def planned_s(jobs: Sequence[Situation], start_s: float, places: int, lanes: int) -> float:
-    """About how long the jobs take one behind the other on so many places, each of `start_s` in one of the lanes."""
-    free = [0.0] * max(1, places)
+def planned_s(
+    jobs: Sequence[Situation], start_s: float, places: int, lanes: int, running_s: Sequence[float] = ()
+) -> float:
+    """About how long the jobs take one behind the other on so many places, each of `start_s` in one of the lanes.
+    `running_s`: how much is left of each that has a place already."""
+    free = [*sorted(running_s), *[0.0] * max(1 - len(running_s), places - len(running_s))]
+    heapq.heapify(free)
     starting = [0.0] * max(1, lanes)
-    end_s = 0.0
+    end_s = max(running_s, default=0.0)
     for job in jobs:
         begin_s = max(heapq.heappop(free), starting[0])
         heapq.heapreplace(starting, begin_s + start_s)

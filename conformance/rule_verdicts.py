@@ -14,6 +14,7 @@ from ..chaos.oracle import client_profiles
 from ..chaos.verdict import Validity
 from .instances import ONLY, clients_of
 from .rules import OF_PROGRAM, RULES, LeftOut, Measured, Rule
+from .rules.lookups import label_in
 from .rules.rule import LATE_S, Expected, plain
 from .situations import SITUATIONS, Watched
 
@@ -116,9 +117,15 @@ def judge_all(
     watched: Sequence[Watched], profile: RuleProfile | None, rules: Collection[str] | None = None
 ) -> list[RuleVerdict]:
     """A verdict for every rule (or those), in their order. A rule none of whose situations was run is left out."""
-    clients = clients_of(watched)
+    clients = {name: _labelled(of) for name, of in clients_of(watched).items()}
     wanted = [rule for name, rule in RULES.items() if rules is None or name in rules]
     return [_of_all(rule, {ONLY: watched} if rule.name in OF_PROGRAM else clients, profile) for rule in wanted]
+
+
+def _labelled(watched: Sequence[Watched]) -> list[Watched]:
+    """The same, each with the label of them all: every rule speaks of the same machine."""
+    label = label_in([one for one in watched if not one.unclear])
+    return [replace(one, label=label) for one in watched]
 
 
 def _of_all(rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None) -> RuleVerdict:
@@ -144,6 +151,8 @@ def hindered_in(
         if not isinstance(each.measured, Measured) or each.verdict in (Validity.VALID, Validity.INVALID):
             continue
         rule = each.rule
+        if rule.of_choice:
+            continue
         is_time = rule.unit == "s" and isinstance(each.measured.value, float | int)
         if not (each.verdict is Validity.UNKNOWN or rule.by_time or is_time):
             continue  # a word, or a number of things, that a late machine does not change
@@ -157,7 +166,8 @@ def hindered_in(
 
 def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None) -> RuleVerdict:
     expected = None if profile is None else profile.rules.get(rule.name)
-    of = [one for one in watched if one.situation in rule.situations]
+    of = [one for one in watched if one.situation in (*rule.situations, *rule.more)]
+    of = of if any(one.situation in rule.situations for one in of) else []
     clear = [one for one in of if not one.unclear]
     if of and not clear:
         measured: Measured | LeftOut = Measured.undecided(of[0].unclear)
@@ -170,7 +180,7 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None) 
         measured = LeftOut(why=f"not run: {', '.join(rule.situations)}")
     verdict: Validity | None = None
     if isinstance(measured, Measured):
-        if measured.value is None:
+        if measured.value is None and not (measured.odds and expected is not None):
             verdict = Validity.UNKNOWN
         elif expected is not None:
             late_s = max(one.late_ms for one in of) / 1000

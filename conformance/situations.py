@@ -28,6 +28,7 @@ from ..chaos.fronts.behaviour import (
     Behaviour,
 )
 from ..chaos.fronts.observed import Observation
+from ..chaos.oracle.choosing.labels import Label
 
 GET_ROUTEINFO = 105
 SENDS = (10, 310, 320)
@@ -247,6 +248,8 @@ class Watched:
     """Why connect() calls are not in `seen`; None: they are."""
     late_ms: float = 0.0
     """By how much the stand's event loop was late at worst meanwhile: what was seen may have been so much earlier."""
+    label: Label | None = None
+    """Which machine its client is, by all that was watched of it; None: that was not looked at."""
     unclear: str = ""
     """Why this cannot be told from what another client in its process did; "": it can."""
     addresses: Mapping[str, str] = field(default_factory=dict)

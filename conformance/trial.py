@@ -15,6 +15,7 @@ import asyncio
 import shutil
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -27,12 +28,14 @@ from ..chaos.experiment.progress import Progress
 from ..chaos.fronts.observed import Asked, Dialled, Foreign, Opened, Protocol
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
-from .capacity import LoopLateness, Places, at_once, cores, planned
+from .capacity import LoopLateness, Places, at_once, cores, planned, planned_s
 from .scene import START_LIMIT_S, ConformPlan, Scene, WatchedProcess
 from .situations import GET_ROUTEINFO, SITUATIONS, Situation, Watched
 from .stand import ADDRESS_SERVER, TOPIC
 from .subject import STOP_S, told_of
 
+TOLD_EACH_S, TOLD_EACH_S_IN_A_PIPE = 1.0, 30.0
+LANES_KEPT = 8
 LANE_LIMIT_S = 10.0
 """So long a start is waited for before the next one may begin."""
 FIRST = "starts"
@@ -70,6 +73,10 @@ class Conducting:
         self._starting = asyncio.Semaphore(cores())
         self._places = Places(1)
         self._done = 0
+        self._running: dict[str, tuple[Situation, float]] = {}
+        """What has a place, and since when."""
+        self._lane_s: deque[float] = deque(maxlen=LANES_KEPT)
+        """How long starts took of late."""
         self._ends: dict[str, tuple[dict[str, None], str]] = {}
         self._notes: list[str] = []
         self._left_out: dict[str, str] = {}
@@ -156,16 +163,31 @@ class Conducting:
         async with asyncio.TaskGroup() as group:
             for situation, number in jobs:
                 group.create_task(job(situation, number))
-            ticking = group.create_task(self._tick(what, len(jobs)))
+            ticking = group.create_task(self._tick(what, [situation for situation, _ in jobs], started_s))
         del ticking
         return _in_order(watched)
 
-    async def _tick(self, what: str, jobs: int) -> None:
-        """Once a second the line on a terminal."""
-        while self._done < jobs:
-            if self._progress is not None and self._progress.is_terminal:
-                self._progress.say(f"{what}: {self._done} of {jobs} done")
-            await asyncio.sleep(0.2 if jobs < 3 else 1.0)
+    async def _tick(self, what: str, jobs: Sequence[Situation], started_s: float) -> None:
+        """Now and then a line with what is left: of what runs, and of what waits for a place."""
+        progress, told_s = self._progress, self._clock.monotonic_s()
+        while self._done < len(jobs):
+            await asyncio.sleep(0.2 if len(jobs) < 3 else 1.0)
+            each_s = TOLD_EACH_S if progress is not None and progress.is_terminal else TOLD_EACH_S_IN_A_PIPE
+            if progress is not None and self._clock.monotonic_s() - told_s >= each_s:
+                told_s = self._clock.monotonic_s()
+                progress.expect(self._left_s(jobs, started_s))
+                progress.say(f"{what}: {self._done} of {len(jobs)} done")
+
+    def _left_s(self, jobs: Sequence[Situation], started_s: float) -> float:
+        """How long it still takes, about: jobs begin in their order, and starts take as long as the last ones did."""
+        start_s = sum(self._lane_s) / len(self._lane_s) if self._lane_s else started_s
+        running_s = [
+            max(1.0, began_s + start_s + situation.for_s - self._clock.monotonic_s())
+            for situation, began_s in self._running.values()
+        ]
+        places = self._places.free + sum(situation.processes for situation, _ in self._running.values())
+        waiting = jobs[self._done + len(self._running) :]
+        return planned_s(waiting, start_s, places, cores(), running_s)
 
     def _say(self, text: str) -> None:
         if self._progress is not None:
@@ -200,12 +222,15 @@ class Conducting:
         async with self._places.taken(situation.processes), AsyncExitStack() as starting:
             await starting.enter_async_context(self._starting)
             name = situation.name if not situation.many else f"{situation.name}-{number:03d}"
+            began_s = self._clock.monotonic_s()
+            self._running[name] = situation, began_s
             scene = Scene(self._plan, situation, name, clock=self._clock, logs=self._logs, data=self._data)
             try:
                 await scene.open()
                 await scene.begin(number, LANE_LIMIT_S)
                 await scene.at_work(LANE_LIMIT_S)
                 await starting.aclose()  # the next one may begin
+                self._lane_s.append(self._clock.monotonic_s() - began_s)
                 if weighed:
                     scene.weigh()
                 await scene.go_on()
@@ -214,6 +239,7 @@ class Conducting:
                 raise
             finally:
                 await scene.close()
+                del self._running[name]
         found = scene.found(self._lateness)
         for each in found:
             self._elsewhere |= dict.fromkeys(elsewhere(each.watched))

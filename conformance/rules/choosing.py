@@ -1,5 +1,8 @@
 """Which NameServer comes first, whether it stays, and which comes next: the list and the place in it.
 
+All of it is one machine (chaos/oracle/choosing): its label is found once, over all that was watched of a client.
+`sticky` tells it, and the other rules speak of an order where the label is of one that goes through a list.
+
 A shuffled list is not seen, only what follows what. `as given`: every choice is the same number of places after the one
 before it, which a shuffled list does with the probability `p`. Of a shuffled list what can be seen is that all others
 have their turn before one comes again.
@@ -12,22 +15,27 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...chaos.oracle.choosing.labels import EVERY, KEPT, ODDS, WORDS, Label
+from ...chaos.oracle.choosing.machine import Successions
 from ...chaos.oracle.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..situations import Watched
-from .lookups import ENDED_WITH_ANSWER, TryOutcome, at_ms, broken, lookups, rotates, tries
+from .lookups import CALM, TryOutcome, broken, label_in, tries, walk
 from .rule import LeftOut, Measured, Measurement, Rule
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
-CALM = ("starts", "quiet")
-CHOICES = (*CALM, *LEAVES, "all_gone")
-TURNS_MIN, TURNS_UNEVEN_MIN, TURNS_SHARE = 3, 7, 0.8
-"""Of turns taken at random, of three NameServers, half go on to the next."""
+CHOICES = ("starts", "quiet", *LEAVES, "all_gone")
+LASTS = ("quiet", "slow", "broker_silent", "broker_refuses", "route_changes", "broker_returns")
+"""Of CALM, those that are run for `sticky` alone."""
 TIE_MS, TIES_SHARE = 1.0, 0.1
 """Dials of a client's two threads that are so near may be seen in either order (C++ 3.0.0: 0.6 ms, once of 16); of ten
 successions no more than one, for a client that is out of turn may dial as quickly."""
 AGAIN = "the lost one again, then the next"
-ENOUGH = 0.01
-"""A list is called `as given` when a shuffled one would look so no more often than this."""
+ENOUGH = 1 / ODDS
+"""A list is called `as given`, or a start fixed, when chance would have it look so no more often than this."""
+ENOUGH_TURNS = 0.1
+"""The next is called the next when any other way would look so no more often than this: where a call makes one try,
+four NameServers that refuse for two polls are met no oftener. `p` says how often."""
+NO_LIST = LeftOut(why="it does not go through a list: it turns to any NameServer at any request")
 ONE_NAME_SERVER = LeftOut(why="one NameServer leaves nothing to choose")
 
 
@@ -79,12 +87,18 @@ def _places(watched: Watched, pairs: Iterable[tuple[str, str]]) -> list[int]:
     return [(place[b] - place[a]) % len(place) for a, b in pairs]
 
 
-def _chance_of_cycle(pairs: int, name_servers: int) -> float:
-    """How often a shuffled list has so many given successions."""
-    chance = 1.0
-    for known in range(min(pairs, name_servers - 2)):
-        chance /= name_servers - 1 - known
+def _chance_of_links(watched: Watched, made: Sequence[str]) -> float:
+    """How often a shuffled list has these successions."""
+    place, chance = {front: number for number, front in enumerate(watched.name_servers)}, 1.0
+    known = Successions(len(place))
+    for a, b in dict.fromkeys(itertools.pairwise(made)):
+        chance *= known.chance(place[a], place[b])
     return chance
+
+
+def _goes_anywhere(label: Label) -> bool:
+    """Whether it goes elsewhere more often than not, and not in turn."""
+    return label.takes_turns and label.odds[EVERY] <= ALPHA
 
 
 def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
@@ -106,6 +120,8 @@ def _example(watched: Watched, **what: Any) -> Mapping[str, Any]:
 def _order(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 2 for one in watched):
         return ONE_NAME_SERVER
+    if _goes_anywhere(label_in(watched)):
+        return NO_LIST
     made_two = list(_in_order(watched))
     seen = [(one, made) for one, made in made_two if _is_in_turn(made, len(one.name_servers))]
     has_turns = 2 * len(seen) >= len(made_two)
@@ -114,7 +130,7 @@ def _order(watched: Sequence[Watched]) -> Measurement:
     for one, made in seen:
         pairs = sorted({*itertools.pairwise(made)})
         places.update(_places(one, pairs))
-        chance *= _chance_of_cycle(len(pairs), len(one.name_servers))
+        chance *= _chance_of_links(one, made)
     count = len(seen)
     examples = [_example(one, chosen=made[:8]) for one, made in seen]
     if len(places) > 1 and has_turns:
@@ -177,36 +193,43 @@ def _dials_all_first(watched: Watched) -> bool:
 def _sticky(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 2 for one in watched):
         return ONE_NAME_SERVER
-    again = moved = 0
-    examples = []
-    for one in watched:
-        asked = lookups(one)
-        for a, b in itertools.pairwise(asked):
-            if a.outcome in ENDED_WITH_ANSWER:
-                again += 1
-                moved += a.front != b.front
-                if a.front != b.front:
-                    examples.append(_example(one, at_ms=at_ms(one, b.began_ms), was=a.front, then=b.front))
-    if not again:
+    label = label_in(watched)
+    if not label.steps:
         return Measured.undecided("no look-up followed one that was answered")
-    if not moved:
-        return Measured(value="kept", count=again)
-    value = "next at every request" if any(rotates(one) for one in watched) else "moves"
-    why = f"{moved} of {again} look-ups went to another one than the last, which had answered"
-    return Measured(value=value, count=again, why=why, examples=examples)
+    moves = (
+        (one, step)
+        for one in watched
+        if one.situation in CALM
+        for step in walk(one)[1]
+        if not step.tied and step.was != step.then
+    )
+    examples = [
+        _example(one, was=one.name_servers[step.was], then=one.name_servers[step.then])
+        for one, step in moves
+        if step.was is not None
+    ]
+    why = f"{label.moved} of {label.steps} look-ups went to another one than the last, which had answered"
+    if label.word is None:
+        why += f": too few to tell {' from '.join(label.rivals)}" if len(label.rivals) > 1 else ": too few"
+    elif label.word == KEPT:
+        why = f"one that moves at one in {max(1, round(1 / label.rarest))} look-ups would have shown"
+    return Measured(value=label.word, count=label.steps, odds=label.odds, why=why, examples=examples)
 
 
 def _next(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 3 for one in watched):
         return LeftOut(why="fewer than three NameServers have but one order")
+    label = label_in(watched)
+    if _goes_anywhere(label):
+        return NO_LIST
     order = _order(watched)
+    as_given = isinstance(order, Measured) and order.value == "as given"
+    if label.takes_turns:
+        return _next_of_turns(watched, as_given=as_given)
     seen = [*_in_order(watched)]
     if not seen:
         unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
         return Measured.undecided(unseen or "no process turned to a second NameServer")
-    as_given = isinstance(order, Measured) and order.value == "as given"
-    if as_given and any(rotates(one) for one, _ in seen):
-        return _next_of_turns([(one, made) for one, made in seen if one.situation in CALM])
     in_turn = [(one, made) for one, made in seen if _is_in_turn(made, len(one.name_servers))]
     out = [pair for pair in seen if pair not in in_turn]
     decided = sum(max(0, len(made) - (1 if as_given else 2)) for _, made in seen)
@@ -215,8 +238,12 @@ def _next(watched: Sequence[Watched]) -> Measurement:
         examples = [_example(one, chosen=made[:8]) for one, made in out]
         return Measured(value="out of turn", count=decided, why="one came again before others' turn", examples=examples)
     seen = in_turn + tied
-    if not decided:
-        return Measured.undecided("no process chose often enough to come round")
+    p = 1.0
+    for one, made in seen:
+        p *= _chance_of_turns(made, len(one.name_servers), as_given=as_given)
+    if p > ENOUGH_TURNS:
+        why = f"{decided} times another one followed: one that takes any other looks so with p = {p:.2g}"
+        return Measured.undecided(why, decided, p=p)
     places = Counter(place for one, made in seen for place in _places(one, itertools.pairwise(made)))
     if as_given and set(places) != {1}:
         skipped = next(iter(places)) - 1
@@ -224,22 +251,35 @@ def _next(watched: Sequence[Watched]) -> Measurement:
     again, lost = _again(watched)
     value = AGAIN if lost and again > lost / 2 else "the next"
     why = f"{len(tied)} time two dials less than {TIE_MS:g} ms apart were seen in the other order" if tied else ""
-    return Measured(value=value, count=decided, why=why)
+    return Measured(value=value, count=decided, p=p, why=why)
 
 
-def _next_of_turns(seen: Sequence[tuple[Watched, list[str]]]) -> Measured:
-    """Of a client that takes turns at every request: two requests at once may be seen in the other order."""
-    places = Counter(place for one, made in seen for place in _places(one, itertools.pairwise(made)))
-    if places.total() < (TURNS_MIN if len(places) == 1 else TURNS_UNEVEN_MIN):
+def _chance_of_turns(made: Sequence[str], name_servers: int, *, as_given: bool) -> float:
+    """How often one that goes to any other NameServer does it in turn."""
+    others = name_servers - 1
+    if as_given:
+        return float(others ** -(len(made) - 1))
+    chance = 1.0
+    for at in range(2, len(made)):
+        chance *= max(1, name_servers - at) / others
+    return chance
+
+
+def _next_of_turns(watched: Sequence[Watched], *, as_given: bool) -> Measured:
+    """Of a client that takes turns at every request."""
+    label = label_in(watched)
+    places = Counter(
+        (step.then - step.was) % entries
+        for entries, steps in (walk(one) for one in watched if one.situation in CALM)
+        for step in steps
+        if step.was is not None and not step.tied
+    )
+    if label.word != EVERY or not places:
         return Measured.undecided("too few look-ups follow each other", places.total())
     place, times = places.most_common(1)[0]
-    if times < TURNS_SHARE * places.total():
-        said = ", ".join(f"{place} further {times}" for place, times in sorted(places.items()))
-        return Measured(value="out of turn", count=places.total(), why=said)
-    why = f"{times} of {places.total()}" if times < places.total() else ""
-    if place == 1:
-        return Measured(value="the next", count=places.total(), why=why)
-    return Measured(value="skips", count=places.total(), why=f"{place - 1} of the list are left out each time")
+    if as_given and place != 1 and times == places.total():
+        return Measured(value="skips", count=times, why=f"{place - 1} of the list are left out each time")
+    return Measured(value="the next", count=places.total())
 
 
 def _again(watched: Sequence[Watched]) -> tuple[int, int]:
@@ -247,7 +287,7 @@ def _again(watched: Sequence[Watched]) -> tuple[int, int]:
     again = lost = 0
     for one in watched:
         when = broken(one) if one.situation in ("refused", "syn_dropped", "closes_each") else None
-        if when is None or rotates(one):
+        if when is None:
             continue
         after = [tried.front for tried in tries(one) if tried.began_ms >= when[0]]
         if after and set(after) - {when[1]}:
@@ -264,6 +304,7 @@ RULES = (
         CHOICES,
         _order,
         words=("as given", "shuffled"),
+        of_choice=True,
     ),
     Rule(
         "start",
@@ -273,13 +314,16 @@ RULES = (
         _start,
         words=("random", *map(str, range(10)), "scored", "uneven"),
         also={"0 of the shuffle": ("random",)},
+        of_choice=True,
     ),
     Rule(
         "sticky",
-        "whether the NameServer that answered is asked again",
-        ("quiet", "slow"),
+        "whether the NameServer that answered is asked again: the likelihoods of all four beside each other",
+        LASTS,
         _sticky,
-        words=("kept", "next at every request", "moves"),
+        words=WORDS,
+        more=tuple(CALM),
+        of_choice=True,
     ),
     Rule(
         "next",
@@ -287,6 +331,6 @@ RULES = (
         CHOICES,
         _next,
         words=("the next", AGAIN, "skips", "out of turn"),
-        by_time=True,
+        of_choice=True,
     ),
 )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..situations import Watched
-from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, at_ms, broken, rotates, tries
+from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, at_ms, broken, label_in, tries
 from .rule import LeftOut, Measure, Measured, Measurement, Rule, Samples
 
 LEFT, KEPT = "left", "kept"
-ROTATES = LeftOut(why="it takes the next NameServer at every request anyhow")
 _Decided = tuple[str | None, str]
 """left, kept or neither; and the reason for neither."""
 
@@ -48,8 +47,8 @@ def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -
             return LeftOut(why=f"not run: {situation}")
         if any(len(one.name_servers) == 1 for one in of):
             return LeftOut(why="one NameServer cannot be left for another")
-        if any(rotates(one) for one in watched):
-            return ROTATES
+        if label_in(watched).takes_turns:
+            return LeftOut(why="it goes to other NameServers anyhow, though nothing has failed")
         found = Samples("no process was at work when it happened")
         for one in of:
             when = broken(one)

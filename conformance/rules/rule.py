@@ -57,6 +57,8 @@ class Measured:
     """Where chance is involved: how likely what was seen, or more of it, is when the opposite is true."""
     doubt: float = 0.0
     """How likely the value is wrong by chance; above ALPHA it is held against nobody."""
+    odds: Mapping[str, float] = field(default_factory=dict)
+    """How likely what was seen is by each word, as a share of the likeliest: none at ALPHA or below can be right."""
     power: float | None = None
     """How surely so many starts find the deviation that `why` names."""
     why: str = ""
@@ -137,8 +139,12 @@ class Rule:
     """The words that its value may be."""
     tolerance: float | None = None
     """How near a measured number is to an expected one; None: its values are words only."""
+    more: tuple[str, ...] = ()
+    """Those that it is measured in besides, where they are run anyway."""
     by_time: bool = False
     """Its words follow from what came at once, and what later: on a machine that is LATE_S late they may be others."""
+    of_choice: bool = False
+    """It is about which one, not about when: no machine is too late for it."""
     is_bound: bool = False
     """Less of it is as good: what was measured is written into a profile as the most that is allowed."""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -153,16 +159,21 @@ class Rule:
     def judge(self, measured: Measured, expected: Expected, late_s: float = 0.0) -> Validity:
         """UNKNOWN when nothing was decided, where chance has not yet ruled the expected out, and where a machine that
         was `late_s` late may be what is wrong."""
-        if measured.value is None:
-            return Validity.UNKNOWN
         several = expected if isinstance(expected, tuple) else (expected,)
-        if any(self._meets(measured.value, one) for one in several):
+        value = measured.value
+        if value is not None and any(self._meets(value, one) for one in several):
             return Validity.VALID
-        may_be_late = late_s > (LATE_S if self.by_time else TOO_LATE_S)
-        may_be_late = may_be_late or (
-            self.unit == "s" and any(self._meets(measured.value, one, late_s) for one in several)
-        )
-        return Validity.UNKNOWN if measured.doubt > ALPHA or may_be_late else Validity.INVALID
+        if measured.odds:
+            words = {word for one in several for word in (str(one), *self.also.get(str(one), ()))}
+            chance = max(measured.odds.get(word, 0.0) for word in words)
+        else:
+            chance = 1.0 if value is None else measured.doubt
+        if chance > ALPHA:
+            return Validity.UNKNOWN
+        may_be_late = not self.of_choice and late_s > (LATE_S if self.by_time else TOO_LATE_S)
+        if self.unit == "s" and value is not None:
+            may_be_late = may_be_late or any(self._meets(value, one, late_s) for one in several)
+        return Validity.UNKNOWN if may_be_late else Validity.INVALID
 
     def _meets(self, value: Value, expected: str | float | Range, more: float = 0.0) -> bool:
         if isinstance(value, str) or isinstance(expected, str):

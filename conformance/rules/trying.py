@@ -13,6 +13,8 @@ from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES, Dials
 from ...chaos.fronts.observed import Behaved
+from ...chaos.oracle.choosing.labels import EVERY, KEPT
+from ...chaos.oracle.start_choice import ALPHA
 from ..situations import Watched
 from .lookups import (
     ENDED_WITH_ANSWER,
@@ -25,9 +27,9 @@ from .lookups import (
     behaviour_at,
     broken,
     calls,
+    label_in,
     lookups,
     next_of_call,
-    rotates,
     settled,
     tries,
 )
@@ -214,6 +216,9 @@ def _calls_after_first_failure(watched: Watched) -> list[list[Try]]:
 def _phase_lock(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 2 for one in watched):
         return LeftOut(why="one NameServer has no turns")
+    label = label_in(watched)
+    if label.takes_turns and label.odds[EVERY] <= ALPHA:
+        return LeftOut(why="it takes no turns: it does not go through its list in order")
     paying: Counter[int] = Counter()
     whole: Counter[int] = Counter()
     examples = []
@@ -227,7 +232,7 @@ def _phase_lock(watched: Sequence[Watched]) -> Measurement:
     if not whole:
         if any(tried.outcome in FAILURES for one in watched for tried in tries(one)):
             return Measured.undecided("no look-up followed the first that met the dead NameServer")
-        if any(not rotates(one) and lookups(one) for one in watched):
+        if not label.takes_turns and any(lookups(one) for one in watched):
             count = sum(len(lookups(one)) for one in watched)
             return Measured(value=NO_LOCK, count=count, why="it never met the dead NameServer")
         return Measured.undecided("no look-up met the dead NameServer")
@@ -237,7 +242,7 @@ def _phase_lock(watched: Sequence[Watched]) -> Measurement:
     if all(share <= 0.2 for share in shares.values()):
         return Measured(value=NO_LOCK, count=count, why=said, examples=kept)
     enough = {n: share for n, share in shares.items() if whole[n] >= 3}
-    if enough and all(abs(share - 1 / (n - 1)) <= 0.25 for n, share in enough.items()):
+    if label.word != KEPT and enough and all(abs(share - 1 / (n - 1)) <= 0.25 for n, share in enough.items()):
         return Measured(value=LOCK, count=count, why=f"{said} met the dead one first", examples=kept)
     if not enough:
         return Measured.undecided(f"{said}: too few", count, examples=kept)

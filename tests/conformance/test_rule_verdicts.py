@@ -23,8 +23,8 @@ from nemesrv.conformance.rules.rule import Range
 from nemesrv.conformance.situations import SITUATIONS, Watched
 from tests.conformance.story import Story, polls
 
-KEPT = polls(Story("quiet", for_s=100.0), "ns-1", 0.0, 30.0, 60.0, 90.0).watched()
-MOVES = polls(Story("quiet", for_s=100.0), "ns-1", 0.05, 30.0, 60.0).ask("ns-2", 90.0).watched()
+KEPT = polls(Story("quiet", for_s=460.0), "ns-1", *(30.0 * poll for poll in range(16))).watched()
+MOVES = polls(Story("quiet", for_s=500.0), "ns-1", *(30.0 * poll for poll in range(15))).ask("ns-2", 450.0).watched()
 
 
 def test_every_rule_is_measured_in_situations_that_there_are() -> None:
@@ -46,7 +46,7 @@ def test_with_a_profile_the_rules_that_it_names_are_judged() -> None:
     assert [sticky[name].verdict for name in ("kept", "moves")] == [Validity.VALID, Validity.INVALID]
     document = sticky["moves"].to_json()
     assert [document[key] for key in ("rule", "measured", "count", "expected", "verdict")] == [
-        "sticky", "moves", 3, "kept", "INVALID",
+        "sticky", "moves", 15, "kept", "INVALID",
     ]  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def test_situations_are_repeated_in_which_the_machine_was_too_late_for_a_rule() 
 
 def test_a_rule_that_fails_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Story("quiet").watched()
-    monkeypatch.setattr("nemesrv.conformance.rules.choosing.lookups", lambda watched: 1 / 0)
+    monkeypatch.setattr("nemesrv.conformance.rules.choosing.label_in", lambda watched: 1 / 0)
     (one,) = judge_all([broken], profile_of("go"), ["sticky"])
     assert one.verdict is Validity.UNKNOWN
     assert isinstance(one.measured, Measured)
@@ -97,7 +97,8 @@ def test_every_built_in_profile_can_be_read() -> None:
         ("rules: {stick: kept}", "rules.stick: 'kept' is not allowed: there is no such rule; did you mean sticky?"),
         (
             "rules: {sticky: always}",
-            "rules.sticky: 'always' is not allowed: it may be kept, next at every request, moves",
+            "rules.sticky: 'always' is not allowed: it may be kept, next at every request, "
+            "random at each request, moves",
         ),
         (
             "rules: {connect_timeout_s: soon}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ import pytest
 
 from nemesrv.actors.processes import family
 from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.experiment.progress import Progress
 from nemesrv.chaos.fronts.behaviour import REFUSES
 from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, Closed, Dialled, Happened, Opened, Reported
 from nemesrv.conformance import scene
@@ -96,6 +98,18 @@ def test_each_process_of_each_situation_is_watched_from_its_start_to_its_end(tmp
         assert watched.began_ms < watched.stopping_ms <= watched.ended_ms
         assert [seen.at_ms for seen in watched.seen] == sorted(seen.at_ms for seen in watched.seen)
         assert (watched.at_work_ms is None) == (watched.situation == "empty")
+
+
+def test_what_is_left_is_told_as_it_grows_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_module, "TOLD_EACH_S_IN_A_PIPE", 0.3)
+    (tmp_path / "logs").mkdir()
+    out = io.StringIO()
+    progress = Progress("conform", 100.0, out=out)
+    plan = ConformPlan(program=Program(CLIENT), situations=("starts",), starts=8)
+    run(plan, logs=tmp_path / "logs", data=tmp_path / "data", progress=progress)
+    left = [int(found) for found in re.findall(r"done, about (\d+) s left", out.getvalue())]
+    assert len(left) >= 2
+    assert left[-1] < left[0] <= 30
 
 
 @pytest.mark.parametrize(("second_ms", "counts_ms"), [(50.0, 50.0), (950.0, 900.0)])

@@ -40,6 +40,8 @@ from dataclasses import dataclass
 from math import factorial
 from typing import Any
 
+from ...oracle.choosing.labels import label_of
+from ...oracle.choosing.machine import Machine, Step, Successions
 from ...oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
 from ...oracle.lists import in_use
 from ...oracle.reach import lost
@@ -49,7 +51,7 @@ from ...oracle.world import World
 from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding
-from ..record.control import Control
+from ..record.control import Control, Row
 from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
 
 NAME = "name_server_selection"
@@ -177,11 +179,11 @@ def _rule_of_choice(choice: Choice, profile: ClientProfile, as_given: Sequence[t
         return str(profile.order)
     if index is None or not 0 <= index < len(listed) or listed[index] != choice.row.name_server:
         return "in order"
+    known = Successions.given(len(listed))  # it is its own list, shuffled or not
     if choice.before is None:
-        start = profile.start.place(len(listed))
-        return "start" if start is not None and index != start else None
+        return None if Machine.of(profile, len(listed)).chance(Step(None, index), known) else "start"
     before = choice.before.index
-    if choice.same_list and (before is None or index != (before + 1) % len(listed)):
+    if choice.same_list and (before is None or not known.chance(before, index)):
         return "in order"
     return None
 
@@ -285,12 +287,14 @@ def _verdict(
     uneven = [one for one in judged if one.uneven]
     numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
     violations = sum(numbers.values())
+    labels = {dialler: label_of(_walks(those, names)).word for dialler, those in groups.items() if dialler is not None}
     measured = {
         "first_choices": dict(first.counts),
         "first_choices_of_lasting": dict(lasting.counts),
         **({"own_lists": own} if own else {}),
         **({"unclear": sorted(unclear)} if unclear else {}),
         **({"first_choices_of": {one.of: dict(one.counts) for one in under_test}} if under_test else {}),
+        **({"looks_like": labels} if under_test else {}),
         "later_choices": later,
         "calls": calls,
         **told,
@@ -334,6 +338,23 @@ def _verdict(
         why="; ".join(why),
         undecided={UNIFORM: open_} if open_ else {},
     )
+
+
+def _walks(found: Sequence[Selection], names: Mapping[str, str]) -> Iterator[tuple[int, list[Step]]]:
+    """For each of them whom it asked after an answer, where nothing was lost in between."""
+    place = {address: number for number, address in enumerate(names)}
+    for of in found:
+        steps: list[Step] = []
+        last: Row | None = None
+        for row in of.rows:
+            if row.event == "channel" and row.f != "open":
+                last = None
+            if row.event == "name_server_call":
+                began_ms = row.time_ms - (row.duration_ms or 0.0)
+                if last is not None and row.name_server in place and row.code is not None and began_ms >= last.time_ms:
+                    steps.append(Step(place[last.name_server or ""], place[row.name_server or ""]))
+                last = row if row.type == "ok" and row.name_server in place else None
+        yield len(place), steps
 
 
 def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World) -> list[Finding]:

@@ -84,6 +84,22 @@ def test_first_choices_of_clients_under_test_that_start_while_one_is_dead_are_no
     assert check(builder.end(200)).verdict is verdict
 
 
+def test_what_a_client_under_test_looks_like_is_told_beside_what_it_breaks() -> None:
+    builder = cluster(name_servers=3, clients=("java",))
+    for row in builder.rows:
+        if row["event"] == "node" and row["source"] == "java":
+            row["value"] |= {"client_profile": "java-4.9", "dialler": "java"}
+    builder.at(2).event("java", "name_server_list", value=NS)
+    for number in range(20):
+        index, old = number % 3, NS[(number - 1) % 3] if number else None
+        choice(builder.at(3 + number), "java", NS, index, old)
+        fields = {"name_server": NS[index], "type": "ok", "code": 0, "topic": "orders", "duration_ms": 1.0}
+        builder.at(3.5 + number).event("java", "name_server_call", f="route", **fields)
+    found = check(builder.end(200))
+    assert found.verdict is Validity.INVALID
+    assert found.measured["looks_like"] == {"java": "next at every request"}
+
+
 def test_clients_that_nobody_can_tell_apart_are_unknown_whatever_they_seem_to_do() -> None:
     builder = cluster(name_servers=3, clients=("java", "java-2"))
     why = "2 clients of one process ask for the same topics"
