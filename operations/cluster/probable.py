@@ -1,6 +1,6 @@
 """The operator's question first: what most probably made clients suffer, its strongest lines, and what to do. Pure.
 
-    what lines say     (inferring/said.py)        ─┐
+    what lines say     (inferring/conditions.py)  ─┐
     faults             (inferring/episodes.py)     ├─► weighed together ─► Answer
     causes of no route (log_causes.py)             │
     nothing was wrong, and what nobody thought of ─┘
@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..inferring.said import LIKELY, Condition, Texts, conditions, shared
+from ..inferring.conditions import LIKELY, Condition, conditions, no_broker, shared
+from ..inferring.said import Said, Texts
 from ..inferring.telling import Episode
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import BROKER, NAME_SERVER, Source
@@ -27,16 +28,20 @@ from .logged import Failure
 UNKNOWN, NOTHING = "unknown", "nothing"
 KNOWN_FROM = 0.5
 """Of all likelihood, what an answer has at least."""
-WEIGHTS = {True: 6.5, False: 3.5}
+WEIGHTS = {True: 7.2, False: 3.5}
 """Of a cause of no route that is certain, and of one that is likely."""
 SYMPTOMS = {"name-server-gives-no-answer": 4.5, "broker-gives-no-answer": 4.5, "topic-is-nowhere": 4.5}
 """Causes that may follow from another."""
-CERTAIN_WEIGHT, AT_MOST = 6.5, 5.0
+CERTAIN_WEIGHT, AT_MOST = 7.2, 5.0
+KNOWN_WEIGHT, EXPLAINED = 3.0, 4.0
+"""Where a fault weighs the first, lines that say what follows from one weigh the second less: it accounts for them."""
+FOLLOWS = frozenset({
+    "name-server-not-reached", "name-server-gives-no-answer", "broker-address-not-reached", "broker-gives-no-answer",
+    "process-ended", "no-route",
+})  # fmt: skip
 BEFORE_MS = 300_000.0
 """A fault that ended longer before what clients met is not its reason."""
 ELSEWHERE = 2.0
-NO_BROKER_MS, LONG_MS = 90_000.0, 600_000.0
-"""A NameServer without a broker for less than the first may wait for brokers that are being started."""
 
 FAULTS: Mapping[str, tuple[str, str]] = {
     "pause_host": (
@@ -118,9 +123,13 @@ def probable(
 ) -> Answer:
     """The most probable cause of what clients suffered."""
     weighed: dict[str, Condition] = {}
-    told = [*conditions(texts.said), *map(_of_cause, causes)]
-    if found is not None:
-        told += [*_of_episodes(found, episodes, failures), *_no_broker(found, texts)]
+    faults = [*_of_episodes(found, episodes, failures)] if found is not None else []
+    told = [*conditions(texts.said if found is None else _not_belied(texts.said, found))]
+    if any(one.weight >= KNOWN_WEIGHT for one in faults):
+        for one in told:
+            one.weight -= EXPLAINED if one.cause in FOLLOWS else 0.0
+    told += [*map(_of_cause, causes[:1]), *faults]  # further causes of no route go with the first, not against it
+    told += no_broker(found, texts) if found is not None else []
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
     if found is not None:
@@ -159,9 +168,10 @@ def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Se
     for episode in episodes:
         one = episode.hypotheses[0]
         name, remedy = FAULTS.get(one.fault, LINK if one.fault in LINKS else (one.fault.replace("_", "-"), ""))
-        odds = math.log(max(one.score, 0.01) / max(1 - one.score, 0.01))
+        score = sum(other.score for other in episode.hypotheses if _alike(one.fault, other.fault))
+        odds = math.log(max(score, 0.01) / max(1 - score, 0.01))
         weight = CERTAIN_WEIGHT if one.certainty == "certain" else min(AT_MOST, 2.5 + odds)
-        if one.certainty == "unsure":
+        if one.certainty == "unsure" and score < LIKELY:
             weight = min(weight, 2.5)
         if failures and not _is_before(found, episode, failures):
             weight -= ELSEWHERE
@@ -171,41 +181,27 @@ def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Se
         yield Condition(name, weight, 1, sentence, remedy, told, is_over=episode.to_ms is not None)
 
 
+def _alike(one: str, other: str) -> bool:
+    """Whether the operator would call both the same."""
+    return one == other or {one, other} <= LINKS or {one, other} <= {"kill", "stop"}
+
+
+def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:
+    """The same without boots that name no NameServer of brokers that fetch their list, and register."""
+    registers = {
+        file
+        for source in found.found
+        if any(line.event in ("registered", "name_servers_fetched", "name_servers_set") for line in source.lines)
+        for file in source.files
+    }
+    return [one for one in said if one.cause != "no-name-server-given" or one.file not in registers]
+
+
 def _is_before(found: Reconstructed, episode: Episode, failures: Sequence[Failure]) -> bool:
     """Whether clients met something while it lasted, or soon after."""
     from_ms = found.origin_ms + episode.from_ms
     to_ms = math.inf if episode.to_ms is None else found.origin_ms + episode.to_ms
     return any(one.last.ms >= from_ms - 1_000 and one.first.ms <= to_ms + BEFORE_MS for one in failures)
-
-
-def _no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
-    """NameServers whose log, from its start on, has no registration at all."""
-    for source in found.found:
-        boots = [line for line in source.lines if line.event == "name_server_boot"]
-        if source.kind != NAME_SERVER or not boots or any(line.event in _REGISTRATIONS for line in source.lines):
-            continue
-        lasts_ms = max(texts.lasts_ms(file) for file in source.files)
-        if lasts_ms < NO_BROKER_MS:
-            continue
-        weight = min(7.5, 4.0 + math.log(lasts_ms / NO_BROKER_MS))
-        sentence = (
-            f"No broker ever registered with this NameServer ({source.name}): from its start to the end of its log, "
-            f"{_span(lasts_ms)}."
-        )
-        remedy = (
-            "Look at the brokers' logs: whether they run, and whether namesrvAddr has this NameServer's address and "
-            "port. A NameServer does not look for brokers."
-        )
-        yield Condition("no-broker-registered", weight, 1, sentence, remedy, [(f"{boots[0].file}:{boots[0].line}", "")])
-
-
-_REGISTRATIONS = frozenset(
-    {"broker_registered", "master_address", "topic_registered", "topic_changed", "broker_expired", "channel_destroyed"}
-)
-
-
-def _span(ms: float) -> str:
-    return f"{ms / 3_600_000:.1f} hours" if ms >= 3_600_000 else f"{ms / 60_000:.0f} minutes"
 
 
 def _nothing(found: Reconstructed, others: Iterable[Condition], failures: Sequence[Failure]) -> Condition:
@@ -214,7 +210,7 @@ def _nothing(found: Reconstructed, others: Iterable[Condition], failures: Sequen
     well = sum(_registers_well(source) for source in found.found)
     weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0
     weight -= 4.0 if failures else 0.0
-    weight -= 1.0 if any(one.weight >= 3.0 for one in others) else 0.0
+    weight -= 3.0 if any(one.weight >= KNOWN_WEIGHT for one in others) else 0.0
     said = "Nothing in these logs shows that anything was wrong."
     return Condition(
         NOTHING,

@@ -27,7 +27,9 @@ from ...chaos.preflight import MachineNeeds, require
 from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from ...remoting.node.profile import Profile
+from ..inferring.conditions import conditions, episodes_said
 from ..inferring.episodes import episodes_of
+from ..inferring.said import Texts, texts_in
 from ..logs_to_rows.gather import gather
 from ..logs_to_rows.line import FileAbout, Line, zone_ms_of
 from ..logs_to_rows.reconstruct import Reconstructed, reconstruct
@@ -176,6 +178,7 @@ def import_logs(
             configs=configs,
             reading=read.notes,
             shapes=read.shapes,
+            texts=Texts() if _are_large([str(place) for place in places]) else texts_in(places),
         )
     except LogError as exc:
         if (run := next(filter(None, map(_run_of, places)), None)) is None:
@@ -200,21 +203,27 @@ def written(
     configs: Sequence[Line] = (),
     reading: Sequence[str] = (),
     shapes: Sequence[tuple[int, str]] = (),
+    texts: Texts | None = None,
 ) -> Imported:
-    """The same from lines that were read already. No Spark."""
+    """The same from lines that were read already. No Spark. `texts`: what raw lines say of causes."""
     refuse_used(out)
     name = re.sub(r"[^a-z0-9-]+", "-", out.resolve().name.lower()).strip("-")
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")
     found = reconstruct(lines, files, zones=zones, offsets=offsets, configs=configs, name=name[:60])
     if not found.found:
-        said = [*reading, *found.notes]
+        first = conditions((texts or Texts()).said)[:1]
+        outright = (f"one line says: {one.sentence} ({one.lines[0][0]}; `nemesrv doctor` reads it)" for one in first)
+        said = [*outright, *reading, *found.notes]
         raise LogError(
             " ".join(f"{note}." if not note.endswith(".") else note for note in said)
             + (" " if said else "")
             + "no line of these logs is one that a RocketMQ server or client writes of itself: allowed are "
             "namesrv.log, broker.log, remoting.log, rocketmq_client.log and logs of programs with RocketMQ's loggers"
         )
-    inferred = episodes_of(found.rows, timers=found.timers_used).to_json()
+    told = episodes_of(found.rows, timers=found.timers_used)
+    told.episodes += episodes_said(found, texts or Texts())
+    told.episodes.sort(key=lambda one: one.from_ms)
+    inferred = told.to_json()
     end_ms = max(row["time_ms"] for row in found.rows)
     faults, stretches = fault_rows(found.nodes.roles, inferred["episodes"], end_ms)
     unknown = unknown_rows(found, stretches, end_ms)

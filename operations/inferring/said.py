@@ -2,20 +2,17 @@
 reached. Read from the raw text, so that lines without a time, stack traces and excerpts count, too.
 
     texts_in(places) ─► Texts: what lines say (Said: cause, file, line, text), and from when to when each file is
-    conditions(said) ─► Condition: cause, how sure, how often, its first lines, sentence, remedy
 
-A weight is in nats: how much likelier the line is where that is the cause than where it is not. `UNKNOWN` is what
-speaks for something that nobody thought of.
+A weight is in nats: how much likelier the line is where that is the cause than where it is not.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -23,13 +20,6 @@ from typing import NamedTuple
 
 from ...chaos.logs.files import Part, blocks_of, planned
 
-UNKNOWN = 2.5
-CERTAIN, LIKELY = 0.985, 0.6
-"""From which share of all likelihood on a cause is called so."""
-AT_MOST = 0.99
-AGAIN, AGAIN_AT_MOST = 0.5, 3.5
-"""A line that is there n times weighs this times ln n more, and no more than that."""
-LINES = 3
 SHOWN = 300
 """Characters of a line."""
 REFUSES_AT, FILLS_AT = 0.9, 0.75
@@ -96,105 +86,6 @@ SAYS: Sequence[Says] = (
 _HAS = tuple(dict.fromkeys(one.has.encode() for one in SAYS))
 
 
-class Wording(NamedTuple):
-    sentence: str
-    remedy: str
-
-
-WORDING: Mapping[str, Wording] = {
-    "disk-full": Wording(
-        "A broker's disk is full{used}: it refuses messages (code 14).",
-        "Free space or enlarge the disk (fileReservedTime, deleteWhen). A broker refuses messages from 90 % on "
-        "(diskSpaceWarningLevelRatio).",
-    ),
-    "disk-read-only": Wording(
-        "A file system is read-only: nothing can be stored on it.", "Look at dmesg for its reason, then mount it again."
-    ),
-    "store-path-missing": Wording(
-        "A store's folder does not exist, so its disk cannot be measured (-1.0); the disk need not be full.",
-        "Create the folder of storePathCommitLog and storePathConsumeQueue, or send a first message; in DLedger mode "
-        "the message means nothing.",
-    ),
-    "port-taken": Wording(
-        "A server did not start: a port that it needs is in use.",
-        "Stop the other process, or set listenPort; a broker also needs listenPort - 2 and haListenPort (listenPort "
-        "+ 1), a proxy 8080 and 8081.",
-    ),
-    "store-in-use": Wording(
-        "A broker did not start: another broker uses its store folder.",
-        "Give each broker on a host a storePathRootDir of its own.",
-    ),
-    "start-failed": Wording(
-        "A broker's start failed: its store could not be loaded.",
-        "Read store.log at that moment: it names the file. Check the store's folder, its owner, and free memory.",
-    ),
-    "out-of-memory": Wording(
-        "A process ran out of memory.",
-        "Raise -Xmx and -XX:MaxDirectMemorySize (runbroker.sh), or the container's limit.",
-    ),
-    "too-many-open-files": Wording(
-        "A process may open no more files.", "Raise `ulimit -n` (655350 in RocketMQ's os.sh)."
-    ),
-    "name-server-address-illegal": Wording(
-        "The list of NameServers cannot be read, so the process did not start.",
-        "Write namesrvAddr as host:port;host:port, without blanks and quotes.",
-    ),
-    "no-name-server-given": Wording(
-        "No NameServer was given: who has no NameServer registers nowhere and finds no route.",
-        "Set namesrvAddr, -n or NAMESRV_ADDR, and start it again.",
-    ),
-    "no-permission": Wording(
-        "The broker or the topic may not be written to (code 16).",
-        "Restore brokerPermission=6, or updateTopic -p 6; addWritePerm where it was wiped at a NameServer.",
-    ),
-    "access-refused": Wording(
-        "The broker refused access: the client's key or its permission is wrong.",
-        "Compare accessKey, secretKey and plain_acl.yml (5.x: mqadmin listUser, listAcl).",
-    ),
-    "broker-overloaded": Wording(
-        "A broker was overloaded: requests waited longer than it allows and were refused.",
-        "Look at its disk's latency and page cache; add queues and brokers, or slow the producers.",
-    ),
-    "auto-create-off": Wording(
-        "No broker creates topics by itself: TBW102, whose route a first send borrows, has no route.",
-        "Create the topic with updateTopic, or set autoCreateTopicEnable=true. Clients whose topics exist suffer "
-        "nothing from it.",
-    ),
-    "no-route": Wording(
-        "A client found no route of its topic; why, these lines do not say.",
-        "Bring the NameServers' namesrv.log, the brokers' broker.log, and the client's log from its start.",
-    ),
-    "list-changed": Wording(
-        "The list of NameServers was changed while the process ran.",
-        "Make sure that brokers and clients have the same list; some versions keep the old one until a restart.",
-    ),
-    "stopped-in-order": Wording(
-        "A process was stopped in order: its shutdown hook ran, after a signal or mqshutdown.",
-        "Find who stopped it (systemd, an operator, the end of a session without nohup), and start it again.",
-    ),
-    "process-ended": Wording(
-        "A process was gone: connections to {address} were refused.", "Start it; its own last lines say why it ended."
-    ),
-    "name-server-not-reached": Wording(
-        "NameServer {address} cannot be reached: connections to it fail.",
-        "Check that it runs and listens there (host, port, firewall), and that namesrvAddr names it.",
-    ),
-    "name-server-gives-no-answer": Wording(
-        "NameServer {address} accepts connections and does not answer in time.",
-        "Look whether its process stands still (CPU, GC, swap); the link may lose packets.",
-    ),
-    "broker-address-not-reached": Wording(
-        "Broker address {address} cannot be reached from there: connections to it fail.",
-        "Check that the broker runs. If it does, it registered an address that is of no use to its clients: set "
-        "brokerIP1 to one that they can reach (containers, NAT, several network cards).",
-    ),
-    "broker-gives-no-answer": Wording(
-        "Broker {address} does not answer in time.",
-        "Look whether its process or its disk stands still (store.log, CPU, GC); the link may lose packets.",
-    ),
-}  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Said:
     """One line that says a cause."""
@@ -206,31 +97,12 @@ class Said:
     text: str
     detail: str = ""
     """The address, or how much of the disk is used."""
+    stamp_ms: float | None = None
+    """Its stamp, or the last one before it, as its digits have it."""
 
     @property
     def where(self) -> str:
         return f"{self.file}:{self.line}"
-
-
-@dataclass(slots=True)
-class Condition:
-    """A cause with all that says it."""
-
-    cause: str
-    weight: float
-    times: int
-    sentence: str
-    remedy: str
-    lines: list[tuple[str, str]] = field(default_factory=list)
-    """`FILE:LINE` and what stands there, the strongest first."""
-    is_over: bool = False
-    """Whether it ended within the logs."""
-    score: float = 0.0
-    """Its share of the likelihood of all causes, one that nobody thought of included."""
-
-    @property
-    def certainty(self) -> str:
-        return "certain" if self.score >= CERTAIN else "likely" if self.score >= LIKELY else "unsure"
 
 
 @dataclass(slots=True)
@@ -270,7 +142,9 @@ def _read(part: Part, texts: Texts) -> None:
                 if any(has in line for has in _HAS):
                     around = b"\n".join((lines[at - 1] if at else before, *_trace(lines, at + 1)))
                     text, context = (each.decode("utf-8", "replace") for each in (line.rstrip(b"\r"), around))
-                    texts.said += of_line(text, context, part.file, number + at + 1)
+                    stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
+                    for one in of_line(text, context, part.file, number + at + 1):
+                        texts.said.append(replace(one, stamp_ms=stamp_ms))
         number += len(lines) - 1
         before = lines[-2] if len(lines) > 1 else lines[-1]
 
@@ -360,42 +234,3 @@ def _of_peer(cause: str, weight: float, address: str, around: str) -> tuple[str,
     if kind == "broker" and cause == "-not-reached":
         return "broker-address-not-reached", weight + (0.5 if _BEHIND_NAT.match(address) else -0.5)
     return f"{kind}{cause}", weight
-
-
-def conditions(said: Iterable[Said]) -> list[Condition]:
-    """The causes that are said, the likeliest first, each with its share of the likelihood of all."""
-    by_cause: dict[str, list[Said]] = defaultdict(list)
-    for one in said:
-        by_cause[one.cause].append(one)
-    return shared(_condition(cause, lines) for cause, lines in by_cause.items())
-
-
-def _condition(cause: str, lines: Sequence[Said]) -> Condition:
-    best = sorted(lines, key=lambda one: (-one.weight, one.file, one.line))
-    weight = best[0].weight + min(AGAIN_AT_MOST, AGAIN * math.log(len(lines)))
-    details = Counter(one.detail for one in lines if one.detail and one.detail != "null")
-    detail = details.most_common(1)[0][0] if details else ""
-    words = {
-        "address": detail or "of its list",
-        "used": f" ({float(detail):.0%} in use)" if cause == "disk-full" and detail else "",
-    }
-    sentence, remedy = WORDING[cause]
-    times = len({one.where for one in lines})
-    return Condition(cause, weight, times, sentence.format(**words), remedy, _strongest(best))
-
-
-def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
-    """Of lines that say the same, one; then others."""
-    first = {(one.file, one.text[24:80]): one for one in reversed(best)}
-    kept = sorted(first.values(), key=lambda one: (-one.weight, one.file, one.line))
-    chosen = [*kept, *(one for one in best if one not in kept)][:LINES]
-    return [(one.where, one.text) for one in chosen]
-
-
-def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
-    """The same with their scores, the likeliest first."""
-    ordered = sorted(found, key=lambda one: -one.weight)
-    total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
-    for one in ordered:
-        one.score = min(AT_MOST, math.exp(one.weight) / total)
-    return ordered

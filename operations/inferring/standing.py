@@ -153,12 +153,13 @@ def _together(seen: Seen) -> list[_Silence]:
     """Silences of writers that write each period, those that begin and end together as one."""
     found: list[_Silence] = []
     least_ms = AT_LEAST_PERIODS * seen.timers.R_ms
-    for node in seen.own:
+    scan = {str(row["node"]) for row in seen.rows if row["event"] == "scheduled_task"}
+    for node in sorted({*seen.brokers, *scan} & seen.own.keys()):
         own = seen.own[node]
         gaps = [(a, b) for a, b in pairwise(own) if b - a > least_ms]
         usual = sorted(b - a for a, b in pairwise(own) if b - a > BURST_MS)
         if not usual or usual[len(usual) // 2] > seen.timers.R_ms + 2 * BURST_MS:
-            continue  # it writes too seldom for a silence to say anything
+            continue  # it writes too seldom for a silence to say anything; other nodes write when somebody comes
         for from_ms, to_ms in gaps:
             same = (
                 one

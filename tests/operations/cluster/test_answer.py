@@ -11,11 +11,24 @@ from nemesrv.chaos.commands.doctor import doctor
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.operations.cluster.doctor import Diagnosis, diagnosed
 from tests.chaos.logs.corpus import Case, cases
+from tests.operations.made_logs import (
+    NS_0,
+    NS_1,
+    boot,
+    broker,
+    client,
+    dropped,
+    heard,
+    logs_of,
+    name_server,
+    no_route,
+    row,
+)
 
-from .test_log_doctor import NS_0, NS_1, boot, broker, client, dropped, heard, logs_of, name_server, no_route, seen
+from .test_log_doctor import seen
 
 
-def written(folder: Path, **files: str) -> Diagnosis:
+def of_files(folder: Path, **files: str) -> Diagnosis:
     for name, text in files.items():
         (folder / f"{name}.log").write_text(text)
     return diagnosed([folder])
@@ -34,10 +47,10 @@ TIMED_OUT = (
 
 def test_a_full_disk_said_399_times_wins_over_five_name_servers_without_answer(tmp_path: Path) -> None:
     disk = "".join(FULL.format(minute=n // 60 % 60, second=n % 60) for n in range(399))
-    one = written(tmp_path, broker=disk + "".join(TIMED_OUT.format(second=n) for n in range(1, 6)))
+    one = of_files(tmp_path, broker=disk + "".join(TIMED_OUT.format(second=n) for n in range(1, 6)))
     assert (one.answer.name, one.answer.certainty, one.status) == ("disk-full", "certain", 1)
     assert "399 lines say so" in one.answer.sentence
-    assert one.answer.others[0].cause == "name-server-gives-no-answer"
+    assert "name-server-gives-no-answer" in {other.cause for other in one.answer.others}
 
 
 def test_the_first_line_is_the_answer_then_its_lines_with_file_and_number_then_what_to_do(tmp_path: Path) -> None:
@@ -72,7 +85,7 @@ def test_code_17_of_a_topic_of_rocketmqs_own_is_read_where_it_is_asked_for(tmp_p
 
 def test_where_every_name_server_had_lost_the_broker_it_does_not_matter_which_was_asked(tmp_path: Path) -> None:
     gone = [dropped(210.0), dropped(210.0)]
-    lost = [[*boot(0, at), (10.0, "new topic registered, orders " + _row()), *heard(10, 200), *drop]
+    lost = [[*boot(0, at), (10.0, "new topic registered, orders " + row()), *heard(10, 200), *drop]
             for at, drop in zip((NS_0, NS_1), gone, strict=True)]  # fmt: skip
     asks = [(50.0, "Created new MQClientInstance for clientId:[10.0.3.1@4711]"), (300.0, no_route("orders"))]
     logs = logs_of(ns_0=lost[0], ns_1=lost[1], broker_a=broker(until_s=200), producer=asks)
@@ -81,10 +94,6 @@ def test_where_every_name_server_had_lost_the_broker_it_does_not_matter_which_wa
     assert list(one.unknown) == []
     well = logs_of(ns_0=lost[0], broker_a=broker(until_s=200), producer=asks)
     assert "its log does not say which NameServer it asked" in seen(tmp_path / "one", well).unknown[0]
-
-
-def _row() -> str:
-    return "QueueData [brokerName=broker-a, readQueueNums=4, writeQueueNums=4, perm=6, topicSysFlag=0]"
 
 
 def test_healthy_logs_are_said_to_be_so(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from nemesrv.chaos.verdict import Validity
 from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import lines_of, undecided_lines
+from nemesrv.operations.inferring.said import texts_in
 from nemesrv.operations.logs_to_rows.gather import Gathered, plain_logs
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server, stamped
 
@@ -158,3 +159,23 @@ def test_spark_is_started_for_a_large_history_where_there_is_much_to_read(
     assert importing._are_large(places)
     assert not importing._are_large([str(tmp_path / "nowhere")])  # who reads them says so
     assert importing._are_large(["hdfs://there/logs"])
+
+
+def test_a_cause_that_lines_say_outright_is_an_episode_with_its_lines(tmp_path: Path) -> None:
+    logs(tmp_path / "logs")
+    full = "2026-06-27 16:05:{second:02d} ERROR StoreThread - append\njava.io.IOException: No space left on device\n"
+    (tmp_path / "logs" / "broker-host" / "store.log").write_text("".join(full.format(second=n) for n in range(20)))
+    read = plain_logs([tmp_path / "logs"])
+    document = written(tmp_path / "run", read[0], read[1], texts=texts_in([tmp_path / "logs"])).document
+    told = [one["hypotheses"][0] for one in document["episodes"]]
+    disk = next(one for one in told if one["fault"] == "disk_full")
+    assert disk["certainty"] == "certain"
+    assert (disk["for"][0]["file"], disk["for"][0]["line"]) == ("broker-host/store.log", 2)
+    assert "black_hole" in {one["fault"] for one in told}
+
+
+def test_logs_of_which_no_line_is_read_are_refused_with_what_a_line_says(tmp_path: Path) -> None:
+    path = tmp_path / "nohup.out"
+    path.write_text("java.net.BindException: Address already in use\n")
+    with pytest.raises(HarnessError, match=r"one line says: A server did not start.* \(nohup.out:1; `nemesrv doctor`"):
+        written(tmp_path / "run", [], texts=texts_in([path]))

@@ -1,0 +1,258 @@
+"""Causes that lines say, or a log that is whole shows, weighed against each other: how sure each is, in what words, and
+what to do. Pure.
+
+    conditions(said) ─► Condition: cause, how sure, how often, its strongest lines, sentence, remedy
+    no_broker(found, texts) ─► NameServers with which no broker ever registered
+    episodes_said(found, texts) ─► the same as episodes of an import
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..logs_to_rows.reconstruct import Reconstructed
+from ..logs_to_rows.sources import NAME_SERVER
+from .said import Said, Texts
+from .telling import Episode, Hypothesis
+
+UNKNOWN = 2.5
+"""What speaks for something that nobody thought of, in nats."""
+CERTAIN, LIKELY = 0.985, 0.6
+"""From which share of all likelihood on a cause is called so."""
+AT_MOST = 0.99
+AGAIN, AGAIN_AT_MOST = 0.5, 3.5
+"""A line that is there n times weighs this times ln n more, and no more than that."""
+LINES = 3
+NO_BROKER_MS = 90_000.0
+"""A NameServer without a broker for less may wait for brokers that are being started."""
+
+
+class Wording(NamedTuple):
+    sentence: str
+    remedy: str
+
+
+WORDING: Mapping[str, Wording] = {
+    "disk-full": Wording(
+        "A broker's disk is full{used}: it refuses messages (code 14).",
+        "Free space or enlarge the disk (fileReservedTime, deleteWhen). A broker refuses messages from 90 % on "
+        "(diskSpaceWarningLevelRatio).",
+    ),
+    "disk-read-only": Wording(
+        "A file system is read-only: nothing can be stored on it.", "Look at dmesg for its reason, then mount it again."
+    ),
+    "store-path-missing": Wording(
+        "A store's folder does not exist, so its disk cannot be measured (-1.0); the disk need not be full.",
+        "Create the folder of storePathCommitLog and storePathConsumeQueue, or send a first message; in DLedger mode "
+        "the message means nothing.",
+    ),
+    "port-taken": Wording(
+        "A server did not start: a port that it needs is in use.",
+        "Stop the other process, or set listenPort; a broker also needs listenPort - 2 and haListenPort (listenPort "
+        "+ 1), a proxy 8080 and 8081.",
+    ),
+    "store-in-use": Wording(
+        "A broker did not start: another broker uses its store folder.",
+        "Give each broker on a host a storePathRootDir of its own.",
+    ),
+    "start-failed": Wording(
+        "A broker's start failed: its store could not be loaded.",
+        "Read store.log at that moment: it names the file. Check the store's folder, its owner, and free memory.",
+    ),
+    "out-of-memory": Wording(
+        "A process ran out of memory.",
+        "Raise -Xmx and -XX:MaxDirectMemorySize (runbroker.sh), or the container's limit.",
+    ),
+    "too-many-open-files": Wording(
+        "A process may open no more files.", "Raise `ulimit -n` (655350 in RocketMQ's os.sh)."
+    ),
+    "name-server-address-illegal": Wording(
+        "The list of NameServers cannot be read, so the process did not start.",
+        "Write namesrvAddr as host:port;host:port, without blanks and quotes.",
+    ),
+    "no-name-server-given": Wording(
+        "No NameServer was given: who has no NameServer registers nowhere and finds no route.",
+        "Set namesrvAddr, -n or NAMESRV_ADDR, and start it again.",
+    ),
+    "no-permission": Wording(
+        "The broker or the topic may not be written to (code 16).",
+        "Restore brokerPermission=6, or updateTopic -p 6; addWritePerm where it was wiped at a NameServer.",
+    ),
+    "access-refused": Wording(
+        "The broker refused access: the client's key or its permission is wrong.",
+        "Compare accessKey, secretKey and plain_acl.yml (5.x: mqadmin listUser, listAcl).",
+    ),
+    "broker-overloaded": Wording(
+        "A broker was overloaded: requests waited longer than it allows and were refused.",
+        "Look at its disk's latency and page cache; add queues and brokers, or slow the producers.",
+    ),
+    "auto-create-off": Wording(
+        "No broker creates topics by itself: TBW102, whose route a first send borrows, has no route.",
+        "Create the topic with updateTopic, or set autoCreateTopicEnable=true. Clients whose topics exist suffer "
+        "nothing from it.",
+    ),
+    "no-route": Wording(
+        "A client found no route of its topic; why, these lines do not say.",
+        "Bring the NameServers' namesrv.log, the brokers' broker.log, and the client's log from its start.",
+    ),
+    "list-changed": Wording(
+        "The list of NameServers was changed while the process ran.",
+        "Make sure that brokers and clients have the same list; some versions keep the old one until a restart.",
+    ),
+    "stopped-in-order": Wording(
+        "A process was stopped in order: its shutdown hook ran, after a signal or mqshutdown.",
+        "Find who stopped it (systemd, an operator, the end of a session without nohup), and start it again.",
+    ),
+    "process-ended": Wording(
+        "A process was gone: connections to {address} were refused.", "Start it; its own last lines say why it ended."
+    ),
+    "name-server-not-reached": Wording(
+        "NameServer {address} cannot be reached: connections to it fail.",
+        "Check that it runs and listens there (host, port, firewall), and that namesrvAddr names it.",
+    ),
+    "name-server-gives-no-answer": Wording(
+        "NameServer {address} accepts connections and does not answer in time.",
+        "Look whether its process stands still (CPU, GC, swap); the link may lose packets.",
+    ),
+    "broker-address-not-reached": Wording(
+        "Broker address {address} cannot be reached from there: connections to it fail.",
+        "Check that the broker runs. If it does, it registered an address that is of no use to its clients: set "
+        "brokerIP1 to one that they can reach (containers, NAT, several network cards).",
+    ),
+    "no-broker-registered": Wording(
+        "No broker ever registered with this NameServer ({server}): from its start to the end of its log, {span}.",
+        "Look at the brokers' logs: whether they run, and whether namesrvAddr has this NameServer's address and port. "
+        "A NameServer does not look for brokers.",
+    ),
+    "broker-gives-no-answer": Wording(
+        "Broker {address} does not answer in time.",
+        "Look whether its process or its disk stands still (store.log, CPU, GC); the link may lose packets.",
+    ),
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Condition:
+    """A cause with all that says it."""
+
+    cause: str
+    weight: float
+    times: int
+    sentence: str
+    remedy: str
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    """`FILE:LINE` and what stands there, the strongest first."""
+    is_over: bool = False
+    """Whether it ended within the logs."""
+    score: float = 0.0
+    """Its share of the likelihood of all causes, one that nobody thought of included."""
+
+    @property
+    def certainty(self) -> str:
+        return "certain" if self.score >= CERTAIN else "likely" if self.score >= LIKELY else "unsure"
+
+
+def conditions(said: Iterable[Said]) -> list[Condition]:
+    """The causes that are said, the likeliest first, each with its share of the likelihood of all."""
+    by_cause: dict[str, list[Said]] = defaultdict(list)
+    for one in said:
+        by_cause[one.cause].append(one)
+    return shared(_condition(cause, lines) for cause, lines in by_cause.items())
+
+
+def _condition(cause: str, lines: Sequence[Said]) -> Condition:
+    best = sorted(lines, key=lambda one: (-one.weight, one.file, one.line))
+    weight = best[0].weight + min(AGAIN_AT_MOST, AGAIN * math.log(len(lines)))
+    details = Counter(one.detail for one in lines if one.detail and one.detail != "null")
+    detail = details.most_common(1)[0][0] if details else ""
+    words = {
+        "address": detail or "of its list",
+        "used": f" ({float(detail):.0%} in use)" if cause == "disk-full" and detail else "",
+    }
+    sentence, remedy = WORDING[cause]
+    times = len({one.where for one in lines})
+    return Condition(cause, weight, times, sentence.format(**words), remedy, _strongest(best))
+
+
+def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
+    """Of lines that say the same, one; then others."""
+    first = {(one.file, one.text[24:80]): one for one in reversed(best)}
+    kept = sorted(first.values(), key=lambda one: (-one.weight, one.file, one.line))
+    chosen = [*kept, *(one for one in best if one not in kept)][:LINES]
+    return [(one.where, one.text) for one in chosen]
+
+
+def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
+    """The same with their scores, the likeliest first."""
+    ordered = sorted(found, key=lambda one: -one.weight)
+    total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
+    for one in ordered:
+        one.score = min(AT_MOST, math.exp(one.weight) / total)
+    return ordered
+
+
+_REGISTRATIONS = frozenset(
+    {"broker_registered", "master_address", "topic_registered", "topic_changed", "broker_expired", "channel_destroyed"}
+)
+
+
+def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
+    """NameServers whose log, from its start on, has no registration at all."""
+    for source in found.found:
+        boots = [line for line in source.lines if line.event == "name_server_boot"]
+        if source.kind != NAME_SERVER or not boots or any(line.event in _REGISTRATIONS for line in source.lines):
+            continue
+        lasts_ms = max(texts.lasts_ms(file) for file in source.files)
+        if lasts_ms < NO_BROKER_MS:
+            continue
+        sentence, remedy = WORDING["no-broker-registered"]
+        said = sentence.format(server=source.name, span=_span(lasts_ms))
+        weight = min(7.5, 4.0 + math.log(lasts_ms / NO_BROKER_MS))
+        where = f"{boots[0].file}:{boots[0].line}"
+        yield Condition("no-broker-registered", weight, 1, said, remedy, [(where, "")])
+
+
+def _span(ms: float) -> str:
+    return f"{ms / 3_600_000:.1f} hours" if ms >= 3_600_000 else f"{ms / 60_000:.0f} minutes"
+
+
+_SEEN_OTHERWISE = frozenset({
+    "name-server-not-reached", "name-server-gives-no-answer", "broker-gives-no-answer", "process-ended", "no-route",
+    "stopped-in-order", "list-changed", "store-path-missing",
+})  # fmt: skip
+"""What the signs of links and processes tell better, or what is hardly a fault."""
+
+
+def episodes_said(found: Reconstructed, texts: Texts) -> list[Episode]:
+    """What lines say outright, each cause an episode from its first line on."""
+    told = shared([*conditions(texts.said), *no_broker(found, texts)])
+    return [_episode(found, texts, one) for one in told if one.cause not in _SEEN_OTHERWISE and one.score >= LIKELY]
+
+
+def _episode(found: Reconstructed, texts: Texts, one: Condition) -> Episode:
+    times = [at for said in texts.said if said.cause == one.cause and (at := _at_ms(found, said)) is not None]
+    from_ms = max(0.0, min(times, default=0.0))
+    places = [(where.rpartition(":"), text) for where, text in one.lines]
+    first = Hypothesis(
+        rank=1,
+        fault=one.cause.replace("-", "_"),
+        sentence=f"{one.sentence.rstrip('.')} ({one.times:,} lines)" if one.times > 1 else one.sentence.rstrip("."),
+        certainty=one.certainty,
+        score=one.score,
+        timeline=[],
+        bounds_ms=[1_000.0, None],
+        speaks_for=[{"says": text or one.cause, "file": at[0], "line": int(at[2])} for at, text in places],
+    )
+    return Episode(from_ms=from_ms, to_ms=None, hypotheses=[first])
+
+
+def _at_ms(found: Reconstructed, said: Said) -> float | None:
+    """When the line was written, from the history's 0 on; None: nobody knows."""
+    source = next((source for source in found.found if said.file in source.files), None)
+    if source is None or said.stamp_ms is None:
+        return None
+    return said.stamp_ms - source.zone_ms - source.offset_ms - found.origin_ms

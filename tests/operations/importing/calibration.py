@@ -1,0 +1,277 @@
+"""Whether doctor and import are as sure as they are right: `python -m tests.operations.importing.calibration`.
+
+Statements are judged against what was true: the answers of `doctor` on posted logs (tests/chaos/logs/wild), on made
+logs of each cause, and on distorted logs of recorded incidents (proof.py), and the first hypotheses of `import` on
+these.
+Printed are, by how sure they claim to be, how many were right. `certain` is held to 99 of 100.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nemesrv.chaos.errors import HarnessError
+from nemesrv.operations.cluster.doctor import diagnosed
+from nemesrv.operations.inferring.episodes import episodes_of
+from nemesrv.operations.logs_to_rows.gather import plain_logs
+from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
+from tests.chaos.logs.corpus import cases
+from tests.operations.made_logs import (
+    BROKER_A,
+    NS_0,
+    NS_1,
+    Logs,
+    Said,
+    boot,
+    broker,
+    client,
+    dropped,
+    heard,
+    logs_of,
+    name_server,
+    written,
+)  # fmt: skip
+
+from . import distortion
+from .proof import names_of
+from .recording import drawn, recorded
+from .truth import done, is_true, truly_done
+from .writing import sources_of
+
+BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.985)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    by: str
+    about: str
+    """The case, and what was true of it."""
+    said: str
+    certainty: str
+    score: float
+    is_right: bool
+
+
+# --- made logs: what is put into, or left out of, the logs of a small cluster that is well
+
+
+Made = Callable[[random.Random], Logs]
+
+
+def _into_broker(*texts: str) -> Made:
+    def logs(rng: random.Random) -> Logs:
+        times = sorted(rng.uniform(100, 590) for _ in range(rng.choice((1, 2, 5, 40, 400))))
+        said = [(at_s, rng.choice(texts)) for at_s in times]
+        beside = [(rng.uniform(300, 590), _no_answer(NS_1)) for _ in range(rng.choice((0, 0, 1, 5)))]
+        return logs_of(broker_a=broker("broker-a", BROKER_A, f"{NS_0};{NS_1}", *said, *beside), producer=client())
+
+    return logs
+
+
+def _no_answer(server: str) -> str:
+    return (
+        f"registerBroker Exception, {server}\norg.apache.rocketmq.remoting.exception.RemotingTimeoutException: wait "
+        f"response on the channel <{server}> timeout, 6000(ms)\n\tat org.apache.rocketmq.broker.out.BrokerOuterAPI.a"
+    )
+
+
+def _only(*texts: str) -> Made:
+    """A process that says this at its start and no more."""
+    return lambda rng: {"nohup.log": [(1.0 + number, text) for number, text in enumerate(texts)]}
+
+
+def _asleep(rng: random.Random) -> Logs:
+    from_s, for_s = rng.uniform(200, 400), rng.uniform(300, 3_000)
+
+    def shifted(said: Sequence[Said]) -> list[Said]:
+        return [(at_s if at_s < from_s else at_s + for_s, text) for at_s, text in said]
+
+    wakes = dropped(from_s + rng.uniform(0.5, 5.0))
+    servers = [shifted([*name_server(at), *wakes, *_again(from_s)]) for at in (NS_0, NS_1)]
+    return logs_of(*servers, broker_a=shifted(broker(until_s=900)), producer=[])
+
+
+def _before(said: Sequence[Said], at_s: float) -> list[Said]:
+    return [one for one in said if one[0] < at_s]
+
+
+def _again(from_s: float) -> list[Said]:
+    return heard(from_s + 20, from_s + 25)
+
+
+def _moved(rng: random.Random) -> Logs:
+    at_s, to = rng.uniform(200, 300), f"10.0.2.{rng.randint(20, 90)}:10911"
+    names = f"{NS_0};{NS_1}"
+    old = _before(broker(), at_s)
+    new = [(at_s + 60 + when, text) for when, text in broker("broker-a", to, names, until_s=300)]
+    servers = [
+        [
+            *_before(name_server(at), at_s),
+            *dropped(at_s + 1),
+            *heard(at_s + 70, at_s + 370, address=to),
+        ]
+        for at in (NS_0, NS_1)
+    ]
+    return logs_of(*servers, broker_a=[*old, *new], producer=client())
+
+
+def _never(rng: random.Random) -> Logs:
+    lasts_s = rng.choice((200.0, 900.0, 7_200.0))
+    noise = "NETTY SERVER PIPELINE: channelActive, the channel[10.0.9.9:4711]"
+    return {"namesrv.log": [*boot(0, NS_0), *((rng.uniform(5, lasts_s), noise) for _ in range(12)), (lasts_s, noise)]}
+
+
+def _well(rng: random.Random) -> Logs:
+    return logs_of(producer=client() if rng.random() < 0.5 else [], broker_a=broker(until_s=rng.uniform(60, 600)))
+
+
+def _visits(rng: random.Random) -> Logs:
+    at_s = rng.uniform(60, 300)
+    visit = [(at_s + when, text) for when, text in client()][:3]
+    return logs_of(producer=[(at_s, text) for _, text in visit])
+
+
+def _topic(rng: random.Random) -> Logs:
+    return logs_of(producer=client(*(rng.uniform(100, 590) for _ in range(rng.randint(1, 5))), topic="ordres"))
+
+
+MADE: Mapping[str, tuple[Made, Sequence[str]]] = {
+    "disk full": (
+        _into_broker(
+            "putMessage failed\njava.io.IOException: No space left on device",
+            "service not available now, maybe disk full, CL:  0.95 CQ:  0.95 INDEX:  0.95, maybe your broker machine "
+            "memory too small.",
+            "physic disk maybe full soon, so reclaim space, 0.93, storePathPhysic=/data/store/commitlog",
+        ),
+        ["disk-full"],
+    ),
+    "disk fills": (
+        _into_broker("physic disk maybe full soon, so reclaim space, 0.78, storePathPhysic=/data/store/commitlog"),
+        ["nothing", "name-server-gives-no-answer", "link-failed", "unknown"],
+    ),
+    "read-only": (_into_broker("flush\njava.io.IOException: Read-only file system"), ["disk-read-only"]),
+    "out of memory": (_into_broker("x\njava.lang.OutOfMemoryError: Java heap space"), ["out-of-memory"]),
+    "no permission": (_into_broker("the broker[10.0.2.1] sending message is forbidden"), ["no-permission"]),
+    "port taken": (_only("start\njava.net.BindException: Address already in use"), ["port-taken"]),
+    "store in use": (_only("start\njava.lang.RuntimeException: Lock failed,MQ already started"), ["store-in-use"]),
+    "no NameServer given": (
+        _only("The broker[broker-a, 10.0.2.1:10911] boot success. serializeType=JSON"),
+        ["no-name-server-given"],
+    ),
+    "host asleep": (_asleep, ["host-stood-still"]),
+    "address moved": (_moved, ["address-changed"]),
+    "no broker ever": (_never, ["no-broker-registered"]),
+    "no such topic": (_topic, ["topic-is-nowhere", "topics-are-not-created"]),
+    "well": (_well, ["nothing"]),
+    "a visit": (_visits, ["nothing"]),
+}
+
+RECORDED: Mapping[str, Sequence[str]] = {
+    "crash": ["process-ended"],
+    "clean stop": ["stopped-in-order"],
+    "hang": ["process-stood-still"],
+    "pair partition": ["link-failed", "broker-is-not-registered"],
+    "one-way partition": ["link-failed", "broker-is-not-registered"],
+    "host lost": ["host-lost"],
+    "NameServer restarted": ["process-ended", "stopped-in-order", "name-server-is-empty"],
+    "list changed": ["list-changed", "no-broker-lists-this-name-server", "client-is-at-other-name-servers"],
+    "write permission wiped": ["no-permission-to-write"],
+    "address claimed": ["another-broker-has-the-name"],
+}
+
+
+def answered(by: str, about: str, place: Path, right: Callable[[str], bool]) -> Iterator[Claim]:
+    """What doctor claims of the logs there; nothing, where it says that it does not know."""
+    try:
+        answer = diagnosed([place]).answer
+    except HarnessError:
+        return
+    if answer.name != "unknown":
+        yield Claim(by, about, answer.name, answer.certainty, answer.score, right(answer.name))
+
+
+def posted(*, set_aside: bool | None) -> Iterator[Claim]:
+    for case in cases(set_aside=set_aside):
+        yield from answered("doctor, posted", f"{case.name} ({case.true})", case.folder, case.is_right)
+
+
+def made(each: int, folder: Path) -> Iterator[Claim]:
+    for name, (logs, right) in MADE.items():
+        for seed in range(each):
+            place = written(folder / f"{name}-{seed}", logs(random.Random(f"{name} {seed}")))
+            yield from answered("doctor, made", f"{name} {seed}", place, lambda said, right=right: said in right)
+
+
+def recordings(seeds: Iterable[int], folder: Path, level: str) -> Iterator[Claim]:
+    for seed in seeds:
+        incident, own = drawn(seed), folder / str(seed)
+        run = recorded(incident, own / "run")
+        of, sources = sources_of(run, slf4j=["producer-1"])
+        distortion.drawn(seed, of, sources, level).written(own / "logs", of, sources)
+        about = f"{incident.kind} {seed}"
+        named = RECORDED[incident.kind]
+        yield from answered("doctor, recorded", about, own / "logs", lambda said, named=named: said in named)
+        found = reconstruct(plain_logs([own / "logs"])[0])
+        names, nodes = names_of(found.topology, of.addresses), [*of.kinds]
+        true = truly_done(incident.scenario, nodes)
+        for episode in episodes_of(found.rows).episodes:
+            one = episode.hypotheses[0]
+            said = done(one.timeline, nodes, names)
+            right = is_true(said, true) or not said
+            yield Claim("import, recorded", about, one.sentence, one.certainty, one.score, right)
+
+
+def table(claims: Sequence[Claim]) -> Iterator[str]:
+    """Of each claim to be so sure, how many were right."""
+    yield "| said | claims | right |"
+    yield "|---|---:|---:|"
+    by: dict[str, list[Claim]] = defaultdict(list)
+    for one in claims:
+        by[_bin(one)].append(one)
+    for name in sorted(by):
+        own = by[name]
+        right = sum(one.is_right for one in own)
+        yield f"| {name} | {len(own)} | {right} ({right / len(own):.0%}) |"
+
+
+def _bin(one: Claim) -> str:
+    if one.certainty == "certain":
+        return "certain"
+    low = max((edge for edge in BINS if edge <= one.score), default=0.0)
+    high = min((edge for edge in BINS if edge > one.score), default=1.0)
+    return f"{one.certainty} {low:.2f} to {high:.2f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 when of the certain 99 in 100 are right."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--each", type=int, default=20, help="made logs of each cause")
+    parser.add_argument("--incidents", type=int, default=50, help="recorded incidents, of ten kinds in turn")
+    parser.add_argument("--level", choices=distortion.LEVELS, default="all")
+    parser.add_argument("--set-aside", action="store_true", help="posted logs: those set aside, too")
+    asked = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as temporary:
+        claims = [
+            *posted(set_aside=None if asked.set_aside else False),
+            *made(asked.each, Path(temporary, "made")),
+            *recordings(range(asked.incidents), Path(temporary, "recorded"), asked.level),
+        ]
+    for one in claims:
+        if not one.is_right:
+            print(f"{one.by}: {one.about}: {one.certainty} {one.score:.2f} {one.said}")
+    for by in dict.fromkeys(one.by for one in claims):
+        print(f"\n{by}\n" + "\n".join(table([one for one in claims if one.by == by])))
+    print("\nall\n" + "\n".join(table(claims)))
+    sure = [one.is_right for one in claims if one.certainty == "certain"]
+    return int(sum(sure) < 0.99 * len(sure))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

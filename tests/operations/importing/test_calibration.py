@@ -1,0 +1,40 @@
+"""Doctor and import are as sure as they are right: what is certain is true, what is likely mostly is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.operations.importing.calibration import Claim, made, posted, recordings, table
+
+
+def wrong(claims: Iterable[Claim]) -> list[Claim]:
+    return [one for one in claims if not one.is_right]
+
+
+def test_of_made_logs_of_each_cause_what_is_claimed_is_true(tmp_path: Path) -> None:
+    claims = [*made(2, tmp_path)]
+    assert len(claims) >= 24, "most logs are answered"
+    assert [one for one in wrong(claims) if one.certainty == "certain"] == []
+    assert len(wrong(claims)) <= 1
+
+
+def test_of_posted_logs_what_is_claimed_is_true() -> None:
+    claims = [*posted(set_aside=False)]
+    assert len(claims) >= 20
+    assert wrong(claims) == []
+
+
+def test_the_table_counts_by_how_sure_a_claim_is() -> None:
+    claims = [Claim("x", "", "a", "certain", 0.99, True), Claim("x", "", "b", "likely", 0.84, False)]
+    assert [*table(claims)][2:] == ["| certain | 1 | 1 (100%) |", "| likely 0.80 to 0.90 | 1 | 0 (0%) |"]
+
+
+@pytest.mark.nightly
+def test_of_recorded_incidents_nothing_wrong_is_certain(tmp_path: Path) -> None:
+    claims = [*recordings(range(7100, 7120), tmp_path, "all")]
+    assert [one for one in wrong(claims) if one.certainty == "certain"] == []
+    likely = [one for one in claims if one.certainty == "likely"]
+    assert len(wrong(likely)) <= len(likely) / 5
