@@ -8,6 +8,7 @@ later than any that runs would. What follows from that is taken from the signs, 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -132,7 +133,8 @@ def _silences(seen: Seen) -> list[_Silence]:
     found = []
     for silence in _together(seen):
         tolerance = seen.tolerance_ms(*silence.nodes)
-        from_ms, to_ms = silence.from_ms + tolerance, silence.to_ms - tolerance
+        margin_ms = seen.timers.R_ms + tolerance  # who writes each period goes silent, and goes on, up to one later
+        from_ms, to_ms = silence.from_ms + margin_ms, silence.to_ms - margin_ms
         covering = {node for node in seen.own if seen.covers(node, silence.from_ms, silence.to_ms)}
         awake = {
             node for node in covering if bisect_left(seen.own[node], to_ms) > bisect_right(seen.own[node], from_ms)
@@ -144,9 +146,23 @@ def _silences(seen: Seen) -> list[_Silence]:
         else:
             silence.nodes |= {node for node in covering if node not in awake}
         silence.nodes -= awake
+        middle_ms = (from_ms + to_ms) / 2
+        for node in silence.nodes:
+            silence.from_ms = max(silence.from_ms, _last_before(seen.own[node], middle_ms))
+            silence.to_ms = min(silence.to_ms, _first_after(seen.own[node], middle_ms))
         if len(silence.nodes) > 1 and not _restarted(seen, silence, tolerance):
             found.append(silence)
     return found
+
+
+def _last_before(own: Sequence[float], at_ms: float) -> float:
+    at = bisect_left(own, at_ms)
+    return own[at - 1] if at else -math.inf
+
+
+def _first_after(own: Sequence[float], at_ms: float) -> float:
+    at = bisect_right(own, at_ms)
+    return own[at] if at < len(own) else math.inf
 
 
 def _together(seen: Seen) -> list[_Silence]:
