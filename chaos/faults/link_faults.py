@@ -71,7 +71,7 @@ class Cut(LinkFault):
     do: Literal["cut"] = "cut"
     title = "cut"
     injection = "toxiproxy.disabled"
-    injected = "the proxy is disabled: connections close, dials are refused"
+    injected = "the proxy is disabled: connections close, new connections are refused"
     equals = "a crash, not a partition"
     dial = Dial.REFUSED
     looks_like = Loss.CLOSED
@@ -82,7 +82,7 @@ class BlackHole(LinkFault):
     do: Literal["black_hole"] = "black_hole"
     title = "black hole"
     injection = "toxiproxy.bandwidth.rate=0"
-    injected = "bytes and closes are held and arrive at the heal, over the same connection; dials still succeed"
+    injected = "bytes and closes wait and arrive when the fault ends, over the same connection; new connections succeed"
     equals = "a short partition"
     dial = Dial.SILENT
     does = Effect(rate_kb_s=0)
@@ -158,8 +158,8 @@ class Reset(LinkFault):
     title = "reset"
     injection = "toxiproxy.reset_peer"
     injected = (
-        "Toxiproxy's `reset_peer` toxic: a connection made meanwhile is reset at its first bytes, an older one closes "
-        "at its next"
+        "Toxiproxy's `reset_peer` toxic: a new connection is reset at its first bytes, an older one closes at its next "
+        "bytes"
     )
     equals = "a middlebox that resets"
     dial = Dial.RESET
@@ -188,8 +188,8 @@ class PacketLoss(LinkFault):
     title = "packet loss"
     injection = "packet_drop"
     injected = (
-        "no packet arrives, SYN and FIN neither, and kernels send again; with `--clock virtual`, and with `injection: "
-        "packet` where we are root"
+        "no packet arrives, SYN and FIN included, and kernels send again; with `--clock virtual`, or with `injection: "
+        "packet` as root"
     )
     equals = "a partition, a pulled cable"
     dial = Dial.DROPPED
@@ -209,8 +209,8 @@ class HalfOpen(LinkFault):
     title = "half-open"
     injection = "toxiproxy.second_proxy"
     injected = (
-        "a second proxy takes the dials from now on, and the first holds what was connected: bytes, and closes behind "
-        "them, arrive at the heal"
+        "new connections go through a second proxy; on older ones bytes, and closes behind them, wait and arrive when the "
+        "fault ends"
     )
     equals = "a NAT or conntrack entry that is gone, a failover of a firewall without its state"
     looks_like = Loss.STALE
@@ -228,7 +228,7 @@ class SynDrop(LinkFault):
     title = "SYN drop"
     injection = "full_accept_queue"
     injected = (
-        "dials go to a port whose accept queue is full, so the kernel drops their SYNs; what is connected goes on"
+        "the node connects to a port whose accept queue is full, so the kernel drops its SYNs; older connections work"
     )
     equals = "a full accept queue, a SYN flood's victim, a firewall that admits no new connection"
     dial = Dial.DROPPED

@@ -23,8 +23,8 @@ class Kill(ProcessFault):
     title = "killed"
     injection = "sigkill"
     injected = (
-        "SIGKILL: the kernel closes every connection, what was not written is lost; dials are refused until it listens "
-        "again"
+        "SIGKILL: the kernel closes every connection, unwritten bytes are lost; new connections are refused until it "
+        "listens again"
     )
     equals = "a crash"
     dial = Dial.REFUSED
@@ -37,7 +37,7 @@ class Stop(ProcessFault):
     done_by = "stop"
     title = "stopped"
     injection = "sigterm"
-    injected = "a clean stop: a broker takes its leave of every NameServer first; then as a kill"
+    injected = "a clean stop: a broker first unregisters at every NameServer; then as a kill"
     equals = "a shutdown"
     dial = Dial.REFUSED
     ends_process = True
@@ -70,7 +70,7 @@ class Remove(ProcessFault):
     done_by = "kill"
     title = "removed"
     injection = "sigkill.for_good"
-    injected = "SIGKILL, and no process ever listens there again, not even when everything is healed at the end"
+    injected = "SIGKILL; no process listens there again until the run ends"
     equals = "a NameServer that is taken away"
     dial = Dial.REFUSED
     ends_process = True
