@@ -78,7 +78,7 @@ _BY_DIALS = ("refused", "syn_dropped")
 
 
 def _rule(name: str, what: str, situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Rule:
-    says = f"whether another NameServer is turned to when the one in use {what}"
+    says = f"whether the client goes to another NameServer when the one in use {what}"
     return Rule(name, says, (situation, "quiet"), _measure(situation, decide), words=(LEFT, KEPT, "either"))
 
 

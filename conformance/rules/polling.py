@@ -161,7 +161,7 @@ RULES = (
     seconds_rule("poll_jitter_s", "how far one period is from the median at most", ("quiet",), _jitter, tolerance=0.2),
     seconds_rule(
         "list_change_s",
-        "from when the list by HTTP lost the NameServer in use until one of the new list is turned to",
+        "from when the list by HTTP lost the NameServer in use until the client uses one of the new list",
         ("list_changes",),
         _list_change,
         NOT_TAKEN,
