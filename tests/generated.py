@@ -64,7 +64,10 @@ def _in_docs(text: str) -> str:
 def faults() -> str:
     """The table of faults in docs/faults.md, from their classes."""
     rows = [f"| `{do}` | {kind.injected} | {kind.dial} | {kind.equals} |" for do, kind in FAULTS.items()]
-    head = "| fault | how it is injected | a new connection during the fault gets | what it equals in production |", "|---|---|---|---|"
+    head = (
+        "| fault | how it is injected | a new connection during the fault gets | what it equals in production |",
+        "|---|---|---|---|",
+    )
     return "\n".join((*head, *rows))
 
 

@@ -5,10 +5,13 @@ The commands of its `sh` blocks run in tests/test_tutorial.py.
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -26,7 +29,7 @@ DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCENARIOS = (DOCS / "scenarios.md").read_text(encoding="utf-8")
 COMMANDS = (DOCS / "commands.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("**/*.md"))]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.glob("**/*.md"))]
 
 
 @pytest.mark.parametrize(("page", "lines"), [("README.md", 150), ("CONTRIBUTING.md", 120)])
@@ -58,17 +61,65 @@ def test_every_command_stands_in_the_page_of_commands_and_every_one_there_exists
         assert CliRunner().invoke(cli, [name, "--help"]).exit_code == 0
 
 
-def test_the_program_takes_every_command_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+_COMMAND = re.compile(r"(nemesrv|(?:\.venv/bin/)?python -m) (.+)")
+_STANDS_FOR = {"…": "127.0.0.1:9876", "host:port;host:port": "127.0.0.1:9876", "ADDRESS": "auto", "N": "1"}
+"""What a page writes for a value of the reader's, and a value that the program takes."""
+
+
+def commands(page: Path) -> tuple[list[str], list[str]]:
+    """The commands of the page's blocks, whole, and those that its prose names, maybe without their arguments."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w*[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    whole = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    prose = re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    named = [" ".join(each.split()) for each in prose]
+    return [line for line in whole if _COMMAND.match(line)], [line for line in named if _COMMAND.match(line)]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_there_is_what_every_command_of_a_page_names(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`nemesrv` takes its options; the module of `python -m` is there, and knows them."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").symlink_to(DOCS)
     (tmp_path / "incident").mkdir()
-    blocks = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-    lines = re.findall(r"^nemesrv (.*)$", "\n".join(text for kind, text in blocks if kind in ("", "sh")), re.MULTILINE)
-    lines += [line for line in re.findall(r"`nemesrv ([^`]+ [^`]+)`", README) if "SCENARIO" not in line]
-    for line in lines:
-        name, *words = shlex.split(line.partition("||")[0], comments=True)
-        cli.commands[name].make_context(name, words)
-    assert len(lines) >= 12
+    whole, named = commands(page)
+    for line in (*whole, *named):
+        program, rest = re.fullmatch(_COMMAND, line).groups()  # type: ignore[union-attr]
+        name, *words = _words(rest)
+        if program != "nemesrv":
+            _is_a_module_with(name, words, line)
+        elif name != "COMMAND":
+            try:
+                cli.commands[name].make_context(name, [_STANDS_FOR.get(word, word) for word in words])
+            except (click.MissingParameter, click.BadOptionUsage):
+                assert line in named, line
+
+
+def _words(text: str) -> list[str]:
+    """The words of the first command, without the brackets around what may be left out."""
+    shell = shlex.shlex(text, posix=True, punctuation_chars=True)
+    shell.whitespace_split = True
+    words = itertools.takewhile(lambda word: word not in ("||", "|", ">", "&", ";"), shell)
+    return [word.strip("[]") if "--" in word else word for word in words]
+
+
+def _is_a_module_with(name: str, words: list[str], line: str) -> None:
+    spec = importlib.util.find_spec(name)
+    assert spec is not None, line
+    if name == "pytest":
+        assert all((ROOT / word).exists() for word in words if word.startswith("tests/")), line
+    elif name != "pip":
+        folder = Path(spec.origin or "").parent
+        source = [
+            file.read_text(encoding="utf-8")
+            for file in (folder.glob("*.py") if spec.submodule_search_locations else [Path(spec.origin or "")])
+        ]
+        for option in re.findall(r"--[a-z-]+", " ".join(words)):
+            assert any(option in text for text in source) or option in ("--check",), line
 
 
 def test_every_make_target_that_a_page_names_exists() -> None:

@@ -23,8 +23,6 @@ from tests.commands_here import Shell
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
-RUN_TOO = [ROOT / "README.md", *(ROOT / "docs" / page for page in ("scenarios.md", "settings.md", "incidents.md"))]
-"""Pages beside the tutorial whose examples are run as written."""
 Runs = Callable[[str, Path], str]
 """Commands and a folder to what they print."""
 
@@ -41,8 +39,14 @@ def blocks(page: Path) -> list[Block]:
     return [Block(*block) for block in found]
 
 
+def run_too() -> list[Path]:
+    """README and the pages of docs/ with commands that are run as written; those of hosts.md run in tests/hosts."""
+    pages = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "hosts.md"]
+    return [ROOT / "README.md", *(page for page in pages if any(block.kind == "sh" for block in blocks(page)))]
+
+
 def cases() -> Iterator[object]:
-    for page in (*PAGES, *RUN_TOO):
+    for page in (*PAGES, *run_too()):
         marks = []
         if any(block.about == "nightly" for block in blocks(page)):
             marks = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.toxiproxy]

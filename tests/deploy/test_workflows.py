@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.deploy import workflows
 from tests.deploy.files import VERSION
@@ -81,10 +82,8 @@ def test_each_step_of_a_leg_runs_in_the_example_project(name: str, source: str, 
     done = workflows.run(LEGS[name], project, workflows.sources()[source], **env)
     for step, status, said in done:
         assert status == 0, f"{step.name}\n{said}"
-    profiles = {
-        file.read_text().count(f"profile: {name.split()[1]}") for file in project.glob("runs/*/*/scenario.yaml")
-    }
-    assert profiles == {1}
+    scenarios = [yaml.safe_load(file.read_text()) for file in project.glob("runs/*/*/scenario.yaml")]
+    assert {scenario["cluster"]["profile"] for scenario in scenarios} == {name.split()[1]}
     for kind in ("report.html", "verdicts.json", "scenario.yaml", "junit.xml"):
         assert len(list(project.glob(f"runs/**/{kind}"))) >= 4, kind
     assert (project / "junit.xml").is_file()

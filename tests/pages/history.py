@@ -9,22 +9,24 @@ from nemesrv.chaos.history.schema import EVENTS, SCHEMA
 
 _HEAD = """# The history of a run
 
-`<run>/history/part-00000.parquet` has one row an event, ordered by `time_ms`, `node`, `seq`. This page is written from
-`chaos/history/schema.py`. During a run each process appends JSON lines to `<run>/history/_raw/<node>.<incarnation>.jsonl`; a process that is
-killed with SIGKILL loses at most its last 20 ms. A cluster that stays up (`nemesrv up`) moves the lines into `_parts/`; far from every
-change it keeps one `timer_lag` row a process and minute, the worst. With `--check` it also has `_live/`: micro-batches, carried rows, a
-checkpoint. At the end of the run all rows are in the Parquet files, and these folders are gone.
+`<run>/history/part-00000.parquet` has one row an event, ordered by `time_ms`, `node`, `seq`. This page is written
+from `chaos/history/schema.py`. During a run each process appends JSON lines to
+`<run>/history/_raw/<node>.<incarnation>.jsonl`; a process that is killed with SIGKILL loses at most its last 20 ms. A
+cluster that stays up (`nemesrv up`) moves the lines into `_parts/`; far from every change it keeps one `timer_lag`
+row a process and minute, the worst. With `--check` it also has `_live/`: micro-batches, carried rows, a checkpoint.
+At the end of the run all rows are in the Parquet files, and these folders are gone.
 
-A history of more than a million events has several files, `part-00000.parquet`, `part-00001.parquet` … Each row group has one kind of
-event only, ordered by `time_ms`, `node`, `seq`, so a reader of some kinds skips the other row groups by their statistics. The files of a
-recorded run follow each other in time.
+A history of more than a million events has several files, `part-00000.parquet`, `part-00001.parquet` … Each row group
+has one kind of event only, ordered by `time_ms`, `node`, `seq`, so a reader of some kinds skips the other row groups
+by their statistics. The files of a recorded run follow each other in time.
 
-All rows have one time axis: milliseconds of RocketMQ time since the run's origin, from the host's monotonic clock times the run's time
-scale. Addresses are a node's own view of its peer, never a proxy's.
+All rows have one time axis: milliseconds of RocketMQ time since the run's origin, from the host's monotonic clock
+times the run's time scale. Addresses are a node's own view of its peer, never a proxy's.
 
-Of a run on several hosts the time axis is the harness's clock. Nodes stamp their lines by their host's clock. The harness asks every host
-repeatedly for its clock (`host_clock`, recorded by the node `clocks`), and the merge corrects each row's time by its host's offset at that
-time. The possible error, and its effect on verdicts: [oracle](oracle.md#the-clocks-of-several-hosts).
+Of a run on several hosts the time axis is the harness's clock. Nodes stamp their lines by their host's clock. The
+harness asks every host repeatedly for its clock (`host_clock`, recorded by the node `clocks`), and the merge corrects
+each row's time by its host's offset at that time. The possible error, and its effect on verdicts:
+[oracle](oracle.md#the-clocks-of-several-hosts).
 """
 
 

@@ -11,8 +11,8 @@ from nemesrv.remoting.node.profile import Profile
 
 _HEAD = """# Settings
 
-A scenario sets RocketMQ's own settings by RocketMQ's own names, for groups of nodes and for single nodes. The nodes obey them, and the
-windows of the checks follow, node by node where they differ.
+A scenario sets RocketMQ's own settings by RocketMQ's own names, for groups of nodes and for single nodes. The nodes
+obey them, and the windows of the checks follow, node by node where they differ.
 
 ```yaml settings.yaml
 description: ns-1 gives up a silent broker sooner than the others, and producers cap each try.
@@ -39,16 +39,19 @@ VALID settings (…
 ```
 
 * Groups are `name_servers`, `brokers`, `producers`, `consumers` and `clients` (producers, consumers and the prober).
-  A value for a smaller group overrides that of a larger group, and a value for a single node overrides both. A group accepts
-  what any of its members accepts: `sendMsgMaxTimeoutPerRequest` of `clients` is for the producers.
+  A value for a smaller group overrides that of a larger group, and a value for a single node overrides both. A group
+  accepts what any of its members accepts: `sendMsgMaxTimeoutPerRequest` of `clients` is for the producers.
 * `timers: {register_name_server_period_s, poll_name_server_interval_s}` are the same settings as
   `registerNameServerPeriod` of `brokers` and `pollNameServerInterval` of `clients`; `workload: {latency_fault}` is
   `sendLatencyFaultEnable` of `producers`. Different values in both places are refused.
-* A name that RocketMQ does not have is refused, with the nearest name that it has. A setting that our nodes do not obey is refused,
-  too. So is a silence limit that healthy brokers would exceed (it must be longer than `registerNameServerPeriod` +
-  `registerBrokerTimeoutMills`; of clients' channels longer than `heartbeatBrokerInterval`).
-* Where a value differs from node to node, the window of one node uses that node's value, and a window for all of them is the widest.
-* (constant) marks a literal in Java's code, in that profile or in both: RocketMQ itself cannot change it, an experiment can.
+* A name that RocketMQ does not have is refused, with the nearest name that it has. A setting that our nodes do not
+  obey is refused, too. So is a silence limit that healthy brokers would exceed (it must be longer than
+  `registerNameServerPeriod` + `registerBrokerTimeoutMills`; of clients' channels longer than
+  `heartbeatBrokerInterval`).
+* Where a value differs from node to node, the window of one node uses that node's value, and a window for all of them
+  is the widest.
+* (constant) marks a literal in Java's code, in that profile or in both: RocketMQ itself cannot change it, an
+  experiment can.
 
 """
 _TABLE = "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |\n|---|---|---|---|---|---|---|\n"
