@@ -209,8 +209,8 @@ class HalfOpen(LinkFault):
     title = "half-open"
     injection = "toxiproxy.second_proxy"
     injected = (
-        "new connections go through a second proxy; on older ones bytes, and closes behind them, wait and arrive when the "
-        "fault ends"
+        "new connections go through a second proxy; on older ones bytes, and closes behind them, wait and arrive when "
+        "the fault ends"
     )
     equals = "a NAT or conntrack entry that is gone, a failover of a firewall without its state"
     looks_like = Loss.STALE
