@@ -9,7 +9,7 @@ topics are of one name. A part of which too little was seen to say whose it is c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..chaos.fronts.instances import Instance, Instances, ids_of
@@ -22,8 +22,10 @@ ONLY = ""
 
 
 def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
-    """By the client's name, what it did: ONLY and all that was watched where no process has several kinds of them."""
-    split = [parts_of(one) for one in watched]
+    """By the client's name, what it did: ONLY and all that was watched where no process has several kinds of them.
+    A program has as many as heartbeats named in any of its processes."""
+    clients = max((len({found for asked in one.of(Asked) for found in ids_of(asked)}) for one in watched), default=0)
+    split = [parts_of(one, clients) for one in watched]
     if all(len(parts) == 1 for parts in split):
         return {ONLY: [*watched]}
     parts = [part for of in split for part in of]
@@ -59,9 +61,8 @@ def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozens
     return first if most > second else None
 
 
-def parts_of(watched: Watched) -> list[Part]:
-    """For each client in that process its topics, and what was seen of it alone."""
-    ids = {found for one in watched.of(Asked) for found in ids_of(one)}
+def parts_of(watched: Watched, clients: int) -> list[Part]:
+    """For each of so many clients in that process its topics, and what was seen of it alone."""
     instances: list[Instance] = []
     seen: dict[int, list[Observation]] = {}
 
@@ -69,9 +70,10 @@ def parts_of(watched: Watched) -> list[Part]:
         instances.append(instance)
         seen[instance.number] = []
 
-    found = Instances(
-        came, lambda of, one: seen[of.number].append(one), lambda _one, _at_ms: None, watched.name_servers, ids=ids
-    )
+    def saw(instance: Instance, one: Observation) -> None:
+        seen[instance.number].append(one)
+
+    found = Instances(came, saw, lambda _one, _at_ms: None, watched.name_servers, clients=clients)
     for one in watched.seen:
         found.see(replace(one, process=watched.process) if isinstance(one, Opened | Dialled) else one)
     found.end(watched.ended_ms)
@@ -82,26 +84,37 @@ def parts_of(watched: Watched) -> list[Part]:
     shared = [one for one in watched.seen if isinstance(one, Behaved | Happened | Reported)]
     parts = []
     for each in askers:
-        own = [one for one in seen[each.number] if not isinstance(one, Behaved)]
-        part = tuple(sorted((*shared, *own), key=lambda one: one.at_ms))
+        alone = [one for one in seen[each.number] if not isinstance(one, Behaved)]
+        part = tuple(sorted((*shared, *alone), key=lambda one: one.at_ms))
         if _is_met(watched, part):
-            parts.append((frozenset(each.topics), replace(watched, seen=part, unclear=each.unclear)))
+            own = replace(watched, seen=part, unclear=each.unclear, at_work_ms=_at_work_ms(part))
+            parts.append((frozenset(each.topics), own))
     return parts
+
+
+def _look_ups(part: Sequence[Observation]) -> Iterator[Answered]:
+    """The answers to look-ups of a route."""
+    asked: set[tuple[int, int]] = set()
+    for one in part:
+        if isinstance(one, Asked) and one.code == GET_ROUTEINFO:
+            asked.add((one.connection, one.opaque))
+        elif isinstance(one, Answered) and (one.connection, one.opaque) in asked:
+            yield one
+
+
+def _at_work_ms(part: Sequence[Observation]) -> float | None:
+    return next((one.at_ms for one in _look_ups(part) if one.code == 0), None)
 
 
 def _is_met(watched: Watched, part: Sequence[Observation]) -> bool:
     """Whether the situation is about this client's NameServer, where it is about one in use."""
-    if watched.at_work_ms is None or not any(
-        step.target is Target.CHOSEN and step.at_s is not None for step in SITUATIONS[watched.situation].steps
-    ):
+    if not any(step.target is Target.CHOSEN and step.at_s is not None for step in SITUATIONS[watched.situation].steps):
         return True
-    chosen: str | None = None
-    asked: set[tuple[int, int]] = set()
-    for one in part:
-        if isinstance(one, Behaved) and one.at_ms >= watched.at_work_ms and one.front in watched.name_servers:
-            return chosen == one.front
-        if isinstance(one, Asked) and one.code == GET_ROUTEINFO:
-            asked.add((one.connection, one.opaque))
-        elif isinstance(one, Answered) and (one.connection, one.opaque) in asked:
-            chosen = one.front
-    return True
+    since_ms, fronts = watched.at_work_ms or watched.began_ms, watched.name_servers
+    broken = next(
+        (one for one in part if isinstance(one, Behaved) and one.at_ms >= since_ms and one.front in fronts), None
+    )
+    if broken is None:
+        return True
+    before = [one.front for one in _look_ups(part) if one.at_ms <= broken.at_ms]
+    return not before or before[-1] == broken.front

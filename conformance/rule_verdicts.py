@@ -130,7 +130,9 @@ def _labelled(watched: Sequence[Watched]) -> list[Watched]:
 
 def _of_all(rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None) -> RuleVerdict:
     """Of a program with several clients, the worst one's, with those of all."""
-    found = {name: _judge(rule, watched, profile) for name, watched in clients.items()}
+    was_run = any(one.situation in rule.situations for of in clients.values() for one in of)
+    elsewhere = "another client's NameServer failed" if was_run else ""
+    found = {name: _judge(rule, watched, profile, elsewhere) for name, watched in clients.items()}
     if len(found) == 1:
         return next(iter(found.values()))
     return replace(min(found.values(), key=_badness), clients=found)
@@ -164,7 +166,7 @@ def hindered_in(
     return tuple(found)
 
 
-def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None) -> RuleVerdict:
+def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, elsewhere: str = "") -> RuleVerdict:
     expected = None if profile is None else profile.rules.get(rule.name)
     of = [one for one in watched if one.situation in (*rule.situations, *rule.more)]
     of = of if any(one.situation in rule.situations for one in of) else []
@@ -177,7 +179,7 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None) 
         except Exception as exc:  # as a check that fails: UNKNOWN, never a pass
             measured = Measured.undecided(f"the rule failed: {type(exc).__name__}: {exc}")
     else:
-        measured = LeftOut(why=f"not run: {', '.join(rule.situations)}")
+        measured = LeftOut(why=f"{elsewhere or 'not run'}: {', '.join(rule.situations)}")
     verdict: Validity | None = None
     if isinstance(measured, Measured):
         if measured.value is None and not (measured.odds and expected is not None):

@@ -121,9 +121,9 @@ class Situation:
     """Milliseconds are measured in it, which the starts of other processes would spoil."""
 
 
-def _chosen(name: str, says: str, behaviour: Behaviour) -> Situation:
+def _chosen(name: str, says: str, behaviour: Behaviour, *, for_s: float = 75.0) -> Situation:
     steps = (SituationStep(5.0, Target.CHOSEN, behaviour),)
-    return Situation(name, f"5 s after the start the NameServer in use {says}", 75.0, steps)
+    return Situation(name, f"5 s after the start the NameServer in use {says}", for_s, steps)
 
 
 def _broker(name: str, says: str, behaviour: Behaviour | None, *more: SituationStep, for_s: float = 75.0) -> Situation:
@@ -151,7 +151,7 @@ _ALL: tuple[Situation, ...] = (
     _chosen("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
     _chosen("black_hole", "goes silent on what is connected and drops SYNs", BLACK_HOLE),
     _chosen("silent", "accepts and never answers", SILENT),
-    _chosen("closed", "closes its connections once", CLOSES_ONCE),
+    _chosen("closed", "closes its connections once", CLOSES_ONCE, for_s=130.0),  # who goes back after 60 s has done so
     _chosen("reset", "resets its connections once", RESETS_ONCE),
     _chosen("closes_each", "closes each connection as soon as it is accepted", CLOSES_EACH),
     _chosen("error_code", "answers look-ups with SYSTEM_ERROR 1", Behaviour(codes={GET_ROUTEINFO: SYSTEM_ERROR})),

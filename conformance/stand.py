@@ -77,6 +77,7 @@ class Stand:
         `by_http`: the list has an address server, and there is one NameServer more for it to gain.
         """
         self.clock = clock
+        self.topics = [TOPIC]
         self.names = tuple(f"ns-{n}" for n in range(name_servers))
         self.broker_names = tuple(f"broker-{'abcdefgh'[n]}" for n in range(brokers))
         self._spare = (f"ns-{name_servers}",) if by_http else ()
@@ -146,7 +147,7 @@ class Stand:
         front = await self._open_front(name, None)
         running = RunningBroker(self._mortal_network, lambda net: self._context(name, net), config, front, self._log)
         self._brokers[name] = running
-        await running.start({TOPIC: QUEUES} if self._has_topic else {})
+        await running.start(dict.fromkeys(self.topics, QUEUES) if self._has_topic else {})
 
     async def _open_address_server(self) -> None:
         told = [self.fronts[name].address for name in self.names]

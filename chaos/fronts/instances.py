@@ -44,7 +44,7 @@ class Instance:
     open: dict[int, str] = field(default_factory=dict)
     """Its connections: number to front."""
     topics: set[str] = field(default_factory=set)
-    """Whose routes it asked for, and to which it sent."""
+    """Whose routes it asked for."""
     groups: set[str] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
     """What its heartbeats call it."""
@@ -74,7 +74,7 @@ class _Held:
 
 class Instances:
     """`came` and `went` are told of each client, before its first observation and after its last, and `saw` of each
-    observation in between. `ids`: how clients of a process call themselves, where that is known before."""
+    observation in between. `clients`: how many a process has, where that is known before."""
 
     def __init__(
         self,
@@ -84,13 +84,13 @@ class Instances:
         name_servers: Collection[str],
         *,
         every_request: bool = False,
-        ids: Collection[str] | None = None,
+        clients: int | None = None,
     ) -> None:
         self._came, self._saw, self._went = came, saw, went
         self._name_servers = frozenset(name_servers)
         self._every_request = every_request
-        self._knows_all = ids is not None
-        self._ids: dict[int | None, set[str]] = defaultdict(lambda: set(ids or ()))
+        self._clients = clients
+        self._ids: dict[int | None, set[str]] = defaultdict(set)
         self._all: list[Instance] = []
         self._of: dict[int, Instance] = {}
         self._held: dict[int, _Held] = {}
@@ -189,7 +189,7 @@ class Instances:
 
     def _owner_saw(self, owner: Instance, one: Observation) -> None:
         if isinstance(one, Asked):
-            owner.topics |= topics_of(one)
+            owner.topics |= topics_of(one) if one.front in self._name_servers else set()
             owner.groups |= groups_of(one)
             owner.ids |= ids_of(one)
             self._ids[owner.process] |= ids_of(one)
@@ -249,15 +249,20 @@ class Instances:
         doubts = any(each.front in self._name_servers and each.process == held.process for each in self._held.values())
         if doubts and not is_over:
             return None
+        if held.topics and not is_over and not any(each.topics & held.topics for each in living):
+            return None
         lacking = [each for each in living if held.front not in each.open.values()]
         return self._alike(held, lacking or living)[0]
 
     def _asker(self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool) -> Instance | None:
         """Of a connection to a NameServer."""
         lacking = [each for each in living if held.front not in each.open.values()]
-        has_more = len(self._ids[held.process]) > len(living)
+        known = max(len(self._ids[held.process]), self._clients or 0)
+        has_more = known > len(living)
+        if len(lacking) > 1 and not held.topics and not is_over:
+            return None
         if not lacking:
-            return self._second(held, living, now_ms, is_over, has_more)
+            return self._second(held, living, now_ms, is_over, has_more=has_more, is_known=bool(known))
         free = [each for each in lacking if not any(front in self._name_servers for front in each.open.values())]
         lost = free or [each for each in lacking if self._is_lost(each)]
         if lost:
@@ -265,7 +270,7 @@ class Instances:
             if has_more and held.topics and all(each.topics and not each.topics & held.topics for each in alike):
                 return self._new(held)
             return self._one_of(alike, held)
-        if not has_more and (self._every_request or self._knows_all):
+        if not has_more and (self._every_request or self._clients is not None):
             return self._one_of(self._alike(held, lacking), held)
         is_strange = bool(held.topics) and all(not each.topics & held.topics for each in lacking)
         is_used = self._used(lacking, held)
@@ -273,19 +278,19 @@ class Instances:
             return self._new(held)
         if not is_over:
             return None
-        if is_used and (is_strange or not self._ids[held.process]):
+        if is_used and (is_strange or not known):
             return self._new(held)
         resting = [each for each in lacking if each.asked_ms <= held.since_ms]
         return self._one_of(self._alike(held, resting or lacking), held)
 
     def _second(
-        self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool, has_more: bool
+        self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool, *, has_more: bool, is_known: bool
     ) -> Instance | None:
         """Of a connection that all of them have already: another client's, unless the first is closed a moment later,
         or rests from now on, as two threads that connect at once leave it."""
         if held.asked and self._used(living, held):
             return self._new(held)
-        if (has_more or not self._ids[held.process]) and now_ms - held.since_ms >= SKEW_MS:
+        if (has_more or not is_known) and now_ms - held.since_ms >= SKEW_MS:
             return self._new(held)
         if not is_over:
             return None

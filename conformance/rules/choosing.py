@@ -18,14 +18,14 @@ from typing import Any
 from ...chaos.oracle.choosing.labels import EVERY, KEPT, ODDS, WORDS, Label
 from ...chaos.oracle.choosing.machine import Successions
 from ...chaos.oracle.start_choice import ALPHA, POWER, p_value, smallest_bias
-from ..situations import Watched
-from .lookups import CALM, TryOutcome, broken, label_in, tries, walk
+from ..situations import SITUATIONS, Watched
+from .lookups import Try, TryOutcome, broken, free_steps, label_in, tries, walk
 from .rule import LeftOut, Measured, Measurement, Rule
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
 CHOICES = ("starts", "quiet", *LEAVES, "all_gone")
 LASTS = ("quiet", "slow", "broker_silent", "broker_refuses", "route_changes", "broker_returns")
-"""Of CALM, those that are run for `sticky` alone."""
+"""Those that are run for `sticky` alone: in these nothing happens to NameServers."""
 TIE_MS, TIES_SHARE = 1.0, 0.1
 """Dials of a client's two threads that are so near may be seen in either order (C++ 3.0.0: 0.6 ms, once of 16); of ten
 successions no more than one, for a client that is out of turn may dial as quickly."""
@@ -45,9 +45,17 @@ def first_choice(watched: Watched) -> str | None:
     return next((one.front for one in found if one.asked_ms is not None), found[0].front if found else None)
 
 
-def choices(watched: Watched) -> list[str]:
-    """The NameServers in the order in which it turned to them; one that was kept, or tried again, is told once."""
-    return _told_once([one.front for one in tries(watched) if one.outcome is not TryOutcome.UNUSED])
+def choices(watched: Watched) -> list[list[str]]:
+    """The NameServers in the order in which it turned to them; one that was kept, or tried again, is told once. Where
+    it left one for no reason, which `sticky` tells, another order begins."""
+    left = {b for a, b, tied in free_steps(watched) if a.front != b.front and not tied}
+    parts: list[list[Try]] = [[]]
+    for one in tries(watched):
+        if one.outcome is not TryOutcome.UNUSED:
+            if one in left:
+                parts.append([])
+            parts[-1].append(one)
+    return [_told_once([one.front for one in part]) for part in parts]
 
 
 def _told_once(found: Sequence[str]) -> list[str]:
@@ -71,9 +79,9 @@ def _in_order(watched: Sequence[Watched]) -> Iterator[tuple[Watched, list[str]]]
     for one in watched:
         if one.situation == "all_gone" and one.dials_unseen:
             continue  # those that refused are not in what was seen
-        made = choices(one)
-        if len(made) > 1 and len(one.name_servers) > 2:
-            yield one, made
+        for made in choices(one):
+            if len(made) > 1 and len(one.name_servers) > 2:
+                yield one, made
 
 
 def _is_in_turn(made: Sequence[str], name_servers: int) -> bool:
@@ -196,13 +204,7 @@ def _sticky(watched: Sequence[Watched]) -> Measurement:
     label = label_in(watched)
     if not label.steps:
         return Measured.undecided("no look-up followed one that was answered")
-    moves = (
-        (one, step)
-        for one in watched
-        if one.situation in CALM
-        for step in walk(one)[1]
-        if not step.tied and step.was != step.then
-    )
+    moves = ((one, step) for one in watched for step in walk(one)[1] if not step.tied and step.was != step.then)
     examples = [
         _example(one, was=one.name_servers[step.was], then=one.name_servers[step.then])
         for one, step in moves
@@ -270,7 +272,7 @@ def _next_of_turns(watched: Sequence[Watched], *, as_given: bool) -> Measured:
     label = label_in(watched)
     places = Counter(
         (step.then - step.was) % entries
-        for entries, steps in (walk(one) for one in watched if one.situation in CALM)
+        for entries, steps in map(walk, watched)
         for step in steps
         if step.was is not None and not step.tied
     )
@@ -322,7 +324,7 @@ RULES = (
         LASTS,
         _sticky,
         words=WORDS,
-        more=tuple(CALM),
+        more=tuple(SITUATIONS),
         of_choice=True,
     ),
     Rule(

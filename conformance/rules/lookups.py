@@ -23,7 +23,7 @@ from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Happened, Opened
 from ...chaos.oracle.choosing.labels import Label, Walk, label_of
 from ...chaos.oracle.choosing.machine import Step
-from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, SITUATIONS, Target, Watched
+from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
 
 JOIN_MS = 500.0
 """A call that goes on does so at once; what was measured is below 20 ms, with a busy machine's lateness on top."""
@@ -31,13 +31,6 @@ WAIT_MAX_MS = 10_000.0
 """No client waits longer for a connect or an answer (6 s, Go); polls are 30 s apart."""
 EARLY_JOIN_MS = 100.0
 """The same before it is at work, when the program itself asks again as soon as it was told of a failure."""
-CALM = frozenset(
-    name
-    for name, situation in SITUATIONS.items()
-    if name == "slow"
-    or not (situation.by_http or any(step.target not in (Target.BROKER, Target.CLIENT) for step in situation.steps))
-)
-"""In these nothing happens to NameServers."""
 SLOW_MS = 2_500.0
 """An answer that takes longer may have come too late for its client, whose call takes 3 s."""
 SKEW_MS = 50.0
@@ -235,24 +228,28 @@ def lookups(watched: Watched, topic: str | None = None) -> list[Try]:
 def label_in(watched: Sequence[Watched]) -> Label:
     """Which machine the client is that was watched: as was found over all that it did, else by this alone."""
     found = next((one.label for one in watched if one.label is not None), None)
-    return found if found is not None else label_of(walk(one) for one in watched if one.situation in CALM)
+    return found if found is not None else label_of(walk(one) for one in watched)
 
 
 def walk(watched: Watched) -> Walk:
     """Its steps from NameServers that had answered, and of which nothing was heard since; what came of others is told
     by other rules. Of look-ups that were under way at once nobody knows which was first."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
+    return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in free_steps(watched)]
+
+
+def free_steps(watched: Watched) -> Iterator[tuple[Try, Try, bool]]:
+    """Each try that was answered, and the one after it, where nothing was a reason to leave; and whether others were
+    under way at once."""
+    fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
-    made = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED and one.front in place]
-    steps: list[Step] = []
+    made = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED and one.front in fronts]
     at_once = [a.ended_ms is None or b.began_ms < a.ended_ms for a, b in itertools.pairwise(made)]
     for number, (a, b) in enumerate(itertools.pairwise(made)):
         if a.outcome is not TryOutcome.ANSWERED or a.ended_ms is None or a.ended_ms - a.began_ms > SLOW_MS:
             continue
-        if any(one.at_ms <= b.began_ms and _is_reason(one, a) for one in changes):
-            continue
-        steps.append(Step(place[a.front], place[b.front], tied=any(at_once[max(0, number - 1) : number + 2])))
-    return len(place), steps
+        if not any(one.at_ms <= b.began_ms and _is_reason(one, a) for one in changes):
+            yield a, b, any(at_once[max(0, number - 1) : number + 2])
 
 
 def _is_reason(change: Behaved | Closed | Happened, a: Try) -> bool:

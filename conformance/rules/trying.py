@@ -111,7 +111,12 @@ def _dropped(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
 def _tries_silent(watched: Sequence[Watched]) -> Measurement:
     if all(len(one.name_servers) < 2 for one in watched):
         return LeftOut(why="one NameServer is all there is to try")
-    of = [(one, tried, then) for one in watched for tried, then in _silent(one)]
+    of = [
+        (one, tried, then)
+        for one in watched
+        for tried, then in _silent(one)
+        if then is None or tried.began_ms >= _one_at_a_time_ms(one)  # else what follows may be another thread's call
+    ]
     if not of:
         return Measured.undecided("no look-up was without an answer")
     on = sum(then is not None for _, _, then in of)

@@ -10,6 +10,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -234,11 +235,15 @@ class MemoryStand(Stand):
 
     # -- its course
 
-    async def put_through(self, number: int, plant: Plant | None, profile: Profile, **settings: Any) -> list[Watched]:
-        """What was watched of each process, from its start to its end."""
+    async def put_through(
+        self, number: int, plant: Plant | None, profile: Profile, *, beside: int = 0, **settings: Any
+    ) -> list[Watched]:
+        """What was watched of each process, from its start to its end. `beside`: so many clients more in each process,
+        of other topics and groups, without the defect."""
         situation, seats = self.situation, [*range(number, number + self.situation.processes)]
         networks, clients, began = {}, {}, {}
         stopping: dict[int, float] = {}
+        others: list[Client] = []
         for each in seats:
             networks[each] = _OfProcess(self, each)
             context = self._context(f"client-{each}", networks[each])
@@ -266,11 +271,17 @@ class MemoryStand(Stand):
             began[each] = _now_ms()
             with suppress(RocketMQError):
                 await client.start()
+            for other in range(beside):
+                name = f"beside-{other}"
+                more = {"topic": name, "group": name, "profile": profile, "every_s": SEND_EVERY_S}
+                others.append(Client(self._context(f"client-{each}-{name}", networks[each]), **place, **more))
+                with suppress(RocketMQError):
+                    await others[-1].start()
         await self._go_on(seats, clients, networks, stopping)
         for each in seats:
             stopping.setdefault(each, _now_ms())
             networks[each].die()  # its farewell would take time, and nobody looks at it
-        for client in clients.values():
+        for client in (*clients.values(), *others):
             await client.stop()
         return [
             Watched(
@@ -338,13 +349,19 @@ def put_through(
     plant: Plant | None = None,
     starts: int = 20,
     seed: int = 0,
+    beside: int = 0,
+    for_s: float | None = None,
     **settings: Any,
 ) -> list[Watched]:
-    """What is watched of our client (with that defect) in that situation; `starts` processes where there are many."""
+    """What is watched of our client (with that defect) in that situation; `starts` processes where there are many, each
+    of which has `beside` other clients in it. `for_s`: the situation lasts so long."""
     situation = SITUATIONS[name]
+    if for_s is not None:
+        situation = replace(situation, for_s=for_s)
 
     async def main() -> list[Watched]:
         stand = MemoryStand(situation, data / f"{name}-{seed}", profile=profile, seed=seed)
+        stand.topics += (f"beside-{number}" for number in range(beside))
         await stand.open()
         for step in situation.steps:
             if step.at_s is None:
@@ -353,7 +370,7 @@ def put_through(
             await stand.feed()
         found = []
         for number in range(starts if situation.many else 1):
-            found += await stand.put_through(number, plant, profile, **settings)
+            found += await stand.put_through(number, plant, profile, beside=beside, **settings)
         await stand.close()
         return found
 

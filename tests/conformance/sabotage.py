@@ -37,6 +37,8 @@ class Defect:
     profile: Profile = Profile.V5_X
     heals: frozenset[str] = frozenset()
     """Rules that even the clean twin breaks, and this client does not."""
+    besides: frozenset[str] = frozenset()
+    """Rules that must tell it, too, because what it does is against them as well."""
     repeats: int = 1
     """So often each situation is needed, where chance is involved."""
 
@@ -357,7 +359,7 @@ _ALL = (
         profile=Profile.V4_9,
     ),
     Defect("keeps-silent-connections", "closes_on_silence", name_server(keeps_silent_connections)),
-    Defect("takes-turns", "phase_lock", name_server(takes_turns), only=("one_dead",)),
+    Defect("takes-turns", "phase_lock", name_server(takes_turns), only=("one_dead",), besides=frozenset({"sticky"})),
     Defect("never-recovers", "failover", profile=Profile.V4_9),
     Defect("polls-late", "poll_period_s", settings={"poll_name_server_interval_ms": 33_000}, only=("quiet", "slow")),
     Defect("fixed-delay", "poll_kind", polls_by_itself(lambda number: 30.0)),
@@ -383,3 +385,198 @@ _ALL = (
 )
 
 DEFECTS: Mapping[str, Defect] = {defect.name: defect for defect in _ALL}
+
+
+# --- twelve clients that are wrong in all that they do
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A client as somebody might have written it, wrong wherever it is put."""
+
+    name: str
+    rules: frozenset[str]
+    """Those that must call it INVALID."""
+    plant: Plant = lambda client: None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    shows_in: tuple[str, ...] = ()
+    """The situations that show it."""
+    may: frozenset[str] = frozenset()
+    """Rules that may call it INVALID besides, because what it does wrong is in their measure."""
+    starts: int = 20
+    alone: bool = False
+    """Beside others it need not be told: their NameServer may be the one that fails, and whose a connection is on which
+    nothing is asked is not seen."""
+
+
+def prefers_the_first(of: NameServerClient, client: Client) -> None:
+    """12 points too often."""
+    selector, rng = of.selector, client.context.rng
+    start_index, favoured = selector._start_index, client.configured[0]
+
+    def drawn() -> int:
+        n = len(selector.addresses)
+        if rng.random() < 0.12 * n / (n - 1):
+            return selector.addresses.index(favoured) - 1
+        return start_index()
+
+    selector._start_index = drawn  # type: ignore[method-assign]
+
+
+def goes_back_to_the_failed(of: NameServerClient, client: Client) -> None:
+    """Each second of its later choices is the one that it has left."""
+    next_index, made = of.selector.next_index, 0
+
+    def there_and_back() -> int:
+        nonlocal made
+        made += 1
+        index = next_index()
+        if made > 2 and made % 2:
+            assert of.selector._index is not None
+            of.selector._index -= 2
+            index = of.selector._index % len(of.selector.addresses)
+        return index
+
+    of.selector.next_index = there_and_back  # type: ignore[method-assign]
+
+
+def fails_back(of: NameServerClient, client: Client) -> None:
+    """60 s after it has left its first NameServer it goes back to it."""
+    selector, clock = of.selector, client.context.clock
+    advance, sticky = selector.advance, selector.sticky
+    first: list[Address] = []
+    left_s: list[float] = []
+
+    def told(old: Address | None) -> Choice:
+        choice = advance(old)
+        first[:] = first or [choice.new]
+        if choice.new != first[0]:
+            left_s[:] = left_s or [clock.monotonic_s()]
+        return choice
+
+    def back(is_active: Callable[[Address], bool]) -> Address | None:
+        if left_s and clock.monotonic_s() - left_s[0] >= 60.0:
+            left_s.clear()
+            selector.chosen = None
+            selector._index = selector.addresses.index(first[0]) - 1
+            return None
+        return sticky(is_active)
+
+    selector.advance, selector.sticky = told, back  # type: ignore[method-assign]
+
+
+def dials_all(of: NameServerClient, client: Client) -> None:
+    """Before its first request it connects to every NameServer."""
+    invoke, remoting, dialled = of._invoke, client.instance.remoting, False
+
+    async def after_all(command: Any, timeout_s: float, tries: Any) -> Any:
+        nonlocal dialled
+        if not dialled:
+            dialled = True
+            await asyncio.gather(*(remoting.connect(each) for each in client.configured), return_exceptions=True)
+        return await invoke(command, timeout_s, tries)
+
+    of._invoke = after_all  # type: ignore[method-assign]
+
+
+def draws_each_time(of: NameServerClient, client: Client) -> None:
+    takes_turns(of, client)
+    selector, rng = of.selector, client.context.rng
+
+    def anywhere() -> int:
+        selector._index = rng.randrange(len(selector.addresses))
+        return selector._index
+
+    selector.next_index = anywhere  # type: ignore[method-assign]
+
+
+def keeps_a_lost_broker(client: Client) -> None:
+    """For 90 s after a route without it."""
+    clock = client.context.clock
+    since_s: dict[str, float] = {}
+
+    def change(old: TopicRouteData, new: TopicRouteData) -> TopicRouteData:
+        for broker in old.broker_datas:
+            if broker not in new.broker_datas:
+                since_s.setdefault(broker.broker_name, clock.monotonic_s())
+        lately = any(clock.monotonic_s() - at_s < 90.0 for at_s in since_s.values())
+        return old if lately else new
+
+    takes(change)(client)
+
+
+def retries_where_it_failed(client: Client) -> None:
+    assert isinstance(client.node, DefaultMQProducer)
+    sender = client.node._sender
+    select = sender._select
+
+    def same_again(publish: Any, last_broker_name: str | None, *, retry: bool = False) -> Any:
+        queue = select(publish, None, retry=retry)
+        while last_broker_name is not None and queue.broker_name != last_broker_name:
+            queue = select(publish, None, retry=retry)
+        return queue
+
+    sender._select = same_again  # type: ignore[method-assign]
+
+
+def is_right_for_an_hour(client: Client) -> None:
+    """Then it goes to another NameServer at each poll."""
+    instance, clock = client.instance, client.context.clock
+    began_s = clock.monotonic_s()
+
+    def leave() -> None:
+        if clock.monotonic_s() - began_s >= 3_600.0:
+            instance.name_server.selector.chosen = None
+
+    instance._before_poll = leave  # type: ignore[method-assign]
+
+
+_CALM = ("quiet", "slow", "broker_killed", "route_changes")
+_POLLED = frozenset(
+    {"poll_period_s", "killed_broker_s", "unrouted_broker_s", "returned_broker_s", "back_after_all_gone_s"}
+)
+
+WRONG: tuple[Wrong, ...] = (
+    Wrong(
+        "never-random",
+        frozenset({"start"}),
+        name_server(starts_at_the_first),
+        shows_in=("starts", "quiet"),
+        may=frozenset({"list_order"}),  # as given is what a list looks like whose first is always the first
+    ),
+    Wrong("first-too-often", frozenset({"start"}), name_server(prefers_the_first), shows_in=("starts",), starts=1_000),
+    Wrong(
+        "back-to-the-failed",
+        frozenset({"next"}),
+        name_server(goes_back_to_the_failed),
+        shows_in=("all_gone", "refused", "quiet"),
+        alone=True,
+    ),
+    Wrong("fails-back", frozenset({"sticky"}), name_server(fails_back), shows_in=("closed", "quiet"), alone=True),
+    Wrong("dials-all", frozenset({"start"}), name_server(dials_all), shows_in=("starts", "quiet"), alone=True),
+    Wrong("draws-each-time", frozenset({"sticky"}), name_server(draws_each_time), shows_in=("starts", *_CALM)),
+    Wrong(
+        "polls-each-45-s",
+        frozenset({"poll_period_s"}),
+        settings={"poll_name_server_interval_ms": 45_000},
+        shows_in=("quiet", "slow"),
+        may=_POLLED,
+    ),
+    Wrong(
+        "keeps-a-killed-broker",
+        frozenset({"killed_broker_s"}),
+        keeps_a_lost_broker,
+        shows_in=("broker_killed", "quiet"),
+        may=frozenset({"unrouted_broker_s", "returned_broker_s", "send_stall_s", "sends_lost"}),
+    ),
+    Wrong(
+        "retries-where-it-failed",
+        frozenset({"send_retries"}),
+        retries_where_it_failed,
+        shows_in=("broker_busy", "quiet"),
+        may=frozenset({"sends_lost", "send_stall_s"}),
+    ),
+    Wrong("moves-now-and-then", frozenset({"sticky"}), leaves_once, shows_in=("starts", *_CALM)),
+)
+"""Two more need more than this: one that starts while a NameServer is dead (tests/chaos/fronts/test_rows.py), and one
+that is right for an hour (test_wrong_clients.py)."""

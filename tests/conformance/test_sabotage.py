@@ -80,7 +80,7 @@ def test_exactly_its_rule_calls_the_sabotaged_client_invalid(
             )
         ]
     verdicts = judged(watched, defect.profile)
-    assert invalid(verdicts) == {defect.rule} | (LOCKED[defect.profile] - defect.heals)
+    assert invalid(verdicts) == {defect.rule} | defect.besides | (LOCKED[defect.profile] - defect.heals)
 
 
 def test_every_rule_has_a_defect() -> None:

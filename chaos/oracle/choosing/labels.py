@@ -12,7 +12,7 @@ are not near:
 
     of kept and next    who does otherwise every second time; of next also who goes to any entry but its own
     of random           who turns to some entry, or to the one so many places further, twice as often as it should
-                        (of two, three times of four)
+    of any, with two    who does so three times of four
 
 One that does otherwise once a day is told by that one step, and before it by nothing (`rarest`). By Markov's
 inequality a label is false once in ODDS clients, or more rarely (docs/clients-under-test.md: how many steps it takes).
@@ -83,14 +83,14 @@ def label_of(walks: Iterable[Walk]) -> Label:
     moved = sum(step.then != step.was for step in steps)
     if not steps:
         return Label(word=None, steps=0, moved=0, odds=dict.fromkeys(WORDS, 1.0))
-    half = len(steps) * math.log(0.5)
+    half = sum(math.log(_share(entries)) * len(of) for entries, of in clear)
     logs = {
         KEPT: sum(_KEPT.log_likelihood(of, entries) for entries, of in clear),
         EVERY: _mean([sum(turns.log_likelihood(of, entries) for entries, of in clear) for turns in _TURNS]),
         RANDOM: sum(_RANDOM.log_likelihood(of, entries) for entries, of in clear),
         MOVES: _moving(clear) if moved else half,
     }
-    elsewhere = sum(-math.log(max(2, entries - 1)) * len(of) for entries, of in clear)
+    elsewhere = sum(math.log(1 / (entries - 1) if entries > 2 else _share(entries)) * len(of) for entries, of in clear)
     near = {KEPT: half, EVERY: max(half, elsewhere), RANDOM: _often(clear) + logs[RANDOM]}
     best = max(logs.values())
     first = max(logs, key=lambda word: logs[word])
@@ -99,6 +99,11 @@ def label_of(walks: Iterable[Walk]) -> Label:
     odds = {word: math.exp(max(-700.0, log - best)) if log > -math.inf else 0.0 for word, log in logs.items()}
     word = first if margin >= math.log(ODDS) else None
     return Label(word=word, steps=len(steps), moved=moved, odds=odds)
+
+
+def _share(entries: int) -> float:
+    """Who stays, or goes on, in no more of its steps than this is told from who always does."""
+    return 0.5 if entries > 2 else 0.75
 
 
 def _often(clear: Sequence[Walk]) -> float:
@@ -110,7 +115,7 @@ def _often(clear: Sequence[Walk]) -> float:
         if steps:
             by_entries[entries] += steps
     for entries, steps in by_entries.items():
-        share = 0.75 if entries == 2 else 2.0 / entries
+        share = 2.0 / entries if entries > 2 else _share(entries)
         more, less = math.log(share * entries), math.log((1.0 - share) * entries / (entries - 1))
         for taken in ([step.then for step in steps], [(step.then - (step.was or 0)) % entries for step in steps]):
             times = max(Counter(taken).values())

@@ -105,7 +105,7 @@ def test_who_takes_turns_at_every_request_is_one_client_with_a_connection_to_eac
 
 
 def test_who_asks_for_other_topics_is_told_by_them() -> None:
-    story = Story(ids=("a", "b")).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-0", 70, 1)
+    story = Story(clients=2).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-0", 70, 1)
     story.asked(2, "ns-0", 1.1, "trace").asked(1, "ns-0", 2).closed(1, "ns-0", 3).closed(2, "ns-0", 3)
     story.opened(3, "ns-1", 70, 4).opened(4, "ns-1", 70, 4).asked(3, "ns-1", 5, "trace").asked(4, "ns-1", 5.1)
     assert story.whose == {1: 0, 2: 1, 3: 1, 4: 0}
@@ -113,14 +113,14 @@ def test_who_asks_for_other_topics_is_told_by_them() -> None:
 
 
 def test_two_of_the_same_topics_that_lose_their_name_server_cannot_be_told_apart() -> None:
-    story = Story(ids=("a", "b")).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-0", 70, 1)
+    story = Story(clients=2).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-0", 70, 1)
     story.asked(2, "ns-0", 1.1).asked(1, "ns-0", 2).closed(1, "ns-0", 3).closed(2, "ns-0", 3)
     story.opened(3, "ns-1", 70, 4).asked(3, "ns-1", 5)
     assert story.unclear() == [True, True]
 
 
 def test_a_dial_in_vain_is_of_the_client_that_has_no_connection() -> None:
-    story = Story(ids=("a", "b")).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-1", 70, 1)
+    story = Story(clients=2).opened(1, "ns-0", 70).asked(1, "ns-0", 0.1).opened(2, "ns-1", 70, 1)
     story.asked(2, "ns-1", 1.1, "trace").asked(1, "ns-0", 1.5).closed(2, "ns-1", 2)
     story.instances.see(Behaved(at_ms=2_000, front="ns-0", behaviour=REFUSES))
     story.closed(1, "ns-0", 2.1).opened(3, "ns-1", 70, 2.2).asked(3, "ns-1", 2.3)

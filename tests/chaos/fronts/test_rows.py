@@ -453,3 +453,20 @@ def test_what_a_client_asked_whose_start_failed_is_not_said_of_the_next_one() ->
     asked = of_the_next_one.send(30, 1, "broker-a", "K1")
     of_the_next_one.answer(40, 1, "broker-a", 8).answer(50, 1, "broker-a", asked)
     assert of_the_next_one.told("unasked_answer") == []
+
+
+@pytest.mark.parametrize(("first", "verdict"), [(1, Validity.VALID), (2, Validity.INVALID)])
+def test_who_starts_while_the_first_is_dead_must_go_on_to_the_next(first: int, verdict: Validity) -> None:
+    builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": "go"})
+    rows: list[Row] = []
+    of = ClientRows(rows.append, rules_of(PROFILES["go"]), NS, BROKERS, seen=False)
+    of.saw(Behaved(at_ms=1_000, front="ns-0", behaviour=REFUSES))
+    of.saw(Opened(at_ms=2_000, front=f"ns-{first}", connection=1, peer=PEER))
+    of.saw(Asked(at_ms=2_001, front=f"ns-{first}", connection=1, opaque=1, code=105, fields={"topic": "orders"}))
+    of.saw(Answered(at_ms=2_002, front=f"ns-{first}", connection=1, opaque=1, code=0, body=ROUTE))
+    of.end(9_000)
+    with_rows(builder, "producer-0", rows)
+    builder.end(60)
+    found = judge(Control.of_rows(builder.rows), World.of_rows(builder.rows))
+    assert found.verdict is verdict
+    assert found.measured["broken_rules"] == ({} if verdict is Validity.VALID else {"start": 1})

@@ -1,0 +1,89 @@
+"""Clients that are wrong wherever they are put: INVALID by just the right rule, alone and as one of three of a program.
+
+In memory, on the virtual clock. Every day in the situations that show it; nightly in all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemesrv.chaos.verdict import Validity
+from nemesrv.conformance.rule_verdicts import RuleVerdict, judge_all
+from nemesrv.conformance.situations import SITUATIONS
+from nemesrv.conformance.stand import TOPIC
+from nemesrv.remoting.node.profile import Profile
+from tests.conformance.memory import Plant, put_through
+from tests.conformance.sabotage import WRONG, Wrong, is_right_for_an_hour
+from tests.conformance.test_sabotage import rules_of
+
+QUICK = [wrong for wrong in WRONG if wrong.starts <= 20]
+NAMES = {"argvalues": QUICK, "ids": [wrong.name for wrong in QUICK]}
+
+
+def judged(
+    data: Path,
+    situations: tuple[str, ...],
+    plant: Plant | None,
+    *,
+    starts: int = 20,
+    beside: int = 0,
+    **settings: object,
+) -> dict[str, RuleVerdict]:
+    watched = [
+        one
+        for name in situations
+        for one in put_through(name, data, plant=plant, starts=starts, beside=beside, **settings)
+    ]
+    return {one.rule.name: one for one in judge_all(watched, rules_of(Profile.V5_X))}
+
+
+def invalid(verdicts: dict[str, RuleVerdict]) -> set[str]:
+    return {name for name, one in verdicts.items() if one.verdict is Validity.INVALID}
+
+
+def is_told(wrong: Wrong, verdicts: dict[str, RuleVerdict]) -> bool:
+    return wrong.rules <= invalid(verdicts) <= wrong.rules | wrong.may
+
+
+@pytest.mark.parametrize("wrong", **NAMES)
+def test_a_wrong_client_is_invalid_by_just_the_right_rule(wrong: Wrong, tmp_path: Path) -> None:
+    verdicts = judged(tmp_path, wrong.shows_in, wrong.plant, starts=wrong.starts, **wrong.settings)
+    assert is_told(wrong, verdicts), invalid(verdicts)
+
+
+@pytest.mark.parametrize("wrong", **NAMES)
+def test_among_two_right_ones_it_is_the_one_that_is_invalid(wrong: Wrong, tmp_path: Path) -> None:
+    verdicts = judged(tmp_path, wrong.shows_in, wrong.plant, starts=wrong.starts, beside=2, **wrong.settings)
+    found = invalid(verdicts)
+    assert found <= wrong.rules | wrong.may, found
+    assert wrong.alone or wrong.rules <= found
+    for name in found:
+        of = {client for client, one in verdicts[name].clients.items() if one.verdict is Validity.INVALID}
+        assert of <= {TOPIC}, name
+
+
+def test_three_right_clients_in_a_program_are_not_invalid(tmp_path: Path) -> None:
+    shown = tuple(dict.fromkeys(name for wrong in QUICK for name in wrong.shows_in))
+    assert invalid(judged(tmp_path, shown, None, beside=2)) == set()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("wrong", WRONG, ids=[wrong.name for wrong in WRONG])
+def test_in_all_situations_too(wrong: Wrong, tmp_path: Path) -> None:
+    verdicts = judged(tmp_path, tuple(SITUATIONS), wrong.plant, starts=wrong.starts, **wrong.settings)
+    assert is_told(wrong, verdicts), invalid(verdicts)
+
+
+@pytest.mark.nightly
+def test_three_right_clients_in_a_program_are_not_invalid_in_any_situation(tmp_path: Path) -> None:
+    assert invalid(judged(tmp_path, tuple(SITUATIONS), None, beside=2)) == set()
+
+
+@pytest.mark.parametrize(("for_s", "verdict"), [(1_800.0, Validity.VALID), (5_400.0, Validity.INVALID)])
+def test_one_that_is_right_for_an_hour_is_told_by_the_second_hour_only(
+    for_s: float, verdict: Validity, tmp_path: Path
+) -> None:
+    verdicts = judged(tmp_path, ("quiet",), is_right_for_an_hour, for_s=for_s)
+    assert verdicts["sticky"].verdict is verdict
