@@ -41,7 +41,7 @@ FOLLOWS = frozenset({
 })  # fmt: skip
 BEFORE_MS = 300_000.0
 """A fault that ended longer before what clients met is not its reason."""
-ELSEWHERE = 2.0
+ELSEWHERE, BESIDE = 2.0, 2.2
 
 FAULTS: Mapping[str, tuple[str, str]] = {
     "pause_host": (
@@ -123,7 +123,7 @@ def probable(
 ) -> Answer:
     """The most probable cause of what clients suffered."""
     weighed: dict[str, Condition] = {}
-    faults = [*_of_episodes(found, episodes, failures)] if found is not None else []
+    faults = _most_of(_of_episodes(found, episodes, failures)) if found is not None else []
     told = [*conditions(texts.said if found is None else _not_belied(texts.said, found))]
     if any(one.weight >= KNOWN_WEIGHT for one in faults):
         for one in told:
@@ -148,6 +148,18 @@ def probable(
         others=ranked[1:],
         is_over=first.is_over and not failures,
     )
+
+
+def _most_of(faults: Iterable[Condition]) -> list[Condition]:
+    """The faults, which may all have been, the weightiest first: the others count less against it."""
+    ordered = sorted(faults, key=lambda one: (-one.weight, one.cause in _PLAIN))
+    for one in ordered[1:]:
+        one.weight -= BESIDE
+    return ordered
+
+
+_PLAIN = frozenset({"process-ended", "stopped-in-order"})
+"""What another fault may say more exactly."""
 
 
 def _joined(one: Condition, other: Condition) -> Condition:

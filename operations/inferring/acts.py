@@ -16,7 +16,7 @@ from typing import Any
 from ..logs_to_rows.signs import Edge, Kind, Row, Seen, Sign, value_of
 from .conclusions import role_changes
 from .standing import standing_in
-from .telling import GAINED, LIKELY_SCORE, Episode, Hypothesis, act, doubted, named_in
+from .telling import GAINED, LIKELY_SCORE, Episode, Hypothesis, act, doubted, named_in, seconds
 
 TOGETHER_MS = 10_000.0
 """Lines of several servers so close are of one act."""
@@ -118,13 +118,10 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
     for row in seen.rows:
         if row["event"] != "registration" or not row.get("broker_name") or row.get("code") not in (0, None):
             continue
-        broker = f"{row['broker_name']}/{row['broker_id']}" if row.get("broker_id") else str(row["broker_name"])
-        address, at_ms = str(row.get("address")), float(row["time_ms"])
-        if value_of(row).get("learnt") == "inferred":  # its own log says with whom it registers, and not as what
-            if lives.at(broker, at_ms) in ("", own.get(broker, address)):
-                last_own[broker] = at_ms
-        elif seen.addresses.get(address, broker) == broker and address == own.get(broker, address):
-            last_own[broker] = at_ms
+        broker, address = _called(row), str(row.get("address"))
+        by_its_own_log = value_of(row).get("learnt") == "inferred"  # which says with whom it registers, and not as what
+        if by_its_own_log or (seen.addresses.get(address, broker) == broker and address == own.get(broker, address)):
+            last_own[broker] = float(row["time_ms"])
         else:
             foreign[broker, address].append(row)
     found = []
@@ -136,8 +133,10 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
         was = seen.addresses.get(address, "")
         if was != broker and was.partition("/")[0] == broker.partition("/")[0]:
             continue  # another broker of the name: its role changed
-        moved = lives.moved(broker, address, own.get(broker, ""), from_ms, last_own.get(broker, 0.0))
-        still = not moved and (last_own.get(broker, 0.0) > from_ms + seen.timers.R_ms or broker not in own)
+        if (moved := lives.moved(broker, address, own.get(broker, ""))) is not None:
+            found.append(moved)
+            continue
+        still = last_own.get(broker, 0.0) > from_ms + seen.timers.R_ms or broker not in own
         entry: dict[str, Any] = {
             "at_s": _at_s(rows),
             "do": "register",
@@ -169,49 +168,64 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
             undo = {"at_s": round(ended / 1000, 3), "do": "unregister", "nodes": sorted({s.edge.peer for s in gone}),
                     "broker": entry["broker"], "address": address}  # fmt: skip
             timeline.append(undo | ({"broker_id": entry["broker_id"]} if "broker_id" in entry else {}))
-        fault, certainty = "register", "likely"
-        if moved:
-            fault, timeline, ended = "address_changed", [], None
-            certainty = moved
-            sentence = (
-                f"{broker} came back at another address: {own.get(broker)} until it ended, {address} from "
-                f"{_at_s(rows):.1f} s on, one life after the other"
-            )
-        elif still:
+        if still:
             sentence = f"{address} registered as {broker} too, at {', '.join(nodes)} from {_at_s(rows):.1f} s on"
             certainty = "certain"
         else:
             sentence = f"{broker} registers from {address} since {_at_s(rows):.1f} s, and from its old address no more"
-        found.append(act(fault, sentence, timeline, rows, from_ms=from_ms, to_ms=ended, certainty=certainty))
+            certainty = "likely"
+        found.append(act("register", sentence, timeline, rows, from_ms=from_ms, to_ms=ended, certainty=certainty))
     return found
 
 
+def _called(row: Row) -> str:
+    return f"{row['broker_name']}/{row['broker_id']}" if row.get("broker_id") else str(row["broker_name"])
+
+
+def _is_told(row: Row) -> bool:
+    """Whether a NameServer's log tells that it took this registration."""
+    is_taken = row["event"] == "registration" and bool(row.get("broker_name")) and row.get("code") in (0, None)
+    return is_taken and value_of(row).get("learnt") != "inferred"
+
+
 class _Lives:
-    """At which address each broker's process lived when: by starts in its own log, and by NameServers' drops."""
+    """At which address each broker registered from when to when, and what ended it there."""
 
     def __init__(self, seen: Seen) -> None:
-        self._tolerance_ms = seen.timers.R_ms
-        self._starts: dict[str, list[tuple[float, str]]] = defaultdict(list)
-        self._dropped: dict[str, list[float]] = defaultdict(list)
+        self._period_ms = seen.timers.R_ms
+        self._rows: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        self._starts: dict[str, list[Row]] = defaultdict(list)
+        self._dropped: dict[str, list[Row]] = defaultdict(list)
         for row in seen.rows:
-            if row["event"] == "started" and row.get("address"):
-                self._starts[str(row["node"])].append((float(row["time_ms"]), str(row["address"])))
+            if row["event"] == "started":
+                self._starts[str(row["node"])].append(row)
             elif row["event"] == "broker_dropped" and row.get("address"):
-                self._dropped[str(row["address"])].append(float(row["time_ms"]))
+                self._dropped[str(row["address"])].append(row)
+            elif _is_told(row):
+                self._rows[_called(row), str(row.get("address"))].append(row)
 
-    def at(self, broker: str, at_ms: float) -> str:
-        """Its address then, as its own log says it; "": it does not."""
-        return next((address for since, address in reversed(self._starts[broker]) if since <= at_ms), "")
-
-    def moved(self, broker: str, to: str, of: str, first_ms: float, last_ms: float) -> str:
-        """How sure it is that one life at the old address ended before the one at `to` began; "": it is not so."""
-        if not of or of == to or last_ms > first_ms:
-            return ""
-        if any(
-            address == to and abs(since - first_ms) <= 2 * self._tolerance_ms for since, address in self._starts[broker]
-        ):
-            return "certain"
-        return "likely" if any(at_ms >= last_ms for at_ms in self._dropped[of]) else ""
+    def moved(self, broker: str, address: str, other: str) -> Episode | None:
+        """One life at one of the addresses, and then one at the other; None: they lived at the same time, or nothing
+        ended the first. Certain where NameServers lost the first and its own log has the start of the second."""
+        first, second = self._rows[broker, address], self._rows[broker, other]
+        if not first or not second:
+            return None
+        old, new = sorted((first, second), key=lambda rows: float(rows[0]["time_ms"]))
+        ended_ms, began_ms = float(old[-1]["time_ms"]), float(new[0]["time_ms"])
+        lost = [row for row in self._dropped[str(old[0].get("address"))] if row["time_ms"] >= ended_ms]
+        boots = [row for row in self._starts[broker] if ended_ms <= row["time_ms"] <= began_ms + self._period_ms]
+        if ended_ms >= began_ms or not (lost or boots):
+            return None
+        was, is_ = str(old[0].get("address")), str(new[0].get("address"))
+        return act(
+            "address_changed",
+            f"{broker} came back at another address: {was} until {seconds(ended_ms)}, {is_} from {seconds(began_ms)} "
+            "on, one life after the other",
+            [],
+            [old[-1], *lost[:2], *boots[:1], new[0]],
+            from_ms=began_ms,
+            certainty="certain" if lost and boots else "likely",
+        )
 
 
 def _first_registered(seen: Seen) -> dict[str, str]:

@@ -36,6 +36,7 @@ from tests.operations.made_logs import (
     heard,
     logs_of,
     name_server,
+    no_route,
     written,
 )  # fmt: skip
 
@@ -128,6 +129,38 @@ def _never(rng: random.Random) -> Logs:
     return {"namesrv.log": [*boot(0, NS_0), *((rng.uniform(5, lasts_s), noise) for _ in range(12)), (lasts_s, noise)]}
 
 
+def _wrong_order(rng: random.Random) -> Logs:
+    """Both NameServers are stopped, then the broker, whose last registration and leave meet nobody."""
+    at_s = rng.uniform(300, 500)
+    hook = "Shutdown hook was invoked, 1 times."
+    servers = [[*_before(name_server(at), at_s), (at_s + number, hook)] for number, at in enumerate((NS_0, NS_1))]
+    stops_s = at_s + rng.uniform(20, 120)
+    failed = [(at_s + 10, f"registerBroker Exception, {server}\n{_refused(server)}") for server in (NS_0, NS_1)]
+    over = [
+        (stops_s, "Shutdown hook was invoked, 1"),
+        (stops_s + 1, "Shutdown hook over, consuming total time(ms): 900"),
+    ]
+    return logs_of(*servers, broker_a=[*_before(broker(), at_s), *failed, *over], producer=[])
+
+
+def _refused(server: str) -> str:
+    return f"org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to <{server}> failed"
+
+
+def _behind_nat(rng: random.Random) -> Logs:
+    """The broker registers a container's address, and is well; a client cannot connect to it."""
+    at = f"172.{rng.randint(17, 20)}.0.{rng.randint(2, 9)}:10911"
+    times = sorted(rng.uniform(100, 590) for _ in range(rng.choice((1, 3, 30))))
+    sends = [(at_s, f"sendKernelImpl exception, resend at once\n{_refused(at)}") for at_s in times]
+    servers = [[*boot(0, server), *heard(10, 600, address=at)] for server in (NS_0, NS_1)]
+    return logs_of(*servers, broker_a=broker("broker-a", at), producer=[*client(), *sends])
+
+
+def _not_created(rng: random.Random) -> Logs:
+    times = [rng.uniform(100, 590) for _ in range(rng.randint(1, 9))]
+    return {"rocketmq_client.log": [*client()[:3], *((at_s, no_route("TBW102")) for at_s in times)]}
+
+
 def _well(rng: random.Random) -> Logs:
     return logs_of(producer=client() if rng.random() < 0.5 else [], broker_a=broker(until_s=rng.uniform(60, 600)))
 
@@ -165,6 +198,17 @@ MADE: Mapping[str, tuple[Made, Sequence[str]]] = {
         _only("The broker[broker-a, 10.0.2.1:10911] boot success. serializeType=JSON"),
         ["no-name-server-given"],
     ),
+    "start failed": (
+        _only("load file /data/store/commitlog/0000 error\njava.io.IOException: Map failed"),
+        ["start-failed"],
+    ),
+    "list illegal": (
+        _only('The Name Server Address[ns-1:9876;ns-2:9876 ] illegal, please set it as follows, "127.0.0.1:9876"'),
+        ["name-server-address-illegal"],
+    ),
+    "behind NAT": (_behind_nat, ["broker-address-not-reached"]),
+    "wrong order": (_wrong_order, ["stopped-in-order"]),
+    "not created": (_not_created, ["auto-create-off", "topic-is-nowhere"]),
     "host asleep": (_asleep, ["host-stood-still"]),
     "address moved": (_moved, ["address-changed"]),
     "no broker ever": (_never, ["no-broker-registered"]),
