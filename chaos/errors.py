@@ -31,7 +31,7 @@ class ScenarioError(HarnessError):
     def __init__(self, file: str, key: str, value: str, allowed: str) -> None:
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
         where = f"{file}: {key}" if key else file
-        wrong = f"{value} is not allowed: {allowed}" if value and allowed else value or f"allowed is {allowed}"
+        wrong = f"{value} is not allowed; expected {allowed}" if value and allowed else value or f"allowed is {allowed}"
         super().__init__(f"{where}: {wrong}")
 
 
@@ -40,7 +40,7 @@ class NotAllowed(Exception):
 
     def __init__(self, key: str, value: str, allowed: str) -> None:
         self.key, self.value, self.allowed = key, value, allowed
-        super().__init__(f"{key}: {value} is not allowed: {allowed}")
+        super().__init__(f"{key}: {value} is not allowed; expected {allowed}")
 
     def in_file(self, file: str) -> ScenarioError:
         return ScenarioError(file, self.key, self.value, self.allowed)

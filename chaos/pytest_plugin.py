@@ -251,12 +251,12 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
     marker = item.get_closest_marker(MARKER)
     if marker is not None and marker.args:
         shown = ", ".join(map(repr, marker.args))
-        raise pytest.UsageError(f"{where}: {shown} is not allowed: keywords only, {_USAGE}")
+        raise pytest.UsageError(f"{where}: {shown} is not allowed; expected keywords only, {_USAGE}")
     given = dict(marker.kwargs) if marker else {}
     clock = given.pop("clock", None) or config.getoption("--nemesrv-clock") or "real"
     if clock not in CLOCKS:
         allowed = f"{' or '.join(map(repr, CLOCKS))}{nearest(str(clock), CLOCKS)}"
-        raise pytest.UsageError(f"{where}: clock: {clock!r} is not allowed: {allowed}")
+        raise pytest.UsageError(f"{where}: clock: {clock!r} is not allowed; expected {allowed}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", item.name).strip("-")[:100] or "test"
     document: dict[str, Any] = {"name": name, "checks": DEFAULT_CHECKS, "settle_s": 70}
     document["cluster"] = {"external": clock == "real", "operator": True}
@@ -268,13 +268,14 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
         document["checks"] = (*DEFAULT_CHECKS, *(name for name, check in CHECKS.items() if check.outside))
         if clock == "virtual":
             raise pytest.UsageError(
-                f"{where}: clock: 'virtual' is not allowed: 'real' where there are clients under test"
+                f"{where}: clock: 'virtual' is not allowed; expected 'real' where there are clients under test"
             )
     for key, value in given.items():
         if key not in _KEYS:
             keys = (*_KEYS, "clock")
             raise pytest.UsageError(
-                f"{where}: {key}={value!r} is not allowed: one of the keys {', '.join(keys)}{nearest(key, keys)}"
+                f"{where}: {key}={value!r} is not allowed; expected "
+                f"one of the keys {', '.join(keys)}{nearest(key, keys)}"
             )
         if key == "defect" and (beside := item.path.parent / str(value)).is_file():
             value = str(beside)

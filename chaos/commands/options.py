@@ -15,7 +15,7 @@ from ..errors import ScenarioError
 
 # -- types of the command's options whose errors say in a person's words what is allowed.
 #
-# Invalid value for '--for': 'nan' is not allowed: a number above 0
+# Invalid value for '--for': 'nan' is not allowed; expected a number above 0
 
 _MASTERS = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?|yarn|(spark|k8s)://\S+")
 
@@ -29,7 +29,7 @@ class Number(click.FloatRange):
         except ValueError:
             number = math.nan
         if not math.isfinite(number) or not _within(self, number):
-            self.fail(f"{value!r} is not allowed: a number{_bounds(self)}", param, ctx)
+            self.fail(f"{value!r} is not allowed; expected a number{_bounds(self)}", param, ctx)
         return number
 
 
@@ -40,7 +40,7 @@ class WholeNumber(click.IntRange):
         except ValueError:
             number = None
         if number is None or not _within(self, number):
-            self.fail(f"{value!r} is not allowed: a whole number{_bounds(self)}", param, ctx)
+            self.fail(f"{value!r} is not allowed; expected a whole number{_bounds(self)}", param, ctx)
         return number
 
 
@@ -67,7 +67,7 @@ class EpisodeRank(click.ParamType):  # type: ignore[type-arg]  # as Seeds below
             return value
         found = re.fullmatch(r"\s*([1-9]\d{0,5})=([1-9]\d{0,5})\s*", str(value))
         if found is None:
-            self.fail(f"{value!r} is not allowed: EPISODE=RANK, both from 1, such as 1=2", param, ctx)
+            self.fail(f"{value!r} is not allowed; expected EPISODE=RANK, both from 1, such as 1=2", param, ctx)
         return int(found[1]), int(found[2])
 
 
@@ -83,7 +83,9 @@ class Seeds(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
         seeds = tuple(range(int(found[1]), int(found[2] or found[1]) + 1)) if found else ()
         if not seeds:
             self.fail(
-                f"{value!r} is not allowed: a seed such as 7, or from one to a later one such as 1..12", param, ctx
+                f"{value!r} is not allowed; expected a seed such as 7, or from one to a later one such as 1..12",
+                param,
+                ctx,
             )
         return seeds
 
@@ -96,7 +98,9 @@ class SparkMaster(click.ParamType):  # type: ignore[type-arg]  # generic since c
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not _MASTERS.fullmatch(value):
             self.fail(
-                f"{value!r} is not allowed: spark://HOST:PORT, yarn, k8s://URL, or local[N] for N threads", param, ctx
+                f"{value!r} is not allowed; expected spark://HOST:PORT, yarn, k8s://URL, or local[N] for N threads",
+                param,
+                ctx,
             )
         return value
 
@@ -111,12 +115,14 @@ class AppendedFile(click.Path):
         path = super().convert(value, param, ctx)
         assert isinstance(path, Path)
         if not path.parent.is_dir():
-            self.fail(f"{str(value)!r} is not allowed: a file in a folder that is there", param, ctx)
+            self.fail(f"{str(value)!r} is not allowed; expected a file in a folder that is there", param, ctx)
         was_there = path.exists()
         try:
             path.open("a").close()
         except OSError as exc:
-            self.fail(f"{str(value)!r} is not allowed: a file that can be written ({exc.strerror})", param, ctx)
+            self.fail(
+                f"{str(value)!r} is not allowed; expected a file that can be written ({exc.strerror})", param, ctx
+            )
         if not was_there:
             path.unlink()
         return path
@@ -133,7 +139,8 @@ class RayAddress(click.ParamType):  # type: ignore[type-arg]  # generic since cl
         found = re.fullmatch(r"\[?[^\s/]+?\]?:(\d{1,5})", str(value))
         if value != "auto" and (found is None or not 0 < int(found[1]) < 65536):
             self.fail(
-                f"{value!r} is not allowed: auto for the cluster that this host is in, or HOST:PORT of its head; the "
+                f"{value!r} is not allowed; expected "
+                f"auto for the cluster that this host is in, or HOST:PORT of its head; the "
                 "command itself has to be on one of its hosts",
                 param,
                 ctx,
@@ -154,9 +161,9 @@ class AddressList(click.ParamType):  # type: ignore[type-arg]  # generic since c
             for address in found:
                 address.host.encode("idna")
         except ValueError as exc:
-            self.fail(f"{value!r} is not allowed: host:port, several with ; between them ({exc})", param, ctx)
+            self.fail(f"{value!r} is not allowed; expected host:port, several with ; between them ({exc})", param, ctx)
         if not found and (param is None or param.required):
-            self.fail(f"{value!r} is not allowed: host:port, several with ; between them", param, ctx)
+            self.fail(f"{value!r} is not allowed; expected host:port, several with ; between them", param, ctx)
         return found
 
 

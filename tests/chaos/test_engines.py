@@ -75,7 +75,7 @@ def test_wrong_pairs_of_options_are_refused() -> None:
     assert engine_asked(None, "local[4]") == engine_asked("spark", "local[4]") == "spark"
     with pytest.raises(ScenarioError, match="--spark-master"):
         engine_asked("plain", "local[4]")
-    with pytest.raises(ScenarioError, match="--engine: plain is not allowed: spark for s3a://bucket/run"):
+    with pytest.raises(ScenarioError, match="--engine: plain is not allowed; expected spark for s3a://bucket/run"):
         engine_for("plain", where="s3a://bucket/run")
 
 

@@ -50,7 +50,9 @@ def test_checks_are_named_with_commas_or_by_all_or_default() -> None:
 
 @pytest.mark.parametrize("text", ["no_such_check", "default", "", "routes_converge,no_such_check"])
 def test_a_check_that_does_not_exist_is_refused(text: str) -> None:
-    with pytest.raises(ScenarioError, match=r"--checks: .* is not allowed: all, or some of .*routes_converge, "):
+    with pytest.raises(
+        ScenarioError, match=r"--checks: .* is not allowed; expected all, or some of .*routes_converge, "
+    ):
         named_checks(text, "--checks")
 
 
@@ -129,7 +131,7 @@ def test_a_parquet_file_that_is_cut_off_is_wrong_input(tmp_path: Path) -> None:
         (lambda table: table.drop_columns(["node"]), "node: allowed is a column that each row has"),
         (
             lambda table: table.set_column(0, "time_ms", table["time_ms"].cast("string")),
-            "time_ms: string is not allowed: double in each row",
+            "time_ms: string is not allowed; expected double in each row",
         ),
     ],
     ids=["missing", "text"],

@@ -141,27 +141,37 @@ def test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started(tmp_path:
         done.stderr.strip().removeprefix("ERROR: ").splitlines()
     )
     assert re.fullmatch(
-        r"test_mine.py::test_key: marker nemesrv: broker=2 is not allowed: one of the keys name_servers, .*, clock; "
+        r"test_mine.py::test_key: marker nemesrv: broker=2 is not allowed; expected "
+        r"one of the keys name_servers, .*, clock; "
         r"did you mean brokers\?",
         key,
     )
-    assert value == "test_mine.py::test_value: marker nemesrv: brokers: 0 is not allowed: a whole number from 1 to 26"
-    assert check.startswith("test_mine.py::test_check: marker nemesrv: checks: 'route_converge' is not allowed: one of")
+    assert (
+        value
+        == "test_mine.py::test_value: marker nemesrv: brokers: 0 is not allowed; expected a whole number from 1 to 26"
+    )
+    assert check.startswith(
+        "test_mine.py::test_check: marker nemesrv: checks: 'route_converge' is not allowed; expected one of"
+    )
     assert check.endswith("; did you mean routes_converge?")
     assert clock == (
-        "test_mine.py::test_clock: marker nemesrv: clock: 'virtal' is not allowed: 'real' or 'virtual'; "
+        "test_mine.py::test_clock: marker nemesrv: clock: 'virtal' is not allowed; expected 'real' or 'virtual'; "
         "did you mean virtual?"
     )
-    assert profile.startswith("test_mine.py::test_client: marker nemesrv: clients.go: 'golang' is not allowed: one of")
+    assert profile.startswith(
+        "test_mine.py::test_client: marker nemesrv: clients.go: 'golang' is not allowed; expected one of"
+    )
     assert virtual == (
-        "test_mine.py::test_client_and_clock: marker nemesrv: clock: 'virtual' is not allowed: 'real' where there are "
+        "test_mine.py::test_client_and_clock: marker nemesrv: clock: 'virtual' is not allowed; expected "
+        "'real' where there are "
         "clients under test"
     )
     assert scale == (
-        "test_mine.py::test_client_and_scale: marker nemesrv: time_scale: 10 is not allowed: 1 where there are clients "
+        "test_mine.py::test_client_and_scale: marker nemesrv: time_scale: 10 is not allowed; expected "
+        "1 where there are clients "
         "under test, whose timers go as the machine's clock does"
     )
-    assert position.startswith("test_mine.py::test_position: marker nemesrv: 3 is not allowed: keywords only")
+    assert position.startswith("test_mine.py::test_position: marker nemesrv: 3 is not allowed; expected keywords only")
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "runs").exists()
 
@@ -175,8 +185,13 @@ def test_with_xdist_a_wrong_marker_is_the_same_usage_error(tmp_path: Path) -> No
     done = project(tmp_path, WRONG_MARKERS, "-n", "2", "-k", "test_clock or test_value or another_kind")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
     value, clock = done.stderr.strip().removeprefix("ERROR: ").splitlines()
-    assert value == "test_mine.py::test_value: marker nemesrv: brokers: 0 is not allowed: a whole number from 1 to 26"
-    assert clock.startswith("test_mine.py::test_clock: marker nemesrv: clock: 'virtal' is not allowed: 'real' or")
+    assert (
+        value
+        == "test_mine.py::test_value: marker nemesrv: brokers: 0 is not allowed; expected a whole number from 1 to 26"
+    )
+    assert clock.startswith(
+        "test_mine.py::test_clock: marker nemesrv: clock: 'virtal' is not allowed; expected 'real' or"
+    )
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "runs").exists()
 
@@ -210,12 +225,15 @@ def test_wrong_settings_timers_and_defects_are_usage_errors_with_the_nearest_wor
     done = project(tmp_path, WRONG_WORDS)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     setting, node, timer, timers, defect = done.stderr.strip().removeprefix("ERROR: ").splitlines()
-    assert "marker nemesrv: settings.broker-a.registerNameServerPeriods: 20000 is not allowed: a setting" in setting
+    assert (
+        "marker nemesrv: settings.broker-a.registerNameServerPeriods: 20000 is not allowed; expected a setting"
+        in setting
+    )
     assert setting.endswith("; did you mean registerNameServerPeriod?")
     assert "marker nemesrv: settings.broker-z: " in node
-    assert "marker nemesrv: timers.poll_name_server_interval: 10 is not allowed: " in timer
-    assert "marker nemesrv: timers: 10 is not allowed: " in timers
-    assert "marker nemesrv: defect: 'name-server-never-expire' is not allowed: " in defect
+    assert "marker nemesrv: timers.poll_name_server_interval: 10 is not allowed; expected " in timer
+    assert "marker nemesrv: timers: 10 is not allowed; expected " in timers
+    assert "marker nemesrv: defect: 'name-server-never-expire' is not allowed; expected " in defect
     assert defect.endswith("; did you mean name-server-never-expires?")
 
 
@@ -282,7 +300,9 @@ def test_a_planted_defect_is_in_the_nodes_and_found(done: tuple[Path, str]) -> N
 def test_a_defect_of_ones_own_is_a_file_beside_the_test_and_kept_in_the_run_folder(done: tuple[Path, str]) -> None:
     folder, output = done
     shown = of_test(output, "test_own_defect")
-    assert "cut: for_s: nothing is not allowed: how many seconds it flaps before it is healed: for_s=60" in shown
+    assert (
+        "cut: for_s: nothing is not allowed; expected how many seconds it flaps before it is healed: for_s=60" in shown
+    )
     (run,) = (folder / "runs" / "test_own_defect").iterdir()
     assert "defect: mine.py" in (run / "scenario.yaml").read_text()
     assert (run / "mine.py").read_text() == (folder / "mine.py").read_text()
@@ -369,12 +389,12 @@ def test_a_test_that_fails_by_itself_leaves_verdict_and_report(failed: tuple[Pat
         (
             "test_wrong_link",
             'nemesrv_cluster.black_hole("nope")',
-            "black_hole: links: 'nope' is not allowed: 'nope' is not `A -> B` or",
+            "black_hole: links: 'nope' is not allowed; expected 'nope' is not `A -> B` or",
         ),
         (
             "test_wrong_check",
             'nemesrv_cluster.must_be_valid("route_converge")',
-            "check: checks: 'route_converge' is not allowed: one of",
+            "check: checks: 'route_converge' is not allowed; expected one of",
         ),
     ],
 )

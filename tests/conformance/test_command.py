@@ -55,13 +55,19 @@ def typed_until_in_time(*words: str, out: Path) -> subprocess.CompletedProcess[s
     ("words", "why"),
     [
         ((), "CMD: allowed is a program and its arguments after `--`"),
-        (("--", "no-such-client"), "CMD: 'no-such-client' is not allowed: a program on PATH, or a path to one"),
-        (("--", "/tmp"), "CMD: '/tmp' is not allowed: a program; this is a folder"),
+        (
+            ("--", "no-such-client"),
+            "CMD: 'no-such-client' is not allowed; expected a program on PATH, or a path to one",
+        ),
+        (("--", "/tmp"), "CMD: '/tmp' is not allowed; expected a program; this is a folder"),
         (("--profile", "jawa-5.3", "--", "true"), "did you mean java-5.3?"),
         (("--profile", "mine.yaml", "--", "true"), "mine.yaml"),
         (("--rules", "start,stiky", "--", "true"), "did you mean sticky?"),
         (("--rules", "", "--", "true"), "some of list_order, start"),
-        (("--name-servers", "1", "--", "true"), "'1' is not allowed: a whole number of at least 2 and at most 9"),
+        (
+            ("--name-servers", "1", "--", "true"),
+            "'1' is not allowed; expected a whole number of at least 2 and at most 9",
+        ),
         (("--brokers", "1", "--", "true"), "a whole number of at least 2 and at most 8"),
         (("--starts", "0", "--", "true"), "a whole number of at least 1"),
         (("--profile-rocketmq", "3.2", "--", "true"), "4.9"),

@@ -290,7 +290,11 @@ def test_a_file_that_is_no_program_is_told_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [((), "CMD"), (("no-such-client",), "'no-such-client' is not allowed: a program on PATH"), (("/tmp",), "a folder")],
+    [
+        ((), "CMD"),
+        (("no-such-client",), "'no-such-client' is not allowed; expected a program on PATH"),
+        (("/tmp",), "a folder"),
+    ],
 )
 def test_a_program_that_is_not_there_is_refused_in_a_sentence(words: tuple[str, ...], why: str) -> None:
     with pytest.raises(ScenarioError, match=why):

@@ -31,7 +31,7 @@ def test_its_defects_are_listed_with_the_checks_that_find_them(tmp_path: Path) -
 def test_a_defect_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(generate, ["--defect", "rust", "--out", str(tmp_path)])
     assert isinstance(done.exception, ScenarioError)
-    assert "'rust' is not allowed: list, or one of lost_message" in str(done.exception)
+    assert "'rust' is not allowed; expected list, or one of lost_message" in str(done.exception)
 
 
 @pytest.mark.parametrize("events", ["x", "1e6,", "10"])

@@ -286,4 +286,4 @@ def test_a_host_that_a_scenario_names_and_the_cluster_has_not_is_refused(clean: 
     text = SHORT.replace("hosts: [a, b, c]", "hosts: [a, b, c, d]")
     done = clean.run(command(written(tmp_path, text), tmp_path / "run", clean))
     assert done.returncode == 2
-    assert "placement.hosts.3: d is not allowed: a host that there is: a, b, c" in done.stderr
+    assert "placement.hosts.3: d is not allowed; expected a host that there is: a, b, c" in done.stderr

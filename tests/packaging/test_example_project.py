@@ -84,7 +84,7 @@ def test_a_misspelt_marker_is_a_line_before_any_test_and_a_usage_error(python: P
     (project / "tests" / "test_wrong.py").write_text(MISSPELT)
     done = example(python, project)
     where = "tests/test_wrong.py::test_whose_marker_is_wrong: marker nemesrv"
-    said = f"ERROR: {where}: brokers_per_server=2 is not allowed: one of the keys name_servers, brokers,"
+    said = f"ERROR: {where}: brokers_per_server=2 is not allowed; expected one of the keys name_servers, brokers,"
     assert (done.returncode, done.stderr.strip().startswith(said)) == (4, True), done.stdout + done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (project / "runs").exists()

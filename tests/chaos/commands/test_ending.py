@@ -20,7 +20,7 @@ def failed(number: int, file: str | None = None) -> OSError:
 @pytest.mark.parametrize(
     ("exc", "status", "says"),
     [
-        (ScenarioError("a.yaml", "seed", "-1", "0 or more"), 2, "a.yaml: seed: -1 is not allowed: 0 or more"),
+        (ScenarioError("a.yaml", "seed", "-1", "0 or more"), 2, "a.yaml: seed: -1 is not allowed; expected 0 or more"),
         (click.UsageError("no such option"), 2, "no such option"),
         (HarnessError("Ray did\n not start"), 4, "Ray did not start"),
         (KeyboardInterrupt(), 128 + signal.SIGINT, "interrupted"),

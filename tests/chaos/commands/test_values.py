@@ -16,41 +16,63 @@ from nemesrv.chaos.errors import ScenarioError
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("run", "smoke", "--seed", "x"), "'--seed': 'x' is not allowed: a whole number of at least 0"),
-        (("run", "smoke", "--seed", "1.5"), "'--seed': '1.5' is not allowed: a whole number of at least 0"),
+        (("run", "smoke", "--seed", "x"), "'--seed': 'x' is not allowed; expected a whole number of at least 0"),
+        (("run", "smoke", "--seed", "1.5"), "'--seed': '1.5' is not allowed; expected a whole number of at least 0"),
         (
             ("run", "smoke", "--time-scale", "nan"),
-            "'--time-scale': 'nan' is not allowed: a number above 0 and at most 100",
+            "'--time-scale': 'nan' is not allowed; expected a number above 0 and at most 100",
         ),
-        (("run", "smoke", "--time-scale", "0"), "'--time-scale': '0' is not allowed: a number above 0 and at most 100"),
+        (
+            ("run", "smoke", "--time-scale", "0"),
+            "'--time-scale': '0' is not allowed; expected a number above 0 and at most 100",
+        ),
         (
             ("run", "smoke", "--spark-master", "foo"),
-            "'--spark-master': 'foo' is not allowed: spark://HOST:PORT, yarn, k8s://URL, or local[N] for N threads",
+            "'--spark-master': 'foo' is not allowed; expected "
+            "spark://HOST:PORT, yarn, k8s://URL, or local[N] for N threads",
         ),
         (
             ("run", "smoke", "--summary", "absent/summary.md"),
-            "'--summary': 'absent/summary.md' is not allowed: a file in a folder that is there",
+            "'--summary': 'absent/summary.md' is not allowed; expected a file in a folder that is there",
         ),
-        (("run", "smoke", "--defect", "nothing"), "--defect: 'nothing' is not allowed: a defect of docs/defects.md"),
+        (
+            ("run", "smoke", "--defect", "nothing"),
+            "--defect: 'nothing' is not allowed; expected a defect of docs/defects.md",
+        ),
         (
             ("selftest", "--seeds", "7..3"),
-            "'--seeds': '7..3' is not allowed: a seed such as 7, or from one to a later one such as 1..12",
+            "'--seeds': '7..3' is not allowed; expected a seed such as 7, or from one to a later one such as 1..12",
         ),
-        (("up", "--for", "inf"), "'--for': 'inf' is not allowed: a number above 0"),
-        (("up", "--for", "nan"), "'--for': 'nan' is not allowed: a number above 0"),
-        (("up", "--brokers", "27"), "'--brokers': '27' is not allowed: a whole number of at least 1 and at most 26"),
-        (("fault", "latency", "--latency-ms", "nan"), "'--latency-ms': 'nan' is not allowed: a number"),
-        (("fault", "bandwidth", "--rate-kb-s", "1.5"), "'--rate-kb-s': '1.5' is not allowed: a whole number"),
-        (("check", "a-file"), "check: RUN_DIR: 'a-file' is not allowed: a run folder or a folder of Parquet files"),
+        (("up", "--for", "inf"), "'--for': 'inf' is not allowed; expected a number above 0"),
+        (("up", "--for", "nan"), "'--for': 'nan' is not allowed; expected a number above 0"),
+        (
+            ("up", "--brokers", "27"),
+            "'--brokers': '27' is not allowed; expected a whole number of at least 1 and at most 26",
+        ),
+        (("fault", "latency", "--latency-ms", "nan"), "'--latency-ms': 'nan' is not allowed; expected a number"),
+        (("fault", "bandwidth", "--rate-kb-s", "1.5"), "'--rate-kb-s': '1.5' is not allowed; expected a whole number"),
+        (
+            ("check", "a-file"),
+            "check: RUN_DIR: 'a-file' is not allowed; expected a run folder or a folder of Parquet files",
+        ),
         (("run", "smoke", "--clock", "virtual", "--time-scale", "2"), "--time-scale"),
         (("run", "smoke", "--seed", "-1"), "'--seed': '-1' is not allowed"),
         (("run", "smoke", "broker-crash", "--out", "here"), "--out"),
-        (("run", "smoke", "--out", "a-file"), "--out: a-file is not allowed: an empty or new folder; this is a file"),
-        (("up", "--out", "a-file"), "--out: a-file is not allowed: an empty or new folder; this is a file"),
+        (
+            ("run", "smoke", "--out", "a-file"),
+            "--out: a-file is not allowed; expected an empty or new folder; this is a file",
+        ),
+        (("up", "--out", "a-file"), "--out: a-file is not allowed; expected an empty or new folder; this is a file"),
         (("up", "--slaves", "4"), "--slaves"),
         (("selftest", "--only", "nothing"), "name-server-never-expires"),
-        (("run", "smoke", "--history", "ftp://host/x"), "--history: 'ftp://host/x' is not allowed: a folder, file:///"),
-        (("run", "empty.yaml"), "empty.yaml: an empty file is not allowed: a mapping with the keys of a scenario"),
+        (
+            ("run", "smoke", "--history", "ftp://host/x"),
+            "--history: 'ftp://host/x' is not allowed; expected a folder, file:///",
+        ),
+        (
+            ("run", "empty.yaml"),
+            "empty.yaml: an empty file is not allowed; expected a mapping with the keys of a scenario",
+        ),
     ],
 )
 def test_what_is_allowed_stands_beside_the_value(

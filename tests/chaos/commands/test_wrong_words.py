@@ -44,12 +44,15 @@ def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(
     ("args", "says"),
     [
         (("compare", "one", "two"), "run folder"),
-        (("up", "--check", "no_such_check"), "'no_such_check' is not allowed: default, all, or some of "),
-        (("up", "--for", "0"), "'0' is not allowed: a number above 0"),
-        (("up", "--client", "go:golang"), "'golang' is not allowed: one of "),
+        (("up", "--check", "no_such_check"), "'no_such_check' is not allowed; expected default, all, or some of "),
+        (("up", "--for", "0"), "'0' is not allowed; expected a number above 0"),
+        (("up", "--client", "go:golang"), "'golang' is not allowed; expected one of "),
         (("check", "."), "a run folder"),
         (("check", "absent"), "absent"),
-        (("run", "smoke", "--summary", "/proc/x"), "'--summary': '/proc/x' is not allowed: a file that can be written"),
+        (
+            ("run", "smoke", "--summary", "/proc/x"),
+            "'--summary': '/proc/x' is not allowed; expected a file that can be written",
+        ),
     ],
 )
 def test_so_is_one_of_a_command_that_works_in_a_process_of_its_own(

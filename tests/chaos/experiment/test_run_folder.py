@@ -28,7 +28,7 @@ def test_a_run_gets_a_folder_of_its_own_and_latest_links_to_the_newest(tmp_path:
 def test_a_folder_that_holds_something_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("x", encoding="utf-8")
     for out in (tmp_path, tmp_path / "precious.txt"):
-        with pytest.raises(ScenarioError, match=r"--out: .* is not allowed: an empty or new folder; this"):
+        with pytest.raises(ScenarioError, match=r"--out: .* is not allowed; expected an empty or new folder; this"):
             RunFolder.create("smoke", out)
     assert (tmp_path / "precious.txt").read_text(encoding="utf-8") == "x"
 

@@ -78,7 +78,9 @@ def test_a_workload_without_its_prober_has_no_clients_either() -> None:
 
 def test_nobody_acts_by_hand_in_a_session_and_a_clock_can_be_changed(tmp_path: Path) -> None:
     with session(scenario(**NOBODY), folder(tmp_path), VirtualStage(), nobody_judges) as cluster:
-        with pytest.raises(ScenarioError, match="this step: do: unregister is not allowed: an entry of a scenario's"):
+        with pytest.raises(
+            ScenarioError, match="this step: do: unregister is not allowed; expected an entry of a scenario's"
+        ):
             cluster.act("unregister", nodes=["ns-0"], broker="broker-a")
         cluster.act("clock_step", nodes=["ns-0"], by_s=130)
         cluster.wait(12)

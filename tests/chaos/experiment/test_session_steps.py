@@ -66,11 +66,15 @@ def test_a_step_that_makes_no_sense_changes_nothing() -> None:
         (
             "blackhole",
             "broker-a",
-            r"^inject: do: 'blackhole' is not allowed: one of cut, .*; did you mean black_hole\?$",
+            r"^inject: do: 'blackhole' is not allowed; expected one of cut, .*; did you mean black_hole\?$",
         ),
-        ("cut", "nope", "^cut: links: 'nope' is not allowed: "),
-        ("kill", "broker-aa", r"^kill: nodes: 'broker-aa' is not allowed: .*; did you mean broker-a\?$"),
-        ("packet_loss", "broker-a <-> ns-0", "^packet_loss: do: packet_loss is not allowed: a fault that a proxy can"),
+        ("cut", "nope", "^cut: links: 'nope' is not allowed; expected "),
+        ("kill", "broker-aa", r"^kill: nodes: 'broker-aa' is not allowed; expected .*; did you mean broker-a\?$"),
+        (
+            "packet_loss",
+            "broker-a <-> ns-0",
+            "^packet_loss: do: packet_loss is not allowed; expected a fault that a proxy can",
+        ),
     ],
 )
 def test_a_wrong_step_is_told_by_its_name_as_the_tests_own_line(do: str, target: str, sentence: str) -> None:

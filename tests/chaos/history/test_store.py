@@ -40,7 +40,7 @@ def test_a_later_history_of_that_name_replaces_all_of_it(tmp_path: Path) -> None
 def test_a_place_that_is_none_is_refused_before_anything_starts(where: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         HistoryStore(where)
-    assert str(refused.value).startswith(f"--history: {where!r} is not allowed: a folder, file:///")
+    assert str(refused.value).startswith(f"--history: {where!r} is not allowed; expected a folder, file:///")
     assert "\n" not in str(refused.value)
 
 

@@ -113,7 +113,7 @@ def test_what_was_ended_before_its_time_is_not_ended_again(up: Up) -> None:
     ("request_", "said"),
     [
         ({"do": "black_hole", "links": ["broker-a <-> ns-7"]}, "links: 'broker-a <-> ns-7' is not allowed"),
-        ({"do": "kill", "nodes": ["ns-7"]}, "nodes: 'ns-7' is not allowed: one of ns-0, ns-1, broker-a"),
+        ({"do": "kill", "nodes": ["ns-7"]}, "nodes: 'ns-7' is not allowed; expected one of ns-0, ns-1, broker-a"),
         ({"do": "kill", "links": ["broker-a <-> ns-0"]}, "nemesrv fault: `do: kill` needs `nodes`"),
         (
             {"do": "kill", "nodes": ["ns-0", "ns-0"]},
@@ -125,11 +125,17 @@ def test_what_was_ended_before_its_time_is_not_ended_again(up: Up) -> None:
         ),
         (
             {"do": "cut", "links": ["broker-a <-> ns-0"], "stream": "up"},
-            "--stream: 'up' is not allowed: one of both, upstream",
+            "--stream: 'up' is not allowed; expected one of both, upstream",
         ),
-        ({"do": "cut", "links": ["clients <-> chosen"]}, "is not allowed: a link of nodes, for there are no clients"),
+        (
+            {"do": "cut", "links": ["clients <-> chosen"]},
+            "is not allowed; expected a link of nodes, for there are no clients",
+        ),
         ({"do": "explode", "nodes": ["ns-0"]}, "do: 'explode' is not allowed"),
-        ({"do": "resume", "nodes": ["ns-0"]}, "resume of ns-0 at 0 s is not allowed: a node that is paused then"),
+        (
+            {"do": "resume", "nodes": ["ns-0"]},
+            "resume of ns-0 at 0 s is not allowed; expected a node that is paused then",
+        ),
         ({"do": "heal", "for_s": 3}, "nemesrv fault: --for: 3 is not allowed"),
         ({"nodes": ["ns-0"]}, "a request that this version of nemesrv does not know"),
     ],
@@ -186,8 +192,8 @@ def test_a_host_that_was_healed_by_hand_returns_with_what_is_left(on_hosts: Up) 
 @pytest.mark.parametrize(
     ("do", "request_", "said"),
     [
-        ("lose_host", {"hosts": ["d"]}, "hosts.0: d is not allowed: one of a, b, c"),
-        ("return_host", {"hosts": ["b"]}, "b is not allowed: a host that was lost, isolated or paused before"),
+        ("lose_host", {"hosts": ["d"]}, "hosts.0: d is not allowed; expected one of a, b, c"),
+        ("return_host", {"hosts": ["b"]}, "b is not allowed; expected a host that was lost, isolated or paused before"),
         ("return_host", {"hosts": ["b"], "for_s": 3}, "given with what lasts, which return_host does not"),
         ("lose_host", {"nodes": ["ns-1"]}, "`do: lose_host` needs `hosts`"),
     ],
@@ -202,7 +208,7 @@ def test_what_cannot_be_done_to_a_host_is_one_sentence(
 
 
 def test_where_there_is_one_host_only_none_can_be_lost(up: Up) -> None:
-    said = "do: lose_host is not allowed: for a cluster on several hosts of a Ray cluster"
+    said = "do: lose_host is not allowed; expected for a cluster on several hosts of a Ray cluster"
     assert said in up.ask("lose_host", hosts=["b"])["error"]
 
 

@@ -40,17 +40,21 @@ def test_its_links_may_lose_their_syns_which_those_of_external_cannot() -> None:
 @pytest.mark.parametrize(
     ("clients", "more", "says"),
     [
-        ({"go": "golang"}, {}, r"cluster\.clients\.go: 'golang' is not allowed: one of .*cpp.*, go, .*node"),
-        ({"ns-0": None}, {}, r"cluster\.clients\.ns-0: 'ns-0' is not allowed: a name that no node"),
+        ({"go": "golang"}, {}, r"cluster\.clients\.go: 'golang' is not allowed; expected one of .*cpp.*, go, .*node"),
+        ({"ns-0": None}, {}, r"cluster\.clients\.ns-0: 'ns-0' is not allowed; expected a name that no node"),
         ({"clients": None}, {}, r"cluster\.clients\.clients: .* a name that no node, no group"),
         ({"go": None, "go-2": None}, {}, r"cluster\.clients\.go-2: .* nor begins with"),
         ({"Go!": None}, {}, r"cluster\.clients"),
         (
             {"go": None},
             {"timers": {"time_scale": 10}},
-            r"timers\.time_scale: 10 is not allowed: 1 where there are clients",
+            r"timers\.time_scale: 10 is not allowed; expected 1 where there are clients",
         ),
-        ({"go": None}, {"clock": "virtual"}, r"clock: virtual is not allowed: real where there are clients under test"),
+        (
+            {"go": None},
+            {"clock": "virtual"},
+            r"clock: virtual is not allowed; expected real where there are clients under test",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(clients: dict[str, Any], more: dict[str, Any], says: str) -> None:

@@ -23,11 +23,13 @@ def of(*timeline: dict[str, Any], **more: Any) -> Scenario:
     ("entry", "said"),
     [
         ({"do": "clock_step"}, "by_s: allowed is a number from -100000"),
-        ({"do": "clock_step", "by_s": 0}, "by_s: 0 is not allowed: a number from -100,000 to 100,000 that is not 0"),
+        ({"do": "clock_step", "by_s": 0}, "by_s: 0 is not allowed; expected "
+        "a number from -100,000 to 100,000 that is not 0"),
         ({"do": "clock_step", "by_s": 5, "nodes": ["broker-a"]}, "one of ns-0, ns-1, which alone go by a wall clock"),
-        ({"do": "clock_drift", "rate": 0}, "rate: 0 is not allowed: a number above 0, up to 100"),
+        ({"do": "clock_drift", "rate": 0}, "rate: 0 is not allowed; expected a number above 0, up to 100"),
         ({"do": "clock_freeze", "nodes": []}, "needs `nodes`, e.g. nodes: [ns-0]"),
-        ({"do": "clock_sync"}, "clock_sync of ns-0 at 5 s is not allowed: a node whose clock was changed before"),
+        ({"do": "clock_sync"}, "clock_sync of ns-0 at 5 s is not allowed; expected "
+        "a node whose clock was changed before"),
         ({"do": "clock_freze"}, "did you mean clock_freeze?"),
     ],
 )  # fmt: skip

@@ -80,22 +80,23 @@ def test_the_command_says_it_over_the_file_and_the_profile_follows() -> None:
         (
             {"implementation": "apache-6"},
             {},
-            "x.yaml: cluster.implementation: 'apache-6' is not allowed: ours, apache-VERSION such as apache-4.9.7",
+            "x.yaml: cluster.implementation: 'apache-6' is not allowed; expected "
+            "ours, apache-VERSION such as apache-4.9.7",
         ),
         (
             {},
             {"nodes": {"ns-0": {"implementation": "kafka"}}},
-            "x.yaml: nodes.ns-0.implementation: 'kafka' is not allowed: ours, apache-VERSION",
+            "x.yaml: nodes.ns-0.implementation: 'kafka' is not allowed; expected ours, apache-VERSION",
         ),
         (
             {"implementation": "apache-4.9.7"},
             {"clock": "virtual"},
-            "x.yaml: clock: virtual is not allowed: real where a node is apache-4.9.7",
+            "x.yaml: clock: virtual is not allowed; expected real where a node is apache-4.9.7",
         ),
         (
             {"implementation": "apache-4.9.7"},
             {"config": {"name_servers": {"brokerChannelExpiredTime": 60_000}}},
-            "config: brokerChannelExpiredTime of ns-0: 60000 is not allowed: set of a node of ours: ns-0 is "
+            "config: brokerChannelExpiredTime of ns-0: 60000 is not allowed; expected set of a node of ours: ns-0 is "
             "apache-4.9.7, and it is a constant there",
         ),
         (
@@ -116,17 +117,18 @@ def test_the_command_says_it_over_the_file_and_the_profile_follows() -> None:
         (
             {"implementation": "apache-4.9.7"},
             {"timeline": [{"at_s": 5, "do": "clock_step", "nodes": ["ns-0"], "by_s": 60}]},
-            "timeline.0.nodes: clock_step of ns-0 is not allowed: a node of ours: ns-0 is apache-4.9.7",
+            "timeline.0.nodes: clock_step of ns-0 is not allowed; expected a node of ours: ns-0 is apache-4.9.7",
         ),
         (
             {},
             {"workload": {"implementation": "apache-4.9"}},
-            "workload.implementation: 'apache-4.9' is not allowed: ours, apache-VERSION",
+            "workload.implementation: 'apache-4.9' is not allowed; expected ours, apache-VERSION",
         ),
         (
             {},
             {"workload": {"implementation": "apache-4.9.8", "clients_per_process": 2}},
-            "workload.clients_per_process: 2 is not allowed: 1 where a client is Apache's: producer-0 is apache-4.9.8",
+            "workload.clients_per_process: 2 is not allowed; expected "
+            "1 where a client is Apache's: producer-0 is apache-4.9.8",
         ),
         (
             {"profile": "5.x"},
@@ -141,7 +143,7 @@ def test_the_command_says_it_over_the_file_and_the_profile_follows() -> None:
         (
             {"implementation": "apache-4.9.7", "name_server_list": ["ns-0"]},
             {},
-            "cluster.name_server_list: given is not allowed: no list by HTTP",
+            "cluster.name_server_list: given is not allowed; expected no list by HTTP",
         ),
     ],
 )
@@ -160,7 +162,7 @@ def test_a_setting_that_java_lets_be_set_is_taken() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("apache-9", "--implementation: 'apache-9' is not allowed: ours, apache-VERSION"),
+        ("apache-9", "--implementation: 'apache-9' is not allowed; expected ours, apache-VERSION"),
         ("apache:/nowhere", "a distribution of RocketMQ: /nowhere is no RocketMQ distribution"),
     ],
 )
@@ -173,7 +175,7 @@ def test_the_command_is_told_what_is_wrong_with_it(text: str, said: str) -> None
 def test_where_it_cannot_run_nothing_is_started() -> None:
     with pytest.raises(ScenarioError) as refused:
         run_all([_parse({"implementation": "apache-4.9.7"})], Options(virtual=True))
-    assert "clock: virtual is not allowed: the real clock where a node is apache-4.9.7" in str(refused.value)
+    assert "clock: virtual is not allowed; expected the real clock where a node is apache-4.9.7" in str(refused.value)
 
 
 def test_a_host_is_asked_for_the_programs_of_its_own_nodes() -> None:

@@ -22,7 +22,8 @@ INCIDENT: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"found_by": ["recovry_time"]}, "incident.found_by.0: 'recovry_time' is not allowed: one of the scenario's"),
+        ({"found_by": ["recovry_time"]}, "incident.found_by.0: 'recovry_time' is not allowed; expected "
+        "one of the scenario's"),
         ({"found_by": ["recovry_time"]}, "did you mean recovery_time?"),
         ({"found_by": ["one_master"]}, "one of the scenario's checks (recovery_time)"),
         ({"found_by": []}, "incident.found_by: [] is not allowed"),
@@ -31,7 +32,7 @@ INCIDENT: dict[str, Any] = {
         ({"fixed": {"by": "5.1.4", "sets": {"cluster.profile": "6"}}}, "incident.fixed.sets.cluster.profile: '6' is"),
         ({"fixed": {"by": "5.1.4", "sets": {"cluster.profil": "5.x"}}}, "incident.fixed.sets.cluster.profil: '5.x' is"),
         ({"fixed": {"by": "x", "sets": {"timeline.4.at_s": 1}}}, "incident.fixed.sets.timeline.4.at_s: 4 is not"),
-        ({"cause": "x"}, "incident.cause: 'x' is not allowed: one of the keys breaks, fixed, found_by, rep"),
+        ({"cause": "x"}, "incident.cause: 'x' is not allowed; expected one of the keys breaks, fixed, found_by, rep"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said(changed: dict[str, Any], said: str) -> None:
@@ -46,9 +47,12 @@ def test_what_cannot_be_is_said(changed: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize(
     ("promises", "said"),
     [
-        ({"tables_agree_within_s": 0}, "promises.tables_agree_within_s: 0 is not allowed: a number above 0"),
-        ({"delivered_within_s": 4}, "promises.delivered_within_s: 4 is not allowed: a number from 5 to 100,000"),
-        ({"masters_stay": "perhaps"}, "promises.masters_stay: 'perhaps' is not allowed: true or false"),
+        ({"tables_agree_within_s": 0}, "promises.tables_agree_within_s: 0 is not allowed; expected a number above 0"),
+        (
+            {"delivered_within_s": 4},
+            "promises.delivered_within_s: 4 is not allowed; expected a number from 5 to 100,000",
+        ),
+        ({"masters_stay": "perhaps"}, "promises.masters_stay: 'perhaps' is not allowed; expected true or false"),
         ({"wipes_lasts": 5}, "did you mean wipes_last?"),
     ],
 )

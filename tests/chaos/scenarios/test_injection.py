@@ -41,9 +41,13 @@ def test_what_cannot_be_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packet_drop, "require_packet_drop", lambda: None)
     with pytest.raises(ScenarioError, match=r"timeline\.0: .*`do: cut` takes no injection: a loss of packets does"):
         scenario({**LOSS, "do": "cut"})
-    with pytest.raises(ScenarioError, match=r"timeline\.0\.injection: 'tc' is not allowed: one of packet, or null"):
+    with pytest.raises(
+        ScenarioError, match=r"timeline\.0\.injection: 'tc' is not allowed; expected one of packet, or null"
+    ):
         scenario({**LOSS, "injection": "tc"})
-    with pytest.raises(ScenarioError, match=r"timers\.time_scale: 10 is not allowed: 1 beside `injection: packet`"):
+    with pytest.raises(
+        ScenarioError, match=r"timers\.time_scale: 10 is not allowed; expected 1 beside `injection: packet`"
+    ):
         as_run(scenario(LOSS, scale=10))
     with pytest.raises(ScenarioError, match=r"timers\.time_scale: 5 is not allowed"):
         as_run(scenario(LOSS), time_scale=5)

@@ -38,9 +38,11 @@ def scenario(**document: Any) -> Scenario:
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        ({"cluster": {"name_servers": 3}}, "timeline.0.do: name_server_list is not allowed: an action where `clust"),
+        ({"cluster": {"name_servers": 3}}, "timeline.0.do: name_server_list is not allowed; expected "
+        "an action where `clust"),
         ({"cluster": {**CLUSTER, "name_server_list": ["ns-7"]}}, "cluster.name_server_list.0: 'ns-7' is not allowed"),
-        ({"cluster": {**CLUSTER, "name_server_list": []}}, "cluster.name_server_list: [] is not allowed: a list of at"),
+        ({"cluster": {**CLUSTER, "name_server_list": []}}, "cluster.name_server_list: [] is not allowed; expected "
+        "a list of at"),
         ({"timeline": [{**CHANGED[0], "name_servers": ["10.0.0.1:9876"]}]}, "a list with at least one of ns-0, ns-1"),
         ({"timeline": [{"at_s": 60, "do": "name_server_list"}]}, "timeline.0.name_servers: allowed is a list of at"),
         ({"timeline": [{**CHANGED[0], "nodes": ["ns-0"]}]}, "`do: name_server_list` takes no nodes"),

@@ -23,22 +23,24 @@ KILL = [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 90, "do": "r
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
-        ({"broker-z": {}}, "nodes.broker-z: a node of that name is not allowed: one of ns-0, ns-1, broker-a"),
+        ({"broker-z": {}}, "nodes.broker-z: a node of that name is not allowed; expected one of ns-0, ns-1, broker-a"),
         ({"ns-7": {}}, "nodes.ns-7: a node of that name is not allowed"),
         ({"prober": {}}, "one of ns-0, ns-1, broker-a, broker-b, producer-0"),
-        ({"broker-a": {"joins_at_s": 40}}, "timeline.0.nodes: kill of broker-a at 20 s is not allowed: from 40 s on"),
-        ({"broker-b": {"joins_at_s": 400}}, "joins_at_s: 400 is not allowed: a time of the timeline, up to"),
+        ({"broker-a": {"joins_at_s": 40}}, "timeline.0.nodes: kill of broker-a at 20 s is not allowed; expected "
+        "from 40 s on"),
+        ({"broker-b": {"joins_at_s": 400}}, "joins_at_s: 400 is not allowed; expected a time of the timeline, up to"),
         ({"broker-b": {"joins_at_s": 0}}, "a number above 0, up to 100,000, or null"),
         ({"broker-b": {"name_servers": []}}, "a list"),
-        ({"broker-b": {"name_servers": ["ns-7"]}}, "'ns-7' is not allowed: one of ns-0, ns-1, or host:port where"),
+        ({"broker-b": {"name_servers": ["ns-7"]}}, "'ns-7' is not allowed; expected "
+        "one of ns-0, ns-1, or host:port where"),
         ({"broker-b": {"name_servers": ["ns-0", "ns-0"]}}, "each NameServer once"),
         ({"broker-b": {"name_servers": ["10.0.0.1:1"]}}, "a list with at least one of ns-0, ns-1"),
-        ({"producer-0": {"cluster_name": "eu"}}, "cluster_name: eu is not allowed: said of a broker only"),
-        ({"broker-b": {"client_profile": "go"}}, "client_profile: go is not allowed: said of a client only"),
+        ({"producer-0": {"cluster_name": "eu"}}, "cluster_name: eu is not allowed; expected said of a broker only"),
+        ({"broker-b": {"client_profile": "go"}}, "client_profile: go is not allowed; expected said of a client only"),
         ({"broker-b": {"joined_s": 3}}, "nodes.broker-b.joined_s"),
         ({"broker-b": {"name_servers": ["ns-0"], "in_order": True}}, "nodes.broker-b.in_order: true is not allowed"),
         ({"producer-0": {"name_servers": ["ns-0"], "in_order": True, "client_profile": "go"}}, "without client_prof"),
-        ({"producer-0": {"in_order": True}}, "in_order: true is not allowed: said beside `name_servers`"),
+        ({"producer-0": {"in_order": True}}, "in_order: true is not allowed; expected said beside `name_servers`"),
         ({"broker-a": {"joins_at_s": 5}, "broker-b": {"joins_at_s": 5}}, "at least one broker from the start"),
     ],
 )  # fmt: skip

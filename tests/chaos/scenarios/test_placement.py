@@ -85,15 +85,17 @@ def test_a_place_by_resources_is_on_hosts_that_offer_so_much():
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        ({"ns-0": {"host": "d"}}, "s: placement.ns-0.host: d is not allowed: a host that there is: a, b, c"),
-        ({"hosts": ["a", "d"]}, "s: placement.hosts.1: d is not allowed: a host that there is: a, b, c"),
+        ({"ns-0": {"host": "d"}}, "s: placement.ns-0.host: d is not allowed; expected a host that there is: a, b, c"),
+        ({"hosts": ["a", "d"]}, "s: placement.hosts.1: d is not allowed; expected a host that there is: a, b, c"),
         (
             {"brokers": {"labels": {"disk": "tape"}}},
-            "s: placement.brokers.labels: {disk: tape} is not allowed: labels that one of the hosts a, b, c has",
+            "s: placement.brokers.labels: {disk: tape} is not allowed; expected "
+            "labels that one of the hosts a, b, c has",
         ),
         (
             {"brokers": {"resources": {"load": 3}}},
-            "s: placement.brokers.resources: {load: 3.0} is not allowed: resources that one of the hosts a, b, c has",
+            "s: placement.brokers.resources: {load: 3.0} is not allowed; expected "
+            "resources that one of the hosts a, b, c has",
         ),
     ],
 )
@@ -111,7 +113,7 @@ def test_a_host_is_refused_where_there_is_this_machine_only():
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        ({"ns-9": {"host": "a"}}, "'ns-9' is not allowed: a node or a group of this cluster"),
+        ({"ns-9": {"host": "a"}}, "'ns-9' is not allowed; expected a node or a group of this cluster"),
         ({"slaves": {"host": "a"}}, "a node or a group of this cluster, and this cluster has none"),
         ({"hosts": ["a"], "ns-0": {"host": "aa"}}, "one of placement.hosts (a)"),
         ({"hosts": ["a", "a"]}, "each host once"),
@@ -166,7 +168,7 @@ def test_a_host_that_is_isolated_or_paused_comes_back_as_it_went():
     ("timeline", "sentence"),
     [
         ([("lose_host", "a")], "another host: prober, who is the harness's own, is there"),
-        ([("lose_host", "d")], "d is not allowed: one of a, b, c"),
+        ([("lose_host", "d")], "d is not allowed; expected one of a, b, c"),
         ([("return_host", "b")], "a host that was lost, isolated or paused before"),
         ([("lose_host", "b"), ("pause_host", "b")], "return_host before it: it is under lose_host"),
     ],
@@ -182,7 +184,7 @@ def test_hosts_can_be_hit_only_where_the_scenario_says_who_is_on_them():
 
 def test_a_kill_of_a_node_whose_host_is_lost_is_refused():
     assert (
-        "s: timeline.1.nodes: kill of broker-b at 2 s is not allowed: restart before it: broker-b is under"
+        "s: timeline.1.nodes: kill of broker-b at 2 s is not allowed; expected restart before it: broker-b is under"
         in refused({"at_s": 1, "do": "lose_host", "hosts": ["b"]}, {"at_s": 2, "do": "kill", "nodes": ["broker-b"]})
     )
 

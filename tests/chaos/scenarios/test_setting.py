@@ -40,14 +40,14 @@ def test_a_key_leads_into_the_file(text: str, place: str, value: object) -> None
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("settle_s", "--set: 'settle_s' is not allowed: KEY=VALUE, such as"),
+        ("settle_s", "--set: 'settle_s' is not allowed; expected KEY=VALUE, such as"),
         ("=3", "KEY=VALUE"),
-        ("settle_s=-1", "--set: settle_s: -1 is not allowed: a number from 0 to 100,000"),
-        ("setle_s=1", "--set: setle_s: 1 is not allowed: one of the keys"),
+        ("settle_s=-1", "--set: settle_s: -1 is not allowed; expected a number from 0 to 100,000"),
+        ("setle_s=1", "--set: setle_s: 1 is not allowed; expected one of the keys"),
         ("clustr.brokers=1", "did you mean cluster?"),
         (
             "timeline.9.at_s=1",
-            "--set: timeline.9.at_s: 9 is not allowed: a number from 0 to 1: timeline is a list of 2",
+            "--set: timeline.9.at_s: 9 is not allowed; expected a number from 0 to 1: timeline is a list of 2",
         ),
         ("description.x=1", "a key that has keys of its own"),
         ("brokers.forceRegster=true", "--set: config.brokers.forceRegster: True is not allowed"),

@@ -68,7 +68,7 @@ def test_who_shares_a_process_is_on_one_host_and_processes_are_on_hosts_in_turn(
     assert hosts == [{"a"}, {"b"}, {"a"}]
     apart = PlacementModel.model_validate({"producers": {"host": "a"}, "consumers": {"host": "b"}})
     with pytest.raises(
-        ScenarioError, match="placement: consumer-0 on b is not allowed: on a, as producer-0: clients tha"
+        ScenarioError, match="placement: consumer-0 on b is not allowed; expected on a, as producer-0: clients tha"
     ):
         placed(topology, apart, offers, file="x.yaml")
 
@@ -76,13 +76,18 @@ def test_who_shares_a_process_is_on_one_host_and_processes_are_on_hosts_in_turn(
 @pytest.mark.parametrize(
     ("workload", "document", "said"),
     [
-        ({**CROWD, "clients_per_process": 0}, {}, "clients_per_process: 0 is not allowed: a whole number from 1 to"),
-        ({**CROWD, "clients_per_process": 1}, {}, "producers: 60 is not allowed: a whole number from 0 to 32, or"),
-        ({"consumers": 33}, {}, "consumers: 33 is not allowed: a whole number from 0 to 32, or more beside clients_"),
-        (TOO_MANY, {}, "workload.clients_per_process: 2 is not allowed: at least 63, so that 4000 clients have 64"),
-        (CROWD, hit("pause", "consumer-1"), "timeline.0.nodes: pause of consumer-1 alone is not allowed: pause of all"),
+        ({**CROWD, "clients_per_process": 0}, {}, "clients_per_process: 0 is not allowed; expected "
+        "a whole number from 1 to"),
+        ({**CROWD, "clients_per_process": 1}, {}, "producers: 60 is not allowed; expected "
+        "a whole number from 0 to 32, or"),
+        ({"consumers": 33}, {}, "consumers: 33 is not allowed; expected "
+        "a whole number from 0 to 32, or more beside clients_"),
+        (TOO_MANY, {}, "workload.clients_per_process: 2 is not allowed; expected "
+        "at least 63, so that 4000 clients have 64"),
+        (CROWD, hit("pause", "consumer-1"), "timeline.0.nodes: pause of consumer-1 alone is not allowed; expected "
+        "pause of all"),
         (CROWD, hit("kill", "producer-60"), "producer-0 to producer-59, consumer-0 to consumer-44"),
-        (CROWD, UNDER_TEST, "cluster.clients.clients-1: 'clients-1' is not allowed: a name that no node"),
+        (CROWD, UNDER_TEST, "cluster.clients.clients-1: 'clients-1' is not allowed; expected a name that no node"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said(workload: dict[str, Any], document: dict[str, Any], said: str) -> None:

@@ -35,23 +35,27 @@ def test_a_pattern_is_as_many_topics_as_it_says() -> None:
 @pytest.mark.parametrize(
     ("workload", "nodes", "said"),
     [
-        ({"topics": {"a b": {}}}, {}, "workload.topics.a b: 'a b' is not allowed: letters, digits"),
-        ({"topics": {"orders": {}}}, {}, "workload.topics.orders: orders is not allowed: each topic once"),
-        ({"topics": {"b-{3..1}": {}}}, {}, "3..1 is not allowed: a range that ascends"),
+        ({"topics": {"a b": {}}}, {}, "workload.topics.a b: 'a b' is not allowed; expected letters, digits"),
+        ({"topics": {"orders": {}}}, {}, "workload.topics.orders: orders is not allowed; expected each topic once"),
+        ({"topics": {"b-{3..1}": {}}}, {}, "3..1 is not allowed; expected a range that ascends"),
         ({"topics": {"b-{1..99999}": {}}}, {}, "more than 20000 topics is not allowed"),
         (
             {"topics": {"b": {"queues": 0}}},
             {},
-            "workload.topics.b.queues: 0 is not allowed: a whole number from 1 to 64",
+            "workload.topics.b.queues: 0 is not allowed; expected a whole number from 1 to 64",
         ),
         ({"topics": {"b": {"queus": 1}}}, {}, "did you mean queues?"),
         (
             {},
             {"producer-0": {"topic": "order"}},
-            "'order' is not allowed: a topic of workload.topic or workload.topics",
+            "'order' is not allowed; expected a topic of workload.topic or workload.topics",
         ),
         ({"topics": PAYMENTS}, {"broker-a": {"topic": "payments"}}, "said of a producer or consumer only"),
-        ({}, {"producer-0": {"group": "g"}}, "nodes.producer-0.group: g is not allowed: said of a consumer only"),
+        (
+            {},
+            {"producer-0": {"group": "g"}},
+            "nodes.producer-0.group: g is not allowed; expected said of a consumer only",
+        ),
         (
             {"topics": PAYMENTS},
             {"consumer-0": {"group": "g"}, "consumer-1": {"group": "g", "topic": "payments"}},

@@ -64,7 +64,7 @@ def test_a_node_s_factory_has_the_program_of_every_process() -> None:
     [
         (
             "{at_s: 20, do: restart, nodes: [ns-0], implementation: apache-9}",
-            "s.yaml: timeline.0.implementation: 'apache-9' is not allowed: ours, apache-VERSION",
+            "s.yaml: timeline.0.implementation: 'apache-9' is not allowed; expected ours, apache-VERSION",
         ),
         (
             "{at_s: 20, do: restart, nodes: [ns-0], implementation: ours}",
@@ -77,7 +77,7 @@ def test_a_node_s_factory_has_the_program_of_every_process() -> None:
         (
             "{at_s: 20, do: restart, nodes: [ns-0], implementation: apache-5.3.3}\n"
             "  - {at_s: 90, do: restart_storm, nodes: [name_servers]}",
-            "timeline.1.nodes: restart_storm is not allowed: not of ns-0, whose implementation changes",
+            "timeline.1.nodes: restart_storm is not allowed; expected not of ns-0, whose implementation changes",
         ),
     ],
 )

@@ -26,10 +26,12 @@ EAST = {"east": ["ns-0", "broker-a", "producers"], "west": ["ns-1", "broker-b", 
 @pytest.mark.parametrize(
     ("zones", "said"),
     [
-        ({"east": ["broker-z"]}, "zones.east.0: 'broker-z' is not allowed: a node or a group, one of ns-0, ns-1"),
+        ({"east": ["broker-z"]}, "zones.east.0: 'broker-z' is not allowed; expected "
+        "a node or a group, one of ns-0, ns-1"),
         ({"east": ["brokres"]}, "did you mean brokers?"),
-        ({"east": ["ns-0"], "west": ["name_servers"]}, "ns-0 is not allowed: each node in one zone: it is in east"),
-        ({"east": "ns-0"}, "zones.east: 'ns-0' is not allowed: a list"),
+        ({"east": ["ns-0"], "west": ["name_servers"]}, "ns-0 is not allowed; expected "
+        "each node in one zone: it is in east"),
+        ({"east": "ns-0"}, "zones.east: 'ns-0' is not allowed; expected a list"),
         ({"ea st": ["ns-0"]}, "a name of letters"),
         (["ns-0"], "a mapping of keys to values"),
     ],

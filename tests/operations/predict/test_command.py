@@ -55,7 +55,7 @@ def test_the_same_as_json() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--fault", "crsh"), "--fault: 'crsh' is not allowed: one of crash, stop"),
+        (("--fault", "crsh"), "--fault: 'crsh' is not allowed; expected one of crash, stop"),
         (("--fault", "crsh"), "did you mean crash?"),
         (("--fault", "crash", "--set", "pollNameServerIntervall=1"), "did you mean pollNameServerInterval?"),
         (("--fault", "crash", "--set", "pollNameServerInterval=1"), "a whole number from 1000 to 600000 ms"),

@@ -156,10 +156,10 @@ def test_the_scenario_has_what_the_import_found(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("format",), 2, "format: 2 is not allowed: 1"),
-        (("episodes",), [], "episodes: none is not allowed: an episode with a hypothesis and its timeline"),
-        (("topology", "name_servers"), "ns-0", "topology.name_servers: 'ns-0' is not allowed: a mapping"),
-        (("timers", "route_poll", "ms"), -5, "timers.route_poll.ms: -5 is not allowed: a number above 0"),
+        (("format",), 2, "format: 2 is not allowed; expected 1"),
+        (("episodes",), [], "episodes: none is not allowed; expected an episode with a hypothesis and its timeline"),
+        (("topology", "name_servers"), "ns-0", "topology.name_servers: 'ns-0' is not allowed; expected a mapping"),
+        (("timers", "route_poll", "ms"), -5, "timers.route_poll.ms: -5 is not allowed; expected a number above 0"),
         (("episodes", 0, "hypotheses", 0, "rank"), 0, "hypotheses.0.rank: 0 is not allowed"),
         (("episodes", 0, "hypotheses", 0, "timeline", 0, "do"), "hole", "timeline.0.do: 'hole' is not allowed"),
         (("episodes", 0, "hypotheses", 0, "timeline", 0, "links"), ["trade-9 <-> ns-3"], "0.links: 'trade-9 <-> ns-"),
@@ -208,9 +208,11 @@ def test_a_broker_that_took_its_time_to_boot_is_started_when_it_had(
 
 
 def test_a_hypothesis_or_episode_that_is_not_there_is_refused(folder: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"--hypothesis: 1=7 is not allowed: a rank that episode 1 .* has: 1, 2"):
+    with pytest.raises(
+        ScenarioError, match=r"--hypothesis: 1=7 is not allowed; expected a rank that episode 1 .* has: 1, 2"
+    ):
         read_original(folder, Wanted(hypotheses={1: 7}))
-    with pytest.raises(ScenarioError, match="--episode: 4 is not allowed: an episode from 1 to 1"):
+    with pytest.raises(ScenarioError, match="--episode: 4 is not allowed; expected an episode from 1 to 1"):
         read_original(folder, Wanted(episodes=(4,)))
 
 

@@ -86,7 +86,7 @@ def test_a_run_without_its_scenario_and_a_folder_without_a_history_are_refused(f
     (tmp_path / "history").symlink_to(folder / "history")
     with pytest.raises(ScenarioError, match=r"a run with a scenario\.yaml, or an import with an incident\.json"):
         read_original(tmp_path, Wanted())
-    with pytest.raises(ScenarioError, match="--hypothesis: an episode is not allowed: said of an import"):
+    with pytest.raises(ScenarioError, match="--hypothesis: an episode is not allowed; expected said of an import"):
         read_original(folder, Wanted(hypotheses={1: 2}))
     with pytest.raises(ScenarioError, match=r"--set: setle_s: 3 is not allowed|setle_s"):
         again(read_original(folder, Wanted()), tmp_path / "out", "setle_s=3")
@@ -112,7 +112,7 @@ def test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happ
 def test_a_hypothesis_is_an_episode_and_a_rank(folder: Path) -> None:
     done = CliRunner().invoke(cli, ["replay", str(folder), "--hypothesis", "one"])
     assert done.exit_code == 2
-    assert "'one' is not allowed: EPISODE=RANK, both from 1, such as 1=2" in done.output
+    assert "'one' is not allowed; expected EPISODE=RANK, both from 1, such as 1=2" in done.output
 
 
 def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tmp_path: Path) -> None:
