@@ -42,6 +42,8 @@ KEPT = 64 << 10
 
 _BLOCK = 1 << 20
 _BEYOND = 1 << 16
+_SNIFFED = 1 << 16
+"""Bytes of a file whose name says nothing, of which its lines are looked at."""
 _OPENERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     ".gz": lambda file: cast(IO[bytes], gzip.GzipFile(fileobj=file)),
     ".zst": lambda file: cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)),
@@ -130,7 +132,8 @@ def planned(places: Iterable[str | Path]) -> Plan:
     if not plan.parts and not plan.notes:
         asked = ", ".join(map(str, places))
         raise LogError(
-            f"{asked}: no log is there: in folders, names with .log, .txt, .out or .err; else the file itself"
+            f"{asked}: no log is there: in folders, files that begin with lines of RocketMQ's, whatever their "
+            "names, and those with .log, .txt, .out or .err in their names"
         )
     return plan
 
@@ -145,13 +148,13 @@ def _files(place: str, plan: Plan) -> Iterator[tuple[str, Path]]:
                 if each.is_symlink() and not each.exists() and _is_log(each.name):
                     plan.notes.append(f"{name} is a link to nowhere")
                 continue
-            if _is_log(each.name):
+            if _is_log(each.name) or _has_record(each):
                 yield name, each
             else:
                 others.append(name)
         if others:
             some = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
-            plan.notes.append(f"{place}: {len(others)} files are no logs by their names and were not read: {some}")
+            plan.notes.append(f"{place}: {len(others)} files begin with no line of RocketMQ's and are not used: {some}")
     elif path.exists() or path.is_symlink():
         yield path.name, path
     elif glob.has_magic(str(path)):
@@ -181,6 +184,23 @@ def _before_magic(parts: Iterable[str]) -> list[str]:
 
 def _is_log(name: str) -> bool:
     return _IS_LOG.match(name) is not None or _IS_TAR.fullmatch(name) is not None or name.endswith(_ARCHIVES)
+
+
+def _has_record(path: Path) -> bool:
+    """Whether a line that RocketMQ writes stands in its first part, whatever the file is called."""
+    counts = Counts()
+    try:
+        with ExitStack() as stack:
+            file, _ = _opened(Part(path.name, str(path)), stack)
+            first = file.read(_SNIFFED)
+    except _CANNOT:
+        return False
+    if b"\0" in first:
+        return False
+    reader = Reader(path.name, counts)
+    for _ in (*reader.block(first.removeprefix(codecs.BOM_UTF8)), *reader.finished()):
+        pass
+    return counts.understood > 0
 
 
 def _parts(name: str, path: Path, plan: Plan) -> Iterator[Part]:

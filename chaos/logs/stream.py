@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .layouts import (
     GO,
+    JAVA_HOST,
     JAVA_SERVER,
     SCREEN_CODES,
     UNKNOWN,
@@ -48,6 +49,8 @@ MEMORY_MAX = 20_000
 _REMEMBERED_MAX = 500
 
 _EXCEPTION = "client_exception"
+_NEEDS_HEAD = QUIET | {_EXCEPTION}
+"""What a line without a stamp does not tell: anybody's sentence may begin so."""
 
 PIECES_MAX = 1 << 20
 """Characters of a line in pieces."""
@@ -297,7 +300,7 @@ class Reader:
             return self._behind_head((name or None, None, line[len(before) :]), None, outer_ms)
         if (taken := self._heads.taken_off(line)) is not None:
             return self._behind_head(taken, prefix, outer_ms)
-        if (found_ := event_of(line.strip())) is not None and found_[0] != _EXCEPTION:
+        if (found_ := event_of(line.strip())) is not None and found_[0] not in _NEEDS_HEAD:
             return Head(line.strip(), UNKNOWN), prefix, outer_ms, line
         return None, prefix, outer_ms, line
 
@@ -360,7 +363,7 @@ class Reader:
 
     def _opened(self, head: Head, outer_ms: int | None, prefix: str | None) -> LogRow | _Open | None:
         counts = self.counts
-        text, writer, _stamp, stamp_ms, resolution_ms, zone, _level, thread, _logger = head
+        text, writer, _stamp, stamp_ms, resolution_ms, zone, _level, thread, logger = head
         counts.writers[writer] += 1
         if stamp_ms is None or stamp_ms != self._stamped_ms.get(prefix):
             self._count_stamp(head, prefix)
@@ -369,6 +372,8 @@ class Reader:
             event, fields = _otherwise(head)
             if event is None:
                 return _Open(head, self._number, outer_ms)
+        if writer == JAVA_HOST and event in QUIET and not _is_own(logger):
+            return _Open(head, self._number, outer_ms)  # a program's own line that begins like one of RocketMQ's
         counts.understood += 1
         if event in QUIET or (self._skim is not None and event not in self._skim.events):
             return None
@@ -473,6 +478,10 @@ def _otherwise(head: Head) -> tuple[str | None, Mapping[str, str]]:
         return "housekeeping", {}
     found = setting_of(head.text) if head.thread == "main" and head.writer == JAVA_SERVER else None
     return found or edited_event_of(plain(head.text)) or _NONE
+
+
+def _is_own(logger: str | None) -> bool:
+    return logger is None or "ocketmq" in logger or logger.startswith(("o.a.r.", "c.a.r."))
 
 
 def _not_indented(line: str) -> str:

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from .book import Book
-from .clocks import QUARTER_MS, SET_ALIKE_MS, LogClock, solve
+from .clocks import QUARTER_MS, SET_ALIKE_MS, UNSET_MS, LogClock, solve
 from .line import HOUR_MS, SERVERS_ZONE_MS, zone_text
 from .marks import known_hosts, marks_of
 from .sources import Source
 
-UNSET_MS = 1_000.0 * 60 * 60 * 24 * 200
-"""A clock so far off was never set, or set to another year: that is no zone."""
 _ZONES_MS = 15 * HOUR_MS
 
 
@@ -41,7 +39,8 @@ def aligned(
         marks = [mark._replace(at_ms=mark.at_ms - shift) for mark in told]
         resolution = min((line.resolution_ms for line in source.lines), default=1000)
         ends = [line.middle_ms - shift for line in (source.lines[0], source.lines[-1])]
-        clocks.append(LogClock(source.name or source.key, resolution, marks, ends[0], ends[1], given=fixed))
+        name = source.name or source.key
+        clocks.append(LogClock(name, resolution, marks, ends[0], ends[1], given=fixed, zoned=own is not None))
     said = solve(clocks)
     for source, clock in zip(sources, clocks, strict=True):
         _set(source, clock, offset_given=chosen(source, offsets) is not None)
@@ -69,6 +68,7 @@ def _set(source: Source, clock: LogClock, *, offset_given: bool) -> None:
         return
     whole = round(shift / QUARTER_MS) * QUARTER_MS
     is_zone = abs(shift) >= QUARTER_MS / 2 and abs(shift) <= _ZONES_MS and abs(shift - whole) <= 420_000
+    is_zone = is_zone and not (source.zone_by == "layout" and clock.certainty == "unsure")
     if is_zone and source.zone_by != "given" and -12 * HOUR_MS <= source.zone_ms + whole <= 14 * HOUR_MS:
         source.zone_ms += int(whole)
         source.zone_by = "inferred"

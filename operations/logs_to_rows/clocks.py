@@ -48,6 +48,8 @@ _RECURRING = 1.0
 _MOST_MARKS = 400
 """So many marks of a kind are compared; of more, those that do not recur."""
 QUARTER_MS = 900_000.0
+UNSET_MS = 1_000.0 * 60 * 60 * 24 * 200
+"""A clock so far off was never set, or set to another year: that is no zone."""
 _SAME_CLOCK_MS = 1_000.0
 _OF_ONE_MOMENT_MS = 2_000.0
 _ALIKE_MS = 700.0
@@ -60,6 +62,10 @@ _AGREE = 0.75
 _MOST_CLOCKS = 200
 """With more logs than that each is as exact as it was told."""
 _ROUNDS = 30
+_FEW = 0
+_ZONE_QUARTERS, _CLOCK_QUARTERS = 60, 8
+"""So many quarters of an hour zones are apart, at most, and clocks whose zone a line says."""
+"""With fewer events that two logs share, and none of them sure, the zones that their layouts say count more."""
 NOT_AT_ONCE = ("~", "gone ", "lost ")
 """Keys of what two logs may tell of at different times: what a client hears, who gives up a broker after silence."""
 
@@ -83,6 +89,8 @@ class LogClock:
     last_ms: float = 0.0
     given: bool = False
     """Whether a person said what it shows: its shift is 0."""
+    zoned: bool = False
+    """Whether its layout says its zone: it is not moved by hours without a log that says so surely."""
     shift_ms: float = 0.0
     bound_ms: float = math.inf
     certainty: str = "unsure"
@@ -117,24 +125,40 @@ def solve(clocks: Sequence[LogClock]) -> list[str]:
         clock.marks = _once(clock.marks)  # what was held comes all at once: many lines, and one moment
     waiting = set(range(len(clocks)))
     said: list[str] = []
-    middles: list[float] = []
+    others: tuple[float, float] | None = None
     while waiting:
         before = set(waiting)
         said += _group(clocks, waiting)
         members = before - waiting
-        middle = statistics.median(
-            (clocks[one].first_ms + clocks[one].last_ms) / 2 - clocks[one].shift_ms for one in members
-        )
-        if middles and not any(clocks[one].given for one in members):
-            _over(clocks, members, middle - middles[0])
-        middles.append(middle)
+        if others is not None and not any(clocks[one].given for one in members):
+            _over(clocks, members, others)
+        others = others or _extent(clocks, members)
     return said
 
 
-def _over(clocks: Sequence[LogClock], members: Iterable[int], apart_ms: float) -> None:
-    """What shares nothing with the others is of the same incident: in the zone in which it lies over them."""
-    far = abs(apart_ms) > 15 * 3_600_000
-    shift = apart_ms if far else round(apart_ms / QUARTER_MS) * QUARTER_MS
+def _extent(clocks: Sequence[LogClock], members: Iterable[int]) -> tuple[float, float]:
+    """When these begin and end, as their clocks are known."""
+    ends = [
+        (clocks[one].first_ms - clocks[one].shift_ms, clocks[one].last_ms - clocks[one].shift_ms) for one in members
+    ]
+    return min(first for first, _ in ends), max(last for _, last in ends)
+
+
+def _over(clocks: Sequence[LogClock], members: Collection[int], others: tuple[float, float]) -> None:
+    """What shares nothing with the others is of the same incident: moved by as little as it lies over them, and
+    to their time where its clock was not set."""
+    first, last = _extent(clocks, members)
+    apart_ms = (first + last - sum(others)) / 2
+    if abs(apart_ms) >= UNSET_MS:
+        shift = apart_ms
+    else:
+        most = _CLOCK_QUARTERS if any(clocks[one].zoned for one in members) else _ZONE_QUARTERS
+        zones = sorted((quarter * QUARTER_MS for quarter in range(-most, most + 1)), key=abs)
+        overlaps = {one: min(last - one, others[1]) - max(first - one, others[0]) for one in zones}
+        best = max(overlaps.values())
+        nearest = round(apart_ms / QUARTER_MS) * QUARTER_MS
+        lies_near = min(zones, key=lambda one: (best - overlaps[one] > _POLL_MS, abs(one)))
+        shift = lies_near if best > 0 else nearest if abs(nearest) <= most * QUARTER_MS else 0.0
     for one in members:
         clocks[one].shift_ms += shift
         clocks[one].certainty = "unsure"

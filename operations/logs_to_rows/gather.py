@@ -38,7 +38,28 @@ def gather(spark: SparkSession, places: Sequence[Path | str]) -> Gathered:
     lines = [line for line in lines_of_rows(read.rows) if line.is_whole]
     hosts = hosts_in(line for line in lines if line.event not in _CHANNELS)
     kept = [line for line in lines if line.event not in _CHANNELS or _peer(line) in hosts]
-    return Gathered(kept, [about_of(one) for one in read.files], list(read.notes), _shapes(read.files))
+    notes = [*read.notes, *_unused(read.files, kept)]
+    return Gathered(kept, [about_of(one) for one in read.files], notes, _shapes(read.files))
+
+
+_MUCH = 0.2
+
+
+def _unused(files: Sequence[FileRead], kept: Iterable[Line]) -> Iterator[str]:
+    """A sentence for each file, or large part of one, of which nothing is used, with its share of the lines."""
+    used = {line.file for line in kept}
+    total = sum(one.lines for one in files)
+    for one in files:
+        if not one.understood:
+            continue  # who read it said so
+        if one.file not in used:
+            why = "none of what was understood tells of a registration, a connection or a route"
+            if one.first_ms is None:
+                why = "no line of it has a date"
+            yield f"{one.file} is not used, {one.lines:,} lines, {one.lines / total:.0%} of all: {why}"
+        elif one.not_understood > _MUCH * one.lines:
+            share = one.not_understood / one.lines
+            yield f"{one.file}: {one.not_understood:,} of its {one.lines:,} lines ({share:.0%}) are of no known shape"
 
 
 def _peer(line: Line) -> str:
@@ -72,7 +93,7 @@ def plain_logs(places: Sequence[Path | str]) -> tuple[list[Line], list[FileAbout
     """The lines, what became of each file, and a sentence for each that could not be read whole."""
     read = read_plain(places)
     lines = [line for line in lines_of_rows(read.rows) if line.is_whole]
-    return lines, [about_of(one) for one in read.files], list(read.notes)
+    return lines, [about_of(one) for one in read.files], [*read.notes, *_unused(read.files, lines)]
 
 
 def lines_of_rows(rows: Iterable[LogRow]) -> Iterator[Line]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .line import FileAbout, Line
@@ -60,7 +60,12 @@ _NAMES: tuple[tuple[str, str], ...] = (
     (r"controller(?:_default)?", ELECTOR),
 )
 _PREFIXED = tuple(
-    (re.compile(rf"(?P<prefix>.*?)(?:^|[._\-])(?:{names})(?:[._\-]\d+)*(?:\.log|\.txt)?[._\-\w]*", re.IGNORECASE), kind)
+    (
+        re.compile(
+            rf"(?P<prefix>.*?)(?:^|[._\-])(?P<base>{names})(?:[._\-]\d+)*(?:\.log|\.txt)?[._\-\w]*", re.IGNORECASE
+        ),
+        kind,
+    )
     for names, kind in _NAMES
 )
 _INNER = re.compile(r"(?:^|/)(?:otherdays|other_days|rocketmqlogs|logs|\.+)(?=/|$)", re.IGNORECASE)
@@ -128,8 +133,10 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[S
     by_stream = {stream: _without_copies(found) for stream, found in by_stream.items()}
     kinds = {stream: _kind_by_content(found) for stream, found in by_stream.items()}
     grouped: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    counted = _counted(by_stream)
     for stream in by_stream:
-        grouped[_key(*stream, kinds[stream])].append(stream)
+        grouped[_key(*stream, kinds[stream], counted)].append(stream)
+    grouped = _joined(grouped, by_stream)
     about = {one.file: one for one in files}
     made = []
     for (key, _), streams in sorted(grouped.items()):
@@ -184,7 +191,42 @@ def _kind_by_content(lines: Sequence[Line]) -> str:
     return votes.most_common(1)[0][0] if votes else ""
 
 
-def _key(file: str, prefix: str, kind: str) -> tuple[str, str]:
+def _counted(streams: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """The folders in which numbers before names only count: `01-broker.log`, `02-remoting.log`."""
+    named: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for file, _ in streams:
+        folder, _, name = file.rpartition("/")
+        found = next((found for pattern, _ in _PREFIXED if (found := pattern.fullmatch(name)) is not None), None)
+        if found is not None:
+            named[folder].append((found["prefix"], found["base"].lower()))
+    return frozenset(
+        folder
+        for folder, names in named.items()
+        if all(prefix.isdigit() for prefix, _ in names) and len({base for _, base in names}) == len(names)
+    )
+
+
+def _joined(
+    grouped: Mapping[tuple[str, str], list[tuple[str, str]]], by_stream: Mapping[tuple[str, str], Sequence[Line]]
+) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """With logs of which neither name nor content says whose they are beside the one other that was in their folder."""
+    found = {key: list(streams) for key, streams in grouped.items()}
+    for key, streams in grouped.items():
+        writers = {line.writer for stream in streams for line in by_stream[stream]}
+        if key[1] or writers != {"java-server"}:
+            continue
+        folder = streams[0][0].rpartition("/")[0]
+        beside = [
+            other
+            for other, others in grouped.items()
+            if other[1] in (NAME_SERVER, BROKER) and others[0][0].rpartition("/")[0] == folder
+        ]
+        if len(beside) == 1:
+            found[beside[0]] += found.pop(key)
+    return found
+
+
+def _key(file: str, prefix: str, kind: str, counted: Collection[str] = ()) -> tuple[str, str]:
     """Folder, and of the file's name what does not say which of a process's logs it is; and whose log it seems."""
     folder, _, name = file.rpartition("/")
     while (shorter := _INNER.sub("", folder)) != folder:
@@ -192,7 +234,8 @@ def _key(file: str, prefix: str, kind: str) -> tuple[str, str]:
     for pattern, named in _PREFIXED:
         found = pattern.fullmatch(name)
         if found is not None and (not kind or named == kind or (kind == CLIENT and named == BROKER)):
-            own = prefix or found["prefix"] or ("" if folder else named)
+            number = found["prefix"] if file.rpartition("/")[0] not in counted else ""
+            own = prefix or number or ("" if folder else named)
             return "/".join(part for part in (folder, own) if part), kind or named
     return "/".join(part for part in (folder, _ROLLED.sub("", name), prefix) if part), kind
 

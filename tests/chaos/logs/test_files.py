@@ -93,7 +93,7 @@ def test_names_stand_for_the_folder_or_the_pattern_they_were_found_by(tmp_path: 
     assert named(tmp_path / "ns-0", tmp_path / "ns-0" / "namesrv.log") == ["namesrv.log"]
     assert named(f"file://{tmp_path}/ns-1") == ["namesrv.log"]
     assert planned([tmp_path]).notes == [
-        f"{tmp_path}: 2 files are no logs by their names and were not read: ns-0/core.dump, ns-1/core.dump"
+        f"{tmp_path}: 2 files begin with no line of RocketMQ's and are not used: ns-0/core.dump, ns-1/core.dump"
     ]
 
 
@@ -208,4 +208,18 @@ def test_a_file_of_something_else_is_said(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("one\ntwo\n")
     assert read_plain([tmp_path]).notes == [
         "notes.txt: none of its 2 lines was understood: it may be no log of RocketMQ's"
+    ]
+
+
+def test_a_name_decides_nothing_where_the_lines_say_what_they_are(tmp_path: Path) -> None:
+    """A collector's export, a file without an ending, a compressed one; a page about logs is none."""
+    (tmp_path / "export.ndjson").write_text(f'{{"message": {LOG.splitlines()[0]!r}}}\n'.replace("'", '"'))
+    (tmp_path / "1").write_text(LOG)
+    (tmp_path / "2.data.gz").write_bytes(gzip.compress(LOG.encode()))
+    (tmp_path / "broker.conf").write_text("brokerName=broker-a\nload balance = yes\nschedule the rest\n")
+    (tmp_path / "image.png").write_bytes(b"\x89PNG\0" + LOG.encode())
+    logs = read_plain([tmp_path])
+    assert {one.file: one.understood for one in logs.files} == {"export.ndjson": 1, "1": 40, "2.data.gz": 40}
+    assert logs.notes == [
+        f"{tmp_path}: 2 files begin with no line of RocketMQ's and are not used: broker.conf, image.png"
     ]

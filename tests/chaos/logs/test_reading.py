@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     with gzip.open(tmp_path / "ns-0" / "otherdays" / "namesrv.1.log.gz", "wt", encoding="utf-8") as file:
         file.write(NAMESRV.replace("2026-11-20", "2026-11-19"))
     (tmp_path / "rocketmq_client.log.3").write_bytes(CLIENT.encode() + b"2026-11-20 \xff\xfe\n")
-    (tmp_path / "notes.md").write_text(NAMESRV)
+    (tmp_path / "notes.md").write_text("Notes on the night of the 20th.\n")
     return tmp_path
 
 
@@ -57,7 +57,7 @@ def test_every_file_says_what_became_of_its_lines(folder: Path) -> None:
         ("rocketmq_client.log.3", "java-client-4.9", 2, 1, 0, 1),
     ]
     assert logs.files[0].shapes == [(1, "frobnicated #")]
-    assert logs.notes == [f"{folder}: 1 files are no logs by their names and were not read: notes.md"]
+    assert logs.notes == [f"{folder}: 1 files begin with no line of RocketMQ's and are not used: notes.md"]
     assert [row.event for row in logs.rows[:6]] == [
         "name_server_boot",
         "setting",

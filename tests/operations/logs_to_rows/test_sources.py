@@ -1,0 +1,55 @@
+"""Which files are one process's: told by what stands in them, whatever they are called; what is not used is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemesrv.operations.logs_to_rows.gather import plain_logs
+from nemesrv.operations.logs_to_rows.sources import sources_of
+
+OK = "2026-06-27 16:00:0{} INFO main - register broker[0]to name server 10.0.1.1:9876 OK\n"
+BROKER = "".join(OK.format(number) for number in range(5))
+REMOTING = "2026-06-27 16:00:01 INFO main - createChannel: connect remote host[10.0.1.1:9876] success, x\n"
+NAME_SERVER = "2026-06-27 16:00:02 INFO main - new broker registered, 10.0.2.1:10911 HAServer: 10.0.2.1:10912\n"
+STRANGE = "2026-06-27 16:00:03 INFO main - nobody knows this one\n"
+NO_EVENT = "2026-06-27 16:00:03 INFO main - [WATERMARK] Send Queue Size: 0 SlowTimeMills: 0\n"
+
+
+def kinds(folder: Path, **texts: str) -> list[tuple[str, list[str]]]:
+    for name, text in texts.items():
+        (folder / name.replace("__", "-").replace("_", ".")).write_text(text)
+    lines, files, _ = plain_logs([folder])
+    return [(source.kind, source.files) for source in sources_of(lines, files)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("broker_log", "remoting_log"), ("01__broker_log", "02__remoting_log"), ("foo_txt", "bar_txt"), ("a", "b")],
+)
+def test_a_brokers_two_logs_are_one_source_whatever_they_are_called(tmp_path: Path, one: str, other: str) -> None:
+    ((kind, files),) = kinds(tmp_path, **{one: BROKER, other: REMOTING})
+    assert kind == "broker"
+    assert len(files) == 2
+
+
+def test_a_name_server_s_log_that_is_called_broker_is_a_name_server_s(tmp_path: Path) -> None:
+    assert kinds(tmp_path, broker_log=NAME_SERVER) == [("name_server", ["broker.log"])]
+
+
+def test_two_brokers_logs_that_are_numbered_are_two(tmp_path: Path) -> None:
+    assert [kind for kind, _ in kinds(tmp_path, **{"1__broker_log": BROKER, "2__broker_log": BROKER})] == ["broker"] * 2
+
+
+def test_what_is_not_used_is_named_with_its_share_and_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "broker.log").write_text(BROKER + STRANGE * 5)
+    (tmp_path / "watermark.log").write_text(NO_EVENT * 10)
+    (tmp_path / "app.log").write_text("nothing of RocketMQ's\n" * 5)
+    notes = plain_logs([tmp_path])[2]
+    assert "broker.log: 5 of its 10 lines (50%) are of no known shape" in notes
+    assert (
+        "watermark.log is not used, 10 lines, 40% of all: none of what was understood tells of a registration, a "
+        "connection or a route"
+    ) in notes
+    assert any(note.startswith("app.log: none of its 5 lines was understood") for note in notes)
