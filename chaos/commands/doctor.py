@@ -38,8 +38,8 @@ def doctor(
     offsets: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Why a client gets "No route info of this topic" (code 17): asks the servers about TOPIC (-n), or reads LOGS.
-    Changes nothing.
+    """Why a client gets "No route info of this topic" (code 17): asks the servers about TOPIC (-n), or reads LOGS
+    and says first what most probably made clients suffer. Changes nothing.
 
     \b
     nemesrv doctor orders -n "10.0.0.1:9876;10.0.0.2:9876"

@@ -50,8 +50,12 @@ def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
 
 
 def _doubt(seen: Seen, one: Hypothesis) -> None:
-    """A line says the act; when it was, its log's clock does, and of lists, which log is whose."""
+    """A line says the act; when it was, its log's clock does, and of lists, which log is whose; a NameServer whose log
+    is not here may have met it, too."""
     worth = dict.fromkeys(one.observers, GAINED)
+    named = {node for entry in one.timeline for node in entry.get("nodes") or ()}
+    if named and named <= {*seen.name_servers} and not all(map(seen.is_written, seen.name_servers)):
+        worth = dict.fromkeys(one.observers, 0.0)
     certainty = doubted(seen, one.certainty, worth, named_in(one.timeline) - one.observers)
     if certainty != one.certainty:
         one.certainty, one.score = certainty, min(one.score, LIKELY_SCORE)

@@ -18,6 +18,7 @@ from .acts import acts_in
 from .candidates import Candidate, candidates_for, hosts_of, normal, of_nodes, together
 from .explains import Fit, fits
 from .joining import joined, shapes_of, unions, variants
+from .standing import timers_after
 from .symptoms import seen_of
 from .telling import (
     CERTAIN,
@@ -132,6 +133,9 @@ def _told(
                 speaks_against=against,
             )
         )
+    if hypotheses[0].fault == "pause" and ranked[0].end is not None:
+        after = timers_after(seen, ranked[0].candidate.nodes, ranked[0].end.from_ms)
+        hypotheses[0].speaks_for += [{"says": says} for says in after]
     return Episode(
         from_ms=fit.start.middle_ms, to_ms=None if fit.end is None else fit.end.middle_ms, hypotheses=hypotheses
     )

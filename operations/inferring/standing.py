@@ -84,7 +84,7 @@ def _told(seen: Seen, silence: _Silence, nodes: Sequence[str], rows: Sequence[Ro
         certainty="likely",
         score=SCORE + OTHERWISE if silence.late else SCORE,
     )
-    told.hypotheses[0].speaks_for += [{"says": says} for says in _timers(seen, silence)]
+    told.hypotheses[0].speaks_for += [{"says": says} for says in timers_after(seen, silence.nodes, silence.to_ms)]
     told.hypotheses.append(_clock_set(silence, nodes, for_s))
     return told
 
@@ -104,12 +104,12 @@ def _clock_set(silence: _Silence, nodes: Sequence[str], for_s: float) -> Hypothe
     )
 
 
-def _timers(seen: Seen, silence: _Silence) -> Iterator[str]:
-    """What brokers' timers say of it: those that ran on fire all that was missed at once."""
+def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[str]:
+    """What brokers' timers say of a standstill that ended then: those that ran on fire all that was missed at once."""
     period = seen.timers.R_ms
-    for node in sorted(silence.nodes & {*seen.brokers}):
+    for node in sorted({*nodes} & {*seen.brokers}):
         times = _registers(seen, node)
-        at = bisect_left(times, silence.to_ms - 1_000.0)
+        at = bisect_left(times, to_ms - 1_000.0)
         after, before = times[at:], times[:at]
         if not after or not before:
             continue

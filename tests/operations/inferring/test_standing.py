@@ -81,6 +81,17 @@ def test_timers_that_stood_still_go_on_in_another_phase() -> None:
     assert any("its timers had stood still" in one and one.startswith("broker-a") for one in says)
 
 
+def test_a_process_that_stood_still_alone_has_another_phase_since_too() -> None:
+    incident = Incident(900.0)
+    incident.well("broker-b")
+    early = [at for at in incident.ticks("broker-a") if at < 200.0]
+    incident.registers("broker-a", at=[*early, *(at + 311.0 for at in early), *(at + 491.0 for at in early)])
+    for server in incident.servers:
+        incident.drops(server, "broker-a", 312.0, "expired")
+    one = next(one.hypotheses[0] for one in told(incident) if one.hypotheses[0].fault == "pause")
+    assert any("its timers had stood still" in said["says"] for said in one.speaks_for)
+
+
 MOVED = "10.0.2.77:10911"
 
 
