@@ -1,11 +1,10 @@
 """What a check is: one record beside its two functions, from which docs, scenarios, report and live judging are made.
 
-    history ─┬─ gather (Spark) ──┬──► facts: few, frozen, plain ── judge (plain Python, with the World) ──► Verdict
-             └─ plain (its rows) ┘
+    history ── readings (counted of its traffic) ── gather ──► facts: few, frozen ── judge, with the World ──► Verdict
 
-`gather` asks Spark for what it takes to judge and nothing else, `plain` finds the same in the rows of a history that
-fits into memory; `judge` does not know which it was, so that a test may hand it facts made by hand. While a history
-grows, the facts of what is sealed away and of what is new are added up, never verdicts.
+A reading counts the same of a whole history in this process and, added up, of its parts under Spark (plain/part.py).
+`judge` knows nothing of that, so that a test may hand it facts made by hand. While a history grows, the facts of what
+is sealed away and of what is new are added up, never verdicts.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 if TYPE_CHECKING:
     from ..oracle.world import World
     from ..verdict import Verdict
-    from .dataframes.gathering import Gathering
-    from .plain.history import PlainHistory
+    from .plain.part import Gathering, Reading
 
 Facts_ = TypeVar("Facts_")
 
@@ -133,6 +131,20 @@ def of_the_rest(default: Callable[[], Any]) -> Any:
     return field(default_factory=default, metadata={_ADDING: _Adding(_other, _other)})
 
 
+def first(count: int, key: Callable[[Any], Any]) -> Any:
+    """A field for some of many rows: the first of both parts, by this order."""
+
+    def plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(sorted(_add(one, other), key=key)[:count])
+
+    return field(default=(), metadata={_ADDING: _Adding(plus, _take)})
+
+
+def joined() -> Any:
+    """A field for rows of which no two parts have the same."""
+    return field(default=(), metadata={_ADDING: _Adding(lambda one, other: one + other, _take)})
+
+
 _ADDING = "adding"
 
 
@@ -161,9 +173,9 @@ def _best(of: Callable[[Iterable[Any]], Any], *values: Any) -> Any:
     return of(known) if known else None
 
 
-def _control(history: Gathering | PlainHistory, _world: World) -> Any:
+def _control(gathering: Gathering, _world: World) -> Any:
     """The facts of a check that reads control rows alone."""
-    return history.control
+    return gathering.control
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +197,9 @@ class Check(Generic[Facts_]):
     judge: Callable[[Facts_, World], Verdict]
     reads: Reads = Reads.CONTROL
     gather: Callable[[Gathering, World], Facts_] = _control
-    """Its facts, asked of Spark. A check that reads control rows alone says neither this nor `plain`."""
-    plain: Callable[[PlainHistory, World], Facts_] = _control
-    """The same facts, without Spark."""
+    """Its facts. A check that reads control rows alone says neither this nor `readings`."""
+    readings: tuple[Reading[Any], ...] = ()
+    """What `gather` asks for of the traffic: it is counted for all checks at once."""
     tells: Callable[[Mapping[str, Any]], str] | None = None
     """What `measured` of its verdict comes to, as a person would say it; "" or None: the numbers speak."""
     adds_up: bool = False
@@ -206,10 +218,10 @@ class Check(Generic[Facts_]):
     """Rows of these events have it judged, whatever checks were asked for."""
 
     def __post_init__(self) -> None:
-        if self.reads is not Reads.CONTROL and _control in (self.gather, self.plain):
+        if self.reads is not Reads.CONTROL and (self.gather is _control or not self.readings):
             raise TypeError(
-                f"no judge can run the check {self.name}: it reads {self.reads}, so its record must say how Spark "
-                "finds its facts (`gather`) and how plain Python does (`plain`)"
+                f"the check {self.name} reads {self.reads}, so its record must say what it counts (`readings`) and how "
+                "that becomes its facts (`gather`)"
             )
 
     @property

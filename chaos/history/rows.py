@@ -108,8 +108,8 @@ def read_rows(run_dir: Path | str, events: Collection[str] | None = None) -> lis
     return rows_in(sorted(parquet_path(run_dir).parent.glob("part-*.parquet")) or [parquet_path(run_dir)], events)
 
 
-def rows_in(files: Iterable[Path], events: Collection[str] | None = None) -> list[Row]:
-    """The rows of these Parquet files in the history's order, each with all columns, `value` decoded."""
+def table_in(files: Iterable[Path], events: Collection[str] | None = None) -> pa.Table:
+    """The rows of these Parquet files in the history's order, each with all columns."""
     wanted = None if events is None else pc.field("event").isin(sorted(events))
     # A folder named NAME=VALUE makes no column.
     read = [pq.read_table(file, schema=arrow_schema(), partitioning=None, filters=wanted) for file in files]
@@ -117,7 +117,12 @@ def rows_in(files: Iterable[Path], events: Collection[str] | None = None) -> lis
     times = table["time_ms"].to_numpy()
     if (times[1:] < times[:-1]).any():
         table = table.sort_by([(name, "ascending") for name in _ORDER])
-    rows: list[Row] = table.to_pylist()
+    return table
+
+
+def rows_in(files: Iterable[Path], events: Collection[str] | None = None) -> list[Row]:
+    """The same as rows, `value` decoded."""
+    rows: list[Row] = table_in(files, events).to_pylist()
     for row in rows:
         if row["value"] is not None:
             row["value"] = orjson.loads(row["value"])

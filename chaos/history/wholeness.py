@@ -11,18 +11,22 @@ The last row of a process that was killed may be torn: that is no gap. An import
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from .host_clocks import HARNESS
 from .schema import Row
 
 SILENT_ROWS = 60
 """So many rows of its timers' lateness, which come at even distances, a living process does not leave out."""
+
+
+_TELLING = ("run_begin", "run_end", "fault", "stopped")
 
 
 class Process(NamedTuple):
@@ -47,20 +51,27 @@ class Gap(NamedTuple):
     until_ms: float
 
 
-def missing_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+def missing_of_table(table: pa.Table) -> list[Row]:
     """The `rows_missing` rows of a history that is in memory."""
-    known: dict[tuple[str, int], list[tuple[int, float]]] = defaultdict(list)
-    for row in rows:
-        known[row["node"], row["incarnation"]].append((row["seq"], row["time_ms"]))
-    processes = [
-        Process(node, incarnation, len(found), *max(found)) for (node, incarnation), found in sorted(known.items())
-    ]
-    lags: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        if row["event"] == "timer_lag" and row.get("duration_ms"):
-            lags[row["node"]].append(row["duration_ms"])
-    steps_ms = {node: median(found) for node, found in lags.items()}
-    return missing(processes, lambda one: gaps(sorted(known[one.node, one.incarnation])), rows, steps_ms)
+    numbered = table.select(["node", "incarnation", "seq", "time_ms"])
+    sums = [("seq", "count"), ("seq", "max"), ("time_ms", "max")]
+    counted = numbered.group_by(["node", "incarnation"]).aggregate(sums).sort_by([("node", "ascending")])
+
+    def gaps_of(one: Process) -> list[Gap]:
+        of_process = pc.and_(pc.equal(table["node"], one.node), pc.equal(table["incarnation"], one.incarnation))
+        rows = numbered.filter(of_process)
+        return gaps(sorted(zip(rows["seq"].to_pylist(), rows["time_ms"].to_pylist(), strict=True)))
+
+    order = ("node", "incarnation", "seq_count", "seq_max", "time_ms_max")
+    processes = sorted(Process(*(row[name] for name in order)) for row in counted.to_pylist())
+    return missing(processes, gaps_of, table)
+
+
+def _steps_ms(table: pa.Table) -> dict[str, float]:
+    """Node to the median distance of its `timer_lag` rows."""
+    lags = table.filter(pc.and_(pc.equal(table["event"], "timer_lag"), pc.greater(table["duration_ms"], 0.0)))
+    listed = lags.group_by("node").aggregate([("duration_ms", "list")]).to_pylist()
+    return {row["node"]: median(row["duration_ms_list"]) for row in listed}
 
 
 def gaps(seqs: Sequence[tuple[int, float]]) -> list[Gap]:
@@ -77,13 +88,11 @@ def gaps(seqs: Sequence[tuple[int, float]]) -> list[Gap]:
 def missing(
     processes: Sequence[Process],
     gaps_of: Callable[[Process], Iterable[Gap]],
-    rows: Sequence[Mapping[str, Any]],
-    steps_ms: Mapping[str, float],
+    table: pa.Table,
 ) -> list[Row]:
-    """The `rows_missing` rows of these processes; none of an import.
-
-    `rows`: at least the harness's, and `stopped`. `steps_ms`: node to the distance of its `timer_lag` rows.
-    """
+    """The `rows_missing` rows of these processes; none of an import. `table`: all rows that are no traffic at least."""
+    rows = table.filter(pc.is_in(table["event"], value_set=pa.array(_TELLING))).to_pylist()
+    steps_ms = _steps_ms(table)
     of_harness = [row for row in rows if row["node"] == HARNESS]
     if any(_is_of_an_import(row["value"]) for row in of_harness if row["event"] == "run_begin"):
         return []

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark import StorageLevel
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ..checks import CHECKS
 from ..checks.check import Facts, Inconsistent, Reads
-from ..checks.dataframes.gathering import Gathering, gather
-from ..checks.dataframes.small_tables import frame
-from ..checks.spark.judge import Failed, cached, facts_of, planned, verdict_of
+from ..checks.spark.judge import count, facts_of, verdict_of
+from ..checks.spark.parts import Failed, Spread, gather
 from ..checks.spark.settings import SMALL_PLANS, plans_for
 from ..checks.spark.storage import HISTORY_SCHEMA
 from ..oracle.causes import leave_ms
@@ -155,14 +155,14 @@ class LiveJudge:
 
     def _gathered(self, history: DataFrame, names: Sequence[str]) -> tuple[World, dict[str, Any]]:
         """The facts of these checks, or what failed; and the World that the rows tell of."""
-        gathering, world = gather(history)
+        spread, world = gather(history)
         found: dict[str, Any] = {}
         for reads in (MESSAGES, OPERATIONS):
             those = [name for name in names if _reads(name) == reads]
             if those:
-                with planned(seen(history, reads), self._plans) as read:
-                    of_them = Gathering(read, gathering.control)
-                    found |= {name: facts_of(name, of_them, world, self._plans) for name in those}
+                of_them = Spread(seen(history, reads), spread.control)
+                count(of_them, those, world)
+                found |= {name: facts_of(name, of_them, world) for name in those}
         return world, found
 
     def _whole(self, name: str, rest: Any, world: World) -> Verdict:
@@ -217,9 +217,10 @@ class LiveJudge:
     def _take_back(self, added: Sequence[str]) -> None:
         """Where `added` tells more of messages that were sealed, all rows of those are carried again."""
         rows = [(*queue, offset) for queue, offset in self._offsets.items()]
+        schema = "topic string, broker_name string, queue_id int, _highest long"
         new, carry = self._read(added), seen(self._read(self._carry), MESSAGES)
         known = seen(self._read([*self._carry, *self._fresh, *added]), MESSAGES)
-        highest = frame(new, rows, "topic string, broker_name string, queue_id int, _highest long")
+        highest = F.broadcast(self.spark.createDataFrame(rows, schema))
         if not suspicious(new, known, highest):
             return
         archive = self._read(self._archive).drop(FOR)
@@ -247,6 +248,15 @@ class LiveJudge:
 def _reads(name: str) -> str:
     """Which of the carried rows of traffic the check sees."""
     return MESSAGES if CHECKS[name].reads is Reads.MESSAGES else OPERATIONS
+
+
+@contextmanager
+def cached(rows: DataFrame) -> Iterator[DataFrame]:
+    """The rows, kept in memory meanwhile."""
+    try:
+        yield rows.persist(StorageLevel.MEMORY_AND_DISK)
+    finally:
+        rows.unpersist()
 
 
 def _difference(name: str, whole: Any, part: Any) -> Facts:

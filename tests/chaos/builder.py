@@ -7,23 +7,23 @@ story.at(20).route("ns-0", "orders", "broker-b")
 
 from __future__ import annotations
 
-import os
+import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nemesrv.chaos.checks.check import Check
-from nemesrv.chaos.checks.plain.history import PlainHistory
+from nemesrv.chaos.checks.plain.verdicts import in_memory
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import SCHEMA
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.topology import CONSUMER_GROUP, broker_id, broker_name, is_slave
 from nemesrv.chaos.verdict import Verdict
+from tests.chaos.parts import InParts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BY_SPARK_TOO = "NEMESRV_TESTS_BY_SPARK_TOO"
 ROLES = {"ns": "name_server"}
 
 
@@ -149,21 +149,14 @@ class HistoryBuilder:
         return frame(spark, self.rows)
 
     def judged(self, check: Check[Any], spark: SparkSession | None = None) -> Verdict:
-        """The check's verdict of what Spark gathers; without Spark, of what plain Python does.
-
-        Where BY_SPARK_TOO is set Spark must come to the same.
-        """
+        """The check's verdict of the whole history, which is that of its parts; or of what Spark gathers."""
         if spark is not None:
             return judged(check, self.frame(spark))
-        rows = self.in_order()
-        world = World.of_rows(rows)
-        plain = check.judge(check.plain(PlainHistory.of_rows(rows), world), world)
-        if os.environ.get(BY_SPARK_TOO):
-            from nemesrv.chaos.checks.spark.session import session
-
-            by_spark = self.judged(check, session())
-            assert said(plain) == said(by_spark)
-        return plain
+        history, world = in_memory(to_table(self.rows))
+        whole = check.judge(check.gather(history, world), world)
+        cut = check.judge(check.gather(InParts(history, random.Random(1)), world), world)
+        assert said(whole) == said(cut)
+        return whole
 
     def in_order(self) -> list[dict[str, Any]]:
         """The rows as a reader of the recorded history gets them."""
@@ -185,7 +178,7 @@ def frame(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:
 
 def judged(check: Check[Any], history: DataFrame) -> Verdict:
     """The check's verdict of what Spark gathers from the history."""
-    from nemesrv.chaos.checks.dataframes.gathering import gather
+    from nemesrv.chaos.checks.spark.parts import gather
 
     gathering, world = gather(history)
     return check.judge(check.gather(gathering, world), world)

@@ -1,4 +1,4 @@
-"""Who judges, and that both who can come to the same, down to each example and finding."""
+"""Who judges, and that a history cut into parts is judged as the whole one, down to each example and finding."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from nemesrv.chaos.scenarios.loading import fixed, load, shipped
 from tests import generate
 from tests.chaos.builder import said
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario
+from tests.chaos.parts import verdicts_in_parts
 
 
 def no_spark() -> NoReturn:
@@ -96,30 +97,37 @@ def test_a_run_on_the_virtual_clock_is_judged_without_the_parts_that_it_does_not
     assert (tmp_path / "run" / "report.html").is_file()
 
 
-def both_say(spark: Any, folder: Path) -> None:
-    plain = {verdict.name: said(verdict) for verdict in verdicts(folder)}
-    assert plain == {verdict.name: said(verdict) for verdict in check_run(folder, list(plain), spark)}
-    assert plain.keys() == CHECKS.keys()
+def whole_and_cut_say_the_same(folder: Path) -> None:
+    whole = {verdict.name: said(verdict) for verdict in verdicts(folder)}
+    assert whole == {verdict.name: said(verdict) for verdict in verdicts_in_parts(folder)}
+    assert whole.keys() == CHECKS.keys()
 
 
 SCENARIOS = {**shipped(), **shipped("drills")}
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("name", ["broker-partition", "slave-reads"])
+def test_spark_says_what_plain_python_says(name: str, spark: Any, tmp_path: Path) -> None:
+    folder = record_virtual(load(SCENARIOS[name]), 1, tmp_path / "run").path
+    whole = {verdict.name: said(verdict) for verdict in verdicts(folder)}
+    assert whole == {verdict.name: said(verdict) for verdict in check_run(folder, list(whole), spark)}
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_both_say_the_same_of_a_shipped_scenario(name: str, spark: Any, tmp_path: Path) -> None:
-    both_say(spark, record_virtual(load(SCENARIOS[name]), 1, tmp_path / "run").path)
+def test_a_shipped_scenario_is_judged_alike_whole_and_cut_into_parts(name: str, tmp_path: Path) -> None:
+    whole_and_cut_say_the_same(record_virtual(load(SCENARIOS[name]), 1, tmp_path / "run").path)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("seed", [9027, 9061])
-def test_both_say_the_same_of_a_random_scenario(seed: int, spark: Any, tmp_path: Path) -> None:
-    both_say(spark, record_virtual(random_scenario(seed), seed, tmp_path / "run").path)
+def test_a_random_scenario_is_judged_alike_whole_and_cut_into_parts(seed: int, tmp_path: Path) -> None:
+    whole_and_cut_say_the_same(record_virtual(random_scenario(seed), seed, tmp_path / "run").path)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("is_fixed", [False, True], ids=["reported", "fixed"])
 @pytest.mark.parametrize("name", shipped("incidents"))
-def test_both_say_the_same_of_an_incident_of_the_museum(name: str, is_fixed: bool, spark: Any, tmp_path: Path) -> None:
+def test_an_incident_of_the_museum_is_judged_alike_whole_and_cut_into_parts(
+    name: str, is_fixed: bool, tmp_path: Path
+) -> None:
     file = shipped("incidents")[name]
-    both_say(spark, record_virtual(fixed(file) if is_fixed else load(file), 1, tmp_path / "run").path)
+    whole_and_cut_say_the_same(record_virtual(fixed(file) if is_fixed else load(file), 1, tmp_path / "run").path)

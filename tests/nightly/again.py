@@ -25,7 +25,6 @@ _WINDOWS = "tests/chaos/oracle/test_window_edges.py"
 _FRAMES = "tests/fuzz/test_fuzz.py::test_a_frame_made_to_be_expensive_is_bounded"
 _LEGEND = f"{_PAGE}::test_a_legend_of_many_entries_has_rows_and_is_no_wider_than_its_plot"
 _TEXTS = f"{_PAGE}::test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom"
-_GATHERS = "test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history"
 _NAMED = f"{_SLAVES}::test_a_slave_is_named_and_read_while_its_master_is_gone_and_nothing_is_wrong"
 _MADE_MASTER = f"{_SLAVES}::test_a_slave_that_is_made_master_is_told_and_sent_to"
 _SERIES = f"{_VIRTUAL}/test_series_of_actions.py"
@@ -178,15 +177,6 @@ NIGHTLY = (
         (
             "tests/operations/replay/test_picture.py::test_the_page_says_how_alike_they_are_and_what_was_left_out",
             f"{_PAGE}::test_on_a_phone_nothing_is_wider_than_the_screen_and_each_check_is_a_card",
-        ),
-    ),
-    Nightly(
-        f"tests/chaos/checks/clients/test_living_are_used.py::{_GATHERS}",
-        "uses that Spark gathers with both kinds of plans",
-        (
-            f"tests/chaos/checks/messages/test_messages_delivered.py::{_GATHERS}",
-            "tests/chaos/checks/clients/test_living_are_used.py",
-            "tests/chaos/checks/spark/test_judge.py::test_a_healthy_run_of_real_size_passes_every_check",
         ),
     ),
     Nightly(

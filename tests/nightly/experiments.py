@@ -10,10 +10,8 @@ _ODD = f"{_VIRTUAL}/test_odd_scenarios.py"
 _COMING_AND_GOING = f"{_VIRTUAL}/test_client_processes.py"
 _HALF_OPEN = f"{_VIRTUAL}/test_half_open.py::test_the_tables_keep_whoever_can_still_register"
 _KNOWN = "tests/generate/test_known_verdicts.py"
-_GATHERS = "test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history"
 _NEEDS_EXTRA = "tests/packaging/test_extras.py::test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip"
 _CHANGED_LIST = "tests/chaos/scenarios/test_lists.py::test_a_changed_list_is_in_use_within_its_time_and_all_follows"
-_PAGES = "tests/chaos/checks/dataframes/test_plain_pages.py"
 _END_TO_END = "tests/chaos/test_end_to_end.py"
 _ENGINES = "tests/chaos/test_engines.py"
 _STOPPING = "tests/chaos/test_stopping.py"
@@ -68,30 +66,21 @@ NIGHTLY = (
         ("R: registration-longer", "T: send with all its tries-shorter"),
     ),
     Nightly(
-        f"{_ENGINES}::test_both_say_the_same_of_a_shipped_scenario",
-        "every shipped scenario and drill, judged by Spark and without",
-        (f"{_ENGINES}::test_both_say_the_same_of_a_shipped_scenario",),
+        f"{_ENGINES}::test_a_shipped_scenario_is_judged_alike_whole_and_cut_into_parts",
+        "every shipped scenario and drill, judged whole and in parts",
+        (f"{_ENGINES}::test_a_shipped_scenario_is_judged_alike_whole_and_cut_into_parts",),
         ("smoke", "broker-crash"),
     ),
     Nightly(
-        f"{_ENGINES}::test_both_say_the_same_of_an_incident_of_the_museum",
-        "every incident of the museum and its fix, judged by Spark and without",
-        (f"{_ENGINES}::test_both_say_the_same_of_a_shipped_scenario",),
+        f"{_ENGINES}::test_an_incident_of_the_museum_is_judged_alike_whole_and_cut_into_parts",
+        "every incident of the museum and its fix, judged whole and in parts",
+        (f"{_ENGINES}::test_a_shipped_scenario_is_judged_alike_whole_and_cut_into_parts",),
         ("i04-accepts-and-does-not-answer-reported",),
     ),
     Nightly(
-        f"{SELFTEST}::test_spark_judges_a_defect_and_its_twin_as_plain_python_does_and_contradicts_no_figure",
-        "every planted defect and clean twin, judged by Spark",
+        f"{SELFTEST}::test_a_defect_and_its_twin_are_judged_alike_whole_and_cut_into_parts",
+        "every planted defect and clean twin, judged whole and in parts",
         (DEFECT, _HAND_WRITTEN),
-    ),
-    Nightly(
-        "tests/chaos/checks/test_by_spark_too.py::test_spark_comes_to_the_same_in_every_history_that_is_told_here",
-        "hand-written histories that are judged plainly, judged by Spark",
-        (
-            _HAND_WRITTEN,
-            "tests/chaos/checks/messages/test_duplicates.py",
-            "tests/chaos/checks/service/test_exercised.py",
-        ),
     ),
     Nightly(
         f"{BENCH}::test_everything_is_measured_and_every_aim_judged",
@@ -168,8 +157,8 @@ NIGHTLY = (
         (_SHIPPED, _PARTITION, _HEALTHY),
     ),
     Nightly(
-        f"{_ENGINES}::test_both_say_the_same_of_a_random_scenario",
-        "random scenarios, judged by Spark and without it",
+        f"{_ENGINES}::test_a_random_scenario_is_judged_alike_whole_and_cut_into_parts",
+        "random scenarios, judged whole and in parts",
         (_HAND_WRITTEN, _KNOWN, _HEALTHY),
     ),
     Nightly(
@@ -188,23 +177,6 @@ NIGHTLY = (
         (
             f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark",
             f"{_KNOWN}::test_a_history_planned_as_a_large_one_gets_the_same_verdicts",
-        ),
-    ),
-    Nightly(
-        f"{_PAGES}::test_a_history_read_by_pages_gets_the_verdicts_of_one_read_by_messages",
-        "generated histories with each defect of messages, read by pages",
-        (
-            f"{_KNOWN}::test_a_history_planned_as_a_large_one_gets_the_same_verdicts",
-            f"{_PAGES}::test_a_copy_stored_in_the_page_after_its_message_is_found",
-            f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one",
-        ),
-    ),
-    Nightly(
-        f"{_PAGES}::test_one_message_that_is_not_plain_makes_its_page_looked_into",
-        "every way in which a message is not plain",
-        (
-            f"{_PAGES}::test_a_copy_stored_in_the_page_after_its_message_is_found",
-            f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one",
         ),
     ),
     Nightly(
@@ -401,19 +373,9 @@ NIGHTLY = (
         ),
     ),
     Nightly(
-        f"{_JUDGE}::test_what_ends_the_thread_beside_ends_the_judging_and_is_not_printed",
-        "what ends the thread that reads beside Spark",
-        (f"{_STOPPING}::test_while_spark_judges",),
-    ),
-    Nightly(
         "tests/chaos/checks/spark/test_class_archive.py::test_a_jvm_starts_with_classes_that_it_cannot_read",
         "a JVM over a class archive that is damaged",
         ("tests/chaos/checks/spark/test_class_archive.py",),
-    ),
-    Nightly(
-        f"{_PAGES}::test_all_messages_of_a_clean_queue_are_plain",
-        "that every message of a clean queue is plain",
-        (f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one", _HEALTHY),
     ),
     Nightly(
         f"{_CARRY}::test_what_is_finished_is_sealed_and_what_may_still_matter_is_carried",
@@ -429,21 +391,5 @@ NIGHTLY = (
         f"{_CARRY}::test_without_a_quiet_moment_rows_wait_and_too_many_are_sealed_and_told",
         "rows that wait because no moment is quiet",
         (_SEALED,),
-    ),
-    Nightly(
-        f"tests/chaos/checks/messages/test_commits_follow_work.py::{_GATHERS}",
-        "commits that Spark gathers with the plans of a large history",
-        (
-            f"tests/chaos/checks/messages/test_commits_follow_work.py::{_GATHERS}",
-            f"tests/chaos/checks/messages/test_messages_delivered.py::{_GATHERS}",
-            f"{_KNOWN}::test_a_history_planned_as_a_large_one_gets_the_same_verdicts",
-        ),
-        ("small",),
-    ),
-    Nightly(
-        f"tests/chaos/checks/messages/test_messages_delivered.py::{_GATHERS}",
-        "deliveries to consumers that broadcast, gathered with the plans of a large history",
-        (f"tests/chaos/checks/messages/test_messages_delivered.py::{_GATHERS}",),
-        ("small-False", "small-True", "large-False"),
     ),
 )

@@ -12,46 +12,38 @@ A use is a send attempt or a pull at its beginning. A retry belongs to a send th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...oracle.lost_brokers import Absence, absences
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import counted, finding, rounded, verdict_of
-from ..plain.traffic import uses_of_rows
-from ..record.broker_uses import BrokerUses, Key, Uses
+from ..plain.broker_uses import broker_uses
+from ..plain.part import Gathering
+from ..record.broker_uses import BrokerUses, Uses, key_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
 
 NAME = "dead_brokers_avoided"
 _SHOWN = 60
 
 
+def judged_absences(world: World) -> list[Absence]:
+    """Those that outlast the window of the client's use."""
+    return [absence for absence in absences(world) if absence.from_ms < absence.end_ms]
+
+
+USES = broker_uses(judged_absences)
+
+
 def gather(gathering: Gathering, world: World) -> BrokerUses:
     """What clients did while brokers were lost to them, each absence that outlasts its window."""
     found = judged_absences(world)
-    if not found:
-        return BrokerUses()
-    from ..dataframes.broker_uses import broker_uses
-
-    return _with_lags(broker_uses(gathering, world, found), found, gathering.control, world)
-
-
-def plain(history: PlainHistory, world: World) -> BrokerUses:
-    """The same of its rows."""
-    found = judged_absences(world)
-    return _with_lags(uses_of_rows(history, world, found), found, history.control, world)
-
-
-def _with_lags(uses: Mapping[int, Uses], found: Sequence[Absence], control: Control, world: World) -> BrokerUses:
-    lags = measured_lags(control, world, found)
-    return BrokerUses({_key(a): uses.get(a.id, Uses()).plus(Uses(lag_ms=lags.get(a.id))) for a in found})
+    lags = measured_lags(gathering.control, world, found)
+    late = BrokerUses({key_of(absence): Uses(lag_ms=lags.get(absence.id)) for absence in found})
+    return gathering.counted(USES, world).plus(late)
 
 
 def judge(facts: BrokerUses, world: World) -> Verdict:
@@ -61,7 +53,7 @@ def judge(facts: BrokerUses, world: World) -> Verdict:
         why = "no broker was lost for longer than the window of its clients, so there is nothing to examine"
         return Verdict.nothing_examined(NAME, why)
     nothing = Uses()
-    seen = [(absence, facts.of.get(_key(absence), nothing)) for absence in found]
+    seen = [(absence, facts.of.get(key_of(absence), nothing)) for absence in found]
     findings = [_finding(a, tolerance(world.timers, uses.lag_ms, a.window.timers), uses) for a, uses in seen]
     lasts = [(a, finding.measured_ms) for (a, _), finding in zip(seen, findings, strict=True)]
     return verdict_of(
@@ -83,7 +75,7 @@ CHECK = Check(
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
-    plain=plain,
+    readings=(USES,),
     judge=judge,
     outside=True,
     tells=lambda measured: _told(measured.get("last_use") or ()),
@@ -96,15 +88,6 @@ def _told(last_uses: Sequence[Mapping[str, Any]]) -> str:
         return "no lost broker was used"
     last = last_uses[0]
     return f"last use {last['after_ms'] / 1000:.1f} s after {last['broker_name']} was lost, by {last['client']}"
-
-
-def judged_absences(world: World) -> list[Absence]:
-    """Those that outlast the window of the client's use."""
-    return [absence for absence in absences(world) if absence.from_ms < absence.end_ms]
-
-
-def _key(absence: Absence) -> Key:
-    return absence.client, absence.broker, absence.start_ms
 
 
 def measured_lags(control: Control, world: World, found: Sequence[Absence]) -> dict[int, float]:

@@ -27,7 +27,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
 from ...oracle.deliveries import Asker, Holding, askers, dues, holdings, quiet_for_groups
@@ -40,18 +40,14 @@ from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, of_the_rest
 from ..findings import Rule, at_a_moment, finding, verdict_of
-from ..plain.uses import shares_of
+from ..plain.part import Gathering
+from ..plain.uses import SHARES, TRIES
 from ..record.at_slaves import read_there
 from ..record.control import Control
 from ..record.timer_acts import by_process
-from ..record.turns import TURN, Routes, out_of_turn
+from ..record.turns import TURN, Routes, judged, out_of_turn
 from ..record.uses import PART_MS, BrokerShares, GivenUp, Queue, SameBroker, Segment, edges
 from ..tolerance import tolerance
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
-
 
 NAME = "living_are_used"
 _OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
@@ -74,14 +70,18 @@ class Used(Facts):
 
 def gather(gathering: Gathering, world: World) -> Used:
     """Sends by queue and segment, retries, and reads by queue and time: counted, but for what is wrong."""
-    from ..dataframes.uses import broker_shares
-
-    return Used(broker_shares(gathering, world), gathering.control)
-
-
-def plain(history: PlainHistory, world: World) -> Used:
-    """The same of its rows."""
-    return Used(shares_of(history, world), history.control)
+    tried = gathering.counted(TRIES, world)
+    in_turn, strays = judged(tried.steps, Routes(gathering.control))
+    shares = gathering.counted(SHARES, world).plus(tried.shares)
+    shares = replace(
+        shares,
+        same=tuple(sorted(shares.same, key=lambda one: one.time_ms)),
+        odd=tuple(sorted(shares.odd, key=lambda one: one.time_ms)),
+        given_up=tuple(sorted(shares.given_up, key=lambda one: one.ended_ms)),
+        in_turn=in_turn,
+        strays=strays,
+    )
+    return Used(shares, gathering.control)
 
 
 def judge(used: Used, world: World) -> Verdict:
@@ -116,7 +116,7 @@ CHECK = Check(
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
-    plain=plain,
+    readings=(SHARES, TRIES),
     judge=judge,
     tells=lambda measured: _told(measured),
     adds_up=True,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Asker, askers, holdings
@@ -29,7 +29,8 @@ from ...topology import node_of_client_id
 from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, largest
 from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts
-from ..plain.commits import commit_facts
+from ..plain.commits import COMMITS
+from ..plain.part import Gathering
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts
 from ..record.control import Control
@@ -37,10 +38,6 @@ from ..record.handed_over import left
 from ..record.route_tables import exists
 from ..record.uncommitted import behind, forgotten
 from ..tolerance import tolerance
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
 
 NAME = "commits_follow_work"
 _HANDS_OVER = 2
@@ -75,15 +72,8 @@ class Commits(Facts):
 
 
 def gather(gathering: Gathering, world: World) -> Commits:
-    """One pass over commits, sends and receipts; what has to be explained is looked at one by one."""
-    from ..dataframes.commits import commits
-
-    return judged(commits(gathering, world), gathering.control, world)
-
-
-def plain(history: PlainHistory, world: World) -> Commits:
-    """The same of its rows."""
-    return judged(commit_facts(history, world), history.control, world)
+    """One look at commits, sends and receipts; what has to be explained is looked at one by one."""
+    return judged(gathering.counted(COMMITS, world).in_order(), gathering.control, world)
 
 
 def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
@@ -171,7 +161,7 @@ CHECK = Check(
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
-    plain=plain,
+    readings=(COMMITS,),
     judge=judge,
     tells=lambda measured: _told(measured),
     clients=("consumer",),

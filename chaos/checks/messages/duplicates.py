@@ -20,110 +20,27 @@ its own. Whether a message came at all is no_acknowledged_loss's question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from ...oracle.commits import Redelivery, commit_ms, flush_ms
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Facts, Group, Needs, Reads, Section, largest
+from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, rounded, verdict_by_counts
-from ..plain.repeats import received_too_late, repeats_of_rows
-from ..record.lateness import Lateness
-from ..record.repeats import Again
-from ..tolerance import Tolerance, tolerance
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
+from ..plain.part import Gathering
+from ..plain.repeats import REPEATS, TOO_LATE_RECEIPTS
+from ..record.repeats import Repeat, Repeats, measured_lag_ms, tolerance_of
+from ..tolerance import Tolerance
 
 NAME = "duplicates"
 _ROW = "at-least-once: what was not committed comes again"
 
 
-class Repeat(NamedTuple):
-    """A receipt, or a stored copy, of a message that was there before; times of the first one and of this one."""
-
-    at_ms: float
-    to_ms: float
-    msg_key: str
-    what: str
-    topic: str
-    broker_name: str
-    queue_id: int | None
-    offset: int | None
-    client: str = ""
-    first_client: str = ""
-    changed_ms: float | None = None
-    """When its queue changed hands between the two."""
-    over_ms: float | None = None
-    """How far that lies from what explains the repeat; None: nothing says when the queue was taken."""
-    is_wrong: bool = True
-    """False: only the machine's lateness may explain it."""
-
-
-@dataclass(frozen=True)
-class Repeats(Facts):
-    """How many messages were received, how often again, and how often stored again."""
-
-    messages: int = 0
-    received_again: int = 0
-    stored_again: int = 0
-    wrong: int = 0
-    """Of both: what no fault, rebalance or retry explains."""
-    late: int = 0
-    """Of both: what only the machine's lateness explains."""
-    too_late: int = 0
-    """Receipts of a queue that was given up."""
-    perhaps_too_late: int = 0
-    """Such receipts that the machine's lateness explains."""
-    oldest_ms: float | None = largest()
-    """How long before its queue changed hands the earliest first receipt came of what came again."""
-    lag_ms: float | None = largest()
-    """How late the timers of consumers and brokers were at most; None: nobody measured it."""
-    first: tuple[Repeat, ...] = ()
-    """The first of the wrong ones, or of the late ones."""
-
-
 def gather(gathering: Gathering, world: World) -> Repeats:
-    """One pass over the messages; a closer look only at those that may have come twice."""
-    from ..dataframes.fates import message_counts
-    from ..dataframes.repeats import received_again, received_too_late, stored_again
-
-    lag_ms = measured_lag_ms(gathering.control.lateness, world)
-    counts, receipts, copies = message_counts(gathering), Again(), Again()
-    if counts.messages and counts.suspicious:
-        alone = bool(world.workload.get("broadcasting"))
-        receipts = received_again(gathering, Redelivery.of(world), tolerance_of(world, lag_ms), each_alone=alone)
-    if counts.twice_stored:
-        copies = stored_again(gathering)
-    beyond = received_too_late(gathering, tolerance_of(world, lag_ms))
-    return _repeats(counts.messages, receipts, copies, beyond, lag_ms)
-
-
-def plain(history: PlainHistory, world: World) -> Repeats:
-    """The same of its rows."""
-    lag_ms, alone = measured_lag_ms(history.control.lateness, world), bool(world.workload.get("broadcasting"))
-    rules, allowed = Redelivery.of(world), tolerance_of(world, lag_ms)
-    beyond = received_too_late(history.rows, allowed)
-    return _repeats(*repeats_of_rows(history.rows, rules, allowed, each_alone=alone), beyond, lag_ms)
-
-
-def _repeats(messages: int, receipts: Again, copies: Again, beyond: Again, lag_ms: float | None) -> Repeats:
-    kinds = beyond, receipts, copies
-    return Repeats(
-        messages=messages,
-        received_again=receipts.again,
-        stored_again=copies.again,
-        wrong=receipts.wrong + copies.wrong,
-        late=receipts.late + copies.late,
-        too_late=beyond.wrong,
-        perhaps_too_late=beyond.late,
-        oldest_ms=receipts.oldest_ms,
-        lag_ms=lag_ms,
-        first=tuple(_repeat(row, is_wrong=bool(found.wrong)) for found in kinds for row in found.first),
-    )
+    """One look at the messages; a closer one only at those that may have come twice."""
+    found = gathering.counted(REPEATS, world).plus(gathering.counted(TOO_LATE_RECEIPTS, world))
+    return replace(found, lag_ms=measured_lag_ms(gathering.control.lateness, world))
 
 
 def judge(repeats: Repeats, world: World) -> Verdict:
@@ -171,7 +88,7 @@ def judge(repeats: Repeats, world: World) -> Verdict:
         "or the taking of their queue is missing",
         measured=measured,
         allowed=allowed,
-        findings=(_finding(repeat, tolerance_, first_ms) for repeat in repeats.first),
+        findings=(_finding(repeat, tolerance_, first_ms) for repeat in repeats.told),
     )
 
 
@@ -183,28 +100,13 @@ CHECK = Check(
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
-    plain=plain,
+    readings=(REPEATS, TOO_LATE_RECEIPTS),
     judge=judge,
     tells=lambda measured: ", ".join(
         f"{measured.get(name, 0):,} {name.replace('_', ' ')}" for name in ("received_again", "stored_again")
     ),
     adds_up=True,
 )
-
-
-def measured_lag_ms(lateness: Lateness, world: World) -> float | None:
-    """Of the whole run: a receipt that comes again joins several nodes and times, and only the worst one matters."""
-    nodes = [node.name for node in world.of_kind("consumer", "broker")]
-    return lateness.largest(world, nodes, 0.0, world.end_ms)
-
-
-def tolerance_of(world: World, lag_ms: float | None) -> Tolerance:
-    return tolerance(world.timers, lag_ms, 2)
-
-
-def _repeat(row: Mapping[str, Any], *, is_wrong: bool) -> Repeat:
-    known = {name: row[name] for name in Repeat._fields if row.get(name) is not None}
-    return Repeat(**{"queue_id": None, "offset": None, **known}, is_wrong=is_wrong)
 
 
 def _finding(repeat: Repeat, tolerance_: Tolerance, first_ms: float) -> Finding:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...oracle.deliveries import PROMPT_MS, Due, askers, dues, holdings
 from ...oracle.quiet import aftermath_ms, harmful
@@ -25,15 +25,12 @@ from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts
-from ..plain.deliveries import slow_of
+from ..plain.deliveries import DELIVERIES
+from ..plain.part import Gathering
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..record.slow_messages import Slow
 from ..tolerance import Tolerance, tolerance
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
 
 NAME = "messages_delivered"
 PROMISED = "delivered_within_s"
@@ -84,17 +81,10 @@ class Deliveries(Facts):
 
 
 def gather(gathering: Gathering, world: World) -> Deliveries:
-    """One pass over the sends and receipts; who was not prompt is looked at one by one."""
-    from ..dataframes.deliveries import deliveries
-
-    found = deliveries(gathering, world)
-    return judged(found.slow, gathering.control, world, prompt=found.prompt, prompt_ms=found.prompt_ms)
-
-
-def plain(history: PlainHistory, world: World) -> Deliveries:
-    """The same of its rows."""
-    prompt, slow = slow_of(history.rows, world)
-    return judged(slow, history.control, world, prompt=len(prompt), prompt_ms=max(prompt, default=None))
+    """One look at the sends and receipts; who was not prompt is looked at one by one."""
+    found = gathering.counted(DELIVERIES, world)
+    slow = sorted(found.slow, key=lambda one: (one.acked_ms, one.msg_key, one.group))
+    return judged(slow, gathering.control, world, prompt=found.prompt, prompt_ms=found.prompt_ms)
 
 
 def judged(
@@ -195,7 +185,7 @@ CHECK = Check(
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
-    plain=plain,
+    readings=(DELIVERIES,),
     judge=judge,
     tells=lambda measured: _told(measured),
     adds_up=True,

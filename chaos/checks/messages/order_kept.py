@@ -14,19 +14,13 @@ with one thread, so that each holding hands over in order; what comes again afte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Facts, Group, Needs, Reads, Section
+from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
-from ..plain.traffic import order_of_rows
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
+from ..plain.order import ORDER, is_ordered
+from ..plain.part import Gathering
+from ..record.misplaced import Misplaced, Order
 
 NAME = "order_kept"
 _ROW = "order within a queue"
@@ -34,45 +28,9 @@ _OF_SENDS = "a later send of the producer has the higher offset in its queue"
 _OF_RECEIPTS = "a holding hands over by rising offset"
 
 
-class Misplaced(NamedTuple):
-    """A send, or a receipt, behind one with a higher offset, or with the same."""
-
-    what: str
-    from_ms: float
-    to_ms: float
-    msg_key: str
-    node: str
-    topic: str
-    broker_name: str
-    queue_id: int | None
-    offset: int
-
-
-@dataclass(frozen=True)
-class Order(Facts):
-    """How many acknowledged sends, and receipts where they are promised an order; the first that are out of it."""
-
-    sends: int = 0
-    receipts: int = 0
-    out_of_order: int = 0
-    misplaced: tuple[Misplaced, ...] = ()
-
-
 def gather(gathering: Gathering, world: World) -> Order:
-    """One sort of the sends, or of those of the queues that are in doubt."""
-    from ..dataframes.order import order
-
-    return _order(*order(gathering.history, ordered=_is_ordered(world)))
-
-
-def plain(history: PlainHistory, world: World) -> Order:
-    """The same of its rows."""
-    return _order(*order_of_rows(history.rows, ordered=_is_ordered(world)))
-
-
-def _order(counts: tuple[int, int, int], rows: Iterable[Mapping[str, Any]]) -> Order:
-    misplaced = (Misplaced(**{name: row[name] for name in Misplaced._fields}) for row in rows)
-    return Order(*counts, misplaced=tuple(misplaced))
+    """One sort of each queue."""
+    return gathering.counted(ORDER, world)
 
 
 def judge(order: Order, world: World) -> Verdict:
@@ -80,7 +38,7 @@ def judge(order: Order, world: World) -> Verdict:
     examined, wrong = order.sends + order.receipts, order.out_of_order
     counts = {"receipts": order.receipts, "sends": order.sends}
     measured = {name: count for name, count in counts.items() if count} | {"out_of_order": wrong}
-    formula = f"{_OF_SENDS}; {_OF_RECEIPTS}" if _is_ordered(world) else _OF_SENDS
+    formula = f"{_OF_SENDS}; {_OF_RECEIPTS}" if is_ordered(world) else _OF_SENDS
     allowed = {"bound_ms": None, "formula": formula, "tolerance_ms": 0, "row": _ROW}
     if not examined:
         return Verdict.nothing_examined(NAME, "no send was acknowledged", measured=measured, allowed=allowed)
@@ -105,15 +63,11 @@ CHECK = Check(
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,
-    plain=plain,
+    readings=(ORDER,),
     judge=judge,
     tells=lambda measured: f"{measured.get('out_of_order', 0):,} out of order",
     adds_up=True,
 )
-
-
-def _is_ordered(world: World) -> bool:
-    return bool(world.workload.get("ordered"))
 
 
 def _finding(row: Misplaced) -> Finding:

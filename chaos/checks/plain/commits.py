@@ -1,12 +1,21 @@
-"""What dataframes/commits.py finds, in plain Python over a history's rows."""
+"""The commits that have to be explained: beyond what was received, below the one before, or not what was read later.
+
+commit ──┬─ counted; those below the one before, or before which the broker had forgotten some ─► Back, Forgotten
+         ├─ beside queue_taken: was the offset that was read passed before? ────────────────────► Older
+         ├─ beside the receipts of each holding: was it covered in time? ───────────────────────► Behind, Left
+send ok ─┼─► by queue: the first commit beyond each message ──┐
+receive ─┘                         received by then? ── no ───┴─────────────────────────────────► Ahead
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...oracle.deliveries import askers
 from ...oracle.world import World
@@ -14,233 +23,265 @@ from ...topology import is_slave
 from ..record.at_slaves import copied_before, slaves_that_tell
 from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, Left, Older, asker_of
 from ..record.control import Control
+from ..record.control import Row as ControlRow
 from ..record.handed_over import given_up
 from ..record.uncommitted import brokers_that_tell, interval_ms
 from ..record.uses import PART_MS
-from .history import PlainHistory, value_of
+from .part import (
+    PLACE,
+    QUEUE,
+    Floats,
+    Numbers,
+    Part,
+    Reading,
+    Row,
+    Together,
+    codes,
+    floats,
+    groups,
+    is_one_of,
+    rows_in,
+    value_of,
+)
 
 Place = tuple[str, str, int, str]
 """Topic, broker name, queue id, group."""
+_RECEIPT = (*QUEUE, "offset", "time_ms", "node", "incarnation", "op_id")
 
 
-def commit_facts(history: PlainHistory, world: World) -> CommitFacts:
-    """What has to be explained of these rows."""
-    rows, control = history.rows, history.control
-    groups = askers(world)
-    group_of = {member: group.name for group in groups for member in group.members}
+def commits(part: Part, world: World) -> CommitFacts:
+    """Of all consumer groups of the run; with broadcasting of every consumer."""
+    if not askers(world):
+        return CommitFacts()
     broadcasting = bool(world.workload.get("broadcasting"))
-    commits: dict[Place, list[Mapping[str, Any]]] = defaultdict(list)
-    at_brokers = 0
-    for row in sorted((row for row in rows if row["event"] == "commit"), key=_order):
-        if broadcasting and row["role"] != "consumer":
-            at_brokers += 1
-            continue
-        said = row["node"] if broadcasting else value_of(row)["group"]
-        for group in groups:
-            if asker_of(group.name) == said and group.topic in ("", row["topic"]):
-                commits[row["topic"], row["broker_name"], row["queue_id"], group.name].append(row)
-    taken = 0
-    older: list[Older] = []
-    for row in rows:
-        if row["event"] == "queue_taken" and not broadcasting and row["node"] in group_of:
-            place = row["topic"], row["broker_name"], row["queue_id"], group_of[row["node"]]
-            before = [one for one in commits.get(place, ()) if one["time_ms"] <= row["time_ms"]]
-            taken += bool(before)
-            low_ms = max((one["time_ms"] for one in before if one["offset"] <= row["offset"]), default=float("-inf"))
-            higher = [one["time_ms"] for one in before if one["time_ms"] > low_ms]
-            if higher:
-                taken_at = place, row["node"], row["offset"], row["time_ms"], min(higher)
-                older.append(_with_master(taken_at, before, low_ms, world))
+    of_place, at_brokers = _by_place(part, world, broadcasting=broadcasting)
+    first = {place: FirstPast(found) for place, found in of_place.items()}
+    sends = _with_offset(part.of("send", types=("ok",)))
+    receipts = _with_offset(part.of("receive"))
+    taken, older = (0, ()) if broadcasting else _older(part.control, world, of_place)
     return CommitFacts(
-        commits=sum(map(len, commits.values())),
+        commits=sum(map(len, of_place.values())),
         taken=taken,
         at_brokers=at_brokers,
-        ahead=tuple(sorted(_ahead(rows, world, commits))),
-        back=tuple(_back(commits)),
+        ahead=tuple(_ahead(sends, receipts, world, first)),
+        back=tuple(_back(of_place)),
         older=tuple(older),
-        forgotten=tuple(_forgotten(commits)),
-        behind=tuple(_behind(rows, world, commits)),
-        left=tuple(_left(rows, control, world, commits)),
-        at_slaves=tuple(_at_slaves(world, commits)),
+        forgotten=tuple(_forgotten(of_place)),
+        behind=tuple(_behind(receipts, part.control, world, first)),
+        left=tuple(_left(receipts, part.control, world, of_place)),
+        at_slaves=tuple(_at_slaves(world, of_place)),
     )
 
 
-def _ahead(
-    rows: Sequence[Mapping[str, Any]], world: World, commits: Mapping[Place, Sequence[Mapping[str, Any]]]
-) -> list[Ahead]:
-    groups = askers(world)
-    members = {member: group.name for group in groups for member in group.members}
-    acked: dict[tuple[Place, int], float] = {}
-    received: dict[tuple[Place, int], float] = {}
-    for row in rows:
-        if row.get("offset") is None or row["event"] not in ("send", "receive"):
-            continue
-        of_send = [group.name for group in groups if group.topic in ("", row["topic"])]
-        names = of_send if row["event"] == "send" else [members[row["node"]]]
-        into = acked if row["event"] == "send" else received
-        for name in names:
-            key = (row["topic"], row["broker_name"], row["queue_id"], name), row["offset"]
-            into[key] = min(into.get(key, row["time_ms"]), row["time_ms"])
-    found = []
-    first_past = {place: _FirstPast(of_place) for place, of_place in commits.items()}
-    for place, offset in {**acked, **received}:
-        first = first_past[place].of(offset) if place in first_past else None
-        if first is None:
-            continue
-        received_ms = received.get((place, offset))
-        if received_ms is None or received_ms > first["time_ms"]:
-            by = value_of(first).get("client")
-            acked_ms = acked.get((place, offset))
-            found.append(Ahead(*place, offset, first["time_ms"], by, acked_ms, received_ms))
-    return found
+COMMITS = Reading(
+    Together.QUEUE, ("commit", "send", "receive"), ("type", "op_id", "offset", "value"), commits, types=("ok",)
+)
 
 
-def _behind(
-    rows: Sequence[Mapping[str, Any]],
-    world: World,
-    commits: Mapping[Place, Sequence[Mapping[str, Any]]],
-) -> list[Behind]:
+def _by_place(part: Part, world: World, *, broadcasting: bool) -> tuple[dict[Place, list[Row]], int]:
+    """The commits of the groups, each place's in order of time; and how many of broadcasters are at brokers."""
+    found: dict[Place, list[Row]] = defaultdict(list)
+    at_brokers = 0
+    for row in sorted(rows_in(part.of("commit")), key=_order):
+        if broadcasting and row["role"] != "consumer":
+            at_brokers += 1
+            continue
+        row = {**row, "value": value_of(row)}
+        said = row["node"] if broadcasting else row["value"]["group"]
+        for group in askers(world):
+            if asker_of(group.name) == said and group.topic in ("", row["topic"]):
+                found[row["topic"], row["broker_name"], row["queue_id"], group.name].append(row)
+    return found, at_brokers
+
+
+class FirstPast:
+    """The first commit of a queue past an offset; of those at one time the one of the first client."""
+
+    def __init__(self, commits: Sequence[Row]) -> None:
+        self._commits = sorted(commits, key=lambda row: (row["time_ms"], row["value"].get("client") or ""))
+        self._highest = np.maximum.accumulate([row["offset"] for row in self._commits])
+        self._times = np.array([*(row["time_ms"] for row in self._commits), np.inf])
+
+    def times_of(self, offsets: Numbers) -> Floats:
+        """When each offset was first committed past; inf for never."""
+        found: Floats = self._times[np.searchsorted(self._highest, offsets, "right")]
+        return found
+
+    def of(self, offset: int) -> Row:
+        """That commit, which there is."""
+        return self._commits[int(np.searchsorted(self._highest, offset, "right"))]
+
+
+class _Received(NamedTuple):
+    """Receipts of one queue: each offset once, rising, and when it first came."""
+
+    queue: tuple[str, str, int]
+    offsets: Numbers
+    times: Floats
+
+
+def _by_queue(rows: pa.Table, *more: str) -> Iterator[tuple[Row, _Received]]:
+    """The rows of each queue that agree in these columns too, with the first of them."""
+    offsets, times = rows["offset"].to_numpy(), floats(rows["time_ms"])
+    for at in groups(codes(rows, *QUEUE, *more)):
+        row = rows.slice(int(at[0]), 1).to_pylist()[0]
+        at = at[np.lexsort((times[at], offsets[at]))]
+        each, first = np.unique(offsets[at], return_index=True)
+        yield row, _Received((row["topic"], row["broker_name"], row["queue_id"]), each, times[at][first])
+
+
+def _ahead(sends: pa.Table, receipts: pa.Table, world: World, first: Mapping[Place, FirstPast]) -> Iterator[Ahead]:
+    acked = {found.queue: found for _, found in _by_queue(sends)}
+    for group in askers(world):
+        of_group = receipts.filter(is_one_of(receipts["node"], sorted(group.members)))
+        received = {found.queue: found for _, found in _by_queue(of_group)}
+        for queue in {**acked, **received}:
+            past = first.get((*queue, group.name))
+            if past is None:
+                continue
+            known = [of[queue] for of in (acked, received) if queue in of]
+            offsets = np.unique(np.concatenate([one.offsets for one in known]))
+            committed_ms, received_ms = past.times_of(offsets), _times_of(received.get(queue), offsets)
+            acked_ms = _times_of(acked.get(queue), offsets)
+            for at in np.flatnonzero(np.isfinite(committed_ms) & ~(received_ms <= committed_ms)):
+                offset = int(offsets[at])
+                by = past.of(offset)["value"].get("client")
+                times = (None if np.isnan(of[at]) else float(of[at]) for of in (acked_ms, received_ms))
+                yield Ahead(*queue, group.name, offset, float(committed_ms[at]), by, *times)
+
+
+def _times_of(found: _Received | None, offsets: Numbers) -> Floats:
+    """When each of these offsets came; NaN for one that did not."""
+    times = np.full(len(offsets), np.nan)
+    if found is not None:
+        times[np.searchsorted(offsets, found.offsets)] = found.times
+    return times
+
+
+def _behind(receipts: pa.Table, control: Control, world: World, first: Mapping[Place, FirstPast]) -> Iterator[Behind]:
     tell, late_ms = brokers_that_tell(world), interval_ms(world)
-    groups = {member: group for group in askers(world) for member in group.members}
+    of_member = {member: group for group in askers(world) for member in group.members}
     # By holding and by the queue that a message came from: it is another than was taken where a consumer is wrong.
-    received: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for row in rows:
-        if row["event"] == "receive" and row.get("offset") is not None:
-            of_queue = received[_holding(row)][row["broker_name"], row["queue_id"]]
-            of_queue[row["offset"]] = min(of_queue.get(row["offset"], row["time_ms"]), row["time_ms"])
-    past = {place: _FirstPast(of_place) for place, of_place in commits.items()}
-    taken = sorted((row for row in rows if row["event"] == "queue_taken"), key=_order)
-    found = []
-    for row in taken:
-        group = groups.get(row["node"])
-        if row["broker_name"] not in tell or group is None or group.topic not in ("", row["topic"]):
+    received: dict[tuple[Any, ...], list[_Received]] = defaultdict(list)
+    for row, found in _by_queue(receipts, "node", "incarnation", "op_id"):
+        received[row["node"], row["incarnation"], row["op_id"], row["topic"]].append(found)
+    for taken in control.rows("queue_taken"):
+        group = of_member.get(taken.node)
+        if taken.broker_name not in tell or group is None or group.topic not in ("", taken.topic):
             continue
-        behind: list[tuple[float, int, Place, float | None]] = []
-        for queue, of_queue in received[_holding(row)].items():
-            place = row["topic"], *queue, group.name
-            first_past = past[place].of if place in past else lambda _: None
-            behind += [(*work, place, first_ms) for first_ms, work in _late(row, of_queue, first_past, late_ms)]
-        for worked_ms, offset, place, first_ms in sorted(behind, key=lambda one: one[:2]):
-            by = row["node"], row["incarnation"], row["time_ms"]
-            found.append(Behind(*place, *by, offset, worked_ms, first_ms))
-    return found
+        for found in received.get((taken.node, taken.incarnation, taken.op_id, taken.topic), ()):
+            place = *found.queue, group.name
+            for first_ms, (worked_ms, offset) in _late(found, taken.offset or 0, first.get(place), late_ms).items():
+                by = taken.node, taken.incarnation, taken.time_ms
+                yield Behind(*place, *by, offset, worked_ms, first_ms if np.isfinite(first_ms) else None)
 
 
 def _late(
-    taken: Mapping[str, Any],
-    received: Mapping[int, float],
-    first_past: Callable[[int], Mapping[str, Any] | None],
-    late_ms: float,
-) -> Iterable[tuple[float | None, tuple[float, int]]]:
-    """Of what a holding received of a queue, by offset: when each commit came that was too late for some of it (None:
-    never), and what of that was worked off first, when and which offset."""
-    firsts: dict[float | None, tuple[float, int]] = {}
-    island: tuple[int, float | None, float] | None = None  # its last offset, since when it counts, worked off at
-    for offset, received_ms in sorted(received.items()):
-        first = first_past(offset)
-        first_ms = None if first is None else first["time_ms"]
-        if island is None or island[0] != offset - 1:
-            begins = island is None and offset == (taken["offset"] or 0)
-            island = offset, float("-inf") if begins else first_ms, received_ms
-        island = offset, island[1], max(island[2], received_ms)
-        if island[1] is None:
+    received: _Received, begins_at: int, past: FirstPast | None, late_ms: float
+) -> dict[float, tuple[float, int]]:
+    """When each commit came that was too late for some of what a holding received of a queue (inf: never), and what of
+    that was worked off first, when and which offset.
+
+    Worked off is a message when all before it are, from the holding's first message, or from a commit, on.
+    """
+    offsets, times = received.offsets, received.times
+    first_ms = np.full(len(offsets), np.inf) if past is None else past.times_of(offsets)
+    found: dict[float, tuple[float, int]] = {}
+    for island in np.split(np.arange(len(offsets)), np.flatnonzero(np.diff(offsets) != 1) + 1):
+        begins = island[0] == 0 and offsets[0] == begins_at
+        since_ms = -np.inf if begins else first_ms[island[0]]
+        if since_ms == np.inf:
             continue
-        worked_ms = max(island[1], island[2])
-        if first_ms is None or first_ms - worked_ms > late_ms:
-            firsts[first_ms] = min(firsts.get(first_ms, (worked_ms, offset)), (worked_ms, offset))
-    return firsts.items()
+        worked_ms = np.maximum(since_ms, np.maximum.accumulate(times[island]))
+        late = np.flatnonzero(first_ms[island] - worked_ms > late_ms)
+        for commit_ms, at in zip(*np.unique(first_ms[island][late], return_index=True), strict=True):
+            one = float(worked_ms[late[at]]), int(offsets[island[late[at]]])
+            found[float(commit_ms)] = min(found.get(float(commit_ms), one), one)
+    return found
 
 
-def _left(
-    rows: Sequence[Mapping[str, Any]],
-    control: Control,
-    world: World,
-    commits: Mapping[Place, Sequence[Mapping[str, Any]]],
-) -> list[Left]:
+def _left(receipts: pa.Table, control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Left]:
+    dropped = given_up(control, world)
+    last = [(drop.offset or 0) - 1 for drop, _ in dropped]
+    of_drops = is_one_of(receipts["op_id"], [drop.op_id for drop, _ in dropped])
     received: dict[tuple[Any, ...], float] = {}
-    for row in rows:
-        if row["event"] == "receive" and row.get("offset") is not None:
-            key = *_holding(row), row["broker_name"], row["queue_id"], row["offset"]
-            received[key] = min(received.get(key, row["time_ms"]), row["time_ms"])
-    found = []
-    for drop, group in given_up(control, world):
-        queue = drop.topic or "", drop.broker_name or "", drop.queue_id or 0
-        offset = drop.offset or 0
+    for row in rows_in(receipts.filter(pc.and_(of_drops, is_one_of(receipts["offset"], last))).select(_RECEIPT)):
+        key = row["node"], row["incarnation"], row["op_id"], *(row[name] for name in PLACE)
+        received[key] = min(received.get(key, row["time_ms"]), row["time_ms"])
+    for drop, group in dropped:
+        queue, offset = _queue(drop), drop.offset or 0
         worked_ms = received.get((drop.node, drop.incarnation, drop.op_id, *queue, offset - 1))
         covering = (one["time_ms"] for one in commits.get((*queue, group), ()) if one["offset"] >= offset)
         committed_ms = min(covering, default=None)
         if worked_ms is not None and (committed_ms is None or committed_ms > drop.time_ms):
-            of = *queue, group, drop.node, drop.incarnation, offset
-            found.append(Left(*of, drop.time_ms, worked_ms, committed_ms))
-    return found
+            yield Left(*queue, group, drop.node, drop.incarnation, offset, drop.time_ms, worked_ms, committed_ms)
 
 
-def _at_slaves(world: World, commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[AtSlave]:
+def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> tuple[int, list[Older]]:
+    """How many queues were taken after a commit, and those that were taken at an older offset."""
+    taken, found = 0, list[Older]()
+    group_of = {member: group.name for group in askers(world) for member in group.members}
+    for row in control.rows("queue_taken"):
+        if row.node not in group_of:
+            continue
+        place = *_queue(row), group_of[row.node]
+        before = [one for one in commits.get(place, ()) if one["time_ms"] <= row.time_ms]
+        taken += bool(before)
+        offset = row.offset or 0
+        low_ms = max((one["time_ms"] for one in before if one["offset"] <= offset), default=-np.inf)
+        higher = [one for one in before if one["time_ms"] > low_ms]
+        if higher:
+            copied = copied_before(world, place[1], row.time_ms)
+            at_master = [
+                one["time_ms"]
+                for one in higher
+                if copied is not None and copied.from_ms <= one["time_ms"] <= copied.to_ms and one["node"] == place[1]
+            ]
+            passed_ms = min(one["time_ms"] for one in higher)
+            found.append(Older(*place, row.node, offset, row.time_ms, passed_ms, min(at_master, default=None)))
+    return taken, found
+
+
+def _at_slaves(world: World, commits: Mapping[Place, Sequence[Row]]) -> list[AtSlave]:
     slaves, parts = slaves_that_tell(world), dict[tuple[str, str, str, str, int], list[float]]()
     for (_, broker_name, _, group), of_place in commits.items():
         for row in of_place:
-            client = value_of(row).get("client")
+            client = row["value"].get("client")
             if row["node"] in slaves and client is not None:
                 part = broker_name, group, row["node"], client, int(row["time_ms"] // PART_MS)
                 parts.setdefault(part, []).append(row["time_ms"])
     return [AtSlave(*part[:4], min(of), max(of), len(of)) for part, of in sorted(parts.items())]
 
 
-def _with_master(
-    taken_at: tuple[Place, str, int, float, float], before: Sequence[Mapping[str, Any]], low_ms: float, world: World
-) -> Older:
-    place, consumer, offset, taken_ms, passed_ms = taken_at
-    copied = copied_before(world, place[1], taken_ms)
-    at_master = [
-        one["time_ms"]
-        for one in before
-        if copied is not None and copied.from_ms <= one["time_ms"] <= copied.to_ms
-        if one["time_ms"] > low_ms and one["node"] == place[1]
-    ]
-    return Older(*place, consumer, offset, taken_ms, passed_ms, min(at_master, default=None))
-
-
-def _holding(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["node"], row["incarnation"], row["op_id"], row["topic"]
-
-
-def _forgotten(commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[Forgotten]:
+def _forgotten(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:
     """Of masters: a slave's table is its master's each 10 s, whatever it was told itself (`SlaveSynchronize`)."""
-    found = []
     for place, of_place in commits.items():
-        last: dict[tuple[str, int], Mapping[str, Any]] = {}
+        last: dict[tuple[str, int], Row] = {}
         for row in (row for row in of_place if not is_slave(row["node"])):
-            told, before = last.get((row["node"], row["incarnation"])), value_of(row).get("before")
+            told, before = last.get((row["node"], row["incarnation"])), row["value"].get("before")
             if told is not None and before is not None and before < told["offset"]:
-                found.append(Forgotten(*place, before, told["offset"], row["time_ms"], told["time_ms"]))
+                yield Forgotten(*place, before, told["offset"], row["time_ms"], told["time_ms"])
             last[row["node"], row["incarnation"]] = row
-    return sorted(found, key=lambda one: (one.at_ms, one[:4]))
 
 
-class _FirstPast:
-    """The first commit of a queue past an offset; of those at one time the one of the first client."""
-
-    def __init__(self, commits: Sequence[Mapping[str, Any]]) -> None:
-        self._commits = sorted(commits, key=lambda row: (row["time_ms"], value_of(row).get("client") or ""))
-        self._highest = list(accumulate((row["offset"] for row in self._commits), max))
-
-    def of(self, offset: int) -> Mapping[str, Any] | None:
-        first = bisect_right(self._highest, offset)
-        return self._commits[first] if first < len(self._commits) else None
-
-
-def _back(commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[Back]:
-    found = []
+def _back(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Back]:
     for place, of_place in commits.items():
         last: dict[tuple[str, int], float] = {}
         for row in of_place:
-            process, value = (row["node"], row["incarnation"]), value_of(row)
+            process, value = (row["node"], row["incarnation"]), row["value"]
             if (value.get("before") or -1) > row["offset"]:
                 at_ms, before_ms = row["time_ms"], last.get(process)
-                found.append(Back(*place, row["offset"], value["before"], at_ms, before_ms, value.get("client")))
+                yield Back(*place, row["offset"], value["before"], at_ms, before_ms, value.get("client"))
             last[process] = row["time_ms"]
-    return sorted(found, key=lambda one: (one.at_ms, one.offset))
 
 
-def _order(row: Mapping[str, Any]) -> tuple[float, str, int, int]:
+def _queue(row: ControlRow) -> tuple[str, str, int]:
+    return row.topic or "", row.broker_name or "", row.queue_id or 0
+
+
+def _with_offset(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.is_valid(rows["offset"]))
+
+
+def _order(row: Row) -> tuple[float, str, int, int]:
     return row["time_ms"], row["node"], row["incarnation"], row["seq"]

@@ -1,44 +1,93 @@
-"""What dataframes/deliveries.py finds, in plain Python over a history's rows."""
+"""Which acknowledged messages a consumer group did not have within D, or not as they were sent; the others are counted.
+
+send (ok) ─┐                 ┌─ once, received within D, the same digest: counted ─┐
+receive ───┴─► by message ───┴─ the others: looked at one by one ──────────────────┴─► DeliveredFacts
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
-from ...oracle.deliveries import PROMPT_MS, askers
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...oracle.deliveries import PROMPT_MS, Asker, askers
 from ...oracle.world import World
-from ..record.slow_messages import Slow
-from .history import Rows
+from ..record.slow_messages import Prompt, Slow
+from .part import PLACE, Part, Reading, Row, Together, codes, floats, is_one_of, least_of, rows_in
+
+_COLUMNS = (*PLACE, "msg_key", "node", "time_ms", "seq", "incarnation", "digest")
+_UNKNOWN = -1
 
 
-def slow_of(rows: Rows, world: World) -> tuple[list[float], list[Slow]]:
-    """How long each prompt message took, and the others; once a group."""
+def deliveries(part: Part, world: World) -> Prompt:
+    """How many were prompt, and the others; once a group."""
     groups = askers(world)
+    sends = part.of("send", types=("ok",)).select(_COLUMNS)
+    members = {member: group.name for group in groups for member in group.members}
+    receipts = part.of("receive").select(_COLUMNS)
+    receipts = receipts.filter(is_one_of(receipts["node"], [*members]))
+    message = codes(pa.concat_tables([sends, receipts]), *PLACE, "msg_key")
+    sent, received = message[: len(sends)], message[len(sends) :]
+    count = int(message.max()) + 1 if len(message) else 0
+    acked_ms = least_of(sent, floats(sends["time_ms"]), count)
+    is_plain, digest = np.bincount(sent, minlength=count) == 1, np.full(count, _UNKNOWN)
+    digest[sent] = pc.fill_null(sends["digest"], _UNKNOWN).to_numpy()
+    got_digest = pc.fill_null(receipts["digest"], _UNKNOWN).to_numpy()
+    is_other = (got_digest != _UNKNOWN) & (digest[received] != _UNKNOWN) & (got_digest != digest[received])
+    is_plain[received[is_other]] = False
+    took, asked = np.full(count, -np.inf), np.zeros(count, np.int64)
+    for group in groups:
+        asks = np.ones(count, bool)
+        if group.topic:
+            asks[sent] = pc.equal(sends["topic"], group.topic).to_numpy()
+        of_group = is_one_of(receipts["node"], sorted(group.members)).to_numpy()
+        took_ms = least_of(received[of_group], floats(receipts["time_ms"])[of_group], count) - acked_ms
+        is_plain &= ~asks | (took_ms <= PROMPT_MS)  # without a receipt it is neither
+        took, asked = np.where(asks, np.fmax(took, took_ms), took), asked + asks
+    is_plain &= acked_ms == acked_ms
+    others, theirs = sends.filter(~is_plain[sent]), receipts.filter(~is_plain[received])
+    found = _one_by_one(rows_in(others), rows_in(theirs), groups)
+    plain_ms = took[is_plain & (asked > 0)]
+    return Prompt(int(asked[is_plain].sum()), float(plain_ms.max()) if len(plain_ms) else None).plus(found)
+
+
+DELIVERIES = Reading(
+    Together.QUEUE, ("send", "receive"), ("type", "offset", "msg_key", "digest"), deliveries, types=("ok",)
+)
+
+
+def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker]) -> Prompt:
     group_of = {member: group.name for group in groups for member in group.members}
-    sends: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-    got: dict[tuple[tuple[Any, ...], str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["event"] == "send" and row.get("type") == "ok":
-            sends.setdefault(_message(row), row)
-        elif row["event"] == "receive":
-            got.setdefault((_message(row), group_of[row["node"]]), []).append(row)
+    got: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in sorted(receipts, key=_order):
+        got[_message(row), group_of[row["node"]]].append(row)
+    first: dict[tuple[Any, ...], Row] = {}
+    for row in sorted(sends, key=_order):
+        first.setdefault(_message(row), row)
     prompt: list[float] = []
     slow: list[Slow] = []
-    for (topic, broker_name, queue_id, offset, msg_key), send in sends.items():
-        for group in (one for one in groups if one.topic in ("", topic)):
-            receipts = got.get(((topic, broker_name, queue_id, offset, msg_key), group.name), [])
-            first = min(receipts, key=lambda row: row["time_ms"], default=None)
-            digests = {send.get("digest"), *(row.get("digest") for row in receipts)} - {None}
-            changed = send.get("digest") is not None and len(digests) > 1
-            if first is not None and not changed and first["time_ms"] - send["time_ms"] <= PROMPT_MS:
-                prompt.append(first["time_ms"] - send["time_ms"])
-                continue
-            one = Slow(send["time_ms"], msg_key, send["node"], topic, broker_name, queue_id, offset, group.name)
-            if first is not None:
-                one = one._replace(received_ms=first["time_ms"], receiver=first["node"])
-            slow.append(one._replace(changed=changed))
-    return prompt, slow
+    for message, send in first.items():
+        for group in (one for one in groups if one.topic in ("", send["topic"])):
+            of_group = got.get((message, group.name), [])
+            digests = {send["digest"], *(row["digest"] for row in of_group)} - {None}
+            changed = send["digest"] is not None and len(digests) > 1
+            received = (of_group[0]["time_ms"], of_group[0]["node"]) if of_group else (None, None)
+            told = (send[name] for name in ("time_ms", "msg_key", "node", *PLACE))
+            one = Slow._make((*told, group.name, *received, changed))
+            if of_group and not changed and of_group[0]["time_ms"] - send["time_ms"] <= PROMPT_MS:
+                prompt.append(of_group[0]["time_ms"] - send["time_ms"])
+            else:
+                slow.append(one)
+    return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
 
 
-def _message(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row.get(name) for name in ("topic", "broker_name", "queue_id", "offset", "msg_key"))
+def _message(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in (*PLACE, "msg_key"))
+
+
+def _order(row: Row) -> tuple[float, str, int, int]:
+    return row["time_ms"], row["node"], row["incarnation"], row["seq"]

@@ -1,41 +1,55 @@
-"""Effects of faults on tries and pulls, counted over a history's rows; dataframes/effects.py counts the same."""
+"""How many tries and pulls show that a fault had an effect: they failed, or took as long as a link was slow."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from .history import Rows
+import numpy as np
+import pyarrow.compute as pc
 
-_CALLS = ("send_attempt", "pull")
+from ...oracle.world import World
+from ..check import Facts
+from .part import Part, Reading, Together, floats, is_one_of
+
 Asked = tuple[str, str | None, str | None, float, float, float]
 """fault_id, the address that is hit, who dials it (None: anybody), from when to when, slow_ms (0: no delay)."""
 
 
-def effects_of_rows(rows: Rows, asked: Sequence[Asked]) -> dict[str, dict[str, int]]:
+@dataclass(frozen=True)
+class Effects(Facts):
     """fault_id → failed, or slow → rows."""
-    by_address: dict[str | None, list[Asked]] = defaultdict(list)
-    for one in asked:
-        by_address[one[1]].append(one)
-    found: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        if row["event"] not in _CALLS:
-            continue
-        address = row.get("address") or row.get("name_server")
-        for one in by_address.get(address, ()) if address is not None else ():
-            if kind := _shown(row, one):
-                found[one[0]][kind] += 1
-    return {fault_id: dict(kinds) for fault_id, kinds in found.items()}
+
+    of: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-def _shown(row: Mapping[str, Any], one: Asked) -> str:
-    """The kind of effect that this row shows of the fault; "": none."""
-    _, _, by, start_ms, until_ms, slow_ms = one
-    took_ms: float = row.get("duration_ms") or 0.0
-    at_ms: float = row["time_ms"]
-    if not start_ms <= at_ms <= until_ms or by not in (None, row["node"]):
-        return ""
-    if row.get("type") in ("fail", "info") and row.get("code") is None:
-        return "failed"
-    return "slow" if 0 < slow_ms <= took_ms else ""
+def effects(asked: Callable[[World], Sequence[Asked]]) -> Reading[Effects]:
+    """What is counted of the faults that are asked about."""
+
+    def of(part: Part, world: World) -> Effects:
+        faults = asked(world)
+        rows = part.of("send_attempt", "pull") if faults else part.table.slice(0, 0)
+        rows = rows.filter(pc.is_valid(pc.coalesce(rows["address"], rows["name_server"])))
+        failed = is_one_of(rows["type"], ("fail", "info")).to_numpy() & pc.is_null(rows["code"]).to_numpy()
+        took_ms = floats(rows["duration_ms"], 0.0)
+        tells = failed | (took_ms >= min((slow_ms for *_, slow_ms in faults if slow_ms > 0), default=np.inf))
+        rows, failed, took_ms = rows.filter(tells), failed[tells], took_ms[tells]
+        at_ms, found = floats(rows["time_ms"]), dict[str, dict[str, int]]()
+        address = pc.coalesce(rows["address"], rows["name_server"])
+        for fault_id, hit, by, start_ms, until_ms, slow_ms in faults:
+            of_fault = (start_ms <= at_ms) & (at_ms <= until_ms)
+            if hit is None or not of_fault.any():
+                continue
+            of_fault &= pc.equal(address, hit).to_numpy()
+            if by is not None:
+                of_fault &= pc.equal(rows["node"], by).to_numpy()
+            slow = of_fault & ~failed & (took_ms >= slow_ms) if slow_ms > 0 else of_fault & False
+            for kind, shown in (("failed", of_fault & failed), ("slow", slow)):
+                if count := int(shown.sum()):
+                    of_kind = found.setdefault(fault_id, {})
+                    of_kind[kind] = of_kind.get(kind, 0) + count
+        return Effects(found)
+
+    return Reading(
+        Together.ROW, ("send_attempt", "pull"), ("type", "address", "name_server", "code", "duration_ms"), of
+    )

@@ -1,87 +1,146 @@
-"""Messages that came twice, counted in plain Python over a history's rows: dataframes/repeats.py holds the rules."""
+"""Messages that came twice, and receipts of queues that had been given up.
+
+receive ── by key and place ─┬─ once: counted
+                             └─ again: what the older holding's receipt and the change of hands explain
+send, read ── by key ── at more than one place ── oftener than it was tried?
+receive ── of a holding ── after its queue_dropped
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ...oracle.commits import Redelivery
+from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
-from ..record.repeats import TOO_LATE, Again
+from ..record.control import Control
+from ..record.repeats import TOO_LATE, Repeat, Repeats, measured_lag_ms, tolerance_of
 from ..tolerance import Tolerance
-from .history import Row, Rows
+from .part import PLACE, Part, Reading, Row, Together, codes, floats, is_one_of, rows_in
+
+_HOLDING = ("node", "incarnation", "op_id")
 
 
-def repeats_of_rows(
-    rows: Rows, rules: Redelivery, tolerance: Tolerance, *, each_alone: bool
-) -> tuple[int, Again, Again]:
-    """How many messages were received, what of them again, and what was stored again.
+def repeats(part: Part, world: World) -> Repeats:
+    """What was received again, or stored again."""
+    allowed = tolerance_of(world, measured_lag_ms(part.control.lateness, world))
+    received, stored = _received(part, world, allowed), _stored(part)
+    receipts = part.of("receive")
+    messages = pc.count_distinct(receipts["msg_key"]).as_py()
+    return received.plus(stored).plus(Repeats(messages=messages))
 
-    `each_alone`: every consumer is a group of its own.
-    """
-    taken = _first_of_holdings(rows, "queue_taken")
-    receipts: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        if row["event"] == "receive" and row["msg_key"] is not None:
-            receipts[row["msg_key"], *_place(row), row["node"] if each_alone else ""].append(row)
-    again = 0
-    wrong, late = list[dict[str, Any]](), list[dict[str, Any]]()
-    oldest_ms: float | None = None
-    for each in receipts.values():
+
+REPEATS = Reading(
+    Together.MESSAGE, ("send", "receive", "read"), ("type", "op_id", *PLACE, "attempt"), repeats, types=("ok", "info")
+)
+
+
+def too_late(part: Part, world: World) -> Repeats:
+    """Receipts of a queue that its consumer had given up."""
+    allowed = tolerance_of(world, measured_lag_ms(part.control.lateness, world))
+    ended = _first_of_holdings(part.control, "queue_dropped")
+    rows = part.of("receive")
+    rows = rows.filter(is_one_of(rows["op_id"], sorted({op_id for _, _, op_id in ended if op_id is not None})))
+    holding = codes(rows, *_HOLDING)
+    _, first, of = np.unique(holding, return_index=True, return_inverse=True)
+    of_each = [ended.get(_holding(row), np.inf) for row in rows_in(rows.take(first).select(_HOLDING))]
+    over_ms = floats(rows["time_ms"]) - np.array(of_each, np.float64)[of]
+    is_late = over_ms > allowed.valid_up_to_ms
+    found = []
+    for row, over in zip(rows_in(rows.filter(is_late)), over_ms[is_late], strict=True):
+        is_wrong = bool(over > allowed.unknown_up_to_ms)
+        times = ended[_holding(row)], row["time_ms"]
+        said = {"client": row["node"], "over_ms": float(over), "is_wrong": is_wrong}
+        found.append(Repeat(*times, row["msg_key"], TOO_LATE, *_place(row), **said))
+    wrong = sum(one.is_wrong for one in found)
+    return Repeats(too_late=wrong, perhaps_too_late=len(found) - wrong, first_too_late=_first(found))
+
+
+TOO_LATE_RECEIPTS = Reading(Together.ROW, ("receive",), ("op_id", *PLACE, "msg_key"), too_late)
+
+
+def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
+    rules, each_alone = Redelivery.of(world), bool(world.workload.get("broadcasting"))
+    receipts = part.of("receive")
+    receipts = receipts.filter(pc.is_valid(receipts["msg_key"]))
+    copy = codes(receipts, "msg_key", *PLACE, *(["node"] if each_alone else []))
+    again = np.bincount(copy)[copy] > 1 if len(copy) else np.zeros(0, bool)
+    taken = _first_of_holdings(part.control, "queue_taken")
+    of_copy: dict[int, list[Row]] = defaultdict(list)
+    for number, row in zip(copy[again], rows_in(receipts.filter(again)), strict=True):
+        of_copy[int(number)].append(row)
+    found, number, oldest_ms = list[Repeat](), 0, list[float]()
+    for each in of_copy.values():
         in_order = sorted(each, key=lambda row: (row["time_ms"], row["node"], row["seq"]))
         times: dict[tuple[Any, ...], int] = defaultdict(int)
-        for number, row in enumerate(in_order):
+        for at, row in enumerate(in_order):
             times[_holding(row)] += row["op_id"] is not None
-            if not number or _sent_back(rules, in_order[number - 1], row):
+            if not at or _sent_back(rules, in_order[at - 1], row):
                 continue
-            again += 1
-            before = in_order[number - 1]
+            number += 1
+            before, twice = in_order[at - 1], times[_holding(row)] > 1
             over_ms, age_ms, changed_ms = _over(rules, before, row, taken)
-            if age_ms is not None:
-                oldest_ms = age_ms if oldest_ms is None else max(oldest_ms, age_ms)
-            twice = times[_holding(row)] > 1
-            shown = {
-                **row,
-                "at_ms": before["time_ms"],
-                "to_ms": row["time_ms"],
-                "what": _what(twice=twice, over_ms=over_ms),
-                "client": row["node"],
-                "first_client": before["node"],
-                "changed_ms": changed_ms,
-                "over_ms": over_ms,
-            }
-            if twice or (over_ms is not None and over_ms > tolerance.unknown_up_to_ms):
-                wrong.append(shown)
-            elif over_ms is None or over_ms > tolerance.valid_up_to_ms:
-                late.append(shown)
-    messages = len({key for key, *_ in receipts})
-    return messages, Again(again, len(wrong), len(late), oldest_ms, _first(wrong or late)), _copies(rows)
+            oldest_ms += [] if age_ms is None else [age_ms]
+            is_wrong = twice or (over_ms is not None and over_ms > allowed.unknown_up_to_ms)
+            what, times_ms = _what(twice=twice, over_ms=over_ms), (before["time_ms"], row["time_ms"])
+            told = *times_ms, row["msg_key"], what, *_place(row), row["node"], before["node"]
+            one = Repeat._make((*told, changed_ms, over_ms, is_wrong))
+            if one.is_wrong or over_ms is None or over_ms > allowed.valid_up_to_ms:
+                found.append(one)
+    wrong = sum(one.is_wrong for one in found)
+    return Repeats(
+        received_again=number,
+        wrong=wrong,
+        late=len(found) - wrong,
+        oldest_ms=max(oldest_ms, default=None),
+        first_received=_first(found),
+    )
 
 
-def received_too_late(rows: Rows, tolerance: Tolerance) -> Again:
-    """Receipts of a queue that its consumer had given up."""
-    ended = _first_of_holdings(rows, "queue_dropped")
-    wrong, late = list[dict[str, Any]](), list[dict[str, Any]]()
-    for row in rows:
-        if row["event"] != "receive" or row["op_id"] is None or _holding(row) not in ended:
-            continue
-        ended_ms = ended[_holding(row)]
-        over_ms = row["time_ms"] - ended_ms
-        if over_ms > tolerance.valid_up_to_ms:
-            times = {"at_ms": ended_ms, "to_ms": row["time_ms"], "over_ms": over_ms}
-            shown = {**row, "what": TOO_LATE, "client": row["node"], **times}
-            (wrong if over_ms > tolerance.unknown_up_to_ms else late).append(shown)
-    return Again(0, len(wrong), len(late), None, _first(wrong or late))
+def _stored(part: Part) -> Repeats:
+    """Copies beyond the first of each message; wrong is one that is stored oftener than it was tried. Receipts are left
+    out of this: a consumer that sends a message back stores it again itself."""
+    sends = part.of("send", types=("ok", "info"))
+    columns = ["msg_key", *PLACE, "time_ms"]
+    copies = pa.concat_tables([part.of("read").select(columns), part.of("send", types=("ok",)).select(columns)])
+    key, place = codes(copies, "msg_key"), codes(copies, *PLACE)
+    low, high = np.full(len(copies), len(copies)), np.full(len(copies), -1)
+    np.minimum.at(low, key, place)
+    np.maximum.at(high, key, place)
+    several = copies.filter((low < high)[key])
+    stored: dict[str, list[Row]] = defaultdict(list)
+    for row in rows_in(several):
+        stored[row["msg_key"]].append(row)
+    tries: dict[str, int] = defaultdict(int)
+    for row in rows_in(sends.filter(is_one_of(sends["msg_key"], [*stored])).select(["msg_key", "attempt"])):
+        tries[row["msg_key"]] += row["attempt"] or 1
+    again, found = 0, list[Repeat]()
+    for msg_key, of_key in stored.items():
+        places, times = {_place(row) for row in of_key}, [row["time_ms"] for row in of_key]
+        again += len(places) - 1
+        tried = max(1, tries[msg_key])
+        if len(places) > tried:
+            what = f"stored {len(places)} times by {tried} tries"
+            found.append(Repeat(min(times), max(times), msg_key, what, *max(places)))
+    return Repeats(stored_again=again, wrong=len(found), first_stored=_first(found))
 
 
-def _first_of_holdings(rows: Rows, event: str) -> dict[tuple[Any, ...], float]:
+def _first_of_holdings(control: Control, event: str) -> dict[tuple[Any, ...], float]:
     """When each holding of a queue had its first row of this event."""
-    first: dict[tuple[Any, ...], float] = {}
-    for row in rows:
-        if row["event"] == event:
-            first.setdefault(_holding(row), row["time_ms"])
-    return first
+    found: dict[tuple[Any, ...], float] = {}
+    for row in control.rows(event):
+        found.setdefault((row.node, row.incarnation, row.op_id), row.time_ms)
+    return found
+
+
+def _first(found: Iterable[Repeat]) -> tuple[Repeat, ...]:
+    return tuple(sorted(found, key=Repeat.order)[:FINDINGS_MAX])
 
 
 def _what(*, twice: bool, over_ms: float | None) -> str:
@@ -90,10 +149,6 @@ def _what(*, twice: bool, over_ms: float | None) -> str:
     if over_ms is None:
         return "nothing says when its queue was taken"
     return "received again, and no change of hands explains it"
-
-
-def _first(found: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    return tuple(sorted(found, key=lambda one: (one["at_ms"], one["msg_key"], one["to_ms"]))[:FINDINGS_MAX])
 
 
 def _sent_back(rules: Redelivery, before: Row, row: Row) -> bool:
@@ -122,33 +177,8 @@ def _over(
     return None if taken_ms is None or first_ms is None else min(ways), changed_ms - old_ms, changed_ms
 
 
-def _copies(rows: Rows) -> Again:
-    """Copies beyond the first of each message; wrong is one that is stored oftener than it was tried."""
-    tries: dict[str, int] = defaultdict(int)
-    stored: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        is_send = row["event"] == "send" and row["type"] in ("ok", "info")
-        if is_send:
-            tries[row["msg_key"]] += row["attempt"] or 1
-        if row["event"] == "read" or (is_send and row["type"] == "ok"):
-            stored[row["msg_key"]].append(row)
-    again, wrong = 0, list[dict[str, Any]]()
-    for key, copies in stored.items():
-        places, times = {_place(row) for row in copies}, [row["time_ms"] for row in copies]
-        again += len(places) - 1
-        tried = max(1, tries[key])
-        if len(places) > tried:
-            what = f"stored {len(places)} times by {tried} tries"
-            shown = dict(zip(_PLACE, max(places), strict=True))
-            wrong.append({**shown, "msg_key": key, "what": what, "at_ms": min(times), "to_ms": max(times)})
-    return Again(again, len(wrong), 0, None, _first(wrong))
-
-
-_PLACE = ("topic", "broker_name", "queue_id", "offset")
-
-
 def _place(row: Row) -> tuple[Any, ...]:
-    return tuple(row[name] for name in _PLACE)
+    return tuple(row[name] for name in PLACE)
 
 
 def _holding(row: Row) -> tuple[Any, ...]:

@@ -1,66 +1,87 @@
-"""Slots counted in plain Python over a history's rows; dataframes/operations.py counts the same."""
+"""Operations counted by client, kind and slot of time (record/slots.py)."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
 from ...oracle.world import World
-from ..record.slots import OPERATIONS, TRY, Slot, Slots, bucket_ms, counted_nodes, edges
-from .history import PlainHistory, Rows
+from ..record.slots import OPERATIONS, TRY, Slot, SlotFacts, Slots, bucket_ms, counted_nodes, edges
+from .part import Flags, Gathering, Part, Reading, Together, began_ms, floats, is_one_of
+
+_KEYS = ("node", "operation", "bucket", "segment", "until")
 
 
-def slots_of_rows(history: PlainHistory, world: World) -> Slots:
-    """Between every fault, heal and bound of a quiet stretch: one pass for all checks that ask."""
-
-    def count() -> Slots:
-        between = edges(world)
-        return Slots(between, slots(history.rows, world, between), history.control.lateness)
-
-    return history.memoized("slots", count)
+def slots_of(gathering: Gathering, world: World) -> Slots:
+    """Between every fault, heal and bound of a quiet stretch, counted once for all checks that ask."""
+    found = gathering.counted(SLOTS, world)
+    return Slots(edges(world), tuple(sorted(found.slots.values())), gathering.control.lateness)
 
 
-def slots(rows: Rows, world: World, between: Sequence[float]) -> list[Slot]:
-    """All slots of the run's clients and its prober, `between` these edges, ascending."""
-    nodes = set(counted_nodes(world))
-    groups: dict[tuple[str, str, int, int, int], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        ended = row["event"] in (*OPERATIONS, TRY) and row.get("type") in ("ok", "fail", "info")
-        if not ended or row["node"] not in nodes or row["time_ms"] > world.end_ms:
-            continue
-        began_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
-        passed = bisect_right(between, began_ms), bisect_right(between, row["time_ms"])
-        who = (row.get("broker_name") or "") if row["event"] == TRY else row["node"]
-        groups[who, row["event"], int(row["time_ms"] // bucket_ms(world)), *passed].append(row)
-    return [_slot(key, those, world) for key, those in sorted(groups.items())]
+def slots(part: Part, world: World) -> SlotFacts:
+    """All slots of the run's clients and its prober."""
+    return slots_between(part, world, edges(world))
 
 
-def _slot(key: tuple[str, str, int, int, int], rows: Sequence[Mapping[str, Any]], world: World) -> Slot:
-    good_ms, bad_ms = list[float](), list[float]()
-    for row in rows:
-        (good_ms if _is_good(row, world) else bad_ms).append(row["time_ms"])
-    return Slot(
-        *key,
-        good=len(good_ms),
-        bad=len(bad_ms),
-        first_good_ms=min(good_ms, default=None),
-        last_ms=max([*good_ms, *bad_ms]),
-        last_bad_ms=max(bad_ms, default=None),
-        first_bad_ms=min(bad_ms, default=None),
+def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts:
+    """The same, with these edges, ascending."""
+    rows = part.of(*OPERATIONS, TRY, types=("ok", "fail", "info"))
+    counts = pc.and_(is_one_of(rows["node"], counted_nodes(world)), pc.less_equal(rows["time_ms"], world.end_ms))
+    rows = rows.filter(counts)
+    if not len(rows):
+        return SlotFacts()
+    between, ended_ms, good = np.array(at_ms, np.float64), floats(rows["time_ms"]), _are_good(rows, world)
+    is_try = pc.equal(rows["event"], TRY)
+    columns = {
+        "node": pc.if_else(is_try, pc.fill_null(rows["broker_name"], ""), rows["node"]),
+        "operation": rows["event"],
+        "bucket": np.floor(ended_ms / bucket_ms(world)).astype(np.int64),
+        "segment": np.searchsorted(between, began_ms(rows), "right"),
+        "until": np.searchsorted(between, ended_ms, "right"),
+        "good": good.astype(np.int64),
+        "bad": (~good).astype(np.int64),
+        "good_ms": pa.array(ended_ms, mask=~good),
+        "bad_ms": pa.array(ended_ms, mask=good),
+        "ended_ms": ended_ms,
+    }
+    counted = (
+        pa.table(columns)
+        .group_by(_KEYS)
+        .aggregate(
+            [
+                ("good", "sum"),
+                ("bad", "sum"),
+                ("good_ms", "min"),
+                ("ended_ms", "max"),
+                ("bad_ms", "max"),
+                ("bad_ms", "min"),
+            ]
+        )
     )
+    order = (*_KEYS, "good_sum", "bad_sum", "good_ms_min", "ended_ms_max", "bad_ms_max", "bad_ms_min")
+    found = map(Slot._make, zip(*(counted[name].to_pylist() for name in order), strict=True))
+    return SlotFacts({slot[: len(_KEYS)]: slot for slot in found})
 
 
-def _is_good(row: Mapping[str, Any], world: World) -> bool:
-    if row["event"] not in ("send", TRY):
-        return row["type"] == "ok" or row.get("code") is not None
-    return row["type"] == "ok" or (row.get("code") in STORED_ALONE and _may_be_alone(row, world))
+SLOTS = Reading(Together.ROW, (*OPERATIONS, TRY), ("type", "broker_name", "code", "duration_ms"), slots)
 
 
-def _may_be_alone(row: Mapping[str, Any], world: World) -> bool:
-    began_ms, ended_ms = row["time_ms"] - (row.get("duration_ms") or 0.0), row["time_ms"]
-    stretches = unreplicated(world).get(row.get("broker_name") or "", ())
-    return any(ended_ms > start_ms and began_ms < end_ms for start_ms, end_ms in stretches)
+def _are_good(rows: pa.Table, world: World) -> Flags:
+    is_send = is_one_of(rows["event"], ("send", TRY)).to_numpy()
+    answered = pc.is_valid(rows["code"]).to_numpy()
+    stored = is_send & is_one_of(rows["code"], sorted(STORED_ALONE)).to_numpy()
+    alone = np.zeros(len(rows), bool)
+    if stored.any():
+        began, ended = began_ms(rows), floats(rows["time_ms"])
+        for name, stretches in unreplicated(world).items():
+            of_broker = pc.fill_null(pc.equal(rows["broker_name"], name), False).to_numpy()
+            for start_ms, end_ms in stretches:
+                alone |= of_broker & (ended > start_ms) & (began < end_ms)
+    is_ok = pc.equal(rows["type"], "ok").to_numpy()
+    found: Flags = is_ok | (~is_send & answered) | (stored & alone)
+    return found

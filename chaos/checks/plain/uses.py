@@ -1,16 +1,28 @@
-"""What dataframes/uses.py counts, in plain Python over a history's rows."""
+"""What clients used, counted (record/uses.py).
+
+send (ok) ─────────► by process, topic, queue and segment ─────┐
+send_attempt, send ► those that failed, by segments ───────────┼─► SHARES: each row by itself
+pull, receive ─────► by consumer, queue and 10 s ──────────────┘
+send_attempt ──────► beside the try before it ─────────────────┬─► TRIES: all of a client's rows together
+send_attempt ──────► where any failed: from queue to queue ────┘
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...oracle.time_outs import STORED, avoidance, send_rules
 from ...oracle.world import World
+from ..check import Facts
 from ..record.control import Control
-from ..record.turns import Routes, Step, Stepped, goes_round, judged
+from ..record.turns import Step, Stepped, goes_round
 from ..record.uses import (
     PART_MS,
     BrokerShares,
@@ -26,144 +38,226 @@ from ..record.uses import (
     ran_out,
     slave_addresses,
 )
-from .history import PlainHistory
+from .part import Floats, Numbers, Part, Reading, Row, Together, began_ms, codes, floats, is_one_of, rows_in
+
+_OP = ("node", "incarnation", "op_id")
 
 
-def shares_of(history: PlainHistory, world: World) -> BrokerShares:
-    """What clients used, by these rows."""
-    rows, control = history.rows, history.control
-    between, avoided = edges(control, world), avoidance(world)
-
-    def edge(at_ms: float) -> float:
-        return between[bisect_right(between, at_ms) - 1]
-
-    sends: dict[Segment, Counter[Queue]] = defaultdict(Counter)
-    failed: Counter[tuple[str, float]] = Counter()
-    reads: dict[Read, Counter[int]] = defaultdict(Counter)
-    of_slaves, slaves = defaultdict[SlaveRead, Counter[int]](Counter), set(slave_addresses(world))
-    tried: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-    ended: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-    lost: list[Mapping[str, Any]] = []
-    for row in rows:
-        event, type_ = row["event"], row.get("type")
-        begun_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
-        if event == "send" and type_ == "ok":
-            segment = Segment(row["node"], row["incarnation"], row["topic"], edge(begun_ms))
-            sends[segment][row["broker_name"], row["queue_id"]] += 1
-        if event in ("send", "send_attempt"):
-            took_ms = (row.get("duration_ms") or 0.0) if event == "send_attempt" else 0.0
-            if type_ in ("fail", "info") or (avoided is not None and took_ms >= avoided.slow_ms):
-                for at_ms in {edge(begun_ms), edge(row["time_ms"])}:
-                    failed[row["node"], at_ms] += 1
-        if event == "send_attempt" and type_ == "invoke":
-            tried[row["node"], row["incarnation"], row["op_id"], row["attempt"]] = row
-        elif event == "send_attempt":
-            ended[row["node"], row["incarnation"], row["op_id"], row["attempt"]] = row
-        elif event == "send" and type_ in ("fail", "info"):
-            lost.append(row)
-        if event == "pull" and type_ == "invoke" and row["address"] in slaves:
-            of_slaves[SlaveRead(row["node"], row["broker_name"], row["address"])][int(row["time_ms"] // PART_MS)] += 1
-        if event == "receive" or (event == "pull" and type_ == "ok"):
-            of = Read(row["node"], row["topic"], row["broker_name"], row["queue_id"])
-            reads[of][int(row["time_ms"] // PART_MS)] += 1
-    again = [key for key in tried if key[3] and (*key[:3], key[3] - 1) in tried]
-    same = [
-        SameBroker(node, incarnation, op_id, attempt, one["broker_name"], one["time_ms"])
-        for (node, incarnation, op_id, attempt), one in ((key, tried[key]) for key in again)
-        if one["broker_name"] == tried[node, incarnation, op_id, attempt - 1]["broker_name"]
-    ]
-    steps = _steps(rows, {at for at, times in failed.items() if times}, edge, goes_round(world))
-    in_turn, strays = judged(steps, Routes(control))
+def shares(part: Part, world: World) -> BrokerShares:
+    """What each row says by itself."""
+    between = np.array(edges(part.control, world))
     return BrokerShares(
-        sends=sends,
-        failed=failed,
-        retries=len(again),
-        same=tuple(sorted(same, key=lambda one: one.time_ms)),
-        odd=_odd([(*key, tried[key]) for key in again], ended, control, world),
-        given_up=_given_up(lost, ended, world),
-        in_turn=in_turn,
-        strays=strays,
-        reads=reads,
-        at_slaves=of_slaves,
+        sends=_sends(part, between),
+        failed=_failed(part, world, between),
+        reads=_reads(part),
+        at_slaves=_at_slaves(part, world),
     )
 
 
+SHARES = Reading(
+    Together.ROW,
+    ("send", "send_attempt", "pull", "receive"),
+    ("type", "topic", "broker_name", "queue_id", "address", "duration_ms"),
+    shares,
+)
+
+
+def _edge(between: Floats, at_ms: Floats) -> Floats:
+    found: Floats = between[np.maximum(np.searchsorted(between, at_ms, "right") - 1, 0)]
+    return found
+
+
+def _counted(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """The values that occur together, and how often."""
+    table = pa.table(dict(columns))
+    counted = table.group_by([*columns]).aggregate([([], "count_all")])
+    return [*zip(*(counted[name].to_pylist() for name in (*columns, "count_all")), strict=True)]
+
+
+def _sends(part: Part, between: Floats) -> dict[Segment, dict[Queue, int]]:
+    rows = part.of("send", types=("ok",))
+    columns = {name: rows[name] for name in ("node", "incarnation", "topic", "broker_name", "queue_id")}
+    found: dict[Segment, dict[Queue, int]] = defaultdict(dict)
+    for *process, topic, broker, queue_id, edge, count in _counted({**columns, "e": _edge(between, began_ms(rows))}):
+        found[Segment._make((*process, topic, edge))][broker, queue_id] = count
+    return dict(found)
+
+
+def _failed(part: Part, world: World, between: Floats) -> dict[tuple[str, float], int]:
+    """Where they began, and where they ended."""
+    rows, avoided = part.of("send", "send_attempt"), avoidance(world)
+    failed = is_one_of(rows["type"], ("fail", "info")).to_numpy()
+    if avoided is not None:
+        is_try = pc.equal(rows["event"], "send_attempt").to_numpy()
+        failed |= is_try & (floats(rows["duration_ms"], 0.0) >= avoided.slow_ms)
+    rows = rows.filter(failed)
+    found: dict[tuple[str, float], int] = defaultdict(int)
+    times = {"from": _edge(between, began_ms(rows)), "to": _edge(between, floats(rows["time_ms"]))}
+    for node, from_ms, to_ms, count in _counted({"node": rows["node"], **times}):
+        for edge in {from_ms, to_ms}:
+            found[node, edge] += count
+    return dict(found)
+
+
+def _reads(part: Part) -> dict[Read, dict[int, int]]:
+    found: dict[Read, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for rows in (part.of("receive"), part.of("pull", types=("ok",))):
+        columns = {name: rows[name] for name in ("node", "topic", "broker_name", "queue_id")}
+        for *of, number, count in _counted({**columns, "part": _parts(rows)}):
+            found[Read(*of)][number] += count
+    return {read: dict(parts) for read, parts in found.items()}
+
+
+def _at_slaves(part: Part, world: World) -> dict[SlaveRead, dict[int, int]]:
+    rows = part.of("pull", types=("invoke",))
+    rows = rows.filter(is_one_of(rows["address"], slave_addresses(world)))
+    columns = {name: rows[name] for name in ("node", "broker_name", "address")}
+    found: dict[SlaveRead, dict[int, int]] = defaultdict(dict)
+    for *of, number, count in _counted({**columns, "part": _parts(rows)}):
+        found[SlaveRead(*of)][number] = count
+    return dict(found)
+
+
+def _parts(rows: pa.Table) -> Numbers:
+    found: Numbers = np.floor(floats(rows["time_ms"]) / PART_MS).astype(np.int64)
+    return found
+
+
+@dataclass(frozen=True)
+class Tries(Facts):
+    """What the tries of sends say beside each other."""
+
+    shares: BrokerShares = field(default_factory=BrokerShares)
+    steps: Mapping[Step, Stepped] = field(default_factory=dict)
+    """Those of a client are in one part."""
+
+
+def tries(part: Part, world: World) -> Tries:
+    """What the tries of each client's sends say beside each other."""
+    between = np.array(edges(part.control, world))
+    attempts = part.of("send_attempt")
+    begun = attempts.filter(pc.equal(attempts["type"], "invoke"))
+    ended = attempts.filter(pc.not_equal(attempts["type"], "invoke"))
+    lost = part.of("send", types=("fail", "info"))
+    # Of all others each send had one try, which nothing is beside.
+    again = begun.filter(pc.greater(pc.fill_null(begun["attempt"], 0), 0))
+    tried = {_try(row): row for row in rows_in(_of_ops(begun, again))}
+    outcome = {_try(row): row for row in rows_in(_of_ops(ended, pa.concat_tables([_ops(again), _ops(lost)])))}
+    second = [key for key in tried if key[3] and (*key[:3], key[3] - 1) in tried]
+    same = [
+        SameBroker(*key, tried[key]["broker_name"], tried[key]["time_ms"])
+        for key in second
+        if tried[key]["broker_name"] == tried[*key[:3], key[3] - 1]["broker_name"]
+    ]
+    failing = [at for at, times in _failed(part, world, between).items() if times]
+    return Tries(
+        BrokerShares(
+            retries=len(second),
+            same=tuple(same),
+            odd=tuple(_odd([(key, tried[key]) for key in second], outcome, part.control, world)),
+            given_up=tuple(_given_up(rows_in(lost), outcome, world)),
+        ),
+        _steps(part, failing, between, goes_round(world)),
+    )
+
+
+TRIES = Reading(
+    Together.CLIENT,
+    ("send", "send_attempt"),
+    ("type", "op_id", "topic", "broker_name", "queue_id", "attempt", "code", "duration_ms"),
+    tries,
+)
+
+
+def _try(row: Row) -> tuple[str, int, str, int]:
+    return row["node"], row["incarnation"], row["op_id"], row["attempt"]
+
+
+def _ops(rows: pa.Table) -> pa.Table:
+    return rows.select(_OP)
+
+
+def _of_ops(rows: pa.Table, others: pa.Table) -> pa.Table:
+    """The rows of the operations that the others are of."""
+    both = codes(pa.concat_tables([_ops(rows), _ops(others)]), *_OP)
+    return rows.filter(np.isin(both[: len(rows)], both[len(rows) :]))
+
+
+def _odd(
+    again: Sequence[tuple[tuple[str, int, str, int], Row]], ended: Mapping[Any, Row], control: Control, world: World
+) -> list[OddTry]:
+    rules = send_rules(world)
+    over, found = ran_out(control, rules), list[OddTry]()
+    for (node, incarnation, op_id, attempt), row in again:
+        before = node, incarnation, op_id, attempt - 1
+        if node in rules and before in ended:
+            how, code = ended[before]["type"], ended[before]["code"]
+            kind = rules[node].odd(attempt, before=how, code=code, ran_out=before in over)
+            if kind:
+                found.append(OddTry(node, incarnation, op_id, attempt, row["broker_name"], row["time_ms"], kind))
+    return found
+
+
+def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> list[GivenUp]:
+    rules, last, found = send_rules(world), dict[tuple[Any, ...], int](), list[GivenUp]()
+    for *op, attempt in ended:
+        if attempt is not None:
+            last[*op,] = max(attempt, last.get((*op,), 0))
+    for send in lost:
+        op = send["node"], send["incarnation"], send["op_id"]
+        if op not in last or send["node"] not in rules:
+            continue
+        one, rule = ended[*op, last[op]], rules[send["node"]]
+        left_ms = rule.time_ms - (one["time_ms"] - (send["time_ms"] - (send["duration_ms"] or 0.0)))
+        over = one["type"] == "ok" or one["code"] in STORED or rule.ends(one["code"])
+        if not over and last[op] + 1 < rule.tries and left_ms > least_left_ms(world):
+            found.append(GivenUp(*op, last[op], one["broker_name"], one["time_ms"], left_ms))
+    return found
+
+
 def _steps(
-    rows: Sequence[Mapping[str, Any]],
-    failing: Collection[tuple[str, float]],
-    edge: Callable[[float], float],
-    producers: Collection[str],
+    part: Part, failing: Sequence[tuple[str, float]], between: Floats, producers: Sequence[str]
 ) -> dict[Step, Stepped]:
     """Those of these producers, between edges where something failed."""
-    sends = [row for row in rows if row["event"] in ("send", "send_attempt") and row["node"] in producers]
+    failing = [(node, at_ms) for node, at_ms in failing if node in producers]
+    sends, begun = part.of("send"), part.of("send_attempt", types=("invoke",))
     # A send that began before such an edge belongs to what was before it, whenever its first try was.
-    began = ((row, edge(row["time_ms"] - (row["duration_ms"] or 0.0))) for row in sends if row["event"] == "send")
-    of_send = [row for row, began_ms in began if (row["node"], began_ms) in failing]
-    topics = {(row["node"], row["incarnation"], row["op_id"]): row["topic"] for row in of_send}
-    stored = {(row["node"], row["incarnation"], row["op_id"]) for row in of_send if row["type"] == "ok"}
-    last: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-    begun: dict[tuple[Any, ...], float] = {}
+    sends, _ = _in_segments(sends, _edge(between, began_ms(sends)), failing)
+    begun, edge = _in_segments(begun, _edge(between, floats(begun["time_ms"])), failing)
+    topics, stored = dict[tuple[Any, ...], str](), set[tuple[Any, ...]]()
+    for row in rows_in(sends.select([*_OP, "topic", "type"])):
+        op = row["node"], row["incarnation"], row["op_id"]
+        topics[op] = row["topic"]
+        if row["type"] == "ok":
+            stored.add(op)
+    order = np.lexsort((begun["seq"].to_numpy(), begun["incarnation"].to_numpy(), floats(begun["time_ms"])))
+    columns = [*_OP, "attempt", "broker_name", "queue_id", "time_ms"]
+    last: dict[tuple[Any, ...], tuple[tuple[Any, ...], Queue]] = {}
+    first_at: dict[tuple[Any, ...], float] = {}
     steps: dict[Step, Stepped] = {}
-    for row in sends:
-        at_ms = edge(row["time_ms"])
-        if row["event"] == "send" or row["type"] != "invoke" or (row["node"], at_ms) not in failing:
-            continue
-        process = row["node"], row["incarnation"]
-        op = *process, row["op_id"]
+    in_order = zip(rows_in(begun.select(columns).take(order)), edge[order].tolist(), strict=True)
+    for row, at_ms in in_order:
+        op = row["node"], row["incarnation"], row["op_id"]
         if row["attempt"] == 0:
-            begun[op] = at_ms
+            first_at[op] = at_ms
         if op not in topics:
             continue
-        ring = *process, topics[op], at_ms
-        before, last[ring] = last.get(ring), row
-        former = op if before is None else (*process, before["op_id"])
-        if before is None or (op != former and former not in stored):
+        ring, queue = (*op[:2], topics[op], at_ms), (row["broker_name"], row["queue_id"])
+        before = last.get(ring)
+        last[ring] = op, queue
+        if before is None or (before[0] != op and before[0] not in stored):
             continue
-        if begun.get(op) == begun.get(former) == at_ms:
-            was, now = ((one["broker_name"], one["queue_id"]) for one in (before, row))
-            step = Step(*process, topics[op], at_ms, was, now, op == former)
+        if first_at.get(op) == first_at.get(before[0]) == at_ms:
+            step = Step(*op[:2], topics[op], at_ms, before[1], queue, before[0] == op)
             times, first_ms = steps.get(step, Stepped(0, row["time_ms"]))
             steps[step] = Stepped(times + 1, first_ms)
     return steps
 
 
-def _odd(
-    again: Sequence[tuple[Any, ...]],
-    ended: Mapping[tuple[Any, ...], Mapping[str, Any]],
-    control: Control,
-    world: World,
-) -> tuple[OddTry, ...]:
-    rules = send_rules(world)
-    over = ran_out(control, rules)
-    found = []
-    for node, incarnation, op_id, attempt, row in again:
-        before = node, incarnation, op_id, attempt - 1
-        if node in rules and before in ended:
-            how, code = ended[before]["type"], ended[before].get("code")
-            kind = rules[node].odd(attempt, before=how, code=code, ran_out=before in over)
-            if kind:
-                found.append(OddTry(node, incarnation, op_id, attempt, row["broker_name"], row["time_ms"], kind))
-    return tuple(sorted(found, key=lambda one: one.time_ms))
-
-
-def _given_up(
-    lost: Sequence[Mapping[str, Any]], ended: Mapping[tuple[Any, ...], Mapping[str, Any]], world: World
-) -> tuple[GivenUp, ...]:
-    rules = send_rules(world)
-    last: dict[tuple[Any, ...], int] = {}
-    for node, incarnation, op_id, attempt in ended:
-        op = node, incarnation, op_id
-        if attempt is not None:
-            last[op] = max(attempt, last.get(op, 0))
-    found = []
-    for send in lost:
-        node, incarnation, op_id = op = send["node"], send["incarnation"], send["op_id"]
-        if op not in last or node not in rules:
-            continue
-        one, rule = ended[*op, last[op]], rules[node]
-        left_ms = rule.time_ms - (one["time_ms"] - (send["time_ms"] - (send.get("duration_ms") or 0.0)))
-        over = one["type"] == "ok" or one.get("code") in STORED or rule.ends(one.get("code"))
-        if not over and last[op] + 1 < rule.tries and left_ms > least_left_ms(world):
-            broker = one["broker_name"]
-            found.append(GivenUp(node, incarnation, op_id, last[op], broker, one["time_ms"], left_ms))
-    return tuple(sorted(found, key=lambda one: one.ended_ms))
+def _in_segments(rows: pa.Table, edge: Floats, segments: Sequence[tuple[str, float]]) -> tuple[pa.Table, Floats]:
+    """The rows of these nodes between these edges, and after which edge each is."""
+    there = np.zeros(len(rows), bool)
+    for node in {node for node, _ in segments}:
+        of_node = pc.equal(rows["node"], node).to_numpy()
+        there |= of_node & np.isin(edge, [at_ms for name, at_ms in segments if name == node])
+    return rows.filter(there), edge[there]

@@ -7,43 +7,57 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from ...history.stored import rows_of
-from ...history.wholeness import missing_of_rows
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...history.rows import table_in, to_table
+from ...history.schema import Group, named
+from ...history.stored import merged_files
+from ...history.wholeness import missing_of_table
 from ...oracle.world import World
 from ...verdict import Validity, Verdict
 from .. import CHECKS
-from ..check import Check
 from ..finishing import finished, seen_by, with_joining
-from .history import PlainHistory
+from ..record.control import told_by
+from .part import Gathering, Whole, is_one_of
 
 log = logging.getLogger("nemesrv.checks")
+
+COUNTED_ONLY = named(Group.TRAFFIC, Group.ANSWERS)
+"""As many as messages or calls, if only in a wrong run."""
 
 
 def verdicts(where: Path, names: Collection[str] | None = None) -> list[Verdict]:
     """One a check, or of these checks in their order, of a history on this machine."""
-    rows = rows_of(where)
-    return verdicts_of_rows([*rows, *missing_of_rows(rows)], names)
+    return verdicts_of(*in_memory(table_in(merged_files(where)), is_whole=True), names)
 
 
 def verdicts_of_rows(rows: list[dict[str, Any]], names: Collection[str] | None = None) -> list[Verdict]:
-    """One a check, or of these checks in their order and those that join them, of these rows in the history's order.
+    """One a check, or of these checks in their order and those that join them, of these rows."""
+    return verdicts_of(*in_memory(to_table(rows)), names)
 
-    A check that fails is UNKNOWN, with the error's text.
-    """
-    world, history = World.of_rows(rows), PlainHistory.of_rows(rows)
+
+def in_memory(table: pa.Table, *, is_whole: bool = False) -> tuple[Whole, World]:
+    """A history as the checks see it, and the World that it tells of. Where it is a whole run's, rows that are not
+    there are missed."""
+    counted = is_one_of(table["event"], sorted(COUNTED_ONLY))
+    lost = missing_of_table(table) if is_whole else []
+    last_ms = pc.max(table["time_ms"]).as_py()
+    control, world = told_by(table.filter(pc.invert(counted)), lost=lost, last_ms=last_ms)
+    return Whole.of_table(table, control), world
+
+
+def verdicts_of(history: Gathering, world: World, names: Collection[str] | None = None) -> list[Verdict]:
+    """One a check, or of these and those that join them. A check that fails is UNKNOWN, with the error's text."""
     found = []
     for name in with_joining(CHECKS if names is None else names, history.control):
+        check, seen = CHECKS[name], seen_by(CHECKS[name], world)
         try:
-            found.append(finished(CHECKS[name], _alone(CHECKS[name], history, world), world))
+            found.append(finished(check, check.judge(check.gather(history, seen), seen), world))
         except Exception as exc:
             log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
             found.append(Verdict.of_failed_check(name, exc))
     return found
-
-
-def _alone(check: Check[Any], history: PlainHistory, world: World) -> Verdict:
-    seen = seen_by(check, world)
-    return check.judge(check.plain(history, seen), seen)
 
 
 def found_wrong(folder: Path) -> dict[str, Verdict]:

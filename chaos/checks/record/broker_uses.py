@@ -90,3 +90,7 @@ def lost_at(absence: Absence, world: World) -> str | None:
 
 def _larger(one: Any, other: Any) -> Any:
     return max((value for value in (one, other) if value is not None), default=None)
+
+
+def key_of(absence: Absence) -> Key:
+    return absence.client, absence.broker, absence.start_ms

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 from ...oracle.by_hand import ALL_CONSUMERS
 from ...topology import CONSUMER_GROUP
+from ..check import Facts, joined
+from .uses import PART_MS
 
 
 class Ahead(NamedTuple):
@@ -125,7 +130,8 @@ class AtSlave(NamedTuple):
     commits: int
 
 
-class CommitFacts(NamedTuple):
+@dataclass(frozen=True)
+class CommitFacts(Facts):
     """What is gathered of a history."""
 
     commits: int = 0
@@ -133,13 +139,37 @@ class CommitFacts(NamedTuple):
     """Queues that were taken after the group had committed an offset there."""
     at_brokers: int = 0
     """With broadcasting: commits that a broker got, which is nobody's to keep there."""
-    ahead: tuple[Ahead, ...] = ()
-    back: tuple[Back, ...] = ()
-    older: tuple[Older, ...] = ()
-    forgotten: tuple[Forgotten, ...] = ()
-    behind: tuple[Behind, ...] = ()
-    left: tuple[Left, ...] = ()
-    at_slaves: tuple[AtSlave, ...] = ()
+    ahead: tuple[Ahead, ...] = joined()
+    back: tuple[Back, ...] = joined()
+    older: tuple[Older, ...] = joined()
+    forgotten: tuple[Forgotten, ...] = joined()
+    behind: tuple[Behind, ...] = joined()
+    left: tuple[Left, ...] = joined()
+    at_slaves: tuple[AtSlave, ...] = joined()
+
+    def in_order(self) -> Self:
+        """The same in order of time, whatever the order of the parts; one AtSlave a part of the time."""
+        at_slaves: dict[tuple[object, ...], list[AtSlave]] = defaultdict(list)
+        for one in self.at_slaves:
+            at_slaves[one.broker_name, one.group, one.slave, one.client, one.first_ms // PART_MS].append(one)
+        return replace(
+            self,
+            ahead=tuple(sorted(self.ahead)),
+            back=tuple(sorted(self.back, key=lambda one: (one.at_ms, one.offset, one[:4]))),
+            older=tuple(sorted(self.older, key=lambda one: (one.taken_ms, one.consumer, one[:4]))),
+            forgotten=tuple(sorted(self.forgotten, key=lambda one: (one.at_ms, one[:4]))),
+            behind=tuple(sorted(self.behind, key=lambda one: (one.taken_ms, one.consumer, one.worked_ms, one.offset))),
+            left=tuple(sorted(self.left, key=lambda one: (one.dropped_ms, one.consumer, one[:4]))),
+            at_slaves=tuple(_together(found) for _, found in sorted(at_slaves.items(), key=lambda one: one[0])),
+        )
+
+
+def _together(found: Sequence[AtSlave]) -> AtSlave:
+    return found[0]._replace(
+        first_ms=min(one.first_ms for one in found),
+        last_ms=max(one.last_ms for one in found),
+        commits=sum(one.commits for one in found),
+    )
 
 
 def asker_of(group: str) -> str:

@@ -1,7 +1,7 @@
 """The control facts: every row of a history that is no traffic, as plain rows. Most checks are judged by these alone.
 
 What nodes say of tables, registrations, choices and channels is as much as the run is long, not as its messages: some
-thousand rows of ten million. Spark picks them out in one job (dataframes/gathering.py); nothing here needs it.
+thousand rows of ten million. Spark picks them out in one job (spark/parts.py); nothing here needs it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...oracle.world import MEMO, World
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...oracle.recorded import LONG_LAG_MS
+from ...oracle.world import ENVIRONMENT_EVENTS, MEMO, World
 from .lateness import Lateness
+
+if TYPE_CHECKING:
+    from ...oracle.windows import Timers
 
 
 class Row(NamedTuple):
@@ -99,6 +107,25 @@ class Control:
             event.sort(key=order)
         return cls(dict(found), Lateness.of_rows(measured))
 
+    @classmethod
+    def of_table(cls, table: pa.Table) -> Control:
+        """From rows as columns; of a large history, those that are no traffic."""
+        is_lag = pc.equal(table["event"], "timer_lag")
+        measured = table.filter(pc.and_(is_lag, pc.is_valid(table["lag_ms"])))
+        until_ms = measured["time_ms"].to_numpy()
+        since_ms = until_ms - pc.fill_null(measured["duration_ms"], 0.0).to_numpy()
+        lag_ms = measured["lag_ms"].to_numpy().astype(np.float64)
+        lateness = Lateness.of_columns(measured["node"].to_pylist(), since_ms, until_ms, lag_ms)
+        others = table.filter(pc.invert(is_lag))
+        found: dict[str, list[Row]] = defaultdict(list)
+        # Column by column: an object a row of 29 fields, most of them empty, would take three times as long.
+        for row in map(Row._make, zip(*(_values(others[name]) for name in Row._fields), strict=True)):
+            found[row.event].append(row)
+        return cls({event: sorted(rows, key=order) for event, rows in found.items()}, lateness)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Control, (self.by_event, self.lateness)  # what is memoized, the other process makes again
+
     def rows(self, *events: str) -> Sequence[Row]:
         """The rows of these events, in the history's order."""
         if len(events) == 1:
@@ -111,3 +138,33 @@ class Control:
             if key not in self._memo:
                 self._memo[key] = make()
             return self._memo[key]
+
+
+def told_by(
+    table: pa.Table,
+    *,
+    lost: Iterable[Mapping[str, Any]] = (),
+    timers: Timers | None = None,
+    last_ms: float | None = None,
+) -> tuple[Control, World]:
+    """The control rows as columns: what the checks see, and the World that they tell of.
+
+    `lost`: rows that say what is not there. `timers` None: those of `run_begin`. `last_ms`: when the last row was.
+    """
+    control = Control.of_table(table)
+    environment = [row._asdict() for row in control.rows(*ENVIRONMENT_EVENTS)]
+    lags = table.filter(pc.equal(table["event"], "timer_lag"))
+    long_lags = lags.filter(pc.greater_equal(lags["lag_ms"], LONG_LAG_MS)).to_pylist()  # a process that stood still
+    return control, World.of_rows([*environment, *lost, *long_lags], timers, last_ms=last_ms)
+
+
+def _values(column: pa.ChunkedArray) -> Sequence[Any]:
+    """The column as Python's values; equal texts are one."""
+    if column.null_count == len(column):
+        return [None] * len(column)
+    if not pa.types.is_string(column.type):
+        found: list[Any] = column.to_pylist()
+        return found
+    encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
+    texts = encoded.dictionary.to_pylist()
+    return [texts[at] for at in encoded.indices.to_pylist()]

@@ -3,7 +3,7 @@ are judged by these, however many operations there were.
 
 Buckets are equal parts of the run, at most 200. Segments lie between the edges that a check asks about (a fault, a
 heal, the bounds of a quiet time): an operation belongs to the segment in which it began. Each client adds at most
-buckets + segments slots an operation, so they are collected and the rest is plain Python (dataframes/operations.py).
+buckets + segments slots an operation (plain/slots.py).
 
 Good is an answer: a send that ended ok, or was stored on no slave while there may have been none
 (oracle/slaves.py); a pull or a look-up that was answered at all, for a broker that says "not yet" or a NameServer
@@ -15,14 +15,15 @@ too: they ask the NameServers that no client sits at, and are no client's operat
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ...oracle.intervals import Stretch
 from ...oracle.quiet import calm
 from ...oracle.reach import moments
 from ...oracle.world import World
+from ..check import Facts
 from .lateness import Lateness
 
 OPERATIONS = ("send", "pull", "name_server_call")
@@ -48,6 +49,36 @@ class Slot(NamedTuple):
     """The latest end of any."""
     last_bad_ms: float | None
     first_bad_ms: float | None = None
+
+    def plus(self, other: Slot) -> Slot:
+        """The operations of both, which are of one slot."""
+        return self._replace(
+            good=self.good + other.good,
+            bad=self.bad + other.bad,
+            first_good_ms=_best(min, self.first_good_ms, other.first_good_ms),
+            last_ms=max(self.last_ms, other.last_ms),
+            last_bad_ms=_best(max, self.last_bad_ms, other.last_bad_ms),
+            first_bad_ms=_best(min, self.first_bad_ms, other.first_bad_ms),
+        )
+
+
+def _best(of: Callable[[Iterable[float]], float], *values: float | None) -> float | None:
+    known = [value for value in values if value is not None]
+    return of(known) if known else None
+
+
+@dataclass(frozen=True)
+class SlotFacts(Facts):
+    """Slots by what tells them apart: node, operation, bucket, segment and until."""
+
+    slots: Mapping[tuple[Any, ...], Slot] = field(default_factory=dict)
+
+    def plus(self, other: Self) -> Self:
+        """The slots of both parts, those of one key added up."""
+        found = dict(self.slots)
+        for key, slot in other.slots.items():
+            found[key] = found[key].plus(slot) if key in found else slot
+        return type(self)(found)
 
 
 @dataclass(frozen=True, eq=False)

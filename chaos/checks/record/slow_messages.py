@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from ..check import Facts, joined, largest
 
 
 class Slow(NamedTuple):
@@ -21,3 +24,13 @@ class Slow(NamedTuple):
     receiver: str | None = None
     changed: bool = False
     """Whether what was received is not what was sent."""
+
+
+@dataclass(frozen=True)
+class Prompt(Facts):
+    """What was had within D, once a group, and all others."""
+
+    prompt: int = 0
+    prompt_ms: float | None = largest()
+    """The longest that one of the prompt ones took."""
+    slow: tuple[Slow, ...] = joined()

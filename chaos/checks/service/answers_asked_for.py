@@ -8,17 +8,13 @@ and each other request once (`NettyRemotingAbstract.processRequestCommand`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Facts, Group, Needs, Reads, Section
+from ..check import Check, Facts, Group, Needs, Reads, Section, first, largest
 from ..findings import Rule, finding, verdict_by_counts
-from ..plain.history import value_of
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
+from ..plain.part import Gathering, Part, Reading, Together, rows_in, value_of
 
 NAME = "answers_asked_for"
 _OPERATIONS = ("name_server_call", "send_attempt", "pull")
@@ -43,50 +39,30 @@ class Answers(Facts):
     unasked: int = 0
     peers: tuple[str, ...] = ()
     """The addresses that such answers came from."""
-    rows: tuple[Unasked, ...] = ()
-    """The first of them, and the last."""
+    first: tuple[Unasked, ...] = first(FINDINGS_MAX, lambda one: one)
+    last: Unasked | None = largest()  # noqa: RUF009
 
 
-def gather(gathering: Gathering, _world: World) -> Answers:
+def answers(part: Part, _world: World) -> Answers:
     """Counted; a wrong peer's answers are as many as the messages, so only some are looked at."""
-    from pyspark.sql import functions as F
-
-    from ..dataframes.shared import parts_of
-
-    is_unasked = F.col("event") == "unasked_answer"
-    # Counted apart from the examples: an aggregate of these beside one of millions of answers would make Spark sort.
-    counts = [
-        part.agg(
-            F.count(F.when(~is_unasked & (F.col("type") == "ok"), True)).alias("answered"),
-            F.count(F.when(is_unasked, True)).alias("unasked"),
-        ).collect()[0]
-        for part in parts_of(gathering.history, *_OPERATIONS, "unasked_answer")
-    ]
-    answered, unasked = (sum(row[name] for row in counts) for name in ("answered", "unasked"))
-    if not unasked:
-        return Answers(answered)
-    rows = gathering.history.where(is_unasked).select(
-        "time_ms",
-        F.col("node").alias("client"),
-        F.coalesce("address", F.lit("")).alias("address"),
-        F.coalesce(F.get_json_object("value", "$.reason"), F.lit("")).alias("answer"),
-    )
-    found = rows.agg(F.collect_set("address").alias("peers"), F.max(F.struct(*rows.columns)).alias("last")).collect()[0]
-    shown = [*rows.orderBy(*rows.columns).limit(FINDINGS_MAX).collect(), found["last"]]
-    peers = tuple(sorted(peer for peer in found["peers"] if peer))
-    return Answers(answered, unasked, peers, tuple(dict.fromkeys(Unasked(**row.asDict()) for row in shown)))
-
-
-def plain(history: PlainHistory, _world: World) -> Answers:
-    """The same of its rows."""
-    answered = sum(row["event"] in _OPERATIONS and row["type"] == "ok" for row in history.rows)
+    rows = part.of("unasked_answer")
+    if not len(rows):
+        return Answers(len(part.of(*_OPERATIONS, types=("ok",))))
     unasked = sorted(
         Unasked(row["time_ms"], row["node"], row["address"] or "", value_of(row).get("reason") or "")
-        for row in history.rows
-        if row["event"] == "unasked_answer"
+        for row in rows_in(rows)
     )
     peers = tuple(sorted({one.address for one in unasked if one.address}))
-    return Answers(answered, len(unasked), peers, tuple(dict.fromkeys([*unasked[:FINDINGS_MAX], *unasked[-1:]])))
+    answered = len(part.of(*_OPERATIONS, types=("ok",)))
+    return Answers(answered, len(unasked), peers, tuple(unasked[:FINDINGS_MAX]), unasked[-1])
+
+
+ANSWERS = Reading(Together.ROW, (*_OPERATIONS, "unasked_answer"), ("type", "address", "value"), answers)
+
+
+def gather(gathering: Gathering, world: World) -> Answers:
+    """One look at all calls."""
+    return gathering.counted(ANSWERS, world)
 
 
 def judge(answers: Answers, world: World) -> Verdict:
@@ -94,8 +70,8 @@ def judge(answers: Answers, world: World) -> Verdict:
     measured = {"answered": answers.answered, "unasked": answers.unasked}
     if not answers.answered and not answers.unasked:
         return Verdict.nothing_examined(NAME, "no call was answered", measured=measured, allowed=_ALLOWED)
-    names = world.owners
-    findings = tuple(_finding(row, names.get(row.address, row.address)) for row in sorted(answers.rows))
+    names, rows = world.owners, dict.fromkeys((*answers.first, *([answers.last] if answers.last else [])))
+    findings = tuple(_finding(row, names.get(row.address, row.address)) for row in rows)
     return verdict_by_counts(
         NAME,
         examined=answers.answered + answers.unasked,
@@ -116,7 +92,7 @@ CHECK = Check(
     needs=(Needs.WIRE,),
     reads=Reads.OPERATIONS,
     gather=gather,
-    plain=plain,
+    readings=(ANSWERS,),
     judge=judge,
     tells=lambda measured: f"{measured.get('unasked', 0):,} that nobody asked for",
     adds_up=True,

@@ -25,7 +25,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ...faults.fault import Loss
 from ...oracle.intervals import Stretch, merged
@@ -47,13 +47,10 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, largest, least, of_the_rest
 from ..findings import Rule, finding, rounded, verdict_by_counts
-from ..plain.slots import slots_of_rows
+from ..plain.part import Gathering
+from ..plain.slots import SLOTS, slots_of
 from ..record.lateness import LagWindow, Lateness
 from ..record.slots import OPERATIONS, TRY, Slot, Slots, bucket_ms, of_clients
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
 
 K = TypeVar("K")
 
@@ -119,14 +116,7 @@ class Shortfall(NamedTuple):
 
 def gather(gathering: Gathering, world: World) -> Tallies:
     """From the slots that recovery_time is judged by too."""
-    from ..dataframes.operations import slots_of
-
     return tallies(slots_of(gathering, world), world)
-
-
-def plain(history: PlainHistory, world: World) -> Tallies:
-    """The same of its rows."""
-    return tallies(slots_of_rows(history, world), world)
 
 
 def tallies(seen: Slots, world: World) -> Tallies:
@@ -216,7 +206,7 @@ CHECK = Check(
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
-    plain=plain,
+    readings=(SLOTS,),
     judge=judge,
     outside=True,
     adds_up=True,

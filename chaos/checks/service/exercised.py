@@ -26,7 +26,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...faults.acts_by_hand import BY_HAND
 from ...faults.clock_changes import CLOCK_ACTIONS
@@ -41,16 +41,12 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
 from ..plain.effects import Asked as AskedOfCalls
-from ..plain.effects import effects_of_rows
-from ..plain.slots import slots_of_rows
+from ..plain.effects import effects
+from ..plain.part import Gathering
+from ..plain.slots import SLOTS, slots_of
 from ..record.control import Control, Row
 from ..record.lateness import RESUME_GRACE_MS, Lateness
 from ..record.slots import Slots
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
-
 
 NAME = "exercised"
 _SHOWN = 60
@@ -91,19 +87,13 @@ class Asked(NamedTuple):
     """Until when the start of a next process shows it, which may take as long as a program needs to come up."""
 
 
+EFFECTS = effects(lambda world: _asked_of_calls(world))
+
+
 def gather(gathering: Gathering, world: World) -> Evidence:
-    """One pass over tries and pulls where there was a fault; the slots of other checks."""
-    from ..dataframes.effects import effects_on_calls
-    from ..dataframes.operations import slots_of
-
-    effects = effects_on_calls(gathering.history, _asked_of_calls(world))
+    """One look at tries and pulls where there was a fault; the slots of other checks."""
+    effects = gathering.counted(EFFECTS, world).of
     return Evidence(gathering.control, effects, _worked(slots_of(gathering, world)))
-
-
-def plain(history: PlainHistory, world: World) -> Evidence:
-    """The same of its rows."""
-    effects = effects_of_rows(history.rows, _asked_of_calls(world))
-    return Evidence(history.control, effects, _worked(slots_of_rows(history, world)))
 
 
 def _worked(slots: Slots) -> frozenset[str]:
@@ -186,7 +176,7 @@ CHECK = Check(
     needs=(Needs.EXPERIMENT, Needs.MESSAGES),
     reads=Reads.OPERATIONS,
     gather=gather,
-    plain=plain,
+    readings=(EFFECTS, SLOTS),
     judge=judge,
     tells=lambda measured: _told(measured),
     takes_all_rows=("effects", "by_fault"),

@@ -21,7 +21,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...oracle.intervals import Stretch, without
 from ...oracle.quiet import (
@@ -40,15 +40,12 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, of_the_rest
 from ..findings import Rule, finding, rounded, verdict_of
-from ..plain.traffic import latencies_of_rows
+from ..plain.latencies import delivery_times, send_times
+from ..plain.part import Gathering
 from ..record.control import Control
 from ..record.lateness import Lateness
 from ..record.timed import STEPS, Timed, Who, level_of
 from ..tolerance import Tolerance, tolerance
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
 
 NAME = "prompt_answers"
 _SHARE, _LEAST = 0.05, 3
@@ -66,14 +63,6 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Times(Facts):
-    """How long everything took that ended in quiet times."""
-
-    timed: Mapping[Who, Timed] = field(default_factory=dict)
-    lateness: Lateness = of_the_rest(Lateness)  # noqa: RUF009
-
-
 def bound_ms(world: World) -> float:
     """What an answer takes at most on the run's own network."""
     delays = [
@@ -84,20 +73,20 @@ def bound_ms(world: World) -> float:
     return 2 * (world.timers.delivery_ms + max(delays, default=0.0))
 
 
+@dataclass(frozen=True)
+class Times(Facts):
+    """How long everything took that ended in quiet times."""
+
+    timed: Mapping[Who, Timed] = field(default_factory=dict)
+    lateness: Lateness = of_the_rest(Lateness)  # noqa: RUF009
+
+
 def gather(gathering: Gathering, world: World) -> Times:
-    """Of NameServers from control rows; of brokers counted by Spark."""
-    from ..dataframes.latencies import latencies
-
+    """Of NameServers from control rows; of brokers counted."""
     found = of_name_servers(gathering.control, world)
-    found |= latencies(gathering.history, world, sends(world), shared(world), bound_ms(world))
+    for reading in (SENDS, DELIVERY):
+        found |= gathering.counted(reading, world).timed
     return Times(found, gathering.control.lateness)
-
-
-def plain(history: PlainHistory, world: World) -> Times:
-    """The same of its rows."""
-    found = of_name_servers(history.control, world)
-    found |= latencies_of_rows(history.rows, sends(world), shared(world), bound_ms(world))
-    return Times(found, history.control.lateness)
 
 
 Link = tuple[str, str]
@@ -140,6 +129,9 @@ def shared(world: World) -> list[Stretch]:
     free = quiet(world, settled_ms, from_ms=from_ms, faults=harmful_to_deliveries(world))
     joined = brokers_joined(world, settled_ms)
     return [left for stretch in free for left in without(*stretch, joined)]
+
+
+SENDS, DELIVERY = send_times(sends, bound_ms), delivery_times(shared, bound_ms)
 
 
 def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:
@@ -213,7 +205,7 @@ CHECK = Check(
     needs=(Needs.WIRE,),
     reads=Reads.OPERATIONS,
     gather=gather,
-    plain=plain,
+    readings=(SENDS, DELIVERY),
     judge=judge,
     tells=lambda measured: _told(measured),
     adds_up=True,

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...oracle.quiet import started_again_ms
 from ...oracle.reach import Moment, moments, undisturbed
@@ -24,13 +24,10 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import finding, rounded, verdict_of
-from ..plain.slots import slots_of_rows
+from ..plain.part import Gathering
+from ..plain.slots import SLOTS, slots_of
 from ..record.slots import Slot, Slots, of_clients
 from ..tolerance import Tolerance, tolerance
-
-if TYPE_CHECKING:
-    from ..dataframes.gathering import Gathering
-    from ..plain.history import PlainHistory
 
 NAME = "recovery_time"
 _SHOWN = 60
@@ -69,14 +66,7 @@ class Recovery:
 
 def gather(gathering: Gathering, world: World) -> Slots:
     """The slots that availability is judged by too."""
-    from ..dataframes.operations import slots_of
-
     return slots_of(gathering, world)
-
-
-def plain(history: PlainHistory, world: World) -> Slots:
-    """The same of its rows."""
-    return slots_of_rows(history, world)
 
 
 def judge(seen: Slots, world: World) -> Verdict:
@@ -105,7 +95,7 @@ CHECK = Check(
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
-    plain=plain,
+    readings=(SLOTS,),
     judge=judge,
     outside=True,
     tells=lambda measured: _told(measured),

@@ -28,9 +28,11 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
-from ...checks.plain.slots import slots
+from ...checks.plain.slots import slots_between
+from ...checks.plain.verdicts import in_memory
 from ...checks.record.slots import OPERATIONS, Slot
 from ...checks.service.recovery_time import recoveries
+from ...history.rows import to_table
 from ...history.schema import object_of
 from ...history.transitions import seen
 from ...oracle.causes import Cause, link_causes, process_causes
@@ -97,7 +99,9 @@ def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
     """All samples of one history, whose rows are in order."""
     world = World.of_rows(rows)
     found = moments(world)
-    of_clients = slots(rows, world, [moment.at_ms for moment in found])
+    history, _ = in_memory(to_table([dict(row) for row in rows]))
+    counted = slots_between(history.part, world, [moment.at_ms for moment in found]).slots
+    of_clients = [slot for _, slot in sorted(counted.items())]
     samples: dict[str, list[float]] = {metric: [] for metric in METRICS}
     cut_short: dict[str, int] = defaultdict(int)
     for recovery in recoveries(world, found, of_clients):

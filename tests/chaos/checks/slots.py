@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from nemesrv.chaos.checks.plain.history import PlainHistory
-from nemesrv.chaos.checks.plain.slots import slots_of_rows
+from nemesrv.chaos.checks.plain.slots import slots_of as counted
+from nemesrv.chaos.checks.plain.verdicts import in_memory
 from nemesrv.chaos.checks.record.slots import Slots
+from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import HistoryBuilder
 
 
 def slots_of(builder: HistoryBuilder) -> tuple[Slots, World]:
     """What availability and recovery_time are judged by."""
-    world = World.of_rows(builder.rows)
-    return slots_of_rows(PlainHistory.of_rows(builder.rows), world), world
+    history, world = in_memory(to_table(builder.rows))
+    return counted(history, world), world

@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import verdicts
-from nemesrv.chaos.history.rows import read_rows, write_parquet
-from nemesrv.chaos.history.wholeness import missing_of_rows
+from nemesrv.chaos.history.rows import read_rows, to_table, write_parquet
+from nemesrv.chaos.history.wholeness import missing_of_table
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import HistoryBuilder, cluster
 
 
+def missing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return missing_of_table(to_table(rows))
+
+
 def told(rows: list[dict[str, Any]]) -> list[str]:
-    return [row["value"]["says"] for row in missing_of_rows(rows)]
+    return [row["value"]["says"] for row in missing(rows)]
 
 
 def story() -> HistoryBuilder:
@@ -49,7 +53,7 @@ def test_the_first_rows_are_missed_too() -> None:
 
 
 def test_rows_of_the_harness_are_missed_by_every_node_because_a_fault_may_be_among_them() -> None:
-    found = missing_of_rows(without(story(), "harness", 2))
+    found = missing(without(story(), "harness", 2))
     assert {row["source"] for row in found} == {"ns-0", "ns-1", "broker-a"}
 
 

@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.plain.verdicts import verdicts
-from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.judging import Engine, History, Judged, of_run
 from nemesrv.chaos.proof.defects import DEFECTS
@@ -19,6 +17,7 @@ from nemesrv.chaos.scenarios.model import CHECK_NAMES
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import said
 from tests.chaos.checks.consistency import contradictions
+from tests.chaos.parts import verdicts_in_parts
 
 FEW = ("broker-answers-oneway", "name-server-expires-the-living")
 """In one scenario, the shortest."""
@@ -58,19 +57,18 @@ def test_a_defect_that_there_is_not_is_refused_before_anything_runs() -> None:
         run_selftest(["broker-answers-onway"], Options(virtual=True))
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("defect", "scenario"), [(defect and defect.name, scenario) for defect, scenario in plan_of(DEFECTS)]
 )
-def test_spark_judges_a_defect_and_its_twin_as_plain_python_does_and_contradicts_no_figure(
-    defect: str | None, scenario: str, spark: SparkSession, tmp_path: Path
+def test_a_defect_and_its_twin_are_judged_alike_whole_and_cut_into_parts(
+    defect: str | None, scenario: str, tmp_path: Path
 ) -> None:
     planted, made = DEFECTS.get(defect or ""), scenario_of(scenario)
     folder = record_virtual(made, 1, tmp_path / "run", planted)
-    by_spark = check_run(folder.path, made.checks, spark)
-    outcome = Outcome.of(Judged(of_run(folder, made), by_spark, Engine.SPARK), planted)
+    whole = verdicts(folder.path)
+    outcome = Outcome.of(Judged(of_run(folder, made), whole, Engine.PLAIN), planted)
     assert (outcome.result, outcome.found & outcome.meant) == ("killed" if planted else "clean", outcome.meant)
-    assert [text for verdict in by_spark for text in contradictions(verdict)] == []
-    assert [str(v.verdict) for v in by_spark if v.verdict is Validity.INVALID] or defect is None
-    plain = {verdict.name: said(verdict) for verdict in verdicts(folder.path)}
-    assert plain == {verdict.name: said(verdict) for verdict in by_spark}
+    assert [text for verdict in whole for text in contradictions(verdict)] == []
+    assert [str(v.verdict) for v in whole if v.verdict is Validity.INVALID] or defect is None
+    in_parts = {verdict.name: said(verdict) for verdict in verdicts_in_parts(folder.path)}
+    assert in_parts == {verdict.name: said(verdict) for verdict in whole}

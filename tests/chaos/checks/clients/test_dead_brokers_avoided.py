@@ -5,15 +5,14 @@ from __future__ import annotations
 from itertools import compress
 
 import pytest
-from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.check import Inconsistent
 from nemesrv.chaos.checks.clients.dead_brokers_avoided import CHECK, judge
-from nemesrv.chaos.checks.dataframes.gathering import gather
-from nemesrv.chaos.checks.dataframes.shared import TRAFFIC
+from nemesrv.chaos.checks.plain.verdicts import COUNTED_ONLY, in_memory
 from nemesrv.chaos.checks.record.broker_uses import BrokerUses, Use, Uses
+from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, frame
+from tests.chaos.builder import HistoryBuilder, cluster
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 PAUSE = ("f1", "pause", "sigstop", "broker-a")
@@ -21,8 +20,8 @@ PRODUCER = ("producer-0", "broker-a", 100_000.0)
 """It lost broker-a at 100 s."""
 
 
-def check(builder: HistoryBuilder, spark: SparkSession | None = None) -> Verdict:
-    return builder.judged(CHECK, spark)
+def check(builder: HistoryBuilder) -> Verdict:
+    return builder.judged(CHECK)
 
 
 def send(
@@ -47,9 +46,8 @@ def crash(last_send_s: float, last_pull_s: float, *, attempt: int = 0, lag_ms: f
     return builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240, lag_ms)
 
 
-@pytest.mark.spark
-def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_valid(spark: SparkSession) -> None:
-    assert check(crash(last_send_s=129, last_pull_s=149), spark) == Verdict(
+def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_valid() -> None:
+    assert check(crash(last_send_s=129, last_pull_s=149)) == Verdict(
         name="dead_brokers_avoided",
         verdict=Validity.VALID,
         examined=2,
@@ -81,9 +79,8 @@ def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_va
     )
 
 
-@pytest.mark.spark
-def test_a_producer_that_keeps_using_it_is_invalid(spark: SparkSession) -> None:
-    verdict = check(crash(last_send_s=150, last_pull_s=149), spark)
+def test_a_producer_that_keeps_using_it_is_invalid() -> None:
+    verdict = check(crash(last_send_s=150, last_pull_s=149))
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 2, 1)
     assert verdict.examples == (
         Example(
@@ -196,15 +193,14 @@ def test_a_name_server_started_again_has_no_route_to_give_before_it_is_refilled(
     assert verdict.allowed["bound_ms"] == 23_000 + 30_000 + 33_000  # rest of R + C, P, and 1·P + A for the dead server
 
 
-@pytest.mark.spark
-def test_the_uses_of_two_parts_of_a_history_add_up_to_those_of_the_whole(spark: SparkSession) -> None:
+def test_the_uses_of_two_parts_of_a_history_add_up_to_those_of_the_whole() -> None:
     """And the rest is the whole without the part, but for what was furthest out of bounds, which is not forgotten."""
     builder = crash(last_send_s=150, last_pull_s=149)
-    whole, world = gather(builder.frame(spark))
+    whole, world = in_memory(to_table(builder.rows))
     parts = []
     for is_late in (False, True):
-        is_there = [row["event"] not in TRAFFIC or (row["time_ms"] > 155_000) is is_late for row in builder.rows]
-        part, _ = gather(frame(spark, [*compress(builder.rows, is_there)]))
+        is_there = [row["event"] not in COUNTED_ONLY or (row["time_ms"] > 155_000) is is_late for row in builder.rows]
+        part, _ = in_memory(to_table([*compress(builder.rows, is_there)]))
         parts.append(CHECK.gather(part, world))
     early, late = parts
     all_of_it = CHECK.gather(whole, world)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK, Commits
-from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
-from tests.chaos.large_plans import planned_as_large
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 CLIENTS = ("producer-0", "consumer-0", "consumer-1")
@@ -411,17 +406,7 @@ def _of_all_kinds() -> HistoryBuilder:
     return taken(dropped(builder.at(230), offset=96).at(240), offset=70, node="consumer-1").end(400)
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
-def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history(
-    large: bool, spark: SparkSession, tmp_path: Path
-) -> None:
-    from nemesrv.chaos.checks.spark.judge import check_run
-
+def test_all_kinds_together_are_each_counted() -> None:
     builder = _of_all_kinds()
     plain = builder.judged(CHECK)
     assert [plain.measured[name] for name in _COUNTED] == [11, 3, 1, 1, 2, 1, 1]
-    write_parquet(builder.rows, tmp_path)
-    with planned_as_large(spark) if large else nullcontext():
-        (found,) = check_run(tmp_path, [CHECK.name], spark)
-    assert (found.verdict, found.measured, found.examples) == (plain.verdict, plain.measured, plain.examples)

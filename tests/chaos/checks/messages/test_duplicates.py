@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.messages.duplicates import CHECK, Repeat, Repeats, judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
@@ -15,8 +14,8 @@ AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 KILL = ("f1", "kill", "sigkill", "broker-a")
 
 
-def check(builder: HistoryBuilder, spark: SparkSession | None = None) -> Verdict:
-    return builder.judged(CHECK, spark)
+def check(builder: HistoryBuilder) -> Verdict:
+    return builder.judged(CHECK)
 
 
 def group(**run: Any) -> HistoryBuilder:
@@ -48,17 +47,15 @@ def handed_over(first_s: float, taken_s: float) -> HistoryBuilder:
     return builder.end(400)
 
 
-@pytest.mark.spark
-def test_what_was_not_committed_when_the_queue_changed_hands_may_come_again(spark: SparkSession) -> None:
-    verdict = check(handed_over(first_s=195, taken_s=200), spark)
+def test_what_was_not_committed_when_the_queue_changed_hands_may_come_again() -> None:
+    verdict = check(handed_over(first_s=195, taken_s=200))
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
     assert verdict.measured == {"messages": 2, "received_again": 1, "stored_again": 0, "oldest_ms": 5000.0}
     assert verdict.allowed["bound_ms"] == 10_000.0
 
 
-@pytest.mark.spark
-def test_what_was_received_long_before_the_queue_changed_hands_must_not_come_again(spark: SparkSession) -> None:
-    verdict = check(handed_over(first_s=185, taken_s=200), spark)
+def test_what_was_received_long_before_the_queue_changed_hands_must_not_come_again() -> None:
+    verdict = check(handed_over(first_s=185, taken_s=200))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples == (
         Example(
@@ -107,11 +104,10 @@ def test_a_consumer_that_stood_still_goes_on_with_its_queue_for_as_long() -> Non
     assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
 
 
-@pytest.mark.spark
-def test_twice_within_one_holding_is_never_right(spark: SparkSession) -> None:
+def test_twice_within_one_holding_is_never_right() -> None:
     builder = take(group(), 2, "consumer-0")
     received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-0")
-    verdict = check(builder.end(100), spark)
+    verdict = check(builder.end(100))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples[0].more["kind"] == "received twice from one holding of its queue"
 
@@ -158,10 +154,12 @@ def test_what_nothing_explains_is_shown_before_what_lateness_may_explain() -> No
     _, world = group().facts()
     wrong = Repeat(5.0, 6.0, "k-0", "stored 2 times by 1 tries", "orders", "broker-a", 0, 7)
     late = wrong._replace(msg_key="k-1", client="consumer-0", over_ms=80.0, is_wrong=False)
-    found = Repeats(messages=9, received_again=1, stored_again=1, wrong=1, late=1, lag_ms=40.0, first=(late, wrong))
+    found = Repeats(
+        messages=9, received_again=1, stored_again=1, wrong=1, late=1, lag_ms=40.0, first_stored=(wrong, late)
+    )
     verdict = judge(found, world)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 9, 1)
     assert [example.more["msg_key"] for example in verdict.examples] == ["k-0"]
-    verdict = judge(found.minus(Repeats(messages=1, stored_again=1, wrong=1, first=(wrong,))), world)
+    verdict = judge(found.minus(Repeats(messages=1, stored_again=1, wrong=1, first_stored=(wrong,))), world)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 8)
     assert verdict.why.startswith("1 duplicates may be the machine's lateness (up to 40 ms)")

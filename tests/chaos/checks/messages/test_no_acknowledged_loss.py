@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-from pyspark.sql import SparkSession
-
 from nemesrv.chaos.checks.messages.no_acknowledged_loss import CHECK, Fates, Missing, judge
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World
@@ -36,10 +33,9 @@ def sends() -> HistoryBuilder:
     return builder.event("consumer-0", "receive", msg_key="k-0", offset=0, **AT)
 
 
-@pytest.mark.spark
-def test_what_nobody_received_but_the_final_read_holds_is_not_lost(spark: SparkSession) -> None:
+def test_what_nobody_received_but_the_final_read_holds_is_not_lost() -> None:
     builder = sends().at(10).event("reader", "read", msg_key="k-1", offset=1, **AT)
-    assert builder.event("reader", "read_done", offset=2, **AT).judged(CHECK, spark) == Verdict(
+    assert builder.event("reader", "read_done", offset=2, **AT).judged(CHECK) == Verdict(
         name="no_acknowledged_loss",
         verdict=Validity.VALID,
         examined=2,
@@ -48,9 +44,8 @@ def test_what_nobody_received_but_the_final_read_holds_is_not_lost(spark: SparkS
     )
 
 
-@pytest.mark.spark
-def test_what_neither_a_consumer_nor_a_complete_final_read_holds_is_lost(spark: SparkSession) -> None:
-    assert sends().at(10).event("reader", "read_done", offset=1, **AT).judged(CHECK, spark) == Verdict(
+def test_what_neither_a_consumer_nor_a_complete_final_read_holds_is_lost() -> None:
+    assert sends().at(10).event("reader", "read_done", offset=1, **AT).judged(CHECK) == Verdict(
         name="no_acknowledged_loss",
         verdict=Validity.INVALID,
         examined=2,
@@ -62,17 +57,15 @@ def test_what_neither_a_consumer_nor_a_complete_final_read_holds_is_lost(spark: 
     )
 
 
-@pytest.mark.spark
-def test_where_the_final_read_of_that_queue_is_incomplete_nobody_knows(spark: SparkSession) -> None:
+def test_where_the_final_read_of_that_queue_is_incomplete_nobody_knows() -> None:
     other = {**AT, "queue_id": 1}
-    verdict = sends().at(10).event("reader", "read_done", offset=0, **other).judged(CHECK, spark)
+    verdict = sends().at(10).event("reader", "read_done", offset=0, **other).judged(CHECK)
     assert (verdict.verdict, verdict.violations, verdict.measured["unread"]) == (Validity.UNKNOWN, 0, 1)
     assert [example.more["msg_key"] for example in verdict.examples] == ["k-1"]
     assert "incomplete" in verdict.why
 
 
-@pytest.mark.spark
-def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs(spark: SparkSession) -> None:
+def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs() -> None:
     def told(sent_s: float) -> HistoryBuilder:
         kill = ("kill-1", "kill", "sigkill", "broker-a/1")
         builder = cluster(brokers=("broker-a", "broker-a/1"), settings={"broker-a": {"brokerRole": "SYNC_MASTER"}})
@@ -81,7 +74,7 @@ def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs(spark: Sp
         return builder.event("consumer-0", "receive", msg_key="k-1", offset=0, **AT).end(300)
 
     for sent_s, validity in ((99, Validity.VALID), (150, Validity.INVALID), (201, Validity.VALID)):
-        found = told(sent_s).judged(CHECK, spark)
+        found = told(sent_s).judged(CHECK)
         assert (found.verdict, found.violations) == (validity, int(validity is Validity.INVALID))
         plain = told(sent_s).judged(CHECK)
         assert (plain.verdict, plain.measured, plain.examples) == (found.verdict, found.measured, found.examples)
@@ -94,7 +87,7 @@ def test_a_run_without_acknowledged_sends_is_unknown() -> None:
 
 def test_what_is_lost_decides_before_what_nobody_knows() -> None:
     unread = LOST._replace(acked_ms=10.0, msg_key="k-0", is_lost=False)
-    verdict = judge(Fates(9, received=7, lost=1, unread=1, missing=(unread, LOST)), WORLD)
+    verdict = judge(Fates(9, received=7, lost=1, unread=1, first_unread=(unread,), first_lost=(LOST,)), WORLD)
     assert (verdict.verdict, verdict.violations, verdict.examples) == (Validity.INVALID, 1, (EXAMPLE,))
     assert [(finding.kind, finding.wrong, finding.late) for finding in verdict.findings] == [
         ("lost", 1, 0),
@@ -103,8 +96,8 @@ def test_what_is_lost_decides_before_what_nobody_knows() -> None:
 
 
 def test_the_fates_of_two_parts_are_those_of_the_whole_and_a_part_can_be_taken_away_again() -> None:
-    one, other = Fates(5, received=4, lost=1, missing=(LOST,)), Fates(3, received=2, unread=1)
+    one, other = Fates(5, received=4, lost=1, first_lost=(LOST,)), Fates(3, received=2, unread=1)
     whole = one.plus(other)
-    assert whole == Fates(8, received=6, lost=1, unread=1, missing=(LOST,))
+    assert whole == Fates(8, received=6, lost=1, unread=1, first_lost=(LOST,))
     assert (whole.minus(other), whole.minus(one)) == (one, other)
     assert judge(whole, WORLD).violations == 1

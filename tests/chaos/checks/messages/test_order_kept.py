@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.messages.order_kept import CHECK, Misplaced, Order, judge
 from nemesrv.chaos.verdict import Example, Validity
@@ -21,16 +20,14 @@ def sends(*rows: tuple[float, float, int], **at: object) -> HistoryBuilder:
     return builder
 
 
-@pytest.mark.spark
-def test_later_sends_of_a_producer_have_higher_offsets(spark: SparkSession) -> None:
-    verdict = sends((10, 11, 0), (12, 13, 4), (14, 15, 9)).judged(CHECK, spark)
+def test_later_sends_of_a_producer_have_higher_offsets() -> None:
+    verdict = sends((10, 11, 0), (12, 13, 4), (14, 15, 9)).judged(CHECK)
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 3)
     assert verdict.measured == {"sends": 3, "out_of_order": 0}
 
 
-@pytest.mark.spark
-def test_a_later_send_with_a_lower_offset_is_invalid(spark: SparkSession) -> None:
-    verdict = sends((10, 11, 0), (12, 13, 9), (14, 15, 4)).judged(CHECK, spark)
+def test_a_later_send_with_a_lower_offset_is_invalid() -> None:
+    verdict = sends((10, 11, 0), (12, 13, 9), (14, 15, 4)).judged(CHECK)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples == (
         Example(
@@ -65,7 +62,6 @@ def test_queues_and_producers_are_in_no_order_with_each_other() -> None:
     assert builder.judged(CHECK).verdict is Validity.VALID
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("ordered", "op_ids", "expected"),
     [
@@ -75,13 +71,13 @@ def test_queues_and_producers_are_in_no_order_with_each_other() -> None:
     ],
 )
 def test_only_an_ordered_workload_must_hand_over_by_offset_and_only_within_a_holding(
-    spark: SparkSession, ordered: bool, op_ids: tuple[str, str], expected: Validity
+    ordered: bool, op_ids: tuple[str, str], expected: Validity
 ) -> None:
     builder = cluster(clients=("producer-0", "consumer-0"), workload={"ordered": ordered})
     builder.at(9).event("producer-0", "send", type="ok", msg_key="k-0", offset=0, **AT)
     for offset, op_id in zip((5, 4), op_ids, strict=True):
         builder.at(10).event("consumer-0", "receive", msg_key=f"r-{offset}", offset=offset, op_id=op_id, **AT)
-    verdict = builder.judged(CHECK, spark)
+    verdict = builder.judged(CHECK)
     assert verdict.verdict is expected
     assert [example.more["msg_key"] for example in verdict.examples] == ["r-4"] * (expected is Validity.INVALID)
 

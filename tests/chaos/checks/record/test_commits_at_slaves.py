@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from pyspark.sql import SparkSession
-
 from nemesrv.chaos.checks.messages.commits_follow_work import CHECK
-from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
@@ -83,14 +79,8 @@ def test_a_slave_answers_no_older_offset_than_its_master_had_thirteen_seconds_be
     assert taken_after(185, cut_s=150).verdict is Validity.VALID  # it may not know its master
 
 
-@pytest.mark.spark
-def test_spark_gathers_what_plain_python_finds_of_slaves(spark: SparkSession, tmp_path: Path) -> None:
-    from nemesrv.chaos.checks.spark.judge import check_run
-
+def test_all_kinds_together_are_each_counted(tmp_path: Path) -> None:
     builder = committed(committed(story(*BROKERS), 110), 185, at="broker-a")
     builder.at(200).fault("f1", "kill", "sigkill", "broker-a")
     plain = taken(builder.at(230), offset=2, node="consumer-1").end(400).judged(CHECK)
     assert (plain.measured["misplaced"], plain.measured["older"]) == (1, 1)
-    write_parquet(builder.rows, tmp_path)
-    (found,) = check_run(tmp_path, [CHECK.name], spark)
-    assert (found.verdict, found.measured, found.examples) == (plain.verdict, plain.measured, plain.examples)

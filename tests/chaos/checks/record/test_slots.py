@@ -1,21 +1,24 @@
-"""Spark counts the same slots as plain Python does, one operation at a time."""
+"""Slots are what is counted one operation at a time."""
 
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checks.dataframes.gathering import gather
-from nemesrv.chaos.checks.dataframes.operations import slots_of as gathered
-from nemesrv.chaos.checks.plain.slots import slots
-from nemesrv.chaos.checks.record.slots import Slot
+from nemesrv.chaos.checks.plain.slots import slots_of as counted
+from nemesrv.chaos.checks.plain.verdicts import in_memory
+from nemesrv.chaos.checks.record.slots import OPERATIONS, TRY, Slot, bucket_ms, counted_nodes
+from nemesrv.chaos.history.rows import to_table
+from nemesrv.chaos.oracle.slaves import CODES as STORED_ALONE
+from nemesrv.chaos.oracle.slaves import unreplicated
+from nemesrv.chaos.oracle.world import World
 from tests import generate
-from tests.chaos.builder import HistoryBuilder, cluster, frame
+from tests.chaos.builder import HistoryBuilder, cluster
 from tests.chaos.checks.slots import slots_of
-
-pytestmark = pytest.mark.spark
 
 
 def at_random(seed: int) -> HistoryBuilder:
@@ -38,21 +41,38 @@ def at_random(seed: int) -> HistoryBuilder:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_slots_are_what_one_operation_at_a_time_comes_to(spark: SparkSession, seed: int) -> None:
+def test_slots_are_what_one_operation_at_a_time_comes_to(seed: int) -> None:
     builder = at_random(seed)
-    found = gathered(*gather(builder.frame(spark)))
-    expected, _ = slots_of(builder)
-    assert found.edges == expected.edges
-    assert sorted(found.slots, key=key) == expected.slots
+    found, world = slots_of(builder)
+    assert found.slots == tuple(sorted(one_at_a_time(builder.rows, world, found.edges).values()))
 
 
-def test_slots_of_a_generated_run_are_what_one_operation_at_a_time_comes_to(spark: SparkSession) -> None:
+def test_slots_of_a_generated_run_are_what_one_operation_at_a_time_comes_to() -> None:
     rows = generate.rows_of(6_000, 5)
-    gathering, world = gather(frame(spark, rows))
-    found = gathered(gathering, world)
-    assert sorted(found.slots, key=key) == slots(rows, world, found.edges)
+    history, world = in_memory(to_table(rows))
+    found = counted(history, world)
+    assert found.slots == tuple(sorted(one_at_a_time(rows, world, found.edges).values()))
     assert len(found.slots) > 100
 
 
-def key(slot: Slot) -> tuple[object, ...]:
-    return slot[:5]
+def one_at_a_time(rows: Sequence[Mapping[str, Any]], world: World, edges: Sequence[float]) -> dict[object, Slot]:
+    found: dict[object, Slot] = {}
+    for row in rows:
+        operation, at_ms = row["event"], row["time_ms"]
+        if operation not in (*OPERATIONS, TRY) or row.get("type") not in ("ok", "fail", "info"):
+            continue
+        if row["node"] not in counted_nodes(world) or at_ms > world.end_ms:
+            continue
+        began_ms = at_ms - (row.get("duration_ms") or 0.0)
+        who = (row.get("broker_name") or "") if operation == TRY else row["node"]
+        alone = [span for span in unreplicated(world).get(row.get("broker_name") or "", ()) if began_ms < span.end_ms]
+        good = row["type"] == "ok"
+        if operation in ("send", TRY):
+            good |= row.get("code") in STORED_ALONE and any(at_ms > span.start_ms for span in alone)
+        else:
+            good |= row.get("code") is not None
+        key = who, operation, int(at_ms // bucket_ms(world)), bisect_right(edges, began_ms), bisect_right(edges, at_ms)
+        good_ms, bad_ms = (at_ms, None) if good else (None, at_ms)
+        slot = Slot(*key, int(good), int(not good), good_ms, at_ms, bad_ms, bad_ms)
+        found[key] = found[key].plus(slot) if key in found else slot
+    return found

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-from pyspark.sql import SparkSession
-
 from nemesrv.chaos.checks.service.answers_asked_for import CHECK, Answers, Unasked, judge
 from nemesrv.chaos.verdict import Example, Validity
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
@@ -21,19 +18,17 @@ def calls() -> HistoryBuilder:
     return builder.event("consumer-0", "name_server_call", f="route", type="ok", name_server=address_of("ns-0"))
 
 
-@pytest.mark.spark
-def test_answers_to_calls_are_valid(spark: SparkSession) -> None:
-    verdict = calls().end(10).judged(CHECK, spark)
+def test_answers_to_calls_are_valid() -> None:
+    verdict = calls().end(10).judged(CHECK)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
 
 
-@pytest.mark.spark
-def test_answers_that_nobody_asked_for_are_invalid(spark: SparkSession) -> None:
+def test_answers_that_nobody_asked_for_are_invalid() -> None:
     builder = calls()
     for at_s in (6, 7, 8):
         value = {"reason": f"code 0, opaque {at_s}"}
         builder.at(at_s).event("consumer-0", "unasked_answer", address=address_of("broker-a"), value=value)
-    verdict = builder.end(10).judged(CHECK, spark)
+    verdict = builder.end(10).judged(CHECK)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 5, 3)
     assert verdict.why == "3 answers of 1 peers were not asked for"
     assert verdict.examples == (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.service.exercised import CHECK, Evidence, judge
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -120,13 +119,12 @@ def test_a_slow_link_shows_in_a_call_over_it(took_ms: float, expected: Validity)
     assert builder.end(300).judged(CHECK).verdict is expected
 
 
-@pytest.mark.spark
-def test_a_try_that_failed_shows_a_fault_and_a_success_that_a_client_worked(spark: SparkSession) -> None:
+def test_a_try_that_failed_shows_a_fault_and_a_success_that_a_client_worked() -> None:
     builder = during(worked(timeline=["kill", "restart"]), KILL)
     builder.event("producer-0", "send_attempt", type="info", address=address_of("broker-a"), duration_ms=3000)
-    verdict = builder.end(300).judged(CHECK, spark)
+    verdict = builder.end(300).judged(CHECK)
     assert (verdict.verdict, verdict.measured["by_fault"][0]["effects"]) == (Validity.VALID, {"failed": 1})
-    assert cluster(clients=("producer-0",), timeline=[]).end(9).judged(CHECK, spark).verdict is Validity.UNKNOWN
+    assert cluster(clients=("producer-0",), timeline=[]).end(9).judged(CHECK).verdict is Validity.UNKNOWN
 
 
 def test_an_empty_history_is_unknown() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checks.record.timed import Who, level_of
 from nemesrv.chaos.checks.service.prompt_answers import CHECK, Times, bound_ms, judge, of_name_servers, sends, shared
@@ -178,13 +177,12 @@ def test_a_broker_that_acknowledges_late_or_wakes_no_pull_is_invalid(
     assert verdict.examined == 21 + 20
 
 
-@pytest.mark.spark
-def test_a_fault_of_its_link_to_another_broker_makes_no_send_of_a_producer_slow(spark: SparkSession) -> None:
+def test_a_fault_of_its_link_to_another_broker_makes_no_send_of_a_producer_slow() -> None:
     def slow(broker: str) -> tuple[Validity, int]:
         builder = story().at(30).fault("f1", *BLACK_HOLE, "producer-0", broker)
         for number in range(20):
             sent(builder, 40 + number, number, 2000.0, None)
-        verdict = builder.end(120).judged(CHECK, spark)
+        verdict = builder.end(120).judged(CHECK)
         return verdict.verdict, verdict.violations
 
     assert slow("broker-b") == (Validity.INVALID, 20)

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,27 +78,6 @@ def test_of_what_java_threw_the_first_cause_is_told() -> None:
     first = Thrown("Total size of serialized results is bigger than spark.driver.maxResultSize\n\tat Task.run")
     wrapped = Py4JJavaError("An error occurred", Thrown("Exception thrown in awaitResult: ", first))
     assert _thrown(wrapped) == "Total size of serialized results is bigger than spark.driver.maxResultSize"
-
-
-def test_what_ends_the_thread_beside_ends_the_judging_and_is_not_printed(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As when a run is stopped while Spark judges."""
-    from nemesrv.chaos.checks.spark import judge as spark_module
-
-    gathered_beside = threading.Event()
-
-    def gone(name: str, *_: object) -> None:
-        if threading.current_thread().name == "gather":
-            gathered_beside.set()
-            raise ConnectionRefusedError("no JVM")
-        assert gathered_beside.wait(60)
-
-    monkeypatch.setattr(spark_module, "facts_of", gone)
-    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
-    with pytest.raises(ConnectionRefusedError, match="no JVM"):
-        spark_module.check_run(tmp_path, ["routes_converge", "no_acknowledged_loss"], spark)
-    assert capsys.readouterr().err == ""
 
 
 def test_a_check_that_does_not_exist_is_refused_before_anything_is_judged(spark: Any, tmp_path: Path) -> None:

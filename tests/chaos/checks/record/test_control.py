@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from nemesrv.chaos.checks.dataframes.gathering import _split
-from nemesrv.chaos.checks.record.control import Row
+from nemesrv.chaos.checks.record.control import Control, Row, order
 from nemesrv.chaos.history.rows import to_table
 from tests.chaos.builder import HistoryBuilder, cluster
 
@@ -18,15 +17,16 @@ def test_rows_are_the_same_from_however_many_chunks() -> None:
     first, then = cluster(clients=("producer-0",)), cluster(name_servers=3).at(2).lag(7.0, "ns-2", until_s=3)
     whole = pa.concat_tables([columns(first), columns(then)])
     assert whole["node"].num_chunks == 2
-    lateness, rows = _split(whole)
+    control = Control.of_table(whole)
     expected: dict[str, list[Row]] = {}
     for row in whole.to_pylist():
         expected.setdefault(row["event"], []).append(Row(**row))
     del expected["timer_lag"]
-    assert rows == expected
-    assert lateness.of_node["ns-2"].latest(2000, 3000) == 7.0
+    expected = {event: sorted(rows, key=order) for event, rows in expected.items()}
+    assert control.by_event == expected
+    assert control.lateness.of_node["ns-2"].latest(2000, 3000) == 7.0
 
 
 def test_no_rows_at_all_are_no_rows() -> None:
-    lateness, rows = _split(columns(cluster()).slice(0, 0))
-    assert (dict(lateness.of_node), rows) == ({}, {})
+    control = Control.of_table(columns(cluster()).slice(0, 0))
+    assert (dict(control.lateness.of_node), control.by_event) == ({}, {})

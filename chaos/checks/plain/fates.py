@@ -1,0 +1,71 @@
+"""What became of the acknowledged sends: received, read at the end, or neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...oracle.slaves import alone
+from ...oracle.world import World
+from ...verdict import FINDINGS_MAX
+from ..record.fates import Fates, Missing
+from .part import PLACE, QUEUE, Flags, Part, Reading, Row, Together, began_ms, floats, rows_in
+
+
+def fates(part: Part, world: World) -> Fates:
+    """Of these sends; messages that share a key count as one, received as soon as one of them is."""
+    sends = part.of("send", types=("ok",))
+    received = _keys_of(sends, part.of("receive"))
+    read = ~received & _keys_of(sends, part.of("read"))
+    others, unsafe = sends.filter(~received & ~read), _unsafe(sends, world)
+    whole = {(row.topic, row.broker_name, row.queue_id) for row in part.control.rows("read_done")}
+    by_key: dict[tuple[bool, str], Missing] = {}
+    lost = 0
+    for row in rows_in(others):
+        is_lost = tuple(row[name] for name in QUEUE) in whole
+        lost += is_lost
+        one = _missing(row, is_lost=is_lost)
+        by_key[is_lost, row["msg_key"]] = max(one, by_key.get((is_lost, row["msg_key"]), one))
+    return Fates(
+        acknowledged=len(sends),
+        received=int(received.sum()),
+        only_in_final_reads=int(read.sum()),
+        lost=lost,
+        unread=len(others) - lost,
+        first_lost=_first(one for one in by_key.values() if one.is_lost),
+        first_unread=_first(one for one in by_key.values() if not one.is_lost),
+        unsafe=int(unsafe.sum()),
+        first_unsafe=_first(_missing(row, is_lost=False) for row in rows_in(sends.filter(unsafe))),
+    )
+
+
+def _first(found: Iterable[Missing]) -> tuple[Missing, ...]:
+    return tuple(sorted(found, key=Missing.order)[:FINDINGS_MAX])
+
+
+FATES = Reading(
+    Together.MESSAGE, ("send", "receive", "read"), ("type", *PLACE, "duration_ms"), fates, types=("ok", "info")
+)
+
+
+def _keys_of(sends: pa.Table, others: pa.Table) -> Flags:
+    """Of each send, whether one of the others has its key."""
+    found: Flags = pc.is_in(sends["msg_key"], value_set=others["msg_key"].combine_chunks()).to_numpy()
+    return found
+
+
+def _unsafe(sends: pa.Table, world: World) -> Flags:
+    """Of each send, whether it was acknowledged while its broker had no slave."""
+    began, ended, found = began_ms(sends), floats(sends["time_ms"]), np.zeros(len(sends), bool)
+    for name, stretches in alone(world).items():
+        of_broker = pc.fill_null(pc.equal(sends["broker_name"], name), False).to_numpy()
+        for start_ms, end_ms in stretches:
+            found |= of_broker & (start_ms <= began) & (ended <= end_ms)
+    return found
+
+
+def _missing(row: Row, *, is_lost: bool) -> Missing:
+    return Missing._make((*(row[name] for name in ("time_ms", "msg_key", "node", *PLACE)), is_lost))

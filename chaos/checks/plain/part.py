@@ -1,0 +1,179 @@
+"""Rows of a history that are counted together, as columns; and what of a history stays together.
+
+    whole history ─────────────────────────────► one part ─► facts
+    the same, cut by message, queue or client ─► parts ────► facts of each ─► added up: the same facts
+
+A part has all rows of what belongs together, in any order. So whoever counts asks nothing of the rows of other parts;
+what is no traffic every part has whole (`control`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...history.schema import STAMPED
+from ...oracle.world import World
+from ..check import Facts
+from ..record.control import Control
+
+Facts_ = TypeVar("Facts_", bound=Facts)
+Row = Mapping[str, Any]
+Numbers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+QUEUE = ("topic", "broker_name", "queue_id")
+PLACE = (*QUEUE, "offset")
+
+
+class Together(StrEnum):
+    """Which rows of a history one part must have all of."""
+
+    ROW = "row"
+    """Each row may be counted by itself."""
+    MESSAGE = "message"
+    QUEUE = "queue"
+    CLIENT = "client"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that such rows have in common."""
+        return {Together.MESSAGE: ("msg_key",), Together.QUEUE: QUEUE, Together.CLIENT: ("node",)}.get(self, ())
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """Rows of a history, with the columns that were asked for at least."""
+
+    table: pa.Table
+    control: Control
+    """Of the whole history."""
+    _found: dict[Any, pa.Table] = field(default_factory=dict, repr=False)
+
+    def of(self, *events: str, types: Sequence[str] = ()) -> pa.Table:
+        """The rows of these events; of these types only, where some are named."""
+        key = events, tuple(types)
+        if key not in self._found:
+            if types:
+                rows = self.of(*events)
+                self._found[key] = rows.filter(is_one_of(rows["type"], types))
+            else:
+                self._found[key] = self.table.filter(is_one_of(self.table["event"], events))
+        return self._found[key]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading(Generic[Facts_]):
+    """What is counted of a history's traffic: of which rows, and which of these must stay together."""
+
+    together: Together
+    events: tuple[str, ...]
+    columns: tuple[str, ...]
+    """What it looks at besides STAMPED, and the columns that tell what belongs together."""
+    of: Callable[[Part, World], Facts_]
+    """The facts of a part. They add up: those of all parts together are the whole history's."""
+    types: tuple[str, ...] = ()
+    """Rows of another type than these need not be there; none: all are."""
+
+    @property
+    def all_columns(self) -> frozenset[str]:
+        return STAMPED | {*self.columns, *self.together.keys}
+
+
+class Gathering(Protocol):
+    """A history as the checks see it, whoever counts its traffic."""
+
+    @property
+    def control(self) -> Control:
+        """Every row that is no traffic, and how late timers were."""
+
+    def counted(self, reading: Reading[Facts_], world: World) -> Facts_:
+        """The facts of the whole history."""
+
+
+@dataclass(slots=True, eq=False)
+class Whole:
+    """A history in one part, in this process."""
+
+    part: Part
+    _counted: dict[Any, tuple[World, Any]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_table(cls, table: pa.Table, control: Control) -> Whole:
+        return cls(Part(table, control))
+
+    @property
+    def control(self) -> Control:
+        return self.part.control
+
+    def counted(self, reading: Reading[Facts_], world: World) -> Facts_:
+        """The facts of the whole history, counted once for all who ask."""
+        key = reading, id(world)
+        if key not in self._counted:
+            self._counted[key] = world, reading.of(self.part, world)
+        found: Facts_ = self._counted[key][1]
+        return found
+
+
+def rows_in(table: pa.Table) -> list[Row]:
+    """Its rows; `value` stays a text."""
+    found: list[Row] = table.to_pylist()
+    return found
+
+
+def value_of(row: Row) -> Mapping[str, Any]:
+    """The object that its `value` says; empty for none."""
+    found: Mapping[str, Any] = json.loads(row["value"] or "{}")
+    return found
+
+
+def is_one_of(column: pa.ChunkedArray, values: Sequence[Any]) -> pa.ChunkedArray:
+    """Whether each is one of these; a row without a value is none."""
+    return pc.is_in(column, value_set=pa.array(values, column.type))
+
+
+def floats(column: pa.ChunkedArray, missing: float = np.nan) -> Floats:
+    """The column's numbers."""
+    found: Floats = pc.fill_null(pc.cast(column, pa.float64()), missing).to_numpy()
+    return found
+
+
+def began_ms(table: pa.Table) -> Floats:
+    """When what each row says the end of began."""
+    return floats(table["time_ms"]) - floats(table["duration_ms"], 0.0)
+
+
+def codes(table: pa.Table, *columns: str) -> Numbers:
+    """A number a row, from 0; equal where the rows agree in all of these columns."""
+    found = np.zeros(len(table), np.int64)
+    for name in columns:
+        encoded = pc.dictionary_encode(table[name].combine_chunks(), null_encoding="encode")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        found = found * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
+        if len(columns) > 1:
+            found = np.unique(found, return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def groups(codes_: Numbers) -> list[Numbers]:
+    """The places of the rows of each code."""
+    order = np.argsort(codes_, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(codes_[order])) + 1) if len(order) else []
+
+
+def least_of(codes_: Numbers, values: Floats, count: int) -> Floats:
+    """By code, the least of its values; NaN for a code without any."""
+    found = np.full(count, np.inf)
+    np.minimum.at(found, codes_, values)
+    found[~np.isfinite(found)] = np.nan
+    return found

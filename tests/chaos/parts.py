@@ -1,0 +1,60 @@
+"""A history cut into parts at random, and counted part by part, as workers do."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nemesrv.chaos.checks.plain.part import Facts_, Part, Reading, Whole, codes, is_one_of
+from nemesrv.chaos.checks.plain.verdicts import in_memory, verdicts_of
+from nemesrv.chaos.checks.record.control import Control
+from nemesrv.chaos.history.rows import table_in
+from nemesrv.chaos.history.stored import merged_files
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.verdict import Verdict
+
+
+@dataclass(slots=True, eq=False)
+class InParts:
+    """The history of `whole`, each time counted in some parts whose rows are in no order."""
+
+    whole: Whole
+    rng: random.Random
+
+    @property
+    def control(self) -> Control:
+        return self.whole.control
+
+    def counted(self, reading: Reading[Facts_], world: World) -> Facts_:
+        """The facts of all parts, added up as they come, each by way of bytes."""
+        facts = [pickle.loads(pickle.dumps(reading.of(part, world))) for part in self.parts(reading)]
+        self.rng.shuffle(facts)
+        found: Facts_ = reduce(lambda one, other: one.plus(other), facts)
+        return found
+
+    def parts(self, reading: Reading[Any]) -> list[Part]:
+        """Only the rows and columns that the reading asks for; in each part all rows of what belongs together."""
+        asked = self.whole.part.of(*reading.events)
+        if reading.types:
+            asked = asked.filter(pc.or_(pc.is_null(asked["type"]), is_one_of(asked["type"], reading.types)))
+        asked = asked.select(sorted(reading.all_columns))
+        many, chance = self.rng.choice((2, 3, 20)), np.random.default_rng(self.rng.randrange(1 << 30))
+        rows = codes(asked, *reading.together.keys) if reading.together.keys else np.arange(len(asked))
+        part_of = chance.integers(many, size=len(asked) + 1)[rows]
+        mixed = chance.permutation(len(asked))
+        control = pickle.loads(pickle.dumps(self.control))
+        return [Part(asked.take(pa.array(mixed[part_of[mixed] == part])), control) for part in range(many)]
+
+
+def verdicts_in_parts(folder: Path, seed: int = 1) -> list[Verdict]:
+    """Those of the recorded run, of every check."""
+    history, world = in_memory(table_in(merged_files(folder)), is_whole=True)
+    return verdicts_of(InParts(history, random.Random(seed)), world)
