@@ -61,14 +61,15 @@ class Part:
 
     def of(self, *events: str, types: Sequence[str] = ()) -> pa.Table:
         """The rows of these events; of these types only, where some are named."""
-        key = events, tuple(types)
-        if key not in self._found:
-            if types:
-                rows = self.of(*events)
-                self._found[key] = rows.filter(is_one_of(rows["type"], types))
-            else:
-                self._found[key] = self.table.filter(is_one_of(self.table["event"], events))
-        return self._found[key]
+        return pa.concat_tables([self._of(event, tuple(types)) for event in events])
+
+    def _of(self, event: str, types: tuple[str, ...]) -> pa.Table:
+        """Filtered once for all who ask."""
+        if (event, types) not in self._found:
+            rows = self._of(event, ()) if types else self.table
+            is_wanted = is_one_of(rows["type"], types) if types else pc.equal(rows["event"], event)
+            self._found[event, types] = rows.filter(is_wanted)
+        return self._found[event, types]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,16 +154,23 @@ def began_ms(table: pa.Table) -> Floats:
 
 
 def codes(table: pa.Table, *columns: str) -> Numbers:
-    """A number a row, from 0; equal where the rows agree in all of these columns."""
-    found = np.zeros(len(table), np.int64)
+    """A number a row, from 0 without gaps; equal where the rows agree in all of these columns."""
+    found, count = np.zeros(len(table), np.int64), 1
     for name in columns:
-        encoded = pc.dictionary_encode(table[name].combine_chunks(), null_encoding="encode")
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
-        found = found * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
-        if len(columns) > 1:
-            found = np.unique(found, return_inverse=True)[1].astype(np.int64)
-    return found
+        of_column, values = _numbered(table[name].combine_chunks())
+        if count * values >= _CODES_MAX:
+            found, count = _numbered(pa.array(found))
+        found, count = found * values + of_column, count * values
+    return _numbered(pa.array(found))[0] if len(columns) > 1 else found
+
+
+_CODES_MAX = 1 << 62
+
+
+def _numbered(column: pa.Array) -> tuple[Numbers, int]:
+    """A number for each value, and how many values there are."""
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return encoded.indices.to_numpy().astype(np.int64), max(1, len(encoded.dictionary))
 
 
 def groups(codes_: Numbers) -> list[Numbers]:

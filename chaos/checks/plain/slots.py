@@ -30,7 +30,7 @@ def slots(part: Part, world: World) -> SlotFacts:
 
 def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts:
     """The same, with these edges, ascending."""
-    rows = part.of(*OPERATIONS, TRY, types=("ok", "fail", "info"))
+    rows = part.of(*OPERATIONS, TRY, types=_ENDS).select([*_COLUMNS, "time_ms", "node", "event"])
     counts = pc.and_(is_one_of(rows["node"], counted_nodes(world)), pc.less_equal(rows["time_ms"], world.end_ms))
     rows = rows.filter(counts)
     if not len(rows):
@@ -68,7 +68,9 @@ def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts
     return SlotFacts({slot[: len(_KEYS)]: slot for slot in found})
 
 
-SLOTS = Reading(Together.ROW, (*OPERATIONS, TRY), ("type", "broker_name", "code", "duration_ms"), slots)
+_COLUMNS = ("type", "broker_name", "code", "duration_ms")
+_ENDS = ("ok", "fail", "info")
+SLOTS = Reading(Together.ROW, (*OPERATIONS, TRY), _COLUMNS, slots, types=_ENDS)
 
 
 def _are_good(rows: pa.Table, world: World) -> Flags:

@@ -135,8 +135,7 @@ class Tries(Facts):
 def tries(part: Part, world: World) -> Tries:
     """What the tries of each client's sends say beside each other."""
     between = np.array(edges(part.control, world))
-    attempts = part.of("send_attempt")
-    begun = attempts.filter(pc.equal(attempts["type"], "invoke"))
+    attempts, begun = part.of("send_attempt"), part.of("send_attempt", types=("invoke",))
     ended = attempts.filter(pc.not_equal(attempts["type"], "invoke"))
     lost = part.of("send", types=("fail", "info"))
     # Of all others each send had one try, which nothing is beside.
@@ -179,6 +178,7 @@ def _ops(rows: pa.Table) -> pa.Table:
 
 def _of_ops(rows: pa.Table, others: pa.Table) -> pa.Table:
     """The rows of the operations that the others are of."""
+    rows = rows.filter(pc.is_in(rows["op_id"], value_set=others["op_id"].combine_chunks()))
     both = codes(pa.concat_tables([_ops(rows), _ops(others)]), *_OP)
     return rows.filter(np.isin(both[: len(rows)], both[len(rows) :]))
 

@@ -92,7 +92,7 @@ import os, signal, sys
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.checks.spark import judge
 from nemesrv.chaos.checks.spark.session import jvm_pid, session
-def dies(history, checks, plans):
+def dies(history, *_):
     os.kill(jvm_pid(), signal.SIGKILL)
     history.count()
 judge.check_history = dies
