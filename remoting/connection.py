@@ -85,7 +85,7 @@ class Endpoint:
         self.language = language
         self.version = version
         self.in_flight = 0
-        self.at_work: set[asyncio.Future[RemotingCommand | None]] = set()
+        self.at_work: dict[asyncio.Future[RemotingCommand | None], None] = {}
         self.connections: dict[int, Connection] = {}
         self._opaques = itertools.count()
         self._ids = itertools.count(1)
@@ -360,11 +360,11 @@ class Connection(asyncio.Protocol):
             self._account(1, len(frame))
             # a future needs no task that waits for it: a broker holds thousands of pulls
             at_work = result if isinstance(result, asyncio.Future) else asyncio.ensure_future(result)
-            self._endpoint.at_work.add(at_work)
+            self._endpoint.at_work[at_work] = None
             at_work.add_done_callback(partial(self._serve_later, command, len(frame)))
 
     def _serve_later(self, command: RemotingCommand, size: int, result: asyncio.Future[RemotingCommand | None]) -> None:
-        self._endpoint.at_work.discard(result)
+        self._endpoint.at_work.pop(result, None)
         self._account(-1, -size)
         if result.cancelled():
             return

@@ -61,7 +61,7 @@ class Registration:
         self._targets = targets
         self._one_round = asyncio.Lock()
         self._behind: set[Address] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
         self._stopped = False
 
     async def start(self) -> None:
@@ -72,7 +72,7 @@ class Registration:
     async def stop(self) -> None:
         """End the periodic work and unregister from every target in turn."""
         self._stopped = True
-        tasks, self._tasks = self._tasks, set()
+        tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -260,10 +260,10 @@ class Registration:
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             self._services.context.log.error("registration failed", exc_info=task.exception())

@@ -99,7 +99,7 @@ class Broker:
         by_http = config.address_server if not config.namesrv_addr else None
         self._addressing = None if by_http is None else TopAddressing(context, by_http)
         self._fetched: tuple[Address, ...] = ()
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._tasks: dict[asyncio.Task[object], None] = {}  # in order of their beginning: `stop` ends them so
         self._role_tasks: tuple[asyncio.Task[object], ...] = ()
         self._started_ms = context.clock.now_ms()
         self._store_is_open = False
@@ -196,7 +196,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Unregister from every NameServer in turn, answer nobody any more, and leave the files in order."""
-        tasks, self._tasks = self._tasks, set()
+        tasks, self._tasks = self._tasks, dict[asyncio.Task[object], None]()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -416,8 +416,8 @@ class Broker:
 
     def _spawn(self, work: Coroutine[object, object, object]) -> asyncio.Task[object]:
         task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
         return task
 
 

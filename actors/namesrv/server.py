@@ -122,7 +122,7 @@ class NameServer:
         self._client: RemotingClient | None = None
         self._recorded_routes: dict[str, object] = {}
         self._unregistrations = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
         self._stopping = False
 
     @property
@@ -150,7 +150,7 @@ class NameServer:
     async def stop(self) -> None:
         """Close every socket without drain, as upstream. The table is left as it is: nobody is told otherwise."""
         self._stopping = True
-        tasks, self._tasks = self._tasks, set()
+        tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -160,8 +160,8 @@ class NameServer:
 
     def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     # -- requests ----------------------------------------------------------------------------------------------------
 

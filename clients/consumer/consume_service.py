@@ -54,7 +54,7 @@ class ConsumeService:
         self._offsets, self._send_back = offsets, send_back
         self._batches: asyncio.Queue[_Batch] = asyncio.Queue()
         self._workers: list[asyncio.Task[None]] = []
-        self._retries: set[asyncio.Task[None]] = set()
+        self._retries: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -149,8 +149,8 @@ class ConsumeService:
                 again.append(replace(message, reconsume_times=message.reconsume_times + 1))
         if again:
             task = asyncio.create_task(self._submit_later(replace(batch, messages=again)))
-            self._retries.add(task)
-            task.add_done_callback(self._retries.discard)
+            self._retries[task] = None
+            task.add_done_callback(lambda done: self._retries.pop(done, None))
         return finished
 
     async def _submit_later(self, batch: _Batch) -> None:

@@ -90,7 +90,7 @@ class PullService:
         self._context, self._config, self._instance = context, config, instance
         self._rebalancer, self._offsets, self._consume_service = rebalancer, offsets, consume_service
         self._suggested_broker_ids: dict[MessageQueue, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in order of their beginning: `stop` ends them so
 
     async def stop(self) -> None:
         """No loop runs after this; requests under way are given up."""
@@ -101,8 +101,8 @@ class PullService:
     def pull_queue(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         """Pull `queue` from `offset` until `process_queue` is dropped."""
         task = asyncio.create_task(self._loop(queue, process_queue, offset))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     async def _loop(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         delays = PullDelays(self._context, queue)

@@ -106,7 +106,7 @@ class PullProcessor:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._arrived: set[tuple[str, int]] = set()
+        self._arrived: dict[tuple[str, int], None] = {}
         self._hold_times = HoldTimes()
 
     def pull(
@@ -148,7 +148,7 @@ class PullProcessor:
         if key in self._services.holds:
             if not self._arrived:
                 asyncio.get_running_loop().call_soon(self._wake)
-            self._arrived.add(key)
+            self._arrived[key] = None
 
     def check(self) -> dict[str, float]:
         """The 5 s check of all that wait; says how long those waited that were answered since the last."""
@@ -169,7 +169,7 @@ class PullProcessor:
             pull.request.abandon()
 
     def _wake(self) -> None:
-        arrived, self._arrived = self._arrived, set()
+        arrived, self._arrived = self._arrived, dict[tuple[str, int], None]()
         for topic, queue_id in arrived:
             for pull in self._services.holds.wake(topic, queue_id, partial(self._wants, topic, queue_id)):
                 self._finish(pull)

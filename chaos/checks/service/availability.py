@@ -121,7 +121,7 @@ def gather(gathering: Gathering, world: World) -> Tallies:
 
 def tallies(seen: Slots, world: World) -> Tallies:
     """What the slots come to where a floor may hold."""
-    still, changes = calm(world), [moment.at_ms for moment in moments(world)]
+    still, changes = _quiet(world), [moment.at_ms for moment in moments(world)]
     whole: dict[str, list[Slot]] = defaultdict(list)
     quiet: dict[tuple[float, str, str], list[Slot]] = defaultdict(list)
     sends: dict[tuple[float, str], list[Slot]] = defaultdict(list)
@@ -213,6 +213,11 @@ CHECK = Check(
     settles=settle_ms,
     takes_all_rows=("bucket_ms", "series"),
 )
+
+
+def _quiet(world: World) -> list[Stretch]:
+    """The quiet stretches; where stalls took them all, those that there would be: what fails then is late at most."""
+    return calm(world) or calm(world.but_stalls())
 
 
 def _tally(slots: Sequence[Slot]) -> Tally:
@@ -440,7 +445,7 @@ def _measured(tallied: Tallies, world: World) -> Mapping[str, Any]:
         **whole,
         "quiet": quiet.ratio if quiet.ended else None,
         "quiet_operations": quiet.ended,
-        "quiet_stretches": [[rounded(start_ms), rounded(end_ms)] for start_ms, end_ms in calm(world)],
+        "quiet_stretches": [[rounded(start_ms), rounded(end_ms)] for start_ms, end_ms in _quiet(world)],
         "bucket_ms": bucket_ms(world),
         "series": series,
     }

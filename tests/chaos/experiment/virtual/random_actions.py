@@ -35,7 +35,7 @@ def random_scenario(seed: int) -> Scenario:
     document["nodes"] = {name: own for name, own in document["nodes"].items() if own["joins_at_s"] is None}
     document["settle_s"] = rng.choice((100, 170))
     for _ in range(TRIES):
-        document["timeline"] = _timeline(document, rng)
+        document["timeline"] = timeline(document, rng)
         try:
             return parse(document, file=f"actions-{seed}.yaml")
         except ScenarioError:
@@ -43,7 +43,7 @@ def random_scenario(seed: int) -> Scenario:
     raise AssertionError(f"seed {seed} draws no timeline that can be")
 
 
-def _timeline(document: dict[str, Any], rng: random.Random) -> list[dict[str, Any]]:
+def timeline(document: dict[str, Any], rng: random.Random) -> list[dict[str, Any]]:
     nodes = _Nodes(document)
     entries: list[tuple[float, dict[str, Any]]] = []
     for number in range(rng.randint(1, 4)):

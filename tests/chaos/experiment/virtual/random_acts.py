@@ -33,7 +33,7 @@ def random_scenario(seed: int, plain: Callable[[int], Scenario] = plain_scenario
     document = of.model_dump(mode="json")
     last_s = max((step.at_s for step in of.timeline), default=60.0)
     of_plain = document["timeline"]
-    acts = [entry for _ in range(rng.randint(1, 4)) for entry in _acts(of, rng, rng.uniform(0, last_s + 60))]
+    acts = [entry for _ in range(rng.randint(1, 4)) for entry in by_hand(of, rng, rng.uniform(0, last_s + 60))]
     while acts:  # a clock of who does not run then is refused, and left out
         document["timeline"] = sorted([*of_plain, *acts], key=lambda entry: float(entry["at_s"]))
         try:
@@ -44,7 +44,7 @@ def random_scenario(seed: int, plain: Callable[[int], Scenario] = plain_scenario
     return of
 
 
-def _acts(of: Scenario, rng: random.Random, at_s: float) -> list[Entry]:
+def by_hand(of: Scenario, rng: random.Random, at_s: float) -> list[Entry]:
     """One act, and sometimes the one that undoes it."""
     topology = of.topology()
     servers, brokers = topology.of(NodeKind.NAME_SERVER), topology.of(NodeKind.BROKER)

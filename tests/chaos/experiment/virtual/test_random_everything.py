@@ -1,0 +1,26 @@
+"""The random scenarios of everything at once can be made, and all that the language can say comes up."""
+
+from __future__ import annotations
+
+from .random_everything import random_scenario
+
+
+def test_the_seeds_make_sound_scenarios_with_some_of_everything() -> None:
+    made = [random_scenario(seed) for seed in range(60)]
+    assert random_scenario(7) == made[7]
+    steps = [step for scenario in made for step in scenario.timeline]
+    assert {step.do for step in steps} >= {
+        "half_open", "syn_drop", "restart_storm", "rolling_restart", "heal", "kill", "stop", "pause", "packet_loss",
+        "bandwidth", "latency", "cut", "reset", "black_hole", "remove", "name_server_list", "register", "unregister",
+        "update_topic", "delete_topic", "wipe_write_perm", "update_config", "clock_step", "clock_drift",
+    }  # fmt: skip
+    assert any(step.period_s for step in steps)
+    assert any(getattr(step.what, "new_address", False) for step in steps)
+    assert any(node.startswith(("producer", "consumer")) for step in steps for node in step.nodes)
+    nodes = [node for scenario in made for node in scenario.nodes.values()]
+    assert any(node.joins_at_s for node in nodes)
+    assert any(node.client_profile for node in nodes)
+    assert any(node.in_order and node.later_orders for node in nodes)
+    assert any(scenario.topology().slaves for scenario in made)
+    assert any(own.get("enableSlaveActingMaster") for scenario in made for own in scenario.config.values())
+    assert len({name for scenario in made for own in scenario.config.values() for name in own}) > 30
