@@ -75,7 +75,7 @@ def judge(control: Control, world: World) -> Verdict:
     return verdict_of(NAME, findings, measured=measured, nothing="there was no queue to own", noun=noun)
 
 
-def _took_the_quiet(control: Control, world: World, held: Mapping[Queue, Sequence[Holding]]) -> bool:
+def _took_the_quiet(control: Control, world: World, held: Mapping[str, Mapping[Queue, Sequence[Holding]]]) -> bool:
     """Whether the run had a quiet time but for processes that the machine did not run: then its rebalances decide."""
     still = world.but_stalls()
     if still is world or not any(finding.kind != FIRST_TAKEN for finding in shares_taken(control, world)):
