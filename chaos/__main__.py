@@ -77,8 +77,8 @@ def cli(context: click.Context) -> None:
     nemesrv run mine.yaml --clock virtual     the same nodes in one process, in seconds
     nemesrv check runs/latest                 judge a recorded run again
     nemesrv up --json                         a cluster that stays up for your own clients
-    nemesrv conform -- ./my-client            how any client chooses, and leaves what is dead
-    nemesrv scenarios                         what ships
+    nemesrv conform -- ./my-client            how any client picks a NameServer and abandons dead servers
+    nemesrv scenarios                         the scenarios that ship
     nemesrv museum                            reported incidents, as they were and with their fix
     """
     if context.invoked_subcommand is None:

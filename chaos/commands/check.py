@@ -36,8 +36,8 @@ def check(
 ) -> None:
     """Judge recorded histories again.
 
-    RUN_DIR is a run folder, a folder of Parquet files, or whatever Spark can read: hdfs://..., s3a://.... Verdicts and
-    reports are written to run folders of this machine; beyond some 400,000 events no report is drawn.
+    RUN_DIR is a run folder, a folder of Parquet files, or another place that Spark can read: hdfs://..., s3a://....
+    Verdicts and reports are written to run folders of this machine; beyond some 400,000 events no report is drawn.
     """
     from ..judging import named_checks
     from ..runner import check_all

@@ -33,7 +33,7 @@ from .options import Number, WholeNumber, set_option
     type=click.Choice(["run", "client"]),
     default="run",
     show_default=True,
-    help="What is one sample; with client, what is told holds for these runs only.",
+    help="What one sample is; with client, the result is about these runs only.",
 )
 @click.option("--alpha", type=Number(1e-6, 0.5), default=0.05, show_default=True, help="For all metrics.")
 @click.option(
@@ -41,7 +41,7 @@ from .options import Number, WholeNumber, set_option
     type=WholeNumber(min=0),
     help="Of permutations and bootstrap, default 0; and of the first run on each side.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of the table.")
 @supervised
 def compare(
     sides: tuple[str, ...],

@@ -38,18 +38,24 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
 
 
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
-@click.option("--profile", metavar="NAME|FILE", shell_complete=_profiles, help="What it is held against.")
+@click.option("--profile", metavar="NAME|FILE", shell_complete=_profiles, help="Profile to test against.")
 @click.option("--name-servers", type=WholeNumber(2, 9), default=3, show_default=True)
 @click.option("--brokers", type=WholeNumber(2, 8), default=2, show_default=True)
-@click.option("--starts", type=WholeNumber(1, 1000), default=60, show_default=True, help="Processes, for chance.")
+@click.option(
+    "--starts",
+    type=WholeNumber(1, 1000),
+    default=60,
+    show_default=True,
+    help="Number of processes whose first choice is compared.",
+)
 @click.option(
     "--profile-rocketmq",
     type=click.Choice(["4.9", "5.x"]),
     default="4.9",
     show_default=True,
-    help="Whose NameServers and brokers it meets.",
+    help="RocketMQ version of our servers.",
 )
-@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Only these, with commas.")
+@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Only these rules, with commas.")
 @click.option(
     "--write-profile",
     metavar="FILE",
@@ -57,7 +63,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     help="Write what was found as a profile.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/conform/TIMESTAMP.")
-@click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="What our servers draw.")
+@click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Random seed of our servers.")
 @json_option
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
 @supervised
@@ -74,13 +80,13 @@ def conform(
     as_json: bool,
     cmd: tuple[str, ...],
 ) -> None:
-    """How the client in program CMD chooses its NameServer and leaves what is dead, measured from outside.
+    """How CMD's RocketMQ client picks a NameServer and abandons dead servers, measured from outside.
 
     CMD is any program with a RocketMQ client: it is started many times, beside NameServers and brokers that refuse,
-    hang, vanish and return, and each of its dials and requests is seen. Nothing is asked of it but to send (or, where
-    NEMESRV_ROLE is consumer, to receive) until SIGTERM. It is told where and what by the environment: NAMESRV_ADDR and
-    ROCKETMQ_NAMESRV_ADDR, NEMESRV_TOPIC, NEMESRV_GROUP, NEMESRV_ROLE; and by {namesrv}, {namesrv_file},
-    {namesrv_http}, {topic}, {group} and {role} in ARGS.
+    hang, vanish and return, and its connections and requests are observed. It has to send (or, where NEMESRV_ROLE is
+    consumer, to receive) until SIGTERM. Its settings are in the environment: NAMESRV_ADDR and ROCKETMQ_NAMESRV_ADDR,
+    NEMESRV_TOPIC, NEMESRV_GROUP, NEMESRV_ROLE; and {namesrv}, {namesrv_file}, {namesrv_http}, {topic}, {group} and
+    {role} in ARGS.
 
     \b
     nemesrv conform -- ./my-client

@@ -15,7 +15,7 @@ from .options import AddressList, json_option
 @click.argument("what", metavar="TOPIC | LOGS...", nargs=-1, required=True)
 @click.option("-n", "name_servers", type=AddressList(), help='NameServers to ask, "host:port;host:port".')
 @click.option(
-    "-b", "brokers", type=AddressList(), default="", help="Brokers to ask though no NameServer names them, host:port."
+    "-b", "brokers", type=AddressList(), default="", help="Further brokers to ask, which no NameServer has, host:port."
 )
 @click.option("-g", "--group", help="A consumer group, whose members' own NameServer lists are asked for.")
 @click.option("--topic", help="Of logs: only this topic's look-ups.")
@@ -45,7 +45,7 @@ def doctor(
     nemesrv doctor orders -n "10.0.0.1:9876;10.0.0.2:9876"
     nemesrv doctor orders -n 10.0.0.1:9876 -g orders-readers -b 10.0.1.1:10911
     nemesrv doctor collected/ client.log.gz --topic orders
-    nemesrv doctor -                  what is pasted or piped into standard input
+    nemesrv doctor -                  read from standard input
 
     Exit status: 0 nothing is wrong, 1 a certain cause, 3 likely ones only (or, of logs, a failed look-up that they do
     not explain), 4 no NameServer answers.

@@ -22,11 +22,11 @@ CALL_LIMIT_S = 120.0
 @click.command()
 @click.argument("do", metavar="DO")
 @click.argument("targets", nargs=-1, metavar="[LINK|NODE|HOST|FAULT]...")
-@click.option("--for", "for_s", type=Number(min=0, min_open=True), help="Seconds of RocketMQ time it lasts.")
-@click.option("--stream", help="upstream, downstream or both: which way a link is hit; default both.")
+@click.option("--for", "for_s", type=Number(min=0, min_open=True), help="How many seconds of RocketMQ time it takes.")
+@click.option("--stream", help="upstream, downstream or both: the direction of a link's fault; default both.")
 @click.option("--latency-ms", type=Number(), help="With latency.")
 @click.option("--jitter-ms", type=Number(), help="With latency.")
-@click.option("--injection", help="With packet_loss, at time scale 1 and where we are root: packet.")
+@click.option("--injection", help="With packet_loss, as root and at time scale 1: packet.")
 @click.option("--rate-kb-s", type=WholeNumber(), help="With bandwidth.")
 @click.option(
     "--run", "run_dir", type=click.Path(path_type=Path), help="Its run folder; default the newest that is up."
@@ -42,10 +42,10 @@ def fault(
     nemesrv fault latency "external <-> ns-1" --latency-ms 500
     nemesrv fault kill ns-1            (stop, pause; and restart, resume)
     nemesrv fault lose_host b --for 90 (isolate_host, pause_host; and return_host: of `up --ray`)
-    nemesrv fault heal                 (every link; or a link's, or `heal black_hole-1`; --for ends its own fault only)
+    nemesrv fault heal                 (all faults; a link's; `heal black_hole-1`; --for ends its own fault only)
     nemesrv fault list
 
-    Exit status: 0 done, 2 a fault that cannot be, 4 no such cluster is up.
+    Exit status: 0 done, 2 an impossible fault, 4 no such cluster is up.
     """
     request: dict[str, Any] = {"do": do, **{name: value for name, value in numbers.items() if value is not None}}
     links = [target for target in targets if "->" in target or "<-" in target or is_shape(target)]

@@ -20,7 +20,7 @@ from .options import SparkMaster, json_option
     multiple=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="A broker.conf or namesrv.conf, whose timers and lists count. May be repeated.",
+    help="A broker.conf or namesrv.conf with the cluster's timers and lists. May be repeated.",
 )
 @click.option(
     "--zone",
@@ -34,7 +34,7 @@ from .options import SparkMaster, json_option
     "offsets",
     multiple=True,
     metavar="SOURCE=+1.5s",
-    help="How far a source's clock was ahead (ms, s, m, h, d); default: inferred from what logs share.",
+    help="How far a source's clock was ahead (ms, s, m, h, d); default: inferred from events that logs share.",
 )
 @click.option("--spark-master", type=SparkMaster(), help="Read and judge on this Spark cluster, not in this process.")
 @json_option
@@ -54,7 +54,7 @@ def import_logs(
     \b
     nemesrv import collected/ --out runs/incident
     nemesrv import 'ns-*/namesrv.log*' client.log --zone client.log=+00:00 --out runs/incident
-    nemesrv import - --out runs/incident          what is pasted or piped into standard input
+    nemesrv import - --out runs/incident          read from standard input
 
     The run folder has a history (history/), topology, clocks, timers, time line and ranked faults (incident.json), and
     the verdicts on it; `nemesrv replay` runs it again. Exit status: as of `nemesrv check`.

@@ -32,7 +32,7 @@ def museum(names: tuple[str, ...], out: Path | None, at_once: int | None, as_jso
 
     NAME is one of `nemesrv scenarios --incidents`, or its number (i03); all of them where none is named.
 
-    Exit status: 0 when each is INVALID by the checks that are to find it and VALID with its fix, 1 when one is not.
+    Exit status: 0 when each is INVALID by the checks that must find it and VALID with its fix, 1 when one is not.
     """
     from ..machine import processors
     from ..proof.museum import chosen, document, print_museum, show

@@ -183,7 +183,7 @@ def check_names(_context: click.Context, _parameter: click.Parameter, incomplete
     return [CompletionItem(f"{before}{comma}{name}") for name in (*CHECKS, "all") if name.startswith(begun)]
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout in place of words for people.")
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of text.")
 
 
 full_option = click.option("--full", is_flag=True, help="A row for every check, those that are VALID too.")
@@ -199,7 +199,7 @@ set_option = click.option(
 implementation_option = click.option(
     "--implementation",
     metavar="ours|apache-VERSION|apache:FOLDER",
-    help="Whose programs NameServers and brokers are, e.g. apache-5.3.3, or apache:$ROCKETMQ_HOME (docs/apache.md).",
+    help="The program of NameServers and brokers: apache-5.3.3, apache:$ROCKETMQ_HOME … (docs/apache.md).",
 )
 
 engine_option = click.option(

@@ -93,14 +93,18 @@ def print_power(plans: list[Plan], *, power: float, as_json: bool) -> None:
     show_default=True,
     help="False alarms allowed; may be repeated. Verdicts use 1e-6.",
 )
-@click.option("--starts", type=WholeNumber(1, 100_000), help="What so many starts tell, not how many are needed.")
+@click.option(
+    "--starts",
+    type=WholeNumber(1, 100_000),
+    help="The power of this number of starts, instead of the number that is needed.",
+)
 @click.option("--json", "as_json", is_flag=True)
 def power(
     name_servers: int, bias: float, power: float, alphas: tuple[float, ...], starts: int | None, as_json: bool
 ) -> None:
     """How many client starts find a biased choice of the first NameServer.
 
-    BIAS is how much too often one NameServer is chosen, as a share of all starts: 0.1 of three is 43.3 %.
+    BIAS is the excess share of one NameServer among all starts: 0.1 with three NameServers is 43.3 %.
     """
     plans = planned(name_servers, bias=bias, power=power, alphas=alphas, starts=starts)
     print_power(plans, power=power, as_json=as_json)

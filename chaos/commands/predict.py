@@ -20,9 +20,9 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.command()
 @click.argument("scenario", required=False, shell_complete=scenario_names)
 @click.option(
-    "--fault", metavar="KIND", shell_complete=_kinds, help="A fault in place of a scenario: crash, hang, power-off …"
+    "--fault", metavar="KIND", shell_complete=_kinds, help="A fault instead of a scenario: crash, hang, power-off …"
 )
-@click.option("--for", "lasts_s", type=Number(0.1, 3_600), help="With --fault: how many seconds it lasts; default 240.")
+@click.option("--for", "lasts_s", type=Number(0.1, 3_600), help="With --fault: how many seconds it takes; default 240.")
 @click.option("--name-servers", type=WholeNumber(1, 9), help="With --fault; default 3.")
 @click.option("--brokers", type=WholeNumber(1, 26), help="With --fault; default 3.")
 @click.option("--producers", type=WholeNumber(0, 500), help="With --fault; default 4.")
@@ -35,11 +35,15 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "sets",
     multiple=True,
     metavar="KEY=VALUE",
-    help="What if: predicted beside what is, and what changes is told. Several: each by itself, then all together.",
+    help="What if: predicted beside the scenario as it is, with what changes. Several: each alone, then all together.",
 )
 @click.option("--runs", type=WholeNumber(1, 10_000), default=8, show_default=True, help="How many virtual runs.")
 @click.option(
-    "--seed", type=WholeNumber(min=0), default=1, show_default=True, help="Of the first run; then one more each."
+    "--seed",
+    type=WholeNumber(min=0),
+    default=1,
+    show_default=True,
+    help="Seed of the first run; each further run has the next number.",
 )
 @json_option
 def predict(
@@ -54,8 +58,8 @@ def predict(
 ) -> None:
     """How long each client takes to recover from the fault of SCENARIO, or of --fault, and what share of sends fails.
 
-    p50, p90 and p99 over runs on the virtual clock, in each of which the phases of all timers are drawn anew. Nothing
-    real is started.
+    p50, p90 and p99 over runs on the virtual clock, each with new random phases of all timers. Nothing real is
+    started.
 
     \b
     nemesrv predict --fault power-off

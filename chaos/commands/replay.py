@@ -21,7 +21,7 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     type=click.Choice(["virtual", "real"]),
     default="virtual",
     show_default=True,
-    help="Virtual: the nodes in one process, done in seconds. Real: processes behind Toxiproxy, as `nemesrv run`.",
+    help="Virtual: the nodes in one process, in seconds. Real: processes behind Toxiproxy, as `nemesrv run`.",
 )
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice; default: the original's.")
 @set_option
@@ -40,8 +40,8 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     "varied",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Run it once more with this changed, and say what would have been different: cluster.profile=5.x, "
-    "pollNameServerInterval=10000. Several in one, with a space between, are one variant. May be repeated.",
+    help="Replay again with a setting changed and report the difference: cluster.profile=5.x, "
+    "pollNameServerInterval=10000. Several KEY=VALUE in one argument make one variant; repeat the option for more.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
@@ -61,12 +61,12 @@ def replay(
 ) -> None:
     """Run what RUN_DIR recorded again, and say how alike the two are.
 
-    RUN_DIR is what `nemesrv run` or `nemesrv import` left. The replay's folder has scenario.yaml, to be edited and run
-    like any other, its own history, and replay.json with every transition of both.
+    RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The replay's folder has scenario.yaml, which you
+    may edit and run, its own history, and replay.json with every transition of both.
 
     \b
     nemesrv replay runs/latest
-    nemesrv replay imported --hypothesis 1=2             the second guess of the first episode
+    nemesrv replay imported --hypothesis 1=2             the second explanation of the first episode
     nemesrv replay imported --vary pollNameServerInterval=10000 --vary cluster.profile=5.x
 
     Exit status: 0 it happens again (similarity 0.9 or more), 1 it does not or in part, 3 there is nothing to compare.

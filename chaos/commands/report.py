@@ -13,7 +13,7 @@ from .options import json_option
 
 @click.command()
 @click.argument("run_dir", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN_DIR [OTHER]")
-@click.option("--export", "format_", type=click.Choice(["perfetto", "openmetrics"]), help="Write this in its place.")
+@click.option("--export", "format_", type=click.Choice(["perfetto", "openmetrics"]), help="Write this format instead.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
 @json_option
 def report(run_dir: tuple[Path, ...], format_: str | None, out: Path | None, as_json: bool) -> None:

@@ -33,7 +33,7 @@ from .options import (
 @click.option(
     "--clock",
     type=click.Choice(["real", "virtual"]),
-    help="Virtual: the same nodes in one process, done in seconds; the same seed gives the same history. "
+    help="Virtual: the same nodes in one process, in seconds; the same seed gives the same history. "
     "Default: as the file says, else real.",
 )
 @click.option(
@@ -74,7 +74,7 @@ def run(
     full: bool,
     as_json: bool,
 ) -> None:
-    """Run experiments: cluster up, workload, faults, heal, settle, final reads, check.
+    """Run experiments: cluster up, workload, faults, end of faults, settle, final reads, check.
 
     SCENARIO is a shipped name (see `nemesrv scenarios`), a YAML file, or `all` for every shipped one.
 

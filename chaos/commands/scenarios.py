@@ -25,7 +25,7 @@ _TITLES = {
 @click.option("--incidents", "of_incidents", is_flag=True, help="Reported incidents, with their upstream numbers.")
 @json_option
 def scenarios(name: str | None, of_incidents: bool, as_json: bool) -> None:
-    """List the scenarios that ship, one line each, and the field drills apart; with a NAME, show that file."""
+    """List the scenarios that ship, one line each, then the field drills; with a NAME, show that file."""
     from ..scenarios.loading import all_shipped, find, load, shipped
 
     if of_incidents and name is not None:

@@ -14,7 +14,7 @@ from .options import Seeds, WholeNumber, json_option, ray_option
 @click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
 @click.option("--seed", "--seeds", "seeds", type=Seeds(), default="1", show_default=True, help="One, or many: 1..12.")
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
-@click.option("--spark", "by_spark", is_flag=True, help="Judge by Spark on the virtual clock, too: far longer.")
+@click.option("--spark", "by_spark", is_flag=True, help="Judge by Spark on the virtual clock, too: much slower.")
 @click.option(
     "--processes",
     "at_once",
@@ -35,9 +35,9 @@ def selftest(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Plant every defect and see that the checks meant for it find it, and nothing in the clean twins.
+    """Plant every defect and test that its checks find it, and that the same nodes without it are VALID.
 
-    On the real clock Spark judges, as it judges every run. On the virtual clock the same verdicts come without it.
+    On the real clock Spark judges. On the virtual clock plain Python gives the same verdicts.
     """
     from ..machine import processors
     from ..proof.selftest import run_selftest

@@ -66,9 +66,8 @@ def up(
 ) -> None:
     """A cluster that stays up until Ctrl-C, or --for so many seconds of RocketMQ time.
 
-    Clients and brokers of your own may join it at the addresses it prints. Faults are made by `nemesrv fault`, or by
-    Toxiproxy's own API and signals: all are recorded. Exit status after Ctrl-C or --for: the verdict's with --check,
-    else 0.
+    Clients and brokers of your own may use the addresses that it prints. `nemesrv fault`, Toxiproxy's own API and
+    signals make faults; all are recorded. Exit status after Ctrl-C or --for: the verdict's with --check, else 0.
     """
     require_extras("nemesrv up", "ray")
     from ..judging import named_checks

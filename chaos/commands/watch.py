@@ -22,12 +22,12 @@ from .options import AddressList, Number, WholeNumber, json_option
     "--check",
     "checks",
     metavar="default|NAMES",
-    help="Judge what is seen by these checks of runs, while it goes on; the exit status is the verdict's.",
+    help="Judge the cluster by these checks of runs; the exit status is the verdict's.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Keep what is seen as a run folder, for `nemesrv check`, `report` and `replay`.",
+    help="Keep what was read as a run folder, for `nemesrv check`, `report` and `replay`.",
 )
 @click.option("--for", "for_s", type=Number(min=0, min_open=True), help="End by itself after so many seconds.")
 @json_option
@@ -49,7 +49,7 @@ def watch(
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876" --check default --out night
 
     With --once: exit status 0 nothing is wrong, 1 something is, 4 no NameServer answers. With --check: the verdict's,
-    as of `nemesrv check`. With --check or --out it says at its end which faults explain what it saw.
+    as of `nemesrv check`. With --check or --out it ends with the faults that explain what it saw.
     """
     from ...operations.cluster.watch import run
     from ...operations.cluster.watched_run import watched_checks

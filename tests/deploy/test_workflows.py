@@ -70,20 +70,31 @@ def test_a_step_that_fails_ends_the_leg_but_for_what_runs_always(tmp_path: Path)
     [("github 4.9", "wheel"), ("github 5.x", "index"), ("gitlab 4.9", "checkout"), ("gitlab 5.x", "wheel")],
 )
 def test_each_step_of_a_leg_runs_in_the_example_project(name: str, source: str, tmp_path: Path) -> None:
-    project = Path(shutil.copytree(ROOT / "tests" / "example", tmp_path / "orders-service"))
-    env = {}
-    if source == "checkout":
-        copied_tree(project / "nemesrv")
-    else:
-        (project / "dist").mkdir()
-        (tmp_path / "source").mkdir()
-        wheel = built_wheel(tmp_path / "source", project / "dist")
-        env = {"PIP_FIND_LINKS": str(wheel.parent)} if source == "index" else {}
-    done = workflows.run(LEGS[name], project, workflows.sources()[source], **env)
+    """On a machine that is too late to judge a leg is run once more."""
+    folder = tmp_path / "first"
+    done = _ran(name, source, folder)
+    if any(status == 3 and "the machine was too late" in said for _, status, said in done):
+        folder = tmp_path / "second"
+        done = _ran(name, source, folder)
     for step, status, said in done:
         assert status == 0, f"{step.name}\n{said}"
+    project = folder / "orders-service"
     scenarios = [yaml.safe_load(file.read_text()) for file in project.glob("runs/*/*/scenario.yaml")]
     assert {scenario["cluster"]["profile"] for scenario in scenarios} == {name.split()[1]}
     for kind in ("report.html", "verdicts.json", "scenario.yaml", "junit.xml"):
         assert len(list(project.glob(f"runs/**/{kind}"))) >= 4, kind
     assert (project / "junit.xml").is_file()
+
+
+def _ran(name: str, source: str, folder: Path) -> list[tuple[workflows.Step, int, str]]:
+    """Each step of the leg in a copy of the example project, with nemesrv from that source."""
+    project = Path(shutil.copytree(ROOT / "tests" / "example", folder / "orders-service"))
+    env = {}
+    if source == "checkout":
+        copied_tree(project / "nemesrv")
+    else:
+        (project / "dist").mkdir()
+        (folder / "source").mkdir()
+        wheel = built_wheel(folder / "source", project / "dist")
+        env = {"PIP_FIND_LINKS": str(wheel.parent)} if source == "index" else {}
+    return workflows.run(LEGS[name], project, workflows.sources()[source], **env)
