@@ -51,11 +51,11 @@ def _from_document(name: str, document: Mapping[str, Any], file: str) -> RulePro
     rules: dict[str, Expected] = {}
     for rule, value in document["rules"].items():
         if rule not in RULES:
-            raise ScenarioError(file, f"rules.{rule}", repr(value), f"there is no such rule{nearest(str(rule), RULES)}")
+            raise ScenarioError(file, f"rules.{rule}", repr(value), f"a rule of `conform`{nearest(str(rule), RULES)}")
         try:
             rules[rule] = RULES[rule].read(value)
         except ValueError as exc:
-            raise ScenarioError(file, f"rules.{rule}", repr(value), f"it may be {RULES[rule].allowed}") from exc
+            raise ScenarioError(file, f"rules.{rule}", repr(value), RULES[rule].allowed) from exc
     return RuleProfile(name=name, client=str(document.get("client", name)), rules=rules)
 
 

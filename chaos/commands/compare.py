@@ -77,7 +77,7 @@ def compare(
     asked = CompareOptions(scenario=scenario, sets=sets, runs=count, seed=seed, out=out, quiet=as_json)
     if scenario is not None:
         if sets_a or sets_b:
-            raise ScenarioError("compare", "--set-a" if sets_a else "--set-b", "", "given without --scenario only")
+            raise ScenarioError("compare", "--set-a" if sets_a else "--set-b", "", "no --scenario beside it")
         refuse_other(sides, (*side_a, *side_b))
         both = [
             Side(name, folders=folders) for name, folders in zip("AB", run_implementations(sides, asked), strict=True)

@@ -30,7 +30,7 @@ def report(run_dir: tuple[Path, ...], format_: str | None, out: Path | None, as_
         allowed = "one run folder with --export, else one or two"
         raise ScenarioError("report", "RUN_DIR", " ".join(map(str, run_dir)), allowed)
     if len(folders) == 1 and out and not format_:
-        raise ScenarioError("--out", "", str(out), "given with --export or two runs; else it is report.html of the run")
+        raise ScenarioError("--out", "", str(out), "--export or two runs with it; else it is report.html of the run")
     first = folders[0]
     try:
         if format_:

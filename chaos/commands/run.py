@@ -93,7 +93,7 @@ def run(
         raise ScenarioError("--time-scale", "", str(time_scale), "nothing with --clock virtual: it is never waited for")
     names = [name for given in scenario for name in (shipped() if given == "all" else [given])]
     if out is not None and len(names) > 1:
-        raise ScenarioError("--out", "", str(out), "given with one scenario only")
+        raise ScenarioError("--out", "", str(out), "one scenario with it")
     options = Options(
         seed=seed,
         time_scale=time_scale,

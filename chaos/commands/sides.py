@@ -72,9 +72,7 @@ class Side:
         if not sets and not again:
             return cls(name, folders)
         if len(folders) != 1:
-            raise ScenarioError(
-                "compare", "--set", "", f"given with one run folder on a side; {name} has {len(folders)}"
-            )
+            raise ScenarioError("compare", "--set", "", f"one run folder on a side with it; {name} has {len(folders)}")
         from ...operations.replay.running import Wanted, read_original, scenario_of
 
         scenario = scenario_of(read_original(folders[0], Wanted()), sets, file=f"the scenario of {folders[0]}")
@@ -86,7 +84,7 @@ def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[Run]]:
     if asked.scenario is None and all(side.scenario is None for side in sides):
         for value, option in ((asked.sets, "--set"), (asked.runs, "--runs"), (asked.out, "--out")):
             if value:
-                raise ScenarioError("compare", option, "", "given with a scenario, or --scenario, only")
+                raise ScenarioError("compare", option, "", "a scenario, or --scenario, with it")
     if asked.scenario is None:
         refuse_used(asked.out)
     first = secrets.randbelow(10**6) if asked.seed is None else asked.seed

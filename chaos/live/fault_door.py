@@ -98,7 +98,7 @@ class FaultDoor:
             and do in ACTIONS
             and not issubclass(ACTIONS[do], Fault | LoseHost | IsolateHost | PauseHost)
         ):
-            raise ScenarioError("nemesrv fault", "--for", str(for_s), f"given with what lasts, which {do} does not")
+            raise ScenarioError("nemesrv fault", "--for", str(for_s), f"a fault that has an end, which {do} has not")
         on = tuple(settings.get("nodes", ()) or settings.get("hosts", ()))
         begun = self._cluster.act(do, of="nemesrv fault", **settings)
         if for_s is not None:

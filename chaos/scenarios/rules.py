@@ -168,12 +168,12 @@ def nodes(scenario: Scenario) -> None:
             raise NotAllowed(place, "a node of that name", allowed)
         kind = topology.kinds[name]
         if node.cluster_name is not None and kind is not NodeKind.BROKER:
-            allowed = "said of its master" if kind is NodeKind.SLAVE else "said of a broker only"
+            allowed = "this key on its master" if kind is NodeKind.SLAVE else "this key on a broker only"
             raise NotAllowed(f"{place}.cluster_name", node.cluster_name, allowed)
         if node.client_profile is not None and kind not in CLIENTS:
-            raise NotAllowed(f"{place}.client_profile", node.client_profile, "said of a client only")
+            raise NotAllowed(f"{place}.client_profile", node.client_profile, "this key on a client only")
         if node.name_servers is not None and kind is NodeKind.NAME_SERVER:
-            raise NotAllowed(f"{place}.name_servers", str([*node.name_servers]), "said of a broker or client")
+            raise NotAllowed(f"{place}.name_servers", str([*node.name_servers]), "this key on a broker or client")
         _name_server_list(node.name_servers or (), topology, f"{place}.name_servers")
         if node.joins_at_s is None:
             continue
@@ -196,9 +196,9 @@ def topics_of_clients(scenario: Scenario) -> None:
     for name, node in scenario.nodes.items():
         kind = topology.kinds[name]
         if node.topic is not None and kind not in CLIENTS:
-            raise NotAllowed(f"nodes.{name}.topic", node.topic, "said of a producer or consumer only")
+            raise NotAllowed(f"nodes.{name}.topic", node.topic, "this key on a producer or consumer only")
         if node.group is not None and kind is not NodeKind.CONSUMER:
-            raise NotAllowed(f"nodes.{name}.group", node.group, "said of a consumer only")
+            raise NotAllowed(f"nodes.{name}.group", node.group, "this key on a consumer only")
         if node.topic is not None and node.topic not in known:
             few = ", ".join([*known][:8]) + (", …" if len(known) > 8 else "")
             allowed = f"a topic of workload.topic or workload.topics ({few}){nearest(node.topic, known)}"
@@ -296,7 +296,7 @@ def lists_in_order(scenario: Scenario) -> None:
         if not node.in_order:
             continue
         if kinds[name] not in CLIENTS or name in made_by or node.client_profile is not None:
-            allowed = "said of a client of ours without client_profile: every other has an order of its own"
+            allowed = "this key on a client of ours without client_profile: every other has an order of its own"
             raise NotAllowed(place, "true", allowed)
         if node.name_servers is None:
             raise NotAllowed(place, "true", "said beside `name_servers`, whose order it is")
@@ -314,7 +314,7 @@ def elections(scenario: Scenario) -> None:
     controllers = [node for node, values in said.items() if values.get("enableControllerInNamesrv")]
     under = [node for node, values in said.items() if values.get("enableControllerMode")]
     if len(controllers) > 1:
-        allowed = f"said of one NameServer: {' and '.join(controllers)} would have to dial each other"
+        allowed = f"this key on one NameServer: {' and '.join(controllers)} would have to dial each other"
         raise NotAllowed(f"config: enableControllerInNamesrv of {controllers[1]}", "True", allowed)
     if under and not controllers:
         allowed = "set where a NameServer is the controller (config: {ns-0: {enableControllerInNamesrv: true}})"
@@ -327,11 +327,11 @@ def elections(scenario: Scenario) -> None:
             told = [node for node in brokers if said.get(node, {}).get(key)]
             without = [node for node in brokers if node not in told]
             if told and without:
-                allowed = f"said of all brokers of {name}: {without[0]} is not told of it"
+                allowed = f"this key on all brokers of {name}: {without[0]} is not told of it"
                 raise NotAllowed(f"config: {key} of {told[0]}", "True", allowed)
             if told and len(brokers) < FEWEST_THAT_ELECT:
                 allowed = (
-                    f"said of a name of {FEWEST_THAT_ELECT} brokers or more (slaves: {FEWEST_THAT_ELECT - 1}); "
+                    f"this key on a name of {FEWEST_THAT_ELECT} brokers or more (slaves: {FEWEST_THAT_ELECT - 1}); "
                     f"{name} has {len(brokers)}"
                 )
                 raise NotAllowed(f"config: {key} of {told[0]}", "True", allowed)

@@ -58,4 +58,4 @@ def test_what_is_for_runs_only_is_refused_of_recorded_ones(tmp_path: Path) -> No
         write_parquet(cluster().end(10).rows, tmp_path / name)
     done = nemesrv("compare", "a", "b", "--runs", "2", cwd=tmp_path)
     assert done.returncode == 2
-    assert "compare: --runs: allowed is given with a scenario, or --scenario, only" in done.stderr
+    assert "compare: --runs: allowed is a scenario, or --scenario, with it" in done.stderr

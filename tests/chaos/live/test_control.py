@@ -194,7 +194,7 @@ def test_a_host_that_was_healed_by_hand_returns_with_what_is_left(on_hosts: Up) 
     [
         ("lose_host", {"hosts": ["d"]}, "hosts.0: d is not allowed; expected one of a, b, c"),
         ("return_host", {"hosts": ["b"]}, "b is not allowed; expected a host that was lost, isolated or paused before"),
-        ("return_host", {"hosts": ["b"], "for_s": 3}, "given with what lasts, which return_host does not"),
+        ("return_host", {"hosts": ["b"], "for_s": 3}, "a fault that has an end, which return_host has not"),
         ("lose_host", {"nodes": ["ns-1"]}, "`do: lose_host` needs `hosts`"),
     ],
 )

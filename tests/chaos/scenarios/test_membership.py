@@ -37,7 +37,7 @@ def scenario(**document: Any) -> Any:
     [
         ({"nodes": {f"ns-{i}": {"joins_at_s": 5} for i in range(3)}}, "at least one NameServer from the start"),
         ({"nodes": {"ns-2": {"name_servers": ["ns-0"]}}}, "nodes.ns-2.name_servers"),
-        ({"nodes": {"ns-2": {"topic": "orders"}}}, "said of a producer or consumer only"),
+        ({"nodes": {"ns-2": {"topic": "orders"}}}, "this key on a producer or consumer only"),
         (
             {"timeline": [{"at_s": 9, "do": "remove", "nodes": ["broker-a"]}]},
             "timeline.0.nodes: 'broker-a' is not allowed; expected one of ns-0, ns-1, ns-2",

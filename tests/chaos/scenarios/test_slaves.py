@@ -56,7 +56,7 @@ def test_faults_name_slaves_and_their_links():
     [
         ({"nodes": {"broker-z/1": {}}}, "a slave is called by its master and its id, as in broker-a/1"),
         ({"cluster": {"slaves": 4}}, "a whole number from 0 to 3"),
-        ({"cluster": {"slaves": 1}, "nodes": {"broker-a/1": {"cluster_name": "eu"}}}, "said of its master"),
+        ({"cluster": {"slaves": 1}, "nodes": {"broker-a/1": {"cluster_name": "eu"}}}, "this key on its master"),
         ({"timeline": [{"at_s": 1, "do": "kill", "nodes": ["broker-a/1"]}]}, "broker-a/1"),
         ({"config": {"broker-a/1": {"registerNameServerPeriod": 20000}}}, "broker-a/1"),
     ],

@@ -50,11 +50,11 @@ def test_a_pattern_is_as_many_topics_as_it_says() -> None:
             {"producer-0": {"topic": "order"}},
             "'order' is not allowed; expected a topic of workload.topic or workload.topics",
         ),
-        ({"topics": PAYMENTS}, {"broker-a": {"topic": "payments"}}, "said of a producer or consumer only"),
+        ({"topics": PAYMENTS}, {"broker-a": {"topic": "payments"}}, "this key on a producer or consumer only"),
         (
             {},
             {"producer-0": {"group": "g"}},
-            "nodes.producer-0.group: g is not allowed; expected said of a consumer only",
+            "nodes.producer-0.group: g is not allowed; expected this key on a consumer only",
         ),
         (
             {"topics": PAYMENTS},

@@ -63,8 +63,8 @@ def test_the_same_as_json() -> None:
         (("smok",), "did you mean smoke?"),
         ((), "SCENARIO or --fault"),
         (("smoke", "--fault", "crash"), "SCENARIO or --fault: both is not allowed"),
-        (("broker-crash", "--for", "3"), "--for: allowed is given with --fault only"),
-        (("broker-crash", "--producers", "3"), "--producers: allowed is given with --fault only"),
+        (("broker-crash", "--for", "3"), "--for: allowed is --fault beside it"),
+        (("broker-crash", "--producers", "3"), "--producers: allowed is --fault beside it"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(words: tuple[str, ...], sentence: str) -> None:
