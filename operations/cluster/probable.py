@@ -33,7 +33,7 @@ WEIGHTS = {True: 7.2, False: 3.5}
 SYMPTOMS = {"name-server-gives-no-answer": 4.5, "broker-gives-no-answer": 4.5, "topic-is-nowhere": 4.5}
 """Causes that may follow from another."""
 CERTAIN_WEIGHT, AT_MOST = 7.2, 5.0
-KNOWN_WEIGHT, EXPLAINED = 3.0, 4.0
+KNOWN_WEIGHT, EXPLAINED = 3.5, 4.0
 """Where a fault weighs the first, lines that say what follows from one weigh the second less: it accounts for them."""
 FOLLOWS = frozenset({
     "name-server-not-reached", "name-server-gives-no-answer", "broker-address-not-reached", "broker-gives-no-answer",
@@ -42,6 +42,8 @@ FOLLOWS = frozenset({
 BEFORE_MS = 300_000.0
 """A fault that ended longer before what clients met is not its reason."""
 ELSEWHERE, BESIDE = 2.0, 2.2
+TROUBLED = 0.2
+"""With such a share of warnings and exceptions nothing is called well so readily."""
 
 FAULTS: Mapping[str, tuple[str, str]] = {
     "pause_host": (
@@ -133,7 +135,7 @@ def probable(
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
     if found is not None:
-        weighed[NOTHING] = _nothing(found, weighed.values(), failures)
+        weighed[NOTHING] = _nothing(found, texts, weighed.values(), failures)
     ranked = shared(weighed.values())
     if not ranked or ranked[0].score < KNOWN_FROM:
         return _unknown(ranked, found)
@@ -216,12 +218,13 @@ def _is_before(found: Reconstructed, episode: Episode, failures: Sequence[Failur
     return any(one.last.ms >= from_ms - 1_000 and one.first.ms <= to_ms + BEFORE_MS for one in failures)
 
 
-def _nothing(found: Reconstructed, others: Iterable[Condition], failures: Sequence[Failure]) -> Condition:
+def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], failures: Sequence[Failure]) -> Condition:
     """That nothing was wrong: the likelier, the more registrations succeeded and the less fails."""
     lines = sum(len(source.lines) for source in found.found)
     well = sum(_registers_well(source) for source in found.found)
     weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0
     weight -= 4.0 if failures else 0.0
+    weight -= 1.5 if texts.troubled >= TROUBLED * max(texts.lines, 10) else 0.0
     weight -= 3.0 if any(one.weight >= KNOWN_WEIGHT for one in others) else 0.0
     said = "Nothing in these logs shows that anything was wrong."
     return Condition(

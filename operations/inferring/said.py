@@ -113,6 +113,10 @@ class Texts:
     spans: dict[str, tuple[float, float]] = field(default_factory=dict)
     """File to its first and last stamp in milliseconds, as its digits have it."""
 
+    lines: int = 0
+    troubled: int = 0
+    """Of these, those of level WARN or ERROR, and exceptions."""
+
     def lasts_ms(self, file: str) -> float:
         """From its first stamp to its last."""
         first_ms, last_ms = self.spans.get(file, (0.0, 0.0))
@@ -137,6 +141,8 @@ def _read(part: Part, texts: Texts) -> None:
         if stamps:
             first_ms = texts.spans.get(part.file, (stamps[0], 0.0))[0]
             texts.spans[part.file] = first_ms, stamps[-1]
+        texts.lines += len(lines) - 1
+        texts.troubled += sum(block.count(word) for word in _TROUBLE)
         if any(has in block for has in _HAS):
             for at, line in enumerate(lines):
                 if any(has in line for has in _HAS):
@@ -149,6 +155,7 @@ def _read(part: Part, texts: Texts) -> None:
         before = lines[-2] if len(lines) > 1 else lines[-1]
 
 
+_TROUBLE = (b" WARN ", b" ERROR ", b"Exception: ")
 _STAMP_LINES = 40
 _STAMP = re.compile(rb"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")
 
