@@ -160,6 +160,7 @@ def _most_of(faults: Iterable[Condition]) -> list[Condition]:
     return ordered
 
 
+_CLIENTS = frozenset({"producer", "consumer", "client"})
 _PLAIN = frozenset({"process-ended", "stopped-in-order"})
 """What another fault may say more exactly."""
 
@@ -181,6 +182,9 @@ def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Se
     origin = datetime.fromtimestamp(found.origin_ms / 1000, UTC)
     for episode in episodes:
         one = episode.hypotheses[0]
+        stopped = {node for entry in one.timeline if entry["do"] == "stop" for node in entry.get("nodes") or ()}
+        if stopped and all(found.nodes.roles.get(node) in _CLIENTS for node in stopped):
+            continue  # a program that ends has nothing to do with the cluster
         name, remedy = FAULTS.get(one.fault, LINK if one.fault in LINKS else (one.fault.replace("_", "-"), ""))
         score = sum(other.score for other in episode.hypotheses if _alike(one.fault, other.fault))
         odds = math.log(max(score, 0.01) / max(1 - score, 0.01))

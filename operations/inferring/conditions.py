@@ -186,9 +186,20 @@ def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
     return [(one.where, one.text) for one in chosen]
 
 
+_ROOTS = frozenset({
+    "no-name-server-given", "name-server-address-illegal", "port-taken", "store-in-use", "start-failed",
+})  # fmt: skip
+"""Why a broker registers with nobody."""
+FOLLOWS = 4.0
+
+
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
-    """The same with their scores, the likeliest first."""
-    ordered = sorted(found, key=lambda one: -one.weight)
+    """The same with their scores, the likeliest first; that no broker registered follows from a start that failed."""
+    told = list(found)
+    if any(one.cause in _ROOTS and one.weight >= FOLLOWS for one in told):
+        for one in told:
+            one.weight -= FOLLOWS if one.cause == "no-broker-registered" else 0.0
+    ordered = sorted(told, key=lambda one: -one.weight)
     total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
     for one in ordered:
         one.score = min(AT_MOST, math.exp(one.weight) / total)

@@ -288,6 +288,7 @@ def _came_and_went(seen: Seen, taken: dict[Sign, float]) -> None:
         signs = [sign for edge in seen.edges_of(client) for sign in seen.by_edge[edge] if edge.dialler == client]
         times = [*seen.own.get(client, ()), *(sign.from_ms for sign in signs if sign.observer != client)]
         lived = [sign.at_ms for sign in signs if sign.kind in WORKS] + list(seen.own.get(client, ()))
+        signs += seen.by_edge.get(Edge(client, ""), [])
         if times and lived and max(lived) - min(times) <= VISIT_MS and max(lived) < seen.last_ms - 2 * seen.timers.R_ms:
             ends = (Kind.SILENCE, Kind.LEFT, Kind.GONE, Kind.STOPPED, Kind.MISSED, *_CLOSES)
             taken.update({sign: WORTH for sign in signs if sign.kind in ends})

@@ -117,3 +117,28 @@ def test_what_was_true_is_the_answer(case: Case) -> None:
         assert case.is_right(name), name
     else:
         assert case.is_right(name) or certainty != "certain"
+
+
+NO_LIST = [
+    (5.0, "namesrvAddr="),
+    (5.0, "The broker[broker-a, 10.0.2.1:10911] boot success. serializeType=JSON"),
+    *((60.0 * minute, "dispatch behind commit log 0 bytes") for minute in range(1, 16)),
+]
+"""A broker that runs for 15 minutes with an empty namesrvAddr."""
+
+
+def test_a_broker_without_a_name_server_is_the_cause_that_none_registered(tmp_path: Path) -> None:
+    name_server_ = [*boot(0, NS_0), (900.0, "NETTY SERVER PIPELINE: channelActive, the channel[10.0.9.9:4711]")]
+    for logs in ({"broker.log": NO_LIST}, {"broker.log": NO_LIST, "namesrv.log": name_server_}):
+        answer = seen(tmp_path / str(len(logs)), logs).answer
+        assert (answer.name, answer.certainty) == ("no-name-server-given", "likely")
+
+
+def test_an_admin_client_that_started_and_stopped_is_nothing_wrong(tmp_path: Path) -> None:
+    visit = [
+        *client()[:3],
+        (51.5, "closeChannel: close the connection to remote address[10.0.1.1:9876] result: true"),
+        (51.6, "the client factory [10.0.3.1@4711] shutdown OK"),
+    ]
+    one = seen(tmp_path, logs_of(producer=visit))
+    assert (one.answer.name, one.status) == ("nothing", 0)
