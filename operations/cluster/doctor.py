@@ -32,6 +32,8 @@ from .server_answers import NameServerAnswer, Questions, ServerAnswers
 
 HEALTHY, CERTAIN, LIKELY = 0, 1, 3
 FAILURES_SHOWN = 10
+UNDERSTOOD = 2
+"""So many lines of a file show that it is RocketMQ's."""
 
 
 # --- a live cluster
@@ -181,12 +183,13 @@ def diagnosed(
     """What these logs say; zones and offsets as of `import`. LogError where no log is, and where none is RocketMQ's."""
     texts = texts_in(places)
     lines, files, notes = plain_logs(places)
-    if not lines and not texts.said:
+    if not lines and not texts.said and not any(one.understood >= UNDERSTOOD for one in files):
         said = "; ".join(notes[:3]) or "no line with a time was understood"
         raise LogError(f"nothing to go by in {', '.join(map(str, places))}: {said}")
     if not lines:  # a stack trace, an excerpt without times
         answer = probable(texts)
-        return Diagnosis(Logged(), [], [], notes, topic, answer)
+        unknown = [] if is_told(answer) else ["what happened: no line tells of a registration, a connection or a route"]
+        return Diagnosis(Logged(), [], unknown, notes, topic, answer)
     found = reconstruct(lines, files, zones=zones, offsets=offsets)
     logs = logged(found, topic)
     causes, unknown = causes_in(logs, topic)

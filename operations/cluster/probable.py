@@ -37,7 +37,7 @@ KNOWN_WEIGHT, EXPLAINED = 3.5, 4.0
 """Where a fault weighs the first, lines that say what follows from one weigh the second less: it accounts for them."""
 FOLLOWS = frozenset({
     "name-server-not-reached", "name-server-gives-no-answer", "broker-address-not-reached", "broker-gives-no-answer",
-    "process-ended", "no-route",
+    "process-ended", "no-route", "peer-not-reached", "peer-gives-no-answer",
 })  # fmt: skip
 BEFORE_MS = 300_000.0
 """A fault that ended longer before what clients met is not its reason."""

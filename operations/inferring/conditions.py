@@ -27,6 +27,8 @@ AT_MOST = 0.99
 AGAIN, AGAIN_AT_MOST = 0.5, 3.5
 """A line that is there n times weighs this times ln n more, and no more than that."""
 LINES = 3
+BECAUSE, NEAR = 2.0, 16
+"""What another cause, in the same stack trace so many lines on, is the reason of, weighs so much less."""
 NO_BROKER_MS = 90_000.0
 """A NameServer without a broker for less may wait for brokers that are being started."""
 
@@ -118,6 +120,14 @@ WORDING: Mapping[str, Wording] = {
         "NameServer {address} accepts connections and does not answer in time.",
         "Look whether its process stands still (CPU, GC, swap); the link may lose packets.",
     ),
+    "peer-not-reached": Wording(
+        "Connections to {address} fail; whether a NameServer or a broker listens there, these lines do not say.",
+        "Check that the process runs and listens there (host, port, firewall); compare namesrvAddr and brokerIP1.",
+    ),
+    "peer-gives-no-answer": Wording(
+        "{address} does not answer in time; whether it is a NameServer or a broker, these lines do not say.",
+        "Look whether that process stands still (CPU, GC, swap, disk); the link may lose packets.",
+    ),
     "broker-address-not-reached": Wording(
         "Broker address {address} cannot be reached from there: connections to it fail.",
         "Check that the broker runs. If it does, it registered an address that is of no use to its clients: set "
@@ -161,7 +171,17 @@ def conditions(said: Iterable[Said]) -> list[Condition]:
     by_cause: dict[str, list[Said]] = defaultdict(list)
     for one in said:
         by_cause[one.cause].append(one)
-    return shared(_condition(cause, lines) for cause, lines in by_cause.items())
+    found = [_condition(cause, lines) for cause, lines in by_cause.items()]
+    for each in found:
+        if any(_is_reason(by_cause[other.cause], by_cause[each.cause]) for other in found):
+            each.weight -= BECAUSE
+    return shared(found)
+
+
+def _is_reason(lines: Sequence[Said], of: Sequence[Said]) -> bool:
+    """Whether each of the others has one of the lines in its stack trace as what caused it."""
+    caused = [(one.file, one.line) for one in lines if one.text.startswith("Caused by")]
+    return all(any(file == one.file and 0 < line - one.line <= NEAR for file, line in caused) for one in of)
 
 
 def _condition(cause: str, lines: Sequence[Said]) -> Condition:
@@ -232,8 +252,8 @@ def _span(ms: float) -> str:
 
 
 _SEEN_OTHERWISE = frozenset({
-    "name-server-not-reached", "name-server-gives-no-answer", "broker-gives-no-answer", "process-ended", "no-route",
-    "stopped-in-order", "list-changed", "store-path-missing",
+    "name-server-not-reached", "name-server-gives-no-answer", "broker-gives-no-answer", "peer-not-reached",
+    "peer-gives-no-answer", "process-ended", "no-route", "stopped-in-order", "list-changed", "store-path-missing",
 })  # fmt: skip
 """What the signs of links and processes tell better, or what is hardly a fault."""
 

@@ -231,13 +231,15 @@ _BEHIND_NAT = re.compile(r"127\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|192\.168
 
 
 def _of_peer(cause: str, weight: float, address: str, around: str) -> tuple[str, float]:
-    """Whether it is a NameServer or a broker that was not reached: by its port, else by who called."""
+    """Whether it is a NameServer or a broker that was not reached: by its port, else by who called; else `peer`."""
     if address in ("", "null") or _NAME_SERVER_PORT.search(address):
         kind = "name-server"
     elif _BROKER_PORT.search(address) or _ASKS_BROKER.search(around):
         kind = "broker"
+    elif _ASKS_NAME_SERVER.search(around):
+        kind = "name-server"
     else:
-        kind = "name-server" if _ASKS_NAME_SERVER.search(around) else "broker"
+        return f"peer{cause}", weight
     if kind == "broker" and cause == "-not-reached":
         return "broker-address-not-reached", weight + (0.5 if _BEHIND_NAT.match(address) else -0.5)
     return f"{kind}{cause}", weight

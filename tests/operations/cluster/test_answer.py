@@ -119,6 +119,28 @@ def test_what_was_true_is_the_answer(case: Case) -> None:
         assert case.is_right(name) or certainty != "certain"
 
 
+@pytest.mark.parametrize("case", cases(set_aside=True), ids=lambda one: one.name)
+def test_of_the_half_that_was_set_aside_nothing_wrong_is_certain(case: Case) -> None:
+    name, certainty = answer_of(case)
+    assert certainty != "certain" or case.is_right(name)
+
+
+def test_of_the_half_that_was_set_aside_most_causes_are_the_answer() -> None:
+    told = [case for case in cases(set_aside=True) if case.shown and case.true != "unknown"]
+    assert sum(case.is_right(answer_of(case)[0]) for case in told) >= 0.75 * len(told)
+
+
+def test_what_caused_an_exception_is_the_cause_and_not_what_it_led_to(tmp_path: Path) -> None:
+    trace = "2026-01-01 00:00:01 ERROR main - load file /a/0 error\n\tat a.B.c(B.java:1)\nCaused by: java.lang.{}\n"
+    one = of_files(tmp_path, store=trace.format("OutOfMemoryError: Map failed"))
+    assert one.answer.name == "out-of-memory"
+
+
+def test_of_an_address_that_may_be_anybodys_it_is_not_said_whose_it_is(tmp_path: Path) -> None:
+    refused = "org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to 10.0.0.7:9526 failed\n"
+    assert of_files(tmp_path, app=refused).answer.name == "peer-not-reached"
+
+
 NO_LIST = [
     (5.0, "namesrvAddr="),
     (5.0, "The broker[broker-a, 10.0.2.1:10911] boot success. serializeType=JSON"),
