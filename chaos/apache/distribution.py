@@ -30,6 +30,9 @@ class Part(StrEnum):
 
     SERVERS = "servers"
     CLIENTS = "clients"
+    """With the tools."""
+    CLIENT = "client"
+    """Without them: 3.6.2.Final and 4.9.6 were published so."""
     TESTS = "tests"
 
 
@@ -74,7 +77,8 @@ class Distribution:
             if (lib / SUMS).exists() and not verified:
                 verify(lib, "unpack the distribution again, or remove the list")
             return f"{lib}/*"
-        arguments = (f"-P{part}", f"-Drocketmq.version={version}")
+        group = "com.alibaba.rocketmq" if version.startswith("3.") else "org.apache.rocketmq"
+        arguments = (f"-P{part}", f"-Drocketmq.version={version}", f"-Drocketmq.group={group}")
         folder = cache("apache") / f"{part}-{version}"
         if verified and folder.is_dir():
             return f"{folder}/*"

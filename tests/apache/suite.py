@@ -50,7 +50,7 @@ class Outcome:
 def classes() -> list[str]:
     """The classes of the jar that can be run here, without their package's beginning."""
     folder = Path(class_path(Jars.TESTS_4_9).removesuffix("/*"))
-    with zipfile.ZipFile(folder / f"rocketmq-test-{Jars.TESTS_4_9.value[1]}-tests.jar") as jar:
+    with zipfile.ZipFile(folder / f"rocketmq-test-{Jars.TESTS_4_9.version}-tests.jar") as jar:
         found = (name.removesuffix(".class").replace("/", ".") for name in jar.namelist() if name.endswith("IT.class"))
         names = sorted(name.removeprefix(PACKAGE) for name in found)
     return [name for name in names if name not in LEFT_OUT]

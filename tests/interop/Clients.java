@@ -10,9 +10,16 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.zip.CRC32;
+// since 4.6.0
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+// end
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+// since 4.1.0
 import org.apache.rocketmq.client.consumer.MessageSelector;
+// end
+import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
@@ -20,12 +27,21 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
+// since 4.6.0
 import org.apache.rocketmq.client.producer.RequestCallback;
+// end
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
+// since 4.3.0
 import org.apache.rocketmq.client.producer.TransactionListener;
+// end
+// before 4.3.0
+import org.apache.rocketmq.client.producer.TransactionCheckListener;
+// end
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
+// since 4.6.0
 import org.apache.rocketmq.client.utils.MessageUtil;
+// end
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -33,8 +49,9 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * A producer and consumers of every kind in one JVM: args are the NameServers and a prefix of topics and groups.
- * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, late,
- * restart, transact, request, filter, listen NAME.
+ * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, pull, late,
+ * restart, transact, request, filter, trace, listen NAME. Between "since" or "before" and "end" is what clients from
+ * that version on, or only older ones, have (jars.py).
  */
 public class Clients {
     static final int BIG = 10_000;
@@ -69,7 +86,9 @@ public class Clients {
                 push.add(concurrent("all", "*"));
                 push.add(concurrent("tagged", "TagA || TagC"));
                 push.add(orderly());
+                // since 4.6.0
                 lite();
+                // end
             } else if (line.equals("late")) {
                 push.add(concurrent("late", "*"));
             } else if (line.startsWith("listen ")) {
@@ -80,10 +99,20 @@ public class Clients {
                 }
             } else if (line.equals("transact")) {
                 transact();
+            } else if (line.equals("pull")) {
+                pull();
+                // since 4.6.0
             } else if (line.equals("request")) {
                 request();
+                // end
+                // since 4.1.0
             } else if (line.equals("filter")) {
                 filter();
+                // end
+                // since 4.4.0
+            } else if (line.equals("trace")) {
+                trace();
+                // end
             } else if (line.equals("restart")) {
                 push.remove(0).shutdown();
                 one("again", message("again-0", "TagA", "after the restart"));
@@ -122,7 +151,14 @@ public class Clients {
         for (int i = 0; i < 3; i++) {
             batch.add(message("batch-" + i, "TagC", "body " + i));
         }
+        // since 4.1.0
         sent("batch", "batch", producer.send(batch));
+        // end
+        // before 4.1.0
+        for (Message each : batch) {
+            one("batch", each);
+        }
+        // end
         byte[] big = new byte[BIG];
         Arrays.fill(big, (byte) 'x');
         one("big", new Message(prefix + "-topic", "TagA", "big-0", big));
@@ -139,7 +175,12 @@ public class Clients {
         }
         SendResult last = one("last", message("last-0", "TagA", "looked up"));
         MessageQueue queue = last.getMessageQueue();
+        // since 4.0.0
         MessageExt viewed = producer.viewMessage(prefix + "-topic", last.getOffsetMsgId());
+        // end
+        // before 4.0.0
+        MessageExt viewed = producer.viewMessage(offsetMsgId(last));
+        // end
         say("VIEWED", viewed.getKeys(), new String(viewed.getBody(), StandardCharsets.UTF_8), viewed.getMsgId(),
             String.join(",", new TreeSet<>(viewed.getProperties().keySet())));
         say("OFFSETS", String.valueOf(producer.minOffset(queue)), String.valueOf(producer.maxOffset(queue)),
@@ -152,6 +193,10 @@ public class Clients {
         listen("transacted", "-transacted", "*");
         TransactionMQProducer transactions = new TransactionMQProducer(prefix + "-transactions");
         transactions.setNamesrvAddr(nameServers);
+        // before 4.3.0
+        transactions.setTransactionCheckListener(message -> checked(message));
+        // end
+        // since 4.3.0
         transactions.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object said) {
@@ -160,16 +205,27 @@ public class Clients {
 
             @Override
             public LocalTransactionState checkLocalTransaction(MessageExt message) {
-                say("CHECKED", message.getKeys(), message.getTopic(), message.getProperty("TRANSACTION_CHECK_TIMES"));
-                return said(message.getKeys(), Integer.parseInt(message.getProperty("TRANSACTION_CHECK_TIMES")));
+                return checked(message);
             }
         });
+        // end
         transactions.start();
         for (String key : new String[] {"commit", "rollback", "unknow-commit", "unknow-unknow-commit", "unknow-rollback"}) {
             Message message = new Message(prefix + "-transacted", "TagA", key, key.getBytes(StandardCharsets.UTF_8));
+            // before 4.3.0
+            SendResult result = transactions.sendMessageInTransaction(message, (m, n) -> said(m.getKeys(), 0), null);
+            // end
+            // since 4.3.0
             SendResult result = transactions.sendMessageInTransaction(message, null);
-            say("TRANSACTION", key, result.getSendStatus().name(), String.valueOf(result.getTransactionId() != null));
+            // end
+            say("TRANSACTION", key, result.getSendStatus().name());
         }
+    }
+
+    static LocalTransactionState checked(MessageExt message) {
+        String times = message.getProperty("TRANSACTION_CHECK_TIMES");
+        say("CHECKED", message.getKeys(), message.getTopic(), times);
+        return said(message.getKeys(), Integer.parseInt(times));
     }
 
     static LocalTransactionState said(String key, int times) {
@@ -183,6 +239,7 @@ public class Clients {
         }
     }
 
+    // since 4.6.0
     static void request() throws Exception {
         DefaultMQProducer replier = new DefaultMQProducer(prefix + "-repliers");
         replier.setNamesrvAddr(nameServers);
@@ -220,6 +277,8 @@ public class Clients {
         replied.await(25, TimeUnit.SECONDS);
     }
 
+    // end
+    // since 4.1.0
     /** What a consumer that filters by SQL is told at its start; one that starts goes on. */
     static void filter() throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(prefix + "-sql");
@@ -239,6 +298,58 @@ public class Clients {
         }
     }
 
+    // end
+    // since 4.4.0
+    /** A producer and a consumer whose traces go to RMQ_SYS_TRACE_TOPIC, and who reads these. */
+    static void trace() throws Exception {
+        DefaultMQProducer traced = new DefaultMQProducer(prefix + "-tracing", true, null);
+        traced.setNamesrvAddr(nameServers);
+        traced.start();
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(prefix + "-traced", true, null);
+        consumer.setNamesrvAddr(nameServers);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(prefix + "-traced", "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) ->
+            ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
+        consumer.start();
+        DefaultMQPushConsumer reader = new DefaultMQPushConsumer(prefix + "-reading");
+        reader.setNamesrvAddr(nameServers);
+        reader.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        reader.subscribe("RMQ_SYS_TRACE_TOPIC", "*");
+        reader.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            for (MessageExt message : messages) {
+                for (String line : new String(message.getBody(), StandardCharsets.UTF_8).split("\2")) {
+                    String[] words = line.split("\1");
+                    say("TRACE", words[0], words.length > 4 ? words[4] : "", message.getKeys());
+                }
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        reader.start();
+        SendResult result = traced.send(new Message(prefix + "-traced", "TagA", "traced-0", new byte[] {1}));
+        say("TRACED", result.getMsgId());
+    }
+
+    // end
+    /** Everything that one pull consumer gets that asks each queue once, from its beginning to its end. */
+    static void pull() throws Exception {
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(prefix + "-pull");
+        consumer.setNamesrvAddr(nameServers);
+        consumer.start();
+        for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(prefix + "-topic")) {
+            long next = consumer.minOffset(queue);
+            PullResult result = consumer.pull(queue, "*", next, 2);
+            while (result.getPullStatus() == PullStatus.FOUND) {
+                result.getMsgFoundList().forEach(message -> received("pull", message));
+                next = result.getNextBeginOffset();
+                result = consumer.pull(queue, "*", next, 2);
+            }
+            consumer.updateConsumeOffset(queue, next);
+            say("PULLED", result.getPullStatus().name(), String.valueOf(next), String.valueOf(consumer.maxOffset(queue)));
+        }
+        consumer.shutdown();
+    }
+
     static Message message(String key, String tag, String body) {
         return new Message(prefix + "-topic", tag, key, body.getBytes(StandardCharsets.UTF_8));
     }
@@ -251,8 +362,17 @@ public class Clients {
 
     static void sent(String kind, String key, SendResult result) {
         MessageQueue queue = result.getMessageQueue();
-        say("SEND", kind, key, result.getSendStatus().name(), result.getMsgId(), String.valueOf(result.getOffsetMsgId()),
+        say("SEND", kind, key, result.getSendStatus().name(), result.getMsgId(), offsetMsgId(result),
             queue.getBrokerName(), String.valueOf(queue.getQueueId()), String.valueOf(result.getQueueOffset()));
+    }
+
+    static String offsetMsgId(SendResult result) {
+        // since 3.5.8
+        return String.valueOf(result.getOffsetMsgId());
+        // end
+        // before 3.5.8
+        return result.getMsgId();
+        // end
     }
 
     static void received(String group, MessageExt message) {
@@ -270,9 +390,27 @@ public class Clients {
         consumer.setNamesrvAddr(nameServers);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(prefix + topic, expression);
+        // before 4.0.0
+        consumer.getDefaultMQPushConsumerImpl().registerConsumeMessageHook(new NoHook());
+        // end
         return consumer;
     }
 
+    // before 4.0.0
+    /** Without one 3.6.2 loses each message whose listener has returned to a NullPointerException, and commits none. */
+    static class NoHook implements org.apache.rocketmq.client.hook.ConsumeMessageHook {
+        public String hookName() {
+            return "none";
+        }
+
+        public void consumeMessageBefore(org.apache.rocketmq.client.hook.ConsumeMessageContext context) {
+        }
+
+        public void consumeMessageAfter(org.apache.rocketmq.client.hook.ConsumeMessageContext context) {
+        }
+    }
+
+    // end
     static DefaultMQPushConsumer concurrent(String name, String expression) throws Exception {
         DefaultMQPushConsumer consumer = consumer(name, "-topic", expression);
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
@@ -314,6 +452,7 @@ public class Clients {
         return consumer;
     }
 
+    // since 4.6.0
     static void lite() throws Exception {
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(prefix + "-lite");
         consumer.setNamesrvAddr(nameServers);
@@ -329,6 +468,7 @@ public class Clients {
         poller.start();
     }
 
+    // end
     static synchronized void say(String... fields) {
         System.out.println(String.join("\t", fields));
         System.out.flush();

@@ -87,7 +87,7 @@ async def _name_server(home: Path, profile: str) -> tuple[NameServer, Address]:
 
 async def _clients(home: Path, profile: str) -> None:
     """Apache's clients against ours, in this process."""
-    version = CLIENTS[profile].value[1]
+    version = CLIENTS[profile].version
     with _recording() as frames, ExitStack() as stack:
         server, address = await _name_server(home, profile)
         config = BrokerConfig(
@@ -99,8 +99,8 @@ async def _clients(home: Path, profile: str) -> None:
         broker = Broker(replace(context("broker"), data_dir=home / "store"), config, listen=LOOPBACK)
         await broker.listen()
         await broker.start()
-        source = str(Path(__file__).with_name("Clients.java"))
-        clients = programs.java("clients", home, CLIENTS[profile], source, str(address), "golden")
+        source = Path(__file__).with_name("Clients.java")
+        clients = programs.java_source("clients", home, CLIENTS[profile], source, str(address), "golden")
         stack.enter_context(clients)
 
         def work() -> None:
@@ -122,7 +122,7 @@ async def _clients(home: Path, profile: str) -> None:
 
 async def _servers(home: Path, profile: str) -> None:
     """Apache's broker registering with ours, and Apache's servers answering our clients."""
-    version = SERVERS[profile].value[1]
+    version = SERVERS[profile].version
     with ExitStack() as stack:
         with _recording() as frames:
             server, ours = await _name_server(home, profile)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from nemesrv.chaos.apache.maven import JavaMissing
 
 from . import programs
-from .jars import Jars, class_path
+from .jars import AGES, Jars, class_path, tools
 from .mqadmin import MQAdmin
 from .programs import Program
 
@@ -41,9 +43,12 @@ class Apache:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Ours: two NameServers, two brokers. Java's clients have sent, and their consumers are at work."""
+    """Two NameServers, two brokers, of one side. Java's clients have sent, and their consumers are at work."""
 
     profile: str
+    """Of the servers."""
+    age: Jars
+    """Of the clients."""
     name_servers: tuple[str, ...]
     brokers: dict[str, str]
     clients: Program
@@ -77,34 +82,61 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apache]:
         yield Apache(broker_address, their_address, our_address)
 
 
-@pytest.fixture(scope="session", params=["4.9", "5.x"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Clients of every age where the module says so (OF_EVERY_AGE), at night but for those of every day."""
+    if "world" in metafunc.fixturenames:
+        ages = AGES if getattr(metafunc.module, "OF_EVERY_AGE", False) else tuple(CLIENTS.values())
+        marks = {age: () if age in CLIENTS.values() else (pytest.mark.nightly,) for age in ages}
+        params = [pytest.param(age, marks=marks[age], id=age.version) for age in ages]
+        metafunc.parametrize("world", params, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    profile: str = request.param
-    need(CLIENTS[profile])
-    home = tmp_path_factory.mktemp(f"world-{profile}")
+    age: Jars = request.param
+    profile = "4.9" if age.number < (5,) else "5.x"
+    need(age, tools(age))
+    home = tmp_path_factory.mktemp(f"world-{age.version}")
     with ExitStack() as stack:
+        start_name_server, start_broker = _servers(profile)
         name_servers = []
-        for number in range(2):
-            name = f"ns-{number}"
-            program, address = programs.name_server(name, home / name, profile=profile)
+        for name in ("ns-0", "ns-1"):
+            program, address = start_name_server(name, home / name)
             stack.enter_context(program)
             name_servers.append(address)
         brokers = {}
         for name in ("broker-a", "broker-b"):
-            program, brokers[name] = programs.broker(name, home / name, name_servers, name, profile=profile)
+            program, brokers[name] = start_broker(name, home / name, name_servers, name)
             stack.enter_context(program)
-        clients = stack.enter_context(_clients(home / "clients", profile, name_servers))
-        admin = MQAdmin("mqadmin", home / "mqadmin", CLIENTS[profile])
+        clients = stack.enter_context(_clients(home / "clients", age, name_servers))
+        admin = MQAdmin("mqadmin", home / "mqadmin", tools(age))
         stack.enter_context(admin.program)
         for command in ("send", "consume"):
             clients.say(command)
             clients.wait_for(f"DONE\t{command}")
-        yield World(profile, tuple(name_servers), brokers, clients, admin)
+        yield World(profile, age, tuple(name_servers), brokers, clients, admin)
 
 
-def _clients(folder: Path, profile: str, name_servers: list[str]) -> Program:
+Starts = Callable[..., tuple[Program, str]]
+
+
+def _servers(profile: str) -> tuple[Starts, Starts]:
+    """What starts a NameServer and a broker: ours, or Apache's where NEMESRV_INTEROP_SERVERS=apache asks for them, to
+    tell a fault of ours from what the clients do anywhere."""
+    if os.environ.get("NEMESRV_INTEROP_SERVERS") != "apache":
+        return partial(programs.name_server, profile=profile), partial(programs.broker, profile=profile)
+    jars = SERVERS[profile]
+    need(jars)
+    more = {"transactionTimeOut": 1000, "transactionCheckInterval": 1000}
+    return (
+        lambda name, folder: programs.java_name_server(name, folder, jars),
+        lambda name, folder, *about: programs.java_broker(name, folder, jars, *about, more=more),
+    )
+
+
+def _clients(folder: Path, age: Jars, name_servers: list[str]) -> Program:
     folder.mkdir()
     source = Path(__file__).with_name("Clients.java")
-    program = programs.java("clients", folder, CLIENTS[profile], str(source), ";".join(name_servers), PREFIX)
+    program = programs.java_source("clients", folder, age, source, ";".join(name_servers), PREFIX)
     program.wait_for("READY")
     return program

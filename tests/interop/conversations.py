@@ -123,7 +123,7 @@ def _no_broker(address: str) -> None:
 def main() -> None:
     GOLDEN.mkdir(exist_ok=True)
     for profile in ("4.9", "5.x"):
-        server, clients = SERVERS[profile].value[1], CLIENTS[profile].value[1]
+        server, clients = SERVERS[profile].version, CLIENTS[profile].version
         for kind in ("JSON", "ROCKETMQ"):
             with tempfile.TemporaryDirectory() as home:
                 events = record(profile, kind, Path(home))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from nemesrv.chaos.apache.properties import write
+
 from .jars import Jars
-from .programs import Program, java
+from .programs import Program, java_source
 
 SOURCE = Path(__file__).with_name("Admin.java")
 COMMAND_TIMEOUT_S = 30.0
@@ -16,8 +18,8 @@ class MQAdmin:
     """`mqadmin("clusterList", "-n", address)` is what the command printed, stack traces included."""
 
     def __init__(self, name: str, folder: Path, jars: Jars) -> None:
-        folder.mkdir()
-        self.program: Program = java(name, folder, jars, str(SOURCE))
+        write(folder / "conf" / "tools.yml", {})  # 4.4.0's refuses to start without it
+        self.program: Program = java_source(name, folder, jars, SOURCE)
         self.program.wait_for("READY")
 
     def __call__(self, *arguments: str) -> str:

@@ -164,6 +164,13 @@ def java(
     return Program(name, ["java", *flags, "-cp", path, *arguments], folder, env=env)
 
 
+def java_source(name: str, folder: Path, jars: Jars, source: Path, *arguments: str) -> Program:
+    """The one class of a source file, as it is for these jars' version."""
+    here = folder / source.name
+    here.write_text(jars.source(source.read_text("utf-8")), "utf-8")
+    return java(name, folder, jars, str(here), *arguments)
+
+
 def name_server(
     name: str, folder: Path, *, profile: str = "4.9", more: Mapping[str, object] | None = None
 ) -> tuple[Program, str]:
@@ -196,12 +203,18 @@ def java_name_server(
 
 
 def java_broker(
-    name: str, folder: Path, jars: Jars, name_servers: Sequence[str], broker_name: str
+    name: str,
+    folder: Path,
+    jars: Jars,
+    name_servers: Sequence[str],
+    broker_name: str,
+    *,
+    more: Mapping[str, object] | None = None,
 ) -> tuple[Program, str]:
-    """Apache's broker, serving, and its address."""
+    """Apache's broker, serving, and its address. `more` are settings beside the usual."""
     folder.mkdir()
     port = free_port(-2, 1)
-    config = write(folder / "broker.conf", properties_of.broker(port, folder, broker_name, name_servers))
+    config = write(folder / "broker.conf", properties_of.broker(port, folder, broker_name, name_servers, more))
     program = java(name, folder, jars, "org.apache.rocketmq.broker.BrokerStartup", "-c", str(config))
     program.wait_for("boot success")
     return program, f"127.0.0.1:{port}"

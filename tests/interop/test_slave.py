@@ -29,7 +29,7 @@ def test_a_consumer_that_starts_after_the_masters_death_reads_everything_from_th
         role = {"brokerId": 1, "brokerRole": "SLAVE"}
         slave, _ = programs.broker("slave", tmp_path / "slave", [address], "broker-a", profile=profile, more=role)
         stack.enter_context(slave)
-        clients = stack.enter_context(_clients(tmp_path / "clients", profile, [address]))
+        clients = stack.enter_context(_clients(tmp_path / "clients", CLIENTS[profile], [address]))
         clients.say("send")
         clients.wait_for("DONE\tsend")
 
