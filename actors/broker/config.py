@@ -205,7 +205,8 @@ class BrokerConfig:
 
     def to_properties(self) -> dict[str, str]:
         """RocketMQ key to text, for code 26."""
-        return {java_name(f.name): _text(getattr(self, f.name)) for f in fields(self) if f.name not in _OURS_ONLY}
+        own = {java_name(f.name): _text(getattr(self, f.name)) for f in fields(self) if f.name not in _OURS_ONLY}
+        return _NOT_OBEYED | own
 
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:
@@ -223,6 +224,10 @@ def parse_delay_levels(text: str) -> tuple[int, ...]:
 
 _SPECIAL_NAMES = {"broker_ip1": "brokerIP1", "cluster_name": "brokerClusterName"}
 _OURS_ONLY = frozenset({"profile", "max_held_pulls", "broker_not_active_timeout_millis", "address_server"})
+
+
+_NOT_OBEYED = {"fileReservedTime": "72", "filterServerNums": "0", "useTLS": "false"}
+"""RocketMQ's defaults of what brokers here do not have, and without which 4.9's `mqadmin exportConfigs` ends."""
 
 
 def java_name(name: str) -> str:

@@ -7,8 +7,59 @@ from dataclasses import dataclass, field
 
 from ..headers.fields import wire
 from ..message import MessageQueue
-from .client import ConsumeStats, SubscriptionData
+from .client import ConsumeStats, SubscriptionData, SubscriptionGroupConfig
 from .fields import Body, Long
+from .route import TopicConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopicListRequestBody(Body):
+    """Several topics, each as it is to be (18)."""
+
+    topic_config_list: tuple[TopicConfig, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionGroupList(Body):
+    """Several groups, each as it is to be (225)."""
+
+    group_config_list: tuple[SubscriptionGroupConfig, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HAConnectionRuntimeInfo(Body):
+    """One slave, as its master sees it."""
+
+    addr: str
+    slave_ack_offset: Long = 0
+    diff: Long = 0
+    in_sync: bool = False
+    transferred_byte_in_second: Long = 0
+    transfer_from_where: Long = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HAClientRuntimeInfo(Body):
+    """A slave, as it sees itself."""
+
+    master_addr: str | None = None
+    transferred_byte_in_second: Long = 0
+    max_offset: Long = 0
+    last_read_timestamp: Long = 0
+    last_write_timestamp: Long = 0
+    master_flush_offset: Long = 0
+    activated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HARuntimeInfo(Body):
+    """907: how far slaves are behind their master."""
+
+    master: bool
+    master_commit_log_max_offset: Long = 0
+    in_sync_slave_nums: int = 0
+    ha_connection_info: tuple[HAConnectionRuntimeInfo, ...] = ()
+    ha_client_runtime_info: HAClientRuntimeInfo = field(default_factory=HAClientRuntimeInfo)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
-/** mqadmin, many times in one JVM: a line of tab-separated arguments in, what mqadmin prints out, then END. */
+/** mqadmin, many times in one JVM: a line of tab-separated arguments in, what mqadmin prints out, then -- END --. */
 public class Admin {
     public static void main(String[] args) throws Exception {
         System.setErr(System.out);
@@ -15,7 +15,7 @@ public class Admin {
             forgetCommands();
             MQAdminStartup.main0(line.split("\t"), null);
             System.out.println();
-            System.out.println("END");
+            System.out.println("-- END --");
             System.out.flush();
         }
         System.exit(0);

@@ -14,7 +14,7 @@ import pytest
 from nemesrv.chaos.apache.maven import JavaMissing
 
 from . import programs
-from .jars import AGES, Jars, class_path, tools
+from .jars import Jars, class_path, tools
 from .mqadmin import MQAdmin
 from .programs import Program
 
@@ -83,9 +83,9 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apache]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Clients of every age where the module says so (OF_EVERY_AGE), at night but for those of every day."""
+    """Clients of every day, or those that the module names (CLIENTS_OF); those of other ages at night."""
     if "world" in metafunc.fixturenames:
-        ages = AGES if getattr(metafunc.module, "OF_EVERY_AGE", False) else tuple(CLIENTS.values())
+        ages = getattr(metafunc.module, "CLIENTS_OF", tuple(CLIENTS.values()))
         marks = {age: () if age in CLIENTS.values() else (pytest.mark.nightly,) for age in ages}
         params = [pytest.param(age, marks=marks[age], id=age.version) for age in ages]
         metafunc.parametrize("world", params, indirect=True, scope="session")

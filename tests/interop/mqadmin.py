@@ -25,7 +25,7 @@ class MQAdmin:
     def __call__(self, *arguments: str) -> str:
         start = len(self.program.lines)
         self.program.say("\t".join(arguments))
-        end = self.program.wait_for("END", after=start, within_s=COMMAND_TIMEOUT_S)
+        end = self.program.wait_for("-- END --", after=start, within_s=COMMAND_TIMEOUT_S)
         return "\n".join(self.program.lines[start:end]).strip()
 
     def ok(self, *arguments: str) -> str:

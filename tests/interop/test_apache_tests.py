@@ -21,7 +21,9 @@ FAST = (
 """Seconds each, and hardly any work: most of the others wait."""
 
 
-@pytest.mark.parametrize("world", ["4.9"], indirect=True)
+CLIENTS_OF = (Jars.CLIENTS_4_9,)
+
+
 def test_a_few_of_apaches_tests_pass(world: World, tmp_path: Path) -> None:
     need(Jars.TESTS_4_9)
     outcomes = run(FAST, world.name_server, tmp_path / "java")

@@ -1,9 +1,10 @@
-"""What mqadmin asks of a broker: topics (17, 21, 215, 351), groups (200, 201, 207), connections (203, 204), statistics
-(202, 208, 300), configuration (25, 26), runtime information (28), whole tables (43, 45).
+"""What mqadmin asks of a broker: topics (17, 18, 21, 215, 351), groups (200, 201, 207, 225), connections (203, 204),
+statistics (202, 208, 300), configuration (25, 26), runtime information (28), whole tables (43, 45).
 
 And what it looks into and tidies up there: consume queues (321), times (303), every group's progress (317), all
 producers (328), system topics (305), what is not used (306, 316, 329), half messages set aside (323). 306 and 329 have
-nothing to do here: consume queues are made at each start, and messages do not expire.
+nothing to do here: consume queues are made at each start, and messages do not expire; nor has 908, since no slave of
+ours keeps what its master has on disk apart from what it has.
 
 Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
 """
@@ -11,16 +12,18 @@ Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ....remoting.bodies.admin import (
     ConsumeQueueData,
     ConsumeStatsList,
+    CreateTopicListRequestBody,
     ProducerInfo,
     ProducerTableInfo,
     QueryConsumeQueueResponseBody,
     QueryConsumeTimeSpanBody,
     QueueTimeSpan,
+    SubscriptionGroupList,
 )
 from ....remoting.bodies.client import (
     ClientConnection,
@@ -103,16 +106,6 @@ class AdminProcessor:
         services = self._services
         if services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
-        error = topic_name_error(header.topic)
-        if error is None and services.topics.is_system(header.topic):
-            error = f"The topic[{header.topic}] is conflict with system topic."
-        nums = (header.read_queue_nums, header.write_queue_nums)
-        if error is None and not all(0 <= num <= MAX_QUEUE_NUMS for num in nums):
-            error = f"queue numbers {nums} are not 0 to {MAX_QUEUE_NUMS}"
-        if error is None and header.perm not in _PERMS:
-            error = f"perm {header.perm} is not 0 to 7"
-        if error is not None:
-            return services.invalid(error)
         topic = TopicConfig(
             topic_name=header.topic,
             read_queue_nums=header.read_queue_nums,
@@ -122,9 +115,34 @@ class AdminProcessor:
             topic_sys_flag=header.topic_sys_flag or 0,
             order=header.order,
         )
-        services.topics.put(topic, now_ms=services.now_ms)
-        services.context.log.info("updateAndCreateTopic called by %s: %s", connection.remote_address, topic)
+        return self._put_topics(connection, (topic,))
+
+    def create_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """18: all of them, or none where one cannot be."""
+        if self._services.config.is_slave:
+            return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
+        return self._put_topics(connection, CreateTopicListRequestBody.decode(request.body).topic_config_list)
+
+    def _put_topics(self, connection: Connection, topics: Sequence[TopicConfig]) -> RemotingCommand:
+        services = self._services
+        error = next(filter(None, map(self._topic_error, topics)), None)
+        if error is not None:
+            return services.invalid(error)
+        for topic in topics:
+            services.topics.put(topic, now_ms=services.now_ms)
+            services.context.log.info("updateAndCreateTopic called by %s: %s", connection.remote_address, topic)
         return RemotingCommand.response()
+
+    def _topic_error(self, topic: TopicConfig) -> str | None:
+        """Why there cannot be such a topic; None: there can."""
+        nums = (topic.read_queue_nums, topic.write_queue_nums)
+        if error := topic_name_error(topic.topic_name):
+            return error
+        if self._services.topics.is_system(topic.topic_name):
+            return f"The topic[{topic.topic_name}] is conflict with system topic."
+        if not all(0 <= num <= MAX_QUEUE_NUMS for num in nums):
+            return f"queue numbers {nums} are not 0 to {MAX_QUEUE_NUMS}"
+        return None if topic.perm in _PERMS else f"perm {topic.perm} is not 0 to 7"
 
     def delete_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """215: the topic, its messages and its consumer offsets; NameServers are told by mqadmin (216)."""
@@ -177,12 +195,22 @@ class AdminProcessor:
         """200"""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
-        group = SubscriptionGroupConfig.decode(request.body)
-        if not is_group_name(group.group_name):
-            return self._services.invalid(f"The specified group {group.group_name[:130]!r} is not a group's name")
-        if not 0 <= group.retry_queue_nums <= MAX_QUEUE_NUMS:
-            return self._services.invalid(f"retryQueueNums {group.retry_queue_nums} is not 0 to {MAX_QUEUE_NUMS}")
-        self._services.groups.put(group, now_ms=self._services.now_ms)
+        return self._put_groups((SubscriptionGroupConfig.decode(request.body),))
+
+    def update_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """225: all of them, or none where one cannot be."""
+        if self._services.config.is_slave:
+            return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
+        return self._put_groups(SubscriptionGroupList.decode(request.body).group_config_list)
+
+    def _put_groups(self, groups: Sequence[SubscriptionGroupConfig]) -> RemotingCommand:
+        for group in groups:
+            if not is_group_name(group.group_name):
+                return self._services.invalid(f"The specified group {group.group_name[:130]!r} is not a group's name")
+            if not 0 <= group.retry_queue_nums <= MAX_QUEUE_NUMS:
+                return self._services.invalid(f"retryQueueNums {group.retry_queue_nums} is not 0 to {MAX_QUEUE_NUMS}")
+        for group in groups:
+            self._services.groups.put(group, now_ms=self._services.now_ms)
         return RemotingCommand.response()
 
     def all_groups(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
@@ -430,9 +458,9 @@ class AdminProcessor:
         topics = tuple(sorted(self._services.topics.system_topics))
         return RemotingCommand.response(body=TopicList(topic_list=topics).encode())
 
-    def nothing_to_clean(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """306, 329"""
-        self._services.context.log.warning("%d invoked by %s: nothing to clean", request.code, connection)
+    def nothing_to_do(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """306, 329, 908"""
+        self._services.context.log.warning("%d invoked by %s: nothing to do", request.code, connection)
         return RemotingCommand.response()
 
     def clean_unused_topics(self, connection: Connection, _: RemotingCommand) -> RemotingCommand:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nemesrv.remoting import fastjson
+from nemesrv.remoting.bodies.admin import CreateTopicListRequestBody, SubscriptionGroupList
 from nemesrv.remoting.bodies.client import (
     ConsumerConnection,
     ConsumerData,
@@ -29,6 +30,7 @@ from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import MessageQueue, StoredMessage
 from nemesrv.remoting.message_properties import format_properties
+from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.properties import parse_properties
 from nemesrv.remoting.transport import RemotingClient
 from tests.virtual import run
@@ -491,5 +493,67 @@ def test_everything_waits_for_nobody_when_the_broker_stops(tmp_path: Path) -> No
             await world.stop(broker)
             assert isinstance((await asyncio.gather(waiting, return_exceptions=True))[0], Exception)
             assert world.clock.monotonic_s() - begin < 1
+
+    run(body)
+
+
+def test_several_topics_and_groups_are_made_at_once_or_none_of_them(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            broker = await world.broker(profile=Profile.V5_X)
+            topics, groups = (
+                RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+                RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+            )
+
+            async def answers(*names: str) -> list[int]:
+                lists = (
+                    (
+                        topics,
+                        CreateTopicListRequestBody(topic_config_list=tuple(TopicConfig(topic_name=n) for n in names)),
+                    ),
+                    (
+                        groups,
+                        SubscriptionGroupList(
+                            group_config_list=tuple(SubscriptionGroupConfig(group_name=n) for n in names)
+                        ),
+                    ),
+                )
+                return [(await world.ask(code, body=asked.encode())).code for code, asked in lists]
+
+            assert await answers("one", "no name!") == [ResponseCode.INVALID_PARAMETER] * 2
+            assert "one" not in broker.services.topics
+            assert "one" not in broker.services.groups.table
+            assert await answers("one", "two") == [ResponseCode.SUCCESS] * 2
+            assert all(
+                name in broker.services.topics and name in broker.services.groups.table for name in ("one", "two")
+            )
+
+    run(body)
+
+
+def test_4_9_knows_no_lists_and_no_state_of_slaves(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            await world.broker()
+            for code in (18, 225, 907, 908):
+                assert (await world.ask(code)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+    run(body)
+
+
+EXPORTED = (
+    *("brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime", "filterServerNums"),
+    *("flushDiskType", "maxMessageSize", "messageDelayLevel", "msgTraceTopicName", "slaveReadEnable", "traceOn"),
+    *("traceTopicEnable", "useTLS", "autoCreateTopicEnable", "autoCreateSubscriptionGroup"),
+)
+"""Without one of these 4.9's `mqadmin exportConfigs` ends in a NullPointerException."""
+
+
+def test_the_settings_that_mqadmin_exports_are_all_there(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            await world.broker()
+            assert parse_properties((await world.ask(RequestCode.GET_BROKER_CONFIG)).body).keys() >= set(EXPORTED)
 
     run(body)
