@@ -195,7 +195,7 @@ def _has_record(path: Path) -> bool:
             first = file.read(_SNIFFED)
     except _CANNOT:
         return False
-    if b"\0" in first:
+    if _is_binary(first):
         return False
     reader = Reader(path.name, counts)
     for _ in (*reader.block(first.removeprefix(codecs.BOM_UTF8)), *reader.finished()):
@@ -291,7 +291,10 @@ def _lines_read(part: Part, read: Read, reader: Reader, file: IO[bytes]) -> Iter
         if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             file = cast(IO[bytes], codecs.EncodedFile(cast(Any, _Joined(first, file)), "utf-8", "utf-16", "replace"))
             first = b""
-        elif b"\0" in first:
+        elif (encoding := _wide(first)) is not None:
+            file = cast(IO[bytes], codecs.EncodedFile(cast(Any, _Joined(first, file)), "utf-8", encoding, "replace"))
+            first = b""
+        elif _is_binary(first):
             read.notes.append(f"{part.file} is not text and was not read")
             return
         left = None if left is None else left - len(first)
@@ -314,6 +317,23 @@ def blocks_of(part: Part) -> Iterator[bytes]:
             first = b""
         if b"\0" not in first:
             yield from (block for block, _ in _blocks(file, first.removeprefix(codecs.BOM_UTF8), None))
+
+
+def _wide(first: bytes) -> str | None:
+    """UTF-16 without its mark, by where the zeros are; None: it is none."""
+    half = len(first) // 2
+    for encoding, low in (("utf-16-le", 1), ("utf-16-be", 0)):
+        if half and first[low::2].count(0) > 0.6 * half and first[1 - low :: 2].count(0) < 0.1 * half:
+            return encoding
+    return None
+
+
+def _is_binary(first: bytes) -> bool:
+    """Whether it is no text; a run of zeros is what a log has that was cut off while it was written to."""
+    return b"\0" in _HOLE.sub(b"", first)
+
+
+_HOLE = re.compile(rb"\0{16,}")
 
 
 class _Joined:

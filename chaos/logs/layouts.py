@@ -9,6 +9,7 @@
     [2026-Nov-22 01:26:38.851088](warning):…[invokeSync:206]              C++
     time="2026-11-22T01:26:38Z" level=error msg="…" topic=T   ERRO[0066] …  Go
     2026-11-22 01:26:38,851 INFO 4711 [mq:client] …                       Node
+    20.05.2024 14:20:00 …   May 20, 2024 …   24-05-20 …   1716186000384 …  other formats of the stamp, of any of these
 
 A stamp is kept as it is written: `stamp_ms` are its digits as if they were UTC. `zone` is what the layout or the stamp
 itself says of it; None where no line says it.
@@ -20,6 +21,7 @@ import json
 import re
 from calendar import month_abbr, timegm
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -140,6 +142,45 @@ def _is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
+_OTHER_STAMP = re.compile(
+    r"\[?(?:"
+    r"(?P<first>\d{1,2})(?P<sign>[./-])(?P<second>\d{1,2})[./-](?P<year>\d{4})"  # 20.05.2024, 05/20/2024
+    r"|(?P<date>\d{1,2})[ -/](?P<name>[A-Z][a-z]{2})[ -/](?P<year_>\d{4}):?"  # 20 May 2024, 20/May/2024:
+    r"|(?P<name_>[A-Z][a-z]{2}) (?P<date_>[ \d]\d),? (?P<year__>\d{4}),?"  # May 20, 2024
+    r"|(?P<short>\d\d)[-/](?P<month>\d\d)[-/](?P<date__>\d\d)"  # 24-05-20
+    r"|(?P<month_>\d\d)[-/](?P<date___>\d\d)"  # 05-20, of a year that no line names
+    r")[ T]?[ ]*(?P<clock>\d{1,2}:\d\d:\d\d)(?P<digits>[.,]\d{1,9})?(?: ?(?P<half>[AP]M))?\]?(?=[\s|])"
+)
+_EPOCH = re.compile(r"\[?(?P<seconds>1\d{9})[.,]?(?P<digits>\d{3})\d{0,6}\]?(?=[\s|])")
+
+
+def as_usual(line: str, year: int) -> tuple[str, str | None] | None:
+    """A line that begins with a stamp of another format, with that stamp as most write it, and the zone that it says.
+
+    `year` is that of stamps without one. Of `05/06/2024` the month comes first, as Java writes dates with strokes.
+    """
+    if (found := _EPOCH.match(line)) is not None:
+        at = datetime.fromtimestamp(int(found["seconds"]), UTC)
+        return f"{at:%Y-%m-%d %H:%M:%S},{found['digits']}{line[found.end() :]}", "+00:00"
+    if (found := _OTHER_STAMP.match(line)) is None:
+        return None
+    if found["first"]:
+        first, second = int(found["first"]), int(found["second"])
+        is_day_first = first > 12 or (found["sign"] == "." and second <= 12)
+        month, date = (second, first) if is_day_first else (first, second)
+        year = int(found["year"])
+    elif name := found["name"] or found["name_"]:
+        month, date = _MONTHS.get(name, 0), int(found["date"] or found["date_"])
+        year = int(found["year_"] or found["year__"])
+    else:
+        month, date = int(found["month"] or found["month_"]), int(found["date__"] or found["date___"])
+        year = 2000 + int(found["short"]) if found["short"] else year
+    hours, _, rest = found["clock"].partition(":")
+    hour = int(hours) % 12 + 12 * (found["half"] == "PM") if found["half"] else int(hours)
+    stamp = f"{year:04d}-{month:02d}-{date:02d} {hour:02d}:{rest}"
+    return f"{stamp}{(found['digits'] or '').replace('.', ',')}{line[found.end() :]}", None
+
+
 def _with_digits(stamp: str, digits: str | None) -> tuple[int | None, int]:
     second = second_of(stamp)
     if not digits:
@@ -251,6 +292,17 @@ def _zone(said: str | None) -> str | None:
     if said in ("Z", "UTC", "GMT"):
         return "+00:00"
     return said if ":" in said else f"{said[:3]}:{said[3:]}"
+
+
+_LEVEL_FIRST = re.compile(rf"{_LEVEL} +(?P<thread>[A-Za-z][\w#.-]*) +- +(?P<text>.*)", re.S)
+
+
+def without_stamp(line: str) -> Head | None:
+    """A server's line of which the stamp was cut away."""
+    if (found := _LEVEL_FIRST.match(line)) is None:
+        return None
+    level, thread, text = found.group("level", "thread", "text")
+    return Head(text, UNKNOWN, level=_LEVELS[level], thread=thread)
 
 
 def node(line: str) -> Head | None:

@@ -275,12 +275,17 @@ def _file(file: str, told: Sequence[dict[str, Any]]) -> FileRead:
         last_ms=max(stamps("last_ms"), default=None),
         notes=list(dict.fromkeys(note for one in told for note in one["notes"])),
     )
-    read.notes += _odd(read, undated=total("undated"), backwards=total("backwards"))
+    read.notes += _odd(read, undated=total("undated"), backwards=total("backwards"), relative=total("relative"))
     return read
 
 
-def _odd(read: FileRead, *, undated: int, backwards: int) -> Iterator[str]:
+def _odd(read: FileRead, *, undated: int, backwards: int, relative: int) -> Iterator[str]:
     """What is strange about a file that could be read."""
+    if relative:
+        yield (
+            f"{read.file}: {relative:,} records have no date: their times are relative, by the time of day or, without "
+            "one, a second apart, from 2000-01-01 on"
+        )
     if undated:
         yield f"{read.file}: {undated:,} records have a stamp that is no time; they have none"
     if backwards:

@@ -13,7 +13,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .layouts import (
@@ -24,6 +26,7 @@ from .layouts import (
     UNKNOWN,
     Head,
     as_json,
+    as_usual,
     bare,
     client_5,
     client_49,
@@ -31,10 +34,22 @@ from .layouts import (
     go,
     head_of,
     server,
+    without_stamp,
 )
 from .shapes import COUNTED, QUIET, edited_event_of, event_of, setting_of
 from .shapes.other_clients import go_event_of
-from .wrappings import OUTER, Heads, fields_of, holds_record, json_object, plain, stream_of, utc_ms
+from .wrappings import (
+    OUTER,
+    Heads,
+    fields_of,
+    holds_record,
+    json_member,
+    json_object,
+    plain,
+    records_in,
+    stream_of,
+    utc_ms,
+)
 
 if TYPE_CHECKING:
     from .skim import Skim, Stamps
@@ -52,8 +67,17 @@ _EXCEPTION = "client_exception"
 _NEEDS_HEAD = QUIET | {_EXCEPTION}
 """What a line without a stamp does not tell: anybody's sentence may begin so."""
 
+DOCKERS_PIECE = 16_000
+"""Docker writes longer lines in pieces of 16 KiB, all but the last without their end."""
+_DOCKERS_FIELDS = 3
+
 PIECES_MAX = 1 << 20
 """Characters of a line in pieces."""
+
+RELATIVE_MS = 946_684_800_000
+"""2000-01-01: where times begin that have no date; before RocketMQ was, so that nobody takes it for one."""
+DAY_MS = 86_400_000
+_CLOCK = re.compile(r"(?P<hours>\d\d):(?P<minutes>\d\d):(?P<seconds>\d\d)(?:[.,:](?P<digits>\d{1,9}))?")
 
 SHAPES_MAX = 2_000
 """Kinds of lines not understood that are told apart, a file."""
@@ -96,6 +120,8 @@ class Counts:
     """Whose layout the records have."""
     first_ms: int | None = None
     last_ms: int | None = None
+    relative: int = 0
+    """Records without a date, in streams that have none: their times are counted from `RELATIVE_MS`."""
     undated: int = 0
     """Records with a stamp that is no time."""
     backwards: int = 0
@@ -117,7 +143,9 @@ _PREFIX = re.compile(
     + _BEGINS
 )
 """`ns1: `, `ns-0 | `, `[pod/ns-0/main] `, grep's `namesrv.log:12:`."""
-_STAMPED = re.compile(r"[ \t]+(?=\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[ ,.])")
+_MARKS = ("{", "}", "[", "]", '"', "`")
+"""With these no stack trace and no remark goes on: they are of what JSON or a page has around a log."""
+_STAMPED = re.compile(r"[ \t]+(?:\d{1,7}[.:|)]?[ \t]+)?(?=\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[ ,.])")
 """What somebody's tool, or hand, put before a record; the layouts whose lines begin with a stamp alone."""
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>\S+) [\w./-]+(?:\[\d+\])?: ")
 _DIGITS = re.compile(r"\d+")
@@ -148,6 +176,10 @@ class Reader:
         self._heads = Heads()
         self._outer_digits: int | None = None
         """Of the stamps that stand before others in this file."""
+        self._relative_ms: dict[str | None, int] = {}
+        """Of streams without a date, when their last record was."""
+        self._year = datetime.now(UTC).year
+        """Of stamps that name none."""
         self._text_field: str | None = None
         """Where in JSON the records stand."""
         self._behind: list[str] = []
@@ -158,10 +190,12 @@ class Reader:
     def block(self, data: bytes) -> Iterator[LogRow]:
         """What is complete after these bytes, of whole lines; what a `skim` passes over is counted."""
         known = self._skim is not None and not self._prefixes
+        if data.count(b"\r") > data.count(b"\r\n"):  # lines that end as on old Macs, and what a screen overwrote
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         stretches = self._skim.over(data, self._number + 1) if self._skim is not None and known else None
         for begin, end, passed in stretches or ((0, len(data), None),):
             if passed is None:
-                lines = data[begin:end].decode("utf-8", "replace").split("\n")
+                lines = _texts(data[begin:end])
                 if lines[-1] == "":
                     lines.pop()
                 yield from self.rows(lines)
@@ -203,6 +237,9 @@ class Reader:
             else:
                 head = self._layout(line)
             if head is None:
+                if line[:1] in ("{", "[") and (texts := records_in(line)):
+                    yield from self._several(texts)
+                    continue
                 head, prefix, outer_ms, line = self._slowly(line)
                 if head is None:
                     counts.continued += 1
@@ -218,6 +255,20 @@ class Reader:
             pending[prefix] = opened(head, outer_ms, prefix)
             if last is not None and (row := closed(prefix, last, more.pop(prefix, None) if more else None)) is not None:
                 yield row
+
+    def _several(self, texts: Sequence[str]) -> Iterator[LogRow]:
+        """Of a line of JSON in which several records stand: each counts as a line."""
+        number = self._number
+        for text in texts:
+            first, *self._behind = text.splitlines()
+            self._number, self.counts.lines = number, self.counts.lines + 1
+            head, prefix, outer_ms, _ = self._slowly(first)
+            if head is None:
+                self.counts.continued += 1
+            else:
+                yield from self._began_with_more(head, outer_ms, prefix)
+        self._number = number
+        self.counts.lines -= 1
 
     def _began_with_more(self, head: Head, outer_ms: int | None, prefix: str | None) -> Iterator[LogRow]:
         """Of a line that has a whole record in it, with its stack trace: the row of the record before."""
@@ -240,7 +291,8 @@ class Reader:
         kept = self._more.setdefault(prefix, [])
         if sum(map(len, kept)) > MORE_MAX:
             return False
-        kept.append(line)
+        if line.lstrip(" \t")[:1] not in _MARKS:
+            kept.append(line)
         return True
 
     def beyond(self, lines: Iterable[str]) -> None:
@@ -264,6 +316,12 @@ class Reader:
         prefix, outer_ms = None, None
         if "\x1b" in line or line[:1] == "\ufeff":
             line = SCREEN_CODES.sub("", line.removeprefix("\ufeff"))
+        if not line.isascii():
+            line = line.replace("\xa0", " ").lstrip("\u200b")
+        if "\0" in line:
+            line = line.replace("\0", "")
+        if line[:2] == "| " and line.rstrip()[-2:] == " |":
+            line = line.rstrip()[2:-2].strip()
         for before, name in self._prefixes.items():
             if line.startswith(before):
                 prefix, line = name or None, line[len(before) :]
@@ -271,7 +329,7 @@ class Reader:
         if line[:1].isupper() and (found := _SYSLOG.match(line)) is not None:
             prefix, line = found["host"], line[found.end() :]
         line = _not_indented(line)
-        if not line or line[0] in " \t" or line.startswith(("Caused by: ", "at ", "... ")):
+        if not line or line[0] in " \t" or line.startswith(("Caused by: ", "at ", "... ", "```")):
             return None, prefix, outer_ms, line
         if line[0].isdigit() and (found := OUTER.match(line)) is not None and self._is_outer(found):
             outer_ms = utc_ms(found)
@@ -300,9 +358,19 @@ class Reader:
             return self._behind_head((name or None, None, line[len(before) :]), None, outer_ms)
         if (taken := self._heads.taken_off(line)) is not None:
             return self._behind_head(taken, prefix, outer_ms)
+        if (head_ := without_stamp(line) or self._of_another_format(line)) is not None:
+            return head_, prefix, outer_ms, line
         if (found_ := event_of(line.strip())) is not None and found_[0] not in _NEEDS_HEAD:
             return Head(line.strip(), UNKNOWN), prefix, outer_ms, line
         return None, prefix, outer_ms, line
+
+    def _of_another_format(self, line: str) -> Head | None:
+        """The record behind a stamp of another format."""
+        if (usual := as_usual(line, self._year)) is None:
+            return None
+        text, zone = usual
+        head = next((head for layout in _NARROW if (head := layout(text)) is not None), None) or head_of(text)
+        return None if head is None else head._replace(zone=zone)
 
     def _behind_head(
         self, taken: tuple[str | None, int | None, str], prefix: str | None, outer_ms: int | None
@@ -329,7 +397,14 @@ class Reader:
     def _of_json(self, told: Mapping[str, Any]) -> Head | tuple[str | None, int | None, str] | None:
         """The record that an object is; or (whose log, a runtime's stamp, the line) of one in its fields."""
         stamp_ms, text = None, None
-        if not isinstance(told.get("log"), str):
+        if isinstance(piece := told.get("log"), str):
+            if self._pieces or len(piece) >= DOCKERS_PIECE:
+                piece = self._pieces.pop((None, "log"), "") + piece
+                if not piece.endswith("\n") and len(told) <= _DOCKERS_FIELDS:
+                    self._pieces[None, "log"] = piece[:PIECES_MAX]
+                    return None, None, ""
+                told = {**told, "log": piece}
+        else:
             fields = dict(fields_of(told))
             text = fields.get(self._text_field or "")
             if text is None:
@@ -370,13 +445,15 @@ class Reader:
         event, fields = _known(text) if writer != GO else go_event_of(text) or _NONE
         if event is None:
             event, fields = _otherwise(head)
-            if event is None:
+            if event is None:  # what goes on behind it may be the rest of its line
                 return _Open(head, self._number, outer_ms)
         if writer == JAVA_HOST and event in QUIET and not _is_own(logger):
             return _Open(head, self._number, outer_ms)  # a program's own line that begins like one of RocketMQ's
         counts.understood += 1
         if event in QUIET or (self._skim is not None and event not in self._skim.events):
             return None
+        if stamp_ms is None:
+            stamp_ms, zone = self._relative(head, prefix)
         return LogRow(
             self._file,
             self._number,
@@ -390,6 +467,28 @@ class Reader:
             event,
             fields,
         )
+
+    def _relative(self, head: Head, prefix: str | None) -> tuple[int | None, str | None]:
+        """(when, its zone) of a record without a date: by its time of day, or by the records before it in its stream;
+        (None, None) of a stamp that is no time."""
+        before_ms = self._stamped_ms.get(prefix)
+        last_ms = self._relative_ms.get(prefix, RELATIVE_MS) if before_ms is None else before_ms
+        if (clock := _CLOCK.fullmatch(head.stamp)) is not None:
+            hours, minutes, seconds = (int(clock[name]) for name in ("hours", "minutes", "seconds"))
+            of_day = ((hours * 60 + minutes) * 60 + seconds) * 1000 + int((clock["digits"] or "0")[:3].ljust(3, "0"))
+            at_ms = last_ms - last_ms % DAY_MS + of_day
+            at_ms += DAY_MS if at_ms < last_ms - DAY_MS // 2 else 0
+        elif head.stamp.isdigit():  # seconds since the program began
+            at_ms = RELATIVE_MS + int(head.stamp) * 1000
+        elif not head.stamp:
+            at_ms = last_ms if before_ms is not None else last_ms + 1000
+        else:
+            return None, None
+        if before_ms is not None:
+            return at_ms, None
+        self.counts.relative += 1
+        self._relative_ms[prefix] = at_ms
+        return at_ms, "+00:00"
 
     def _count_stamp(self, head: Head, prefix: str | None) -> None:
         counts, stamp_ms = self.counts, head.stamp_ms
@@ -411,14 +510,24 @@ class Reader:
         """The row of a record with what went on behind it; None: it has none, or it is one of a run."""
         exception = exception_of(more) if more else None
         if isinstance(last, _Open):
-            if exception is None or "rocketmq" not in exception["class"]:
+            head = last.head
+            event, fields = _joined(head.text, more) if more and exception is None else _NONE
+            if event is not None:
+                more = None
+            elif (cut := edited_event_of(plain(head.text))) is not None:
+                event, fields = cut
+            elif exception is not None and "rocketmq" in exception["class"]:
+                event, fields = _EXCEPTION, {"text": head.text[:200]}
+            if event is None or (event in QUIET and head.writer == JAVA_HOST and not _is_own(head.logger)):
                 self.counts.not_understood += 1
-                self._count_shape(last.head)
+                self._count_shape(head)
                 return None
             self.counts.understood += 1
-            if self._skim is not None and _EXCEPTION not in self._skim.events:
+            if event in QUIET or (self._skim is not None and event not in self._skim.events):
                 return None
-            head = last.head
+            if head.stamp_ms is None:
+                stamp_ms, zone = self._relative(head, prefix)
+                head = head._replace(stamp_ms=stamp_ms, zone=zone)
             row = LogRow(
                 self._file,
                 last.line,
@@ -429,8 +538,8 @@ class Reader:
                 last.outer_ms,
                 head.thread,
                 head.writer,
-                _EXCEPTION,
-                {"text": head.text[:200]},
+                event,
+                fields,
             )
         else:
             row = last
@@ -473,11 +582,42 @@ def _known(text: str) -> tuple[str | None, Mapping[str, str]]:
 
 
 def _otherwise(head: Head) -> tuple[str | None, Mapping[str, str]]:
-    """What a text of no known shape may be: a setting, Netty's own words, or one that somebody edited."""
+    """What a text of no known shape may be: a setting, or Netty's own words."""
     if head.logger is not None and head.logger.startswith("io.netty"):
         return "housekeeping", {}
     found = setting_of(head.text) if head.thread == "main" and head.writer == JAVA_SERVER else None
-    return found or edited_event_of(plain(head.text)) or _NONE
+    return found or _NONE
+
+
+_PIECES_OF_A_LINE = 8
+
+
+def _joined(text: str, more: Sequence[str]) -> tuple[str | None, Mapping[str, str]]:
+    """The event of a line that somebody's window or mail wrapped: with the lines behind it, or the first of them."""
+    for between in ("", " "):
+        whole = text
+        for piece in more[:_PIECES_OF_A_LINE]:
+            whole = whole.rstrip() + between + piece.strip() if between else whole + piece
+            if (found := event_of(whole)) is not None:
+                return found
+    return _NONE
+
+
+def _texts(data: bytes) -> list[str]:
+    """The lines, in UTF-8; those that are not are in GB18030, the wider form of GBK."""
+    try:
+        return data.decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        return [_text(line) for line in data.split(b"\n")]
+
+
+def _text(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        with suppress(UnicodeDecodeError):
+            return line.decode("gb18030")
+        return line.decode("utf-8", "replace")
 
 
 def _is_own(logger: str | None) -> bool:
@@ -486,7 +626,10 @@ def _is_own(logger: str | None) -> bool:
 
 def _not_indented(line: str) -> str:
     """Without the spaces before its stamp; where no stamp stands behind them it goes on with the record before."""
-    return line.lstrip(" \t") if line[:1] in (" ", "\t") and _STAMPED.match(line) is not None else line
+    first = line.lstrip(" \t")[:1]
+    if first.isdigit() and (found := _STAMPED.match(line)) is not None:
+        return line[found.end() :]
+    return json_member(line) or line if first == '"' else line
 
 
 _EXCEPTION_LINE = re.compile(

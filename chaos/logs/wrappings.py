@@ -70,6 +70,29 @@ def json_object(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+_MEMBER = re.compile(r'\s*"[^"]{1,100}":\s*"(?P<text>(?:\\.|[^"\\])*)"[\s,\]}]*')
+
+
+def json_member(line: str) -> str | None:
+    """The record in a line like `  "message": "2024-05-20 …",` of JSON that is printed for people."""
+    if not _may_hold(line) or (found := _MEMBER.fullmatch(line)) is None:
+        return None
+    text = _unquoted(found["text"]).partition("\n")[0]
+    return text if holds_record(text) else None
+
+
+def records_in(line: str) -> list[str]:
+    """The texts that hold records, of a line of JSON that has several of them."""
+    if line.count("}") < 2 or line.count(":") < 6 or len(_MAY_BEGIN.findall(line)) < 2:
+        return []
+    try:
+        found = json.loads(line.strip().rstrip(","))
+    except ValueError:
+        return []
+    texts = [plain(said) for _, said in fields_of({"": found}) if holds_record(plain(said))]
+    return texts if len(texts) > 1 else []
+
+
 def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
     """Each text in an object, with its path."""
     for key, said in found.items():
@@ -116,6 +139,8 @@ class Heads:
         if at is None:
             return None
         head, rest = line[:at], line[at:]
+        if head.endswith("<![CDATA["):
+            rest = rest.partition("]]>")[0]
         if head.endswith('"') and (quoted := _QUOTED.match(rest)) is not None:
             rest = _unquoted(quoted["text"])
         return "/".join(_WORD.findall(_STAMPS.sub(" ", head))) or None, _stamp_in(head), rest

@@ -160,6 +160,7 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[S
 def _without_copies(lines: Iterable[Line]) -> list[Line]:
     """A block that somebody pasted twice is there once: where a log goes back in time to say the same again."""
     kept: list[Line] = []
+    lines = _once_each(lines)
     place: dict[tuple[object, ...], int] = {}
     copied = -1
     for line in sorted(lines, key=lambda one: one.line):
@@ -172,6 +173,25 @@ def _without_copies(lines: Iterable[Line]) -> list[Line]:
         copied = -1
         place[key] = len(kept)
         kept.append(line)
+    return kept
+
+
+_ALL_TWICE = 0.9
+
+
+def _once_each(lines: Iterable[Line]) -> list[Line]:
+    """Without the second of each two, of a log in which two appenders wrote every line."""
+    told = list(lines)
+    often = Counter((line.stamp_ms, line.thread, line.event, *line.fields.values()) for line in told)
+    if len(told) < 2 or sum(count % 2 == 0 for count in often.values()) < _ALL_TWICE * len(often):
+        return told
+    seen: Counter[tuple[object, ...]] = Counter()
+    kept = []
+    for line in sorted(told, key=lambda one: one.line):
+        key = (line.stamp_ms, line.thread, line.event, *line.fields.values())
+        seen[key] += 1
+        if seen[key] % 2:
+            kept.append(line)
     return kept
 
 

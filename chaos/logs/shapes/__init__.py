@@ -33,8 +33,17 @@ _ALL = (
 
 class _Shape(NamedTuple):
     event: str
-    matches: re.Pattern[str]
     text: str
+
+    @property
+    def matches(self) -> re.Pattern[str]:
+        return _compiled(self.text)
+
+
+@cache
+def _compiled(text: str) -> re.Pattern[str]:
+    """When a line first asks for it: most of the shapes of all versions stand in no log."""
+    return re.compile(text, re.DOTALL)
 
 
 _NAMED = re.compile(r"\(\?P<\w+>")
@@ -44,7 +53,11 @@ class _Shapes(NamedTuple):
     """Those that may begin alike, and one pattern of all: its group tells which it is, the first that fits."""
 
     members: tuple[_Shape, ...]
-    any_of: re.Pattern[str]
+    text: str
+
+    @property
+    def any_of(self) -> re.Pattern[str]:
+        return _compiled(self.text)
 
     def of(self, text: str) -> _Shape | None:
         found = self.any_of.fullmatch(text)
@@ -102,7 +115,7 @@ def _by_word() -> tuple[Mapping[str, _Shapes], Mapping[str, _Shapes]]:
     first: dict[str, list[_Shape]] = defaultdict(list)
     second: dict[str, list[_Shape]] = defaultdict(list)
     for event, text in _ALL:
-        shape = _Shape(event, re.compile(text, re.DOTALL), text)
+        shape = _Shape(event, text)
         if event in _FIRST_WORDS:
             for each in _FIRST_WORDS[event]:
                 first[each].append(shape)
@@ -119,9 +132,7 @@ def _by_word() -> tuple[Mapping[str, _Shapes], Mapping[str, _Shapes]]:
 
 def _together(found: Mapping[str, list[_Shape]]) -> Mapping[str, _Shapes]:
     return {
-        word: _Shapes(
-            tuple(shapes), re.compile("|".join(f"({_NAMED.sub('(?:', one.text)})" for one in shapes), re.DOTALL)
-        )
+        word: _Shapes(tuple(shapes), "|".join(f"({_NAMED.sub('(?:', one.text)})" for one in shapes))
         for word, shapes in found.items()
     }
 
@@ -149,7 +160,9 @@ def _shape_of(text: str) -> _Shape | None:
         return shape
     if first.startswith("["):
         return _OF_FIRST["["].of(text)
-    if (mark := _MARK.search(first)) is not None:  # `disconnect:10.0.0.9:9876 completely`
+    if (":" in first or "#" in first) and (
+        mark := _MARK.search(first)
+    ) is not None:  # `disconnect:10.0.0.9:9876 completely`
         return None if (shapes := _OF_FIRST.get(first[: mark.end()])) is None else shapes.of(text)
     return None
 

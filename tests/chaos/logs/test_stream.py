@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.chaos.logs.stream import LogRow, Reader
+from nemesrv.chaos.logs.stream import RELATIVE_MS, LogRow, Reader
 
 AT = "2026-11-20 20:17:34"
 
@@ -131,9 +131,11 @@ def test_streams_in_one_file_have_their_own_stack_traces() -> None:
     ]
 
 
-def test_a_line_that_was_pasted_without_its_head_is_an_event_without_a_time() -> None:
+def test_a_line_that_was_pasted_without_its_head_is_an_event_of_a_relative_time() -> None:
     rows, reader = read("new name server is chosen. OLD: null , NEW: 10.0.0.9:9876. namesrvIndex = 1", "and so on")
-    assert [(row.event, row.stamp_ms, row.writer) for row in rows] == [("name_server_chosen", None, "unknown")]
+    assert [(row.event, row.stamp_ms, row.writer) for row in rows] == [
+        ("name_server_chosen", RELATIVE_MS + 1000, "unknown")
+    ]
     assert reader.counts.continued == 1
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from nemesrv.chaos.logs.reading import read_plain
-from nemesrv.chaos.logs.stream import LogRow, Reader
+from nemesrv.chaos.logs.stream import RELATIVE_MS, LogRow, Reader
 
 WRAPPED = Path(__file__).parent / "wrapped"
 BARE = WRAPPED / "bare.log"
@@ -118,3 +120,113 @@ def test_a_record_that_somebody_quotes_is_no_record_of_the_log() -> None:
     rows, reader = read([f"2024-05-20 14:20:00.123 INFO [main] shop.Watch - it said: {TRACE[1]}"])
     assert rows == []
     assert reader.counts.not_understood == 1
+
+
+def _stamped(fmt: str) -> Callable[[str], str]:
+    return lambda line: f"{datetime.strptime(line[:19], '%Y-%m-%d %H:%M:%S'):{fmt}}{line[19:]}"
+
+
+def _epoch(line: str) -> str:
+    at = datetime.strptime(f"{line[:19]} +0800", "%Y-%m-%d %H:%M:%S %z")
+    return f"{at.timestamp() * 1000:.0f}{line[19:]}"
+
+
+STAMPS: dict[str, Callable[[str], str]] = {
+    "strokes": _stamped("%Y/%m/%d %H:%M:%S"),
+    "iso": _stamped("%Y-%m-%dT%H:%M:%S.000+08:00"),
+    "day-first": _stamped("%d.%m.%Y %H:%M:%S"),
+    "month-first": _stamped("%m/%d/%Y %H:%M:%S"),
+    "twelve-hours": _stamped("%b %d, %Y %I:%M:%S %p"),
+    "log4j-date": _stamped("%d %b %Y %H:%M:%S,000"),
+    "access-log": _stamped("[%d/%b/%Y:%H:%M:%S]"),
+    "two-digits": _stamped("%y-%m-%d %H:%M:%S"),
+    "epoch": _epoch,
+    "tabs": lambda line: line.replace(" INFO ", "\tINFO\t", 1),
+    "hard-spaces": lambda line: line.replace(" ", "\xa0"),
+    "numbered": lambda line: f"   7  {line}",
+    "quoted": lambda line: f"> {line}",
+    "cells": lambda line: f"| {line} |",
+    "xml": lambda line: f'<event thread="main"><message><![CDATA[{line}]]></message></event>',
+}
+
+
+@pytest.mark.parametrize("written", STAMPS.values(), ids=STAMPS)
+def test_a_stamp_of_any_format_and_what_a_page_does_to_lines_are_read(written: Callable[[str], str]) -> None:
+    """At the same moment, by the zone that the line says or RocketMQ's own."""
+    bare = BARE.read_text().splitlines()
+    rows, reader = read([written(line) for line in bare])
+    hours = {"+08:00": 8, None: 8, "+00:00": 0}
+    assert [(row.event, dict(row.fields)) for row in rows] == [(e[3], e[4]) for e in events(read(bare)[0])]
+    assert [(row.stamp_ms or 0) - hours[row.zone] * 3_600_000 for row in rows] == [
+        (stamp or 0) - 8 * 3_600_000 for stamp, *_ in events(read(bare)[0])
+    ]
+    assert reader.counts.understood == 12
+
+
+def _cut(line: str, width: int) -> list[str]:
+    return [line[at : at + width] for at in range(0, len(line), width)]
+
+
+DAMAGES: dict[str, Callable[[list[str]], bytes]] = {
+    "wrapped": lambda lines: "\n".join(piece for line in lines for piece in _cut(line, 80)).encode(),
+    "wrapped-at-words": lambda lines: "\n".join(
+        textwrap.fill(line, 80, break_on_hyphens=False) for line in lines
+    ).encode(),
+    "indented-behind": lambda lines: "\n".join(
+        textwrap.fill(line, 90, subsequent_indent="    ") for line in lines
+    ).encode(),
+    "old-macs-ends": lambda lines: "\r".join(lines).encode() + b"\r",
+    "a-hole-before": lambda lines: b"\0" * 5_000 + "\n".join(lines).encode(),
+    "a-hole-behind": lambda lines: "\n".join(lines).encode() + b"\n" + b"\0" * 5_000,
+    "wide-without-mark": lambda lines: "\r\n".join(lines).encode("utf-16-le"),
+    "printed-json": lambda lines: json.dumps(
+        {"hits": [{"_source": {"message": line}} for line in lines]}, indent=2
+    ).encode(),
+    "json-of-all": lambda lines: json.dumps([{"message": line, "n": 1} for line in lines]).encode(),
+    "a-page": lambda lines: "\n".join(["Here it is:", "```log", *lines, "```"]).encode(),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_log_that_was_wrapped_cut_off_or_printed_as_json_is_read_whole(
+    damage: Callable[[list[str]], bytes], tmp_path: Path
+) -> None:
+    (tmp_path / "a.log").write_bytes(damage(BARE.read_text().splitlines()))
+    logs = read_plain([tmp_path / "a.log"])
+    assert [row.event for row in logs.rows] == [row.event for row in read_plain([BARE]).rows]
+    assert [row.stamp_ms for row in logs.rows] == [row.stamp_ms for row in read_plain([BARE]).rows]
+    (file,) = logs.files
+    assert file.lines == file.understood + file.not_understood + file.continued
+
+
+def test_docker_s_pieces_of_a_long_line_are_joined() -> None:
+    line = BARE.read_text().splitlines()[2].replace("orders", "o" * 20_000)
+    pieces = [line[:16_384], line[16_384:] + "\n"]
+    rows, _ = read([json.dumps({"log": piece, "stream": "stdout", "time": "2024-05-20T06:20:00Z"}) for piece in pieces])
+    assert [(row.event, len(row.fields["topic"])) for row in rows] == [("topic_registered", 20_000)]
+
+
+def test_a_name_in_gbk_is_its_name(tmp_path: Path) -> None:
+    text = "2024-05-20 14:20:00 WARN main - updateTopicRouteInfoFromNameServer Exception\n"
+    said = "org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: 没有 topic: 订单\n"
+    (tmp_path / "a.log").write_bytes((text + said).encode("gbk"))
+    (row,) = read_plain([tmp_path]).rows
+    assert "订单" in row.fields["more"]
+
+
+@pytest.mark.parametrize(("taken", "first_s"), [(11, 14 * 3600 + 20 * 60), (20, 1)], ids=["no date", "no time"])
+def test_lines_without_a_date_have_relative_times(taken: int, first_s: int, tmp_path: Path) -> None:
+    """By the time of day where one stands there; a second apart where none does."""
+    lines = [line[taken:] for line in BARE.read_text().splitlines()]
+    (tmp_path / "a.log").write_text("\n".join(lines))
+    logs = read_plain([tmp_path])
+    assert [row.event for row in logs.rows] == [row.event for row in read_plain([BARE]).rows]
+    assert (logs.rows[0].stamp_ms or 0) - RELATIVE_MS == first_s * 1000
+    assert all((row.stamp_ms or 0) >= RELATIVE_MS and row.zone == "+00:00" for row in logs.rows)
+    assert logs.notes[0].startswith("a.log: 12 records have no date: their times are relative")
+
+
+def test_the_day_after_midnight_is_the_next_one() -> None:
+    text = "[main] INFO RocketmqClient - the topic[T] route info changed, old[null] ,new[TopicRouteData []]"
+    rows, _ = read([f"23:59:59.100 {text}", f"00:00:01.100 {text}"])
+    assert (rows[1].stamp_ms or 0) - (rows[0].stamp_ms or 0) == 2_000
