@@ -34,6 +34,7 @@ from .errors import (
 from .frame import FRAME_MAX, FrameReader, decode_frame, encode_frame
 from .node.clock import Clock, Timer
 from .node.network import Address
+from .witness import Witness
 
 MAX_UNSENT = 2 * FRAME_MAX
 MAX_SERVED = 8192
@@ -69,6 +70,7 @@ class Endpoint:
         idle_s: float,
         frame_max: int = FRAME_MAX,
         fast_path: FastPath | None = None,
+        witness: Witness | None = None,
         language: LanguageCode | None,
         version: int | None,
     ) -> None:
@@ -82,6 +84,7 @@ class Endpoint:
         self.idle_s = idle_s
         self.frame_max = frame_max
         self.fast_path = fast_path
+        self.witness = witness
         self.language = language
         self.version = version
         self.in_flight = 0
@@ -114,6 +117,8 @@ class Endpoint:
         self.log.debug("channel %s closed (%s)", connection, reason)
         if self._emptied is not None and not self.connections:
             self._emptied.set()
+        if self.witness is not None:
+            self.witness.ended(connection, reason)
         if self._on_close is not None:
             self._on_close(connection, reason)
 
@@ -161,6 +166,7 @@ class Connection(asyncio.Protocol):
         "_unwritten",
         "attributes",
         "closed",
+        "ended_by_peer",
         "id",
         "local_address",
         "remote_address",
@@ -170,6 +176,7 @@ class Connection(asyncio.Protocol):
         """`remote_address`: the peer's own, where it was dialled through a proxy; None takes the socket's."""
         self.id = 0
         self.closed = False
+        self.ended_by_peer = False
         self.attributes: dict[str, object] = {}
         self.remote_address = remote_address or _UNKNOWN
         self.local_address = _UNKNOWN
@@ -316,6 +323,7 @@ class Connection(asyncio.Protocol):
             self._abort("closed")
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.ended_by_peer = not self.closed
         self._shut("closed" if exc is None else "exception")
         if self._linger_timer is not None:
             self._linger_timer.cancel()
@@ -345,6 +353,8 @@ class Connection(asyncio.Protocol):
             if future is None and not given_up:
                 self._endpoint.unasked(self, command)
             return
+        if self._endpoint.witness is not None:
+            self._endpoint.witness.received(self, command)
         handler = self._endpoint.handler
         if handler is None:
             remark = f" request type {command.code} not supported"

@@ -10,6 +10,7 @@ from .connection import Connection, Endpoint, FastPath, Handler
 from .frame import FRAME_MAX
 from .node.clock import Clock
 from .node.network import Address, Listener, Network
+from .witness import Witness
 
 
 class RemotingServer:
@@ -31,6 +32,7 @@ class RemotingServer:
         idle_s: float = 120,
         frame_max: int = FRAME_MAX,
         fast_path: FastPath | None = None,
+        witness: Witness | None = None,
         language: LanguageCode = LanguageCode.JAVA,
         version: int = V4_9_8,
         log: logging.Logger,
@@ -46,6 +48,7 @@ class RemotingServer:
             idle_s=idle_s,
             frame_max=frame_max,
             fast_path=fast_path,
+            witness=witness,
             language=language,
             version=version,
         )

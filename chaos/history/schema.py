@@ -311,6 +311,22 @@ _CATALOGUE: tuple[Event, ...] = (
         "log or poll",
     ),
     Event(
+        "request_read",
+        Group.CONTROL,
+        "NameServer's transport",
+        ("f", "op_id", "broker_name", "broker_id", "address"),
+        "the transport has read a broker's request off a channel (op_id), whatever the NameServer makes of it: f is "
+        "REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION or BROKER_HEARTBEAT; address: the broker's, as it says",
+    ),
+    Event(
+        "channel_ended",
+        Group.CONTROL,
+        "NameServer's transport",
+        ("f", "op_id", "value"),
+        "a channel that such a request came by has ended; f: peer, or self where this process closed it; value.reason: "
+        "closed, exception or idle",
+    ),
+    Event(
         "broker_dropped",
         Group.CONTROL,
         "NameServer",
