@@ -5,8 +5,8 @@
     end of a channel ──────────┬─► Witness: `channel_ended`
                                └─► the node's own handler
 
-A node that loses, invents or misreads what it was sent cannot hide that: these rows are not its own. docs/history.md has
-their columns.
+A node that loses, invents or misreads what it was sent cannot hide that: these rows are not its own. Their columns:
+docs/history.md.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from ..checks.spark.judge import count, facts_of, verdict_of
 from ..checks.spark.parts import Failed, Spread, gather
 from ..checks.spark.settings import SMALL_PLANS, plans_for
 from ..checks.spark.storage import HISTORY_SCHEMA
-from ..oracle.causes import leave_ms
+from ..oracle.link import leave_ms
 from ..oracle.world import World
 from ..verdict import Validity, Verdict
 from .carry import FOR, MESSAGES, OPERATIONS, TRAFFIC, carried, highest_offsets, rows_of, seen, suspicious, unfinished

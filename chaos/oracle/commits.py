@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .by_hand import Reset
-from .causes import resent_after_ms
 from .deliveries import PULL_MS, Asker, Holding, Queue
 from .intervals import Stretch, merged
+from .link import resent_after_ms
 from .quiet import aftermath_ms, brokers_joined, disturbed, earliest_effect_ms, members_window
 from .world import World
 

@@ -38,8 +38,8 @@ from typing import Any, NamedTuple
 
 from ..topology import node_of_client_id
 from .by_hand import unreadable
-from .causes import RESEND_MAX_MS, most_hung_brokers
 from .intervals import Stretch, merged, until_next, without
+from .link import RESEND_MAX_MS, most_hung_brokers
 from .quiet import (
     BARELY_MS,
     aftermath_ms,

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 
 from ..faults.fault import Loss
 from ..topology import broker_name
-from .causes import Cause, broker_causes, healed_from_ms, hung_brokers, link_causes, process_causes
 from .intervals import Stretch, without
+from .link import Cause, broker_causes, healed_from_ms, hung_brokers, link_causes, process_causes
 from .lists import may_have
 from .obligations import ObligationKind, RouteState, obligations, route_states, told_by_hand
 from .reach import cut_off_until, delayed_by_commits, failed_calls

@@ -24,8 +24,8 @@ from enum import StrEnum
 
 from ...remoting.node.profile import Profile
 from ..faults.fault import Delay, Loss
-from .causes import Cause, hung_brokers, link_causes, process_causes
 from .client_profiles import Advance
+from .link import Cause, hung_brokers, link_causes, process_causes
 from .lists import in_use
 from .lost_brokers import alive, merged, while_it_lives
 from .reach import delayed_by_commits

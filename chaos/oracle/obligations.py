@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby, pairwise
@@ -28,8 +28,9 @@ from ...remoting.node.profile import Profile
 from ..faults.fault import Loss
 from ..topology import broker_name
 from .by_hand import Act
-from .causes import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds
 from .intervals import Stretch, without
+from .link import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds
+from .name_server import Kept, Registered, Silence
 from .recorded import Life
 from .roles import elects, taken_over
 from .windows import NEVER, Flapping, Timers, Window, drop_window, flapping_of, return_window
@@ -125,21 +126,6 @@ class FlappingRoute:
     fault_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Down:
-    """In [from_ms, to_ms) nothing of the broker reaches the NameServer, and nothing that was held arrives."""
-
-    id: int
-    name_server: str
-    incarnation: int
-    broker: str
-    since_ms: float
-    """Since when the broker may have been dropped: a clean stop takes its time, and registers elsewhere meanwhile."""
-    from_ms: float
-    to_ms: float
-    label: FaultEdge
-
-
 class RouteObligations:
     """One NameServer process and one broker: walks through the changes between them."""
 
@@ -179,21 +165,6 @@ class RouteObligations:
                 active += [cause for cause in self._starting.get(begin_ms, ()) if cause.end_ms > begin_ms]
             states.append(self._state(begin_ms, end_ms, active, states[-1] if states else None))
         return states
-
-    def downs(self, states: Sequence[RouteState]) -> list[tuple[float, float, float, FaultEdge]]:
-        """Since, from, to and beginning of each stretch in which a broker that was dropped cannot come back."""
-        found: list[tuple[float, float, float, FaultEdge]] = []
-        for state in states:
-            causes = [cause for cause in self.causes if cause.active(state.start_ms)]
-            if state.up or any(_unsteady(cause) for cause in causes):
-                continue
-            lets_in = self._lets_out(state.start_ms) or self._stops_again(state.start_ms)
-            if found and found[-1][2] == state.start_ms and not lets_in:
-                found[-1] = (*found[-1][:2], state.end_ms, found[-1][3])
-                continue
-            found.append((state.start_ms, self._left_ms(state.start_ms, causes), state.end_ms, state.label))
-        found = [(since_ms, from_ms, self.heals_from_ms(to_ms), label) for since_ms, from_ms, to_ms, label in found]
-        return [stretch for stretch in found if stretch[1] < stretch[2]]
 
     def heals_from_ms(self, at_ms: float) -> float:
         """From when on what kept the broker away until then may be over."""
@@ -442,31 +413,30 @@ def flapping_routes(world: World) -> Sequence[FlappingRoute]:
     return world.memoized("turns", lambda: [turns for pair, _ in _route_obligations(world) for turns in pair.turns()])
 
 
-def downs(world: World) -> Sequence[Down]:
-    """When a broker that a NameServer has dropped must stay out of its table."""
-
-    def found() -> Sequence[Down]:
-        stretches = ((pair, stretch) for pair, states in _route_obligations(world) for stretch in pair.downs(states))
-        return [
-            Down(
-                id=id_,
-                name_server=pair.life.node,
-                incarnation=pair.life.incarnation,
-                broker=pair.broker,
-                since_ms=since_ms,
-                from_ms=from_ms,
-                to_ms=to_ms,
-                label=label,
-            )
-            for id_, (pair, (since_ms, from_ms, to_ms, label)) in enumerate(stretches)
-        ]
-
-    return world.memoized("downs", found)
-
-
 def obligations(world: World) -> Sequence[Obligation]:
     """What each NameServer process's table had to hold, or not, and from when until when."""
     return world.memoized("obligations", lambda: _obligations(world))
+
+
+class PromisedAtNameServer:
+    """As BrokerAtNameServer (name_server.py), of a broker whose registrations nobody recorded: what it must do follows
+    from what RocketMQ promises after one fault."""
+
+    is_witnessed = False
+    registered: Sequence[Registered] = ()
+
+    def __init__(self, world: World, life: Life, broker: str) -> None:
+        self.timers = world.timers_of(broker, life.node)
+        key = life.node, life.incarnation, broker
+        self._here = [o for o in obligations(world) if (o.name_server, o.incarnation, o.broker) == key]
+
+    def must(self) -> Iterator[Kept]:
+        yield from (Kept(o.from_ms, o.to_ms, None) for o in self._here if o.demand is not ObligationKind.DROP)
+
+    def must_not(self) -> Iterator[Silence]:
+        for o in self._here:
+            if o.demand is ObligationKind.DROP:
+                yield Silence(o.from_ms, o.to_ms, o.at_ms, o.window.formula)
 
 
 def _obligations(world: World) -> list[Obligation]:

@@ -14,8 +14,8 @@ from collections.abc import Collection, Sequence
 
 from ..faults.fault import Loss
 from ..faults.process_faults import Absent, Pause, Remove
-from .causes import leave_ms, most_hung_brokers
 from .intervals import Stretch, merged, without
+from .link import leave_ms, most_hung_brokers
 from .lists import changing
 from .reach import cut_offs
 from .recorded import Fault

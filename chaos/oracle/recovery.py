@@ -35,8 +35,8 @@ from collections.abc import Collection, Iterable
 
 from ..faults.fault import Dial
 from ..topology import is_slave
-from .causes import hung_brokers
 from .intervals import Stretch, merged
+from .link import hung_brokers
 from .lists import changing, fetch_ms, without_list
 from .lost_brokers import named_to, new_routes, unnamed
 from .obligations import route_states

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from ...remoting.node.profile import Profile
 from ...remoting.top_addressing import FIRST_S, TASK
 from ..topology import is_slave
-from .causes import Cause, process_causes, resend_ms
+from .link import Cause, process_causes, resend_ms
 from .lists import period_ms
 from .timers import Timers
 from .world import World

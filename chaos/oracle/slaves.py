@@ -29,8 +29,8 @@ from collections.abc import Mapping, Sequence
 
 from ...remoting.codes import ResponseCode
 from ..topology import broker_name
-from .causes import link_causes, process_causes
 from .intervals import Stretch, merged, without
+from .link import link_causes, process_causes
 from .lost_brokers import Absence, absences, named_to
 from .obligations import Obligation, ObligationKind, obligations
 from .quiet import earliest_effect_ms

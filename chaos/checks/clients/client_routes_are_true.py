@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...oracle.causes import hung_brokers
 from ...oracle.intervals import Stretch, until_next, without
+from ...oracle.link import hung_brokers
 from ...oracle.lists import certainly_off
 from ...oracle.lost_brokers import absences, alive, restarted_ms
 from ...oracle.reach import cut_off_until, failed_calls

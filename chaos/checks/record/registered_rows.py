@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...oracle.name_server import Sent
 from ...oracle.obligations import told_by_hand
 from ...oracle.roles import members_of
 from ...oracle.slaves import slaves_of
@@ -40,20 +41,6 @@ class Held(NamedTuple):
     from_ms: float
     to_ms: float
     row: QueueRow | None
-
-
-class Sent(NamedTuple):
-    """One registration of a broker at a NameServer, as the broker recorded it."""
-
-    began_ms: float
-    ended_ms: float
-    is_ok: bool
-    version: tuple[int, float]
-    """The broker's process, and the version that it sent."""
-    topics: int = 0
-    """How many topics it sent; 0 where nobody said."""
-    id_: int = 0
-    """As whom, where that changes: of a name that elects its master."""
 
 
 class RegisteredRows:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...oracle.causes import hung_brokers
 from ...oracle.intervals import Stretch, until_next
+from ...oracle.link import hung_brokers
 from ...oracle.lost_brokers import alive
 from ...oracle.reach import failed_calls
 from ...oracle.roles import Settled, at_work, members_of, settled

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from ...oracle.intervals import until_next
 from ...oracle.lost_brokers import Absence, absences
-from ...oracle.obligations import Down, downs
 from ...oracle.roles import elected_ids
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
@@ -26,6 +25,7 @@ from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control
 from ..record.known_brokers import has_broker, known_brokers
 from ..record.lateness import LagWindow
+from ..record.received import received
 from ..record.route_tables import route_tables
 from ..tolerance import Tolerance, tolerance
 
@@ -71,12 +71,10 @@ class _Seen(NamedTuple):
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: (NameServer or client, topic) that dropped a broker while it was down. Violations: its returns."""
-    down, lost = downs(world), absences(world)
+    lost = absences(world)
     nothing = "no broker was dropped while it was down, so none could come back"
-    if not down and not lost:
-        return Verdict.nothing_examined(NAME, nothing)
     in_clients = sorted(_in_clients(control, world, lost), key=lambda seen: (seen.who, seen.from_ms))
-    in_tables = [*_in_tables(control, world, down)]
+    in_tables = [*_in_tables(control, world)]
     seen = [*in_clients, *in_tables]
     windows = [
         LagWindow(number, node, from_ms - world.timers.R_ms, from_ms + world.timers.P_ms)
@@ -108,22 +106,27 @@ CHECK = Check(
 )
 
 
-def _in_tables(control: Control, world: World, down: Iterable[Down]) -> Iterator[_Seen]:
-    """What each NameServer's table did with a broker while it was down."""
+def _in_tables(control: Control, world: World) -> Iterator[_Seen]:
+    """What each NameServer's table did with a broker from which it had read nothing since that left, or fell silent."""
     tables = route_tables(control, world)
-    for d in down:
-        of_topic = {
-            topic: [
-                _Stretch(*stretch)
-                for stretch in tables.presence((d.name_server, d.incarnation), topic, d.broker, anywhere=True)
-                if stretch.s < d.to_ms and stretch.e > d.since_ms
-            ]
-            for topic in tables.topics
-        }
-        topics, returns = _returns(of_topic, d.since_ms - world.timers.delivery_ms, d.from_ms, d.to_ms)
-        if topics:
-            late_by = ((d.name_server, d.from_ms), (d.broker, d.from_ms))
-            yield _Seen(d.name_server, d.broker, str(d.label), d.from_ms, d.to_ms, late_by, topics, returns)
+    for life, broker, machine in received(control, world).every():
+        for gone in machine.must_not():
+            if (since_ms := gone.last_ms) is None:
+                continue  # it was never there: registrations_are_kept
+            of_topic = {
+                topic: [
+                    _Stretch(*stretch)
+                    for stretch in tables.presence((life.node, life.incarnation), topic, broker, anywhere=True)
+                    if stretch.s < gone.end_ms and stretch.e > since_ms
+                ]
+                for topic in tables.topics
+            }
+            topics, returns = _returns(of_topic, since_ms, gone.start_ms, gone.end_ms)
+            if topics:
+                whose = (life.node,) if machine.is_witnessed else (life.node, broker)
+                late_by = tuple((node, gone.start_ms) for node in whose)
+                after = received(control, world).after(life, broker, gone.start_ms)
+                yield _Seen(life.node, broker, after, gone.start_ms, gone.end_ms, late_by, topics, returns)
 
 
 def _in_clients(control: Control, world: World, lost: Iterable[Absence]) -> Iterator[_Seen]:

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
 from ...oracle.by_hand import TABLE_ACTS, Act
-from ...oracle.causes import link_causes, process_causes
+from ...oracle.link import link_causes, process_causes
+from ...oracle.name_server import Sent
 from ...oracle.recorded import Life
 from ...oracle.schedules import FIRST_SCAN_MS
 from ...oracle.world import World
@@ -31,7 +32,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import words
-from ..record.registered_rows import READ, WRITE, RegisteredRows, Sent, registered_rows, row_of
+from ..record.registered_rows import READ, WRITE, RegisteredRows, registered_rows, row_of
 from ..record.route_tables import route_tables
 from ..routes.promised import wipes_last
 from ..tolerance import Tolerance, tolerance

@@ -35,8 +35,8 @@ from ...checks.service.recovery_time import recoveries
 from ...history.rows import to_table
 from ...history.schema import object_of
 from ...history.transitions import seen
-from ...oracle.causes import Cause, link_causes, process_causes
 from ...oracle.intervals import Stretch, merged
+from ...oracle.link import Cause, link_causes, process_causes
 from ...oracle.reach import moments
 from ...oracle.recorded import Life
 from ...oracle.world import ENVIRONMENT_EVENTS, World

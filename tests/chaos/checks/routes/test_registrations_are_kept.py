@@ -55,23 +55,22 @@ def test_a_registration_that_is_acknowledged_and_forgotten_is_invalid() -> None:
     assert (example.from_ms, example.to_ms, example.over_ms) == (50_000.0, 60_000.0, 10_000.0)
 
 
-def test_a_broker_that_leaves_a_topics_route_and_is_not_dropped_is_invalid_though_its_link_is_cut() -> None:
-    def left(dropped_s: float | None, *, registered_s: float = 1, gone: bool = True) -> Verdict:
+def test_a_broker_that_leaves_a_topics_route_though_its_channel_lives_is_invalid_whatever_its_link_does() -> None:
+    def left(ended_s: float | None, by: str = "peer") -> Verdict:
         told = story(10).at(5).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0")
         about = {"broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
-        told.at(registered_s).event("ns-0", "registration", code=0, **about)
-        if gone:
-            told.at(50).route("ns-0", "orders")
-        if dropped_s is not None:
-            told.at(dropped_s).event("ns-0", "broker_dropped", value={"reason": "closed"}, **about)
-        return check(told.end(90))
+        for at_s in (0.995, 10.005):
+            told.at(at_s).event("ns-0", "request_read", f="REGISTER_BROKER", op_id="1", **about)
+        if ended_s is not None:
+            told.at(ended_s).event("ns-0", "channel_ended", f=by, op_id="1", value={"reason": "closed"})
+        return check(told.at(50).route("ns-0", "orders").end(90))
 
     def wrong(verdict: Verdict) -> list[str]:
         return [one.kind for one in verdict.findings if one.wrong]
 
-    assert wrong(left(50)) == wrong(left(50.04)) == wrong(left(None, registered_s=50)) == []
-    assert wrong(left(54)) == wrong(left(None)) == wrong(left(40)) == ["left without being dropped"]
-    assert wrong(left(None, gone=False)) == []
+    assert wrong(left(50)) == wrong(left(50.04)) == []
+    assert wrong(left(54)) == wrong(left(None)) == wrong(left(50, by="self")) == ["must hold what it acknowledged"]
+    assert wrong(left(46)) == ["must not hold what left"]
 
 
 def healed(back_s: float) -> HistoryBuilder:

@@ -1,6 +1,11 @@
-"""Why a node may not reach another: faults of its process, gaps between its lives, and faults of the link.
+"""The link: the one part that knows faults. When what one process sends is handled by the other, if it ever is.
 
-Plain functions over `World`, each computed once for a node or a link, because every pair of nodes asks for them.
+    sent ──┬─ open: within its delay ───────────► handled      Handled: at one moment of [first_ms, last_ms], for sure
+           ├─ shut: when it opens again, or its kernel sends again, or never
+           └─ receiver stands still: when it runs on
+
+Why a node may not reach another: faults of its process, gaps between its lives, and faults of the link. Plain functions
+over `World`, each computed once for a node or a link, because every pair of nodes asks for them.
 
 Which brokers do not answer a client and do not refuse it either, so that they hold up its only scheduler thread.
 
@@ -10,13 +15,14 @@ A broker whose process is gone refuses at once: it costs a client nothing. Plain
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, Self
 
 from ..faults.fault import Delay, Loss
 from ..faults.process_faults import Stop
 from .lists import fetch_ms, off, without_list
-from .recorded import Fault
+from .recorded import Fault, Life
 from .timers import UNREGISTER_MS, Timers
 from .world import World
 
@@ -217,3 +223,95 @@ def most_hung_brokers(world: World, from_ms: float = -math.inf, to_ms: float = m
     early_ms = from_ms - world.timers.A_ms * len(world.of_kind("broker", "slave"))
     clients = [node.name for node in world.of_kind("producer", "consumer")]
     return world.memoized(key, lambda: max((hung_brokers(world, name, early_ms, to_ms) for name in clients), default=0))
+
+
+class Handled(NamedTuple):
+    """The receiver handles it at one moment of [first_ms, last_ms]; where that is not `sure`, perhaps never."""
+
+    first_ms: float
+    last_ms: float
+    sure: bool
+    sent_ms: float
+    """When it left the sender: the end of a channel takes away what was sent before it."""
+
+    @classmethod
+    def at(cls, at_ms: float, *, sure: bool = True) -> Self:
+        """Handled at that very moment."""
+        return cls(at_ms, at_ms, sure, at_ms)
+
+
+class Call(Protocol):
+    """A request, as its sender recorded it."""
+
+    @property
+    def ended_ms(self) -> float: ...
+
+    @property
+    def is_ok(self) -> bool: ...
+
+
+_LOSES = frozenset({Loss.CLOSED, Loss.RESET, Loss.DROPPED, Loss.OTHER, Loss.STALE, Loss.SLOW})
+"""What is under way, or its whole channel, may be lost with it."""
+_PASSES = frozenset({Loss.HARMLESS, Loss.BACKWARD_PROXY, Loss.UNDIALLED})
+"""What the sender sends comes at once."""
+
+
+class Way:
+    """From a broker to one process of a NameServer."""
+
+    def __init__(self, world: World, source: str, life: Life) -> None:
+        self._timers = timers = world.timers_of(source, life.node)
+        self.pauses = [cause for cause in process_causes(world, life.node, "name_server") if not cause.loss.closes]
+        """When the receiver stands still."""
+        faults = (Cause.of(fault, "link", timers) for fault in world.link_faults(source, life.node))
+        lists = (cause for cause in link_causes(world, source, life.node) if cause.is_for_ever or cause.begins_late_ms)
+        self._causes = sorted([*faults, *lists, *self.pauses], key=lambda cause: cause.start_ms)
+        self._sender = [cause for cause in process_causes(world, source) if cause.start_ms > -math.inf]
+        self._leave_ms = leave_ms(world)
+
+    def arrives(self, at_ms: float) -> Handled:
+        """When what the sender sends then is handled."""
+        first_ms, last_ms, sure = at_ms, at_ms + self._timers.delivery_ms, True
+        for cause in self._causes:
+            over_ms = cause.end_ms + cause.ends_late_ms
+            if cause.loss in _PASSES or cause.start_ms > last_ms or over_ms + resend_ms(cause, cause.end_ms) < at_ms:
+                continue
+            delay = cause.delay
+            late_ms = resend_ms(cause, max(at_ms, cause.end_ms)) + (delay.upstream_ms + delay.jitter_ms if delay else 0)
+            last_ms = max(last_ms, over_ms + late_ms + self._timers.delivery_ms)
+            sure = sure and cause.loss not in _LOSES
+            if cause.loss is Loss.SILENT and cause.start_ms + cause.begins_late_ms <= first_ms < cause.end_ms:
+                first_ms = min(cause.end_ms, cause.heals_from_ms)
+        return Handled(first_ms, last_ms, sure, at_ms)
+
+    def registered(self, began_ms: float, ended_ms: float, is_ok: bool) -> Handled:
+        """The same of a request that was begun then; its answer proves that it came, and by when."""
+        came = self.arrives(began_ms)
+        return came._replace(last_ms=min(came.last_ms, ended_ms), sure=True) if is_ok else came._replace(sure=False)
+
+    def unrecorded(self) -> Iterator[Handled]:
+        """What the sender may have sent last, and did not live to record."""
+        yield from (self.arrives(c.start_ms)._replace(sure=False) for c in self._sender if c.loss.closes)
+
+    def ends(self, sent: Iterable[Call]) -> Iterator[Handled]:
+        """When channels of the sender end at the receiver, or may: by its own time-outs (Z), its end, or the link."""
+        yield from (self.arrives(one.ended_ms)._replace(sure=False) for one in sent if not one.is_ok)
+        for cause in self._sender:
+            yield self._end_of(cause)
+        for cause in self._causes:
+            start_ms, until_ms = cause.start_ms, cause.end_ms + self._timers.delivery_ms
+            if cause.loss is Loss.CLOSED:
+                yield Handled(start_ms, start_ms + self._timers.delivery_ms, True, start_ms)
+            if cause.loss in _LOSES:
+                round_trip_ms = cause.delay.round_trip_max_ms if cause.delay else 0.0
+                yield Handled(start_ms, until_ms + round_trip_ms, False, start_ms)
+            elif cause.loss not in _PASSES:  # what it held comes now
+                yield Handled(cause.end_ms, until_ms + resend_ms(cause, cause.end_ms), False, cause.end_ms)
+
+    def _end_of(self, cause: Cause) -> Handled:
+        if not cause.loss.closes:  # the sender runs on, and gives up what it was waiting for
+            return self.arrives(cause.end_ms)._replace(sure=False)
+        leaves_ms = self._leave_ms if cause.loss is Loss.GRACEFUL else 0.0
+        begun, over = self.arrives(cause.start_ms), self.arrives(cause.start_ms + leaves_ms)
+        last_ms = max(begun.last_ms, over.last_ms)  # behind all that was sent before
+        return Handled(cause.start_ms, last_ms, over.sure, cause.start_ms + max(leaves_ms, MOMENT_MS))

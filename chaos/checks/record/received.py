@@ -1,0 +1,105 @@
+"""What the transports of NameServers read, broker by broker; and from it the machine of each (oracle/name_server.py).
+
+request_read    this broker's: its name and id, and an address that it has
+                of its name and id with another address: somebody took its place, or may have
+channel_ended   of the channel that its last registration came by; `closed` where the NameServer itself ended it
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...oracle.name_server import BrokerAtNameServer, Read
+from ...oracle.obligations import PromisedAtNameServer
+from ...oracle.recorded import OURS, Life
+from ...oracle.roles import elects
+from ...oracle.world import World
+from ...topology import broker_name
+from ..tolerance import Tolerance, tolerance
+from .control import Control, Row
+from .registered_rows import registered_rows
+
+REGISTERED = "REGISTER_BROKER"
+Machine = BrokerAtNameServer | PromisedAtNameServer
+
+
+class Received:
+    """Made once for the facts of a history (`received`)."""
+
+    def __init__(self, control: Control, world: World) -> None:
+        self._control, self._world, self._rows = control, world, registered_rows(control, world)
+        self._of_process: Mapping[tuple[str, int], list[Row]] = defaultdict(list)
+        for row in control.rows("request_read", "channel_ended"):
+            self._of_process[row.process].append(row)
+        self.is_recorded = bool(self._of_process)
+        """Whether the transports of our own NameServers recorded what they read."""
+        self._made: dict[tuple[str, int, str], Machine] = {}
+
+    def at(self, life: Life, broker: str) -> Machine:
+        """This process and this broker."""
+        key = life.node, life.incarnation, broker
+        if key not in self._made:
+            world, servers = self._world, self._world.of_kind("name_server")
+            read = None
+            if self.is_recorded and world.made_by(life.node) == OURS:
+                read = [*self._read(life, broker)]
+            if read is None and not any(self._rows.sent(broker, server.name) for server in servers):
+                self._made[key] = PromisedAtNameServer(world, life, broker)
+            else:
+                self._made[key] = BrokerAtNameServer(world, life, broker, self._rows.sent(broker, life.node), read)
+        return self._made[key]
+
+    def every(self) -> Iterator[tuple[Life, str, Machine]]:
+        """Each process of a NameServer, and each broker."""
+        for name_server in self._world.of_kind("name_server"):
+            for life in self._world.lives_of(name_server.name):
+                for broker in self._world.of_kind("broker", "slave"):
+                    yield life, broker.name, self.at(life, broker.name)
+
+    def _read(self, life: Life, broker: str) -> Iterator[Read]:
+        own = next(node.addresses for node in self._world.of_kind("broker", "slave") if node.name == broker)
+        moves = elects(self._world, broker)
+        channel, carried = "", defaultdict[str, set[tuple[str | None, int | None, str | None]]](set)
+        for row in self._of_process.get((life.node, life.incarnation), ()):
+            of, op_id = row.f or "", row.op_id or ""
+            if row.event == "channel_ended":
+                if op_id == channel:
+                    channel = ""
+                    alone = len(carried[op_id]) == 1  # of several on one channel one is removed at each end
+                    yield Read(row.time_ms, "ended" if of == "peer" else "closed", alone)
+                continue
+            carried[op_id].add((row.broker_name, row.broker_id, row.address))
+            if row.broker_name != broker_name(broker):
+                continue
+            if row.address in own and (moves or row.broker_id in self._ids(broker, row.time_ms)):
+                if of == REGISTERED:
+                    channel = op_id
+                yield Read(row.time_ms, of)
+            elif (
+                moves or row.address in own or row.broker_id in self._ids(broker, row.time_ms)
+            ):  # who was it, and with what is it now?
+                yield Read(row.time_ms, "replaced", False)
+
+    def _ids(self, broker: str, at_ms: float) -> Sequence[int]:
+        return self._world.ids_of(broker, at_ms, at_ms)
+
+    def after(self, life: Life, broker: str, at_ms: float) -> str:
+        """Which fault of the broker, or of its way, began last before that; "" for none."""
+        faults = (*self._world.process_faults(broker), *self._world.link_faults(broker, life.node))
+        began = [(fault.start_ms, fault.fault_id) for fault in faults if fault.start_ms <= at_ms and not fault.by_hand]
+        return f"{max(began)[1]} start" if began else ""
+
+    def tolerance(self, life: Life, broker: str, from_ms: float, to_ms: float, timers: int = 1) -> Tolerance:
+        """How late the NameServer may be with what it read then; where nobody recorded that, the broker, too."""
+        machine = self.at(life, broker)
+        nodes = (life.node,) if machine.is_witnessed else (life.node, broker)
+        from_ms = from_ms if machine.is_witnessed else from_ms - machine.timers.R_ms
+        lag_ms = self._control.lateness.largest(self._world, nodes, from_ms, to_ms)
+        return tolerance(machine.timers, lag_ms, timers)
+
+
+def received(control: Control, world: World) -> Received:
+    """Made once for these facts."""
+    made: Received = control.memoized(("received", id(world)), lambda: (world, Received(control, world)))[1]
+    return made

@@ -1,0 +1,243 @@
+"""One NameServer process and one broker: when the broker must be in the table, and when it must not.
+
+    read     REGISTER_BROKER   HEARTBEAT, 322 (5.x)    its channel ends, UNREGISTER_BROKER      REGISTER_BROKER
+                    │                  │                              │                               │
+    table    ───────┤ must be there … until silence_ms after the last ──┤ must not be there ──────────┤ must …
+                                       └ silent: gone by the scan after E, or by I ┘
+
+| state of the broker | by                                                | of RouteInfoManager                      |
+|---------------------|---------------------------------------------------|------------------------------------------|
+| there               | a registration that was read and not refused      | registerBroker                           |
+| heard               | 5.x: a heartbeat (904), a question (322)          | updateBrokerInfoUpdateTimestamp          |
+| gone                | 104, the end of the channel of its last           | unregisterBroker, onChannelDestroy       |
+|                     | registration                                      |                                          |
+| gone                | the first scan after E without a registration, or | scanNotActiveBroker, IdleStateHandler    |
+|                     | the channel idle for I                            |                                          |
+| may be either       | another broker registers under its name and id    | registerBroker: the last writer has it   |
+
+What was read is the process's own transport's record (`request_read`, `channel_ended`); no fault is looked at. Where
+nobody recorded that (Apache's servers, logs, histories of before), it follows from what the broker says that it sent
+and from the way between (link.py): each arrival is a stretch then, and may be unsure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ...remoting.node.profile import Profile
+from .link import Handled, Way
+from .recorded import OURS, Life
+from .timers import Timers
+from .world import World
+
+FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
+"""From the start of a process to its first scanNotActiveBroker."""
+
+
+class Sent(NamedTuple):
+    """One registration of a broker at a NameServer, as the broker recorded it."""
+
+    began_ms: float
+    ended_ms: float
+    is_ok: bool
+    version: tuple[int, float]
+    """The broker's process, and the version that it sent."""
+    topics: int = 0
+    """How many topics it sent; 0 where nobody said."""
+    id_: int = 0
+    """As whom, where that changes: of a name that elects its master."""
+
+
+class Read(NamedTuple):
+    """What the transport of one NameServer process read of one broker, and what became of the channel."""
+
+    at_ms: float
+    f: str
+    """REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION, BROKER_HEARTBEAT; replaced: another registered as it; or
+    ended: the channel of its last registration, by the peer, or by the NameServer itself (closed)."""
+    is_sure: bool = True
+
+
+class Registered(NamedTuple):
+    """A registration, and when this process took it in."""
+
+    came: Handled
+    sent: Sent | None
+    """As its broker says; None where it did not live to say."""
+
+
+class Kept(NamedTuple):
+    """In the stretch the broker must be there, for this registration."""
+
+    start_ms: float
+    end_ms: float
+    sent: Sent | None
+    """None where nobody recorded it (obligations.py)."""
+
+
+class Silence(NamedTuple):
+    """In the stretch the broker must not be there."""
+
+    start_ms: float
+    end_ms: float
+    last_ms: float | None
+    """When it was heard for the last time; None where nothing was before."""
+    formula: str
+    """By which rule it is gone: "" where it was never there, "closed" or the rule of silence."""
+
+
+class BrokerAtNameServer:
+    """`sent`: the broker's registrations there, in order of their beginning. `read`: what the process's transport read
+    of it, in order of time; None where nobody recorded that."""
+
+    def __init__(
+        self, world: World, life: Life, broker: str, sent: Sequence[Sent], read: Sequence[Read] | None
+    ) -> None:
+        self.life, self._world = life, world
+        self.is_witnessed = read is not None
+        """Whether this process's transport recorded what it read."""
+        self.timers: Timers = world.timers_of(broker, life.node)
+        self.end_ms = min(life.end_ms, world.end_ms)
+        self._is_idle_too = world.made_by(broker) == OURS or self.timers.profile is not Profile.V5_X
+        """Apache's 5.x broker asks the NameServer that it has chosen for its group each 5 s (`refreshMetadata`), so its
+        channel is not idle since its last registration, and the scan is first."""
+        self.sent = [one for one in sent if one.ended_ms > life.start_ms and one.began_ms < self.end_ms]
+        self._way = Way(world, broker, life)
+        if read is None:
+            self.registered, self._heard = self._sent_here(), []
+            self._ends = [*self._way.ends(self.sent)]
+        else:
+            self.registered, self._heard = self._read_here(read), [*self._heard_of(read)]
+            self._ends = [Handled(r.at_ms, r.at_ms, r.is_sure, r.at_ms) for r in read if r.f in _ENDS]
+        self._own_ends = [Handled.at(r.at_ms) for r in read or () if r.f == "closed"]
+
+    # -- what came
+
+    def _sent_here(self) -> list[Registered]:
+        """What the broker says that it sent, and when that is handled here."""
+        found = [Registered(self._way.registered(one.began_ms, one.ended_ms, one.is_ok), one) for one in self.sent]
+        return found + [Registered(came, None) for came in self._way.unrecorded()]
+
+    def _read_here(self, read: Sequence[Read]) -> list[Registered]:
+        """What the transport read. One that its broker saw acknowledged was not refused."""
+        late_ms = self.timers.clocks_ms or 0.0
+        found: list[Registered] = []
+        left = [*self.sent]
+        for at_ms in (r.at_ms for r in read if r.f == "REGISTER_BROKER"):
+            of = next((s for s in left if s.began_ms - late_ms <= at_ms <= s.ended_ms + late_ms), None)
+            if of is not None:
+                left.remove(of)
+            found.append(Registered(Handled.at(at_ms, sure=of is not None and of.is_ok), of))
+        # What was acknowledged, and never read, somebody else answered: it stays what the broker says.
+        return found + [Registered(Handled(s.began_ms, s.ended_ms, True, s.began_ms), s) for s in left if s.is_ok]
+
+    def _heard_of(self, read: Sequence[Read]) -> Iterator[float]:
+        for r in read:
+            if r.f == "BROKER_HEARTBEAT" or r.f == "QUERY_DATA_VERSION":
+                yield r.at_ms
+
+    # -- what follows
+
+    def must(self) -> Iterator[Kept]:
+        """What was taken in stays until a channel may end, another may take its place, or it was silent for so long."""
+        refreshed_ms = self._heard if self.timers.profile is Profile.V5_X else []
+        for came, sent in self.registered:
+            if not came.sure or sent is None:
+                continue
+            ends_ms = [max(end.first_ms, came.first_ms) for end in self._ends if end.last_ms > came.first_ms]
+            until_ms = min([self.end_ms, *ends_ms])
+            silent_ms = self._silent_from_ms(came.first_ms)
+            for at_ms in refreshed_ms:
+                if came.last_ms < at_ms < min(silent_ms, until_ms):
+                    silent_ms = self._silent_from_ms(at_ms)
+            until_ms = min(until_ms, silent_ms)
+            if came.last_ms < until_ms:
+                yield Kept(came.last_ms, until_ms, sent)
+
+    def must_not(self) -> Iterator[Silence]:
+        """Nothing is there before a registration, behind the end of its channel, and behind too long a silence."""
+        came = sorted([one.came for one in self.registered] + [Handled.at(at_ms, sure=False) for at_ms in self._heard])
+        last_ms: float | None = None
+        from_ms, formula = self.life.start_ms, ""
+        for one in (*came, Handled.at(self.end_ms, sure=False)):
+            until_ms = min(one.first_ms, self.end_ms)
+            if from_ms < until_ms:
+                yield Silence(from_ms, until_ms, last_ms, formula)
+            last_ms = one.last_ms if last_ms is None else max(last_ms, one.last_ms)
+            from_ms, formula = self._gone_ms(one, last_ms)
+
+    def _gone_ms(self, one: Handled, last_ms: float) -> tuple[float, str]:
+        """By when the broker is gone that was heard for the last time by `last_ms`, and by which rule."""
+        due_ms, formula = self._silent_by_ms(last_ms)
+        closed = (
+            max(end.last_ms, last_ms)
+            for end in (*self._ends, *self._own_ends)
+            if end.sure and end.sent_ms > one.sent_ms and end.last_ms >= one.last_ms
+        )
+        closed_ms = min(closed, default=math.inf)
+        return (closed_ms, "closed") if closed_ms < due_ms else (due_ms, formula)
+
+    # -- silence
+
+    def _silent_from_ms(self, last_ms: float) -> float:
+        """Until then the broker is kept that was heard then."""
+        kept_ms = last_ms + self.timers.silence_ms
+        if self._changes():
+            scans = self._scans_from(last_ms)
+            kept_ms = min(
+                kept_ms, next(at_ms for at_ms in scans if at_ms >= kept_ms or self._is_expired(last_ms, at_ms))
+            )
+        return kept_ms
+
+    def _silent_by_ms(self, last_ms: float) -> tuple[float, str]:
+        """By then the broker is gone that was heard then, and by which rule. A process that stood still runs on first,
+        and its scan with it."""
+        if math.isinf(last_ms):
+            return math.inf, ""
+        due_ms, formula = self._scan_after(last_ms), "the scan after E"
+        if not self._is_idle_too:
+            due_ms, formula = last_ms + self.timers.E_ms + self.timers.S_ms, "E + S"
+        elif last_ms + self.timers.I_ms < due_ms:
+            due_ms, formula = last_ms + self.timers.I_ms, "I"
+        runs_on = (
+            c.end_ms + self.timers.S_ms for c in self._way.pauses if c.start_ms < due_ms < c.end_ms + self.timers.S_ms
+        )
+        return max([due_ms, *runs_on]), formula
+
+    def _scan_after(self, last_ms: float) -> float:
+        if not self._changes():
+            return next(self._scans_from(last_ms + self.timers.E_ms))
+        idle_ms = last_ms + self.timers.I_ms + self.timers.S_ms
+        return next(at_ms for at_ms in self._scans_from(last_ms) if at_ms > idle_ms or self._is_expired(last_ms, at_ms))
+
+    def _scans_from(self, at_ms: float) -> Iterator[float]:
+        first_ms, period_ms = self.life.start_ms + FIRST_SCAN_MS[self.timers.profile], self.timers.S_ms
+        scan_ms = first_ms + period_ms * max(0, math.ceil((at_ms - first_ms) / period_ms))
+        while True:
+            yield scan_ms
+            scan_ms += period_ms
+
+    def _changes(self) -> bool:
+        """Whether somebody set its wall clock, by which it counts E."""
+        return bool(self._world.clocks.get(self.life.node))
+
+    def _is_expired(self, last_ms: float, at_ms: float) -> bool:
+        wall_ms, node = self._world.wall_ms, self.life.node
+        return wall_ms(node, at_ms) - wall_ms(node, last_ms) > self.timers.E_ms
+
+
+_ENDS = frozenset({"UNREGISTER_BROKER", "ended", "replaced"})
+
+
+def joined(kept: Iterable[Kept]) -> Iterator[Sequence[Kept]]:
+    """Those that touch, together."""
+    group: list[Kept] = []
+    for one in sorted(kept):
+        if group and one.start_ms > max(each.end_ms for each in group):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
