@@ -7,6 +7,7 @@ channel_ended   of the channel that its last registration came by; `closed` wher
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -22,6 +23,8 @@ from .registered_rows import registered_rows
 
 REGISTERED = "REGISTER_BROKER"
 Machine = BrokerAtNameServer | PromisedAtNameServer
+_APART_MS = 1e-6
+"""What was read in one moment was read in the order of its rows."""
 
 
 class Received:
@@ -61,25 +64,28 @@ class Received:
         own = next(node.addresses for node in self._world.of_kind("broker", "slave") if node.name == broker)
         moves = elects(self._world, broker)
         channel, carried = "", defaultdict[str, set[tuple[str | None, int | None, str | None]]](set)
+        last_ms = -math.inf
         for row in self._of_process.get((life.node, life.incarnation), ()):
             of, op_id = row.f or "", row.op_id or ""
+            at_ms = last_ms = max(row.time_ms, last_ms + _APART_MS)
             if row.event == "channel_ended":
                 if op_id == channel:
                     channel = ""
                     alone = len(carried[op_id]) == 1  # of several on one channel one is removed at each end
-                    yield Read(row.time_ms, "ended" if of == "peer" else "closed", alone)
+                    yield Read(at_ms, "ended" if of == "peer" else "closed", alone)
                 continue
             carried[op_id].add((row.broker_name, row.broker_id, row.address))
             if row.broker_name != broker_name(broker):
                 continue
-            if row.address in own and (moves or row.broker_id in self._ids(broker, row.time_ms)):
+            is_it = moves or row.broker_id is None or row.broker_id in self._ids(broker, row.time_ms)
+            if is_it and row.address in own:
                 if of == REGISTERED:
                     channel = op_id
-                yield Read(row.time_ms, of)
+                yield Read(at_ms, of)
             elif (
                 moves or row.address in own or row.broker_id in self._ids(broker, row.time_ms)
             ):  # who was it, and with what is it now?
-                yield Read(row.time_ms, "replaced", False)
+                yield Read(at_ms, "replaced", False)
 
     def _ids(self, broker: str, at_ms: float) -> Sequence[int]:
         return self._world.ids_of(broker, at_ms, at_ms)
