@@ -24,7 +24,7 @@ from .experiment.expectation import expected_world
 from .faults.process_faults import HostAction
 from .oracle.lost_brokers import absences
 from .oracle.lost_name_servers import name_server_losses
-from .oracle.obligations import Obligation, ObligationKind, flapping_routes, obligations
+from .oracle.promises import Obligation, ObligationKind, obligations, route_states
 from .oracle.quiet import calm
 from .oracle.reach import moments
 from .oracle.recovery import LOOK_UP, bound
@@ -82,7 +82,6 @@ def _holdings(world: World) -> list[dict[str, Any]]:
     }
     for one in obligations(world):
         of_pair[one.name_server, one.broker].append(one)
-    turns = {(turn.name_server, turn.broker): turn for turn in flapping_routes(world)}
     for (name_server, broker), demands in of_pair.items():
         at_ms = 0.0
         for one in sorted(demands, key=lambda one: one.from_ms):
@@ -96,12 +95,17 @@ def _holdings(world: World) -> list[dict[str, Any]]:
             _append(found, name_server, broker, demand, at_ms, one.to_ms, _why(one))
             at_ms = one.to_ms
         if at_ms < world.end_ms:
-            turn = turns.get((name_server, broker))
-            why = f"comes and goes: {turn.pulse.formula}" if turn and turn.from_ms <= at_ms else "nothing bounds it"
+            why = _unbounded(world, name_server, broker, at_ms)
             if all(life.end_ms <= at_ms for life in world.lives_of(name_server)):
                 why = f"{name_server} is there no more"
             _append(found, name_server, broker, MAY, at_ms, world.end_ms, why)
     return found
+
+
+def _unbounded(world: World, name_server: str, broker: str, at_ms: float) -> str:
+    """Why nothing is demanded from then on."""
+    of_pair = (s for s in route_states(world) if (s.name_server, s.broker) == (name_server, broker) and not s.judged)
+    return next((f"nothing bounds it: {s.window.row}" for s in of_pair if s.end_ms > at_ms), "nothing bounds it")
 
 
 def _said(one: Obligation) -> str:

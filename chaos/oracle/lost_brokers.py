@@ -31,7 +31,7 @@ from ..topology import broker_name
 from .intervals import Stretch, without
 from .link import Cause, broker_causes, healed_from_ms, hung_brokers, link_causes, process_causes
 from .lists import may_have
-from .obligations import ObligationKind, RouteState, obligations, route_states, told_by_hand
+from .promises import ObligationKind, RouteState, obligations, route_states, told_by_hand
 from .reach import cut_off_until, delayed_by_commits, failed_calls
 from .recorded import NodeInfo, moved
 from .windows import Window, client_leave_window, serves_window

@@ -74,7 +74,7 @@ class Kept(NamedTuple):
     start_ms: float
     end_ms: float
     sent: Sent | None
-    """None where nobody recorded it (obligations.py)."""
+    """None where nobody recorded it (promises.py)."""
 
 
 class Silence(NamedTuple):

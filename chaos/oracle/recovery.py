@@ -39,7 +39,7 @@ from .intervals import Stretch, merged
 from .link import hung_brokers
 from .lists import changing, fetch_ms, without_list
 from .lost_brokers import named_to, new_routes, unnamed
-from .obligations import route_states
+from .promises import route_states
 from .quiet import changed_by_hand, joined_in_trouble, settle_ms
 from .reach import Moment, cut_offs, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
 from .recorded import OURS

@@ -32,7 +32,7 @@ from ..topology import broker_name
 from .intervals import Stretch, merged, without
 from .link import link_causes, process_causes
 from .lost_brokers import Absence, absences, named_to
-from .obligations import Obligation, ObligationKind, obligations
+from .promises import Obligation, ObligationKind, obligations
 from .quiet import earliest_effect_ms
 from .reach import faults_between
 from .recorded import OURS

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
-from ..faults.fault import Delay, Loss
+from ..faults.fault import Loss
 from .timers import UNREGISTER_MS
 from .timers import Timers as Timers
 
@@ -79,46 +79,6 @@ def stale_gap_ms(timers: Timers) -> float:
     """The longest between two accepted registrations where a broker's channel dies unseen: the first after it is given
     up after B and closes the channel (Z), and the tick behind that goes over a new one."""
     return timers.R_ms * (2 + math.floor(timers.B_ms / timers.R_ms)) + timers.C_ms
-
-
-class Flapping(NamedTuple):
-    """A route that comes and goes while a fault lasts: there for at most `held_ms`, then missing for `missing_ms`."""
-
-    first_ms: float
-    """By when the first of these turns is over, from the beginning of the fault."""
-    held_ms: float
-    missing_ms: float
-    """NEVER where nothing bounds it."""
-    formula: str
-    row: str
-
-
-def flapping_of(timers: Timers, loss: Loss, stream: str | None = None, delay: Delay | None = None) -> Flapping | None:
-    """How the route comes and goes when registrations land and their answers do not; None where it does not, or where
-    the table has no figure (a broker that acts as master, or one that asks before it registers).
-
-    The broker gives a registration up after B and closes its channel (Z); the NameServer sees that close, and the
-    next registration comes with the next tick: present B of every R.
-    """
-    t, row = timers, str(Loss.BACKWARD_PROXY)
-    if t.h_ms is not None or t.F_ms is not None or not t.Z:
-        return None
-    turn = Flapping(t.R_ms + t.B_ms, t.B_ms, -t.B_ms % t.R_ms, "B of every R", row)
-    if loss is Loss.BACKWARD_PROXY:
-        return turn
-    if loss is Loss.RESET and stream == "downstream":
-        return Flapping(t.R_ms, 0, NEVER, "until the answer is reset", str(loss))
-    if delay is not None and delay.round_trip_min_ms >= t.B_ms:
-        # The registration comes late, its channel's close may overtake the delay: held for less, missing for longer.
-        late_ms, unsteady_ms = delay.upstream_ms + delay.jitter_ms, 2 * delay.jitter_ms
-        return Flapping(
-            turn.first_ms + late_ms,
-            turn.held_ms + unsteady_ms,
-            turn.missing_ms + min(delay.upstream_ms, t.B_ms) + unsteady_ms,
-            "at most B of every R, each later by the latency",
-            f"{Loss.SLOW}, a round trip longer than B: {row}",
-        )
-    return None
 
 
 def return_window(timers: Timers, *, round_ms: float | None = None) -> Window:

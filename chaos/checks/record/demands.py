@@ -1,4 +1,4 @@
-"""What obligations.py demands of a NameServer's table, topic by topic, and how late the machine allows it to be."""
+"""What promises.py demands of a NameServer's table, topic by topic, and how late the machine allows it to be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...oracle.intervals import Stretch, merged, without
-from ...oracle.obligations import Obligation, ObligationKind, obligations, told_by_hand
+from ...oracle.promises import Obligation, ObligationKind, obligations, told_by_hand
 from ...oracle.roles import elects
 from ...oracle.slaves import Table, held_names, table_of
 from ...oracle.windows import Window, topic_window

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...oracle.name_server import BrokerAtNameServer, Read
-from ...oracle.obligations import PromisedAtNameServer
+from ...oracle.promises import PromisedAtNameServer
 from ...oracle.recorded import OURS, Life
 from ...oracle.roles import elects
 from ...oracle.world import World

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from ....remoting.node.profile import Profile
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.name_server import Sent
-from ...oracle.obligations import told_by_hand
+from ...oracle.promises import told_by_hand
 from ...oracle.roles import members_of
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World

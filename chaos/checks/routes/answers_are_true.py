@@ -5,7 +5,7 @@ A client records each answer of a NameServer that differs from the last one (`ro
 end, and the answer must have been right at one of them:
 
     its table    it is the topic's route in this NameServer's own table, code 17 where it holds none
-    brokers      it has every broker that the table must hold then, and none that it must not (obligations.py)
+    brokers      it has every broker that the table must hold then, and none that it must not (promises.py)
     rows         queue counts and permissions are those that the broker registered there, and none older than the
                  newest that was acknowledged (registered_rows.py); addresses and ids are the broker's own
     codes        0, or 17; 1 only by a NameServer that is to wait for service, or one of 5.x that is being stopped
@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ....remoting.codes import ResponseCode
 from ....remoting.node.profile import Profile
 from ...faults.process_faults import Stop
-from ...oracle.obligations import told_by_hand
+from ...oracle.promises import told_by_hand
 from ...oracle.quiet import earliest_effect_ms
 from ...oracle.recorded import Life
 from ...oracle.roles import may_be_shown, shown_ids

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import Stretch, merged, until_next, without
-from ...oracle.obligations import told_by_hand
+from ...oracle.promises import told_by_hand
 from ...oracle.roles import NO_ID, Members, election, has_id, may_be_master, members_of, two_masters, unsettled
 from ...oracle.windows import Window
 from ...oracle.world import World

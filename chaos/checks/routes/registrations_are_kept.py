@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...oracle.name_server import BrokerAtNameServer, Kept, Silence, joined
-from ...oracle.obligations import told_by_hand
+from ...oracle.promises import told_by_hand
 from ...oracle.recorded import Life
 from ...oracle.roles import elects
 from ...oracle.world import World

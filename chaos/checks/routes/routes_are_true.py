@@ -1,6 +1,6 @@
 """Each NameServer's routes equal what is really alive and reachable, within the window of the last change.
 
-For each NameServer process and broker, obligations.py says when the broker must be in the table (RETURN, KEEP) and when
+For each NameServer process and broker, promises.py says when the broker must be in the table (RETURN, KEEP) and when
 it must not (DROP). Held means: in the route of every topic that the broker has had for longer than R + B. Measured are
 the time of each drop and of each return. Where a fault makes the broker come and go, route_flapping.py says how long
 each time.
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...oracle.obligations import Obligation, ObligationKind, obligations
+from ...oracle.promises import Obligation, ObligationKind, obligations
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
@@ -24,7 +24,6 @@ from ..record.demands import Demand, Demands, demand_tolerances
 from ..record.lateness import Missing
 from ..record.route_tables import RouteTables, route_tables
 from ..tolerance import Tolerance
-from .route_flapping import flapping_findings
 
 NAME = "routes_are_true"
 _SHOWN = 60
@@ -69,7 +68,6 @@ def judge(control: Control, world: World) -> Verdict:
     for id_ in _stalled(control, world, demanded, seen):
         seen[id_].wrong, seen[id_].late = 0, seen[id_].wrong + seen[id_].late
     findings = [_finding(o, tolerances[o.id], seen[o.id]) for o in demanded]
-    findings += flapping_findings(control, world)
     measured = {
         "drops": _times(demanded, seen, ObligationKind.DROP),
         "returns": _times(demanded, seen, ObligationKind.RETURN),

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...oracle.intervals import Stretch, until_next, without
-from ...oracle.obligations import told_by_hand
+from ...oracle.promises import told_by_hand
 from ...oracle.roles import may_be_shown
 from ...oracle.world import World
 from ...verdict import Finding, Verdict

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...oracle.obligations import BEGIN, FaultEdge, RouteState, ToldByHand, route_states, told_by_hand
+from ...oracle.promises import BEGIN, FaultEdge, RouteState, ToldByHand, route_states, told_by_hand
 from ...oracle.windows import Window, serves_window, topic_window
 from ...oracle.world import World
 from ...topology import broker_name, is_slave

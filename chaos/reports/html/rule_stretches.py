@@ -6,7 +6,7 @@
     stay    client → NameServer   it has chosen it                            may · must not
 
 Every (subject, object, kind) is told without gaps from the subject's start to its end, in plain values, for reports and
-for people; the checks judge by the same sources (obligations.py, lost_brokers.py, lost_name_servers.py). `may` is every
+for people; the checks judge by the same sources (promises.py, lost_brokers.py, lost_name_servers.py). `may` is every
 time that the project's failure-detection table leaves open; its `row` says why. Plain functions over `World`: no Spark,
 no clock.
 """
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ...oracle.lost_brokers import absences
-from ...oracle.obligations import ObligationKind, obligations
+from ...oracle.promises import ObligationKind, obligations
 from ...oracle.recorded import Life
 from ...oracle.windows import Window
 from ...oracle.world import World

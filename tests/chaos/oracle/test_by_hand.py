@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.oracle.obligations import ObligationKind, obligations, told_by_hand
+from nemesrv.chaos.oracle.promises import ObligationKind, obligations, told_by_hand
 from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import HistoryBuilder, address_of, cluster

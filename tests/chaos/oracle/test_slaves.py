@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
+from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.slaves import held_names, offsets_vary, served_by_slaves
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import HistoryBuilder, cluster

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from nemesrv.chaos.oracle.link import process_causes
-from nemesrv.chaos.oracle.obligations import ObligationKind, downs, flapping_routes, obligations
+from nemesrv.chaos.oracle.promises import ObligationKind, downs, flapping_routes, obligations
 from nemesrv.chaos.oracle.recorded import Fault, Life, NodeInfo
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World

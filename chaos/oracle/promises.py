@@ -1,0 +1,384 @@
+"""Promises of the whole, where one fault at a time met a quiet run: when a NameServer has a broker again, or no more.
+
+    one fault         ├──────────────── up ──────────────┤         ├───────────────── up
+                                                          └─ away ──┘
+    promise           … RETURN, must hold ────────────────┤ KEEP ┤  ├ DROP, ─┤         ├─ RETURN …
+                                                          └ earliest └ latest, must not └ R + C ┘
+
+    several at once   nothing is promised from the first on until the broker is sure to be back after the last: what
+                      each part must do then is judged part by part (name_server.py)
+
+Plain functions over `World`: no Spark, no clock. The windows are those of windows.py, chosen by the injection of each
+fault. Where the table promises nothing (NEVER), and while the NameServer is paused, nothing is demanded.
+
+What a NameServer may hold because somebody registered it by hand, and need not because somebody took it out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from ...remoting.node.profile import Profile
+from ..faults.fault import Loss
+from ..topology import broker_name
+from .by_hand import Act
+from .link import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds
+from .name_server import Kept, Registered, Silence
+from .recorded import Life
+from .roles import elects, taken_over
+from .windows import NEVER, Timers, Window, drop_window, return_window
+from .world import World
+
+
+class FaultEdge(NamedTuple):
+    """The change that began a state: which fault, and whether it began or was healed."""
+
+    fault_id: str
+    phase: str
+
+    def __str__(self) -> str:
+        return f"{self.fault_id} {self.phase}" if self.fault_id else "begin"
+
+
+BEGIN = FaultEdge("", "begin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteState:
+    """A stretch in which nothing changed for one pair."""
+
+    name_server: str
+    incarnation: int
+    broker: str
+    start_ms: float
+    end_ms: float
+    up: bool
+    judged: bool
+    """False while the NameServer is paused, several faults meet, or the table bounds nothing."""
+    at_ms: float
+    """The change that the window counts from."""
+    settled_ms: float
+    """When the table of the NameServer must have followed; NEVER where nothing bounds it."""
+    window: Window
+    label: FaultEdge
+
+
+class ObligationKind(StrEnum):
+    RETURN = "return"
+    KEEP = "keep"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obligation:
+    """In [from_ms, to_ms) the NameServer must hold the broker (RETURN, KEEP), or must not (DROP)."""
+
+    id: int
+    demand: ObligationKind
+    name_server: str
+    incarnation: int
+    broker: str
+    at_ms: float
+    from_ms: float
+    to_ms: float
+    window: Window
+    label: FaultEdge
+
+
+_UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.SLOW, Loss.STALE, Loss.OTHER})
+"""Registrations get through now and then, or for a moment: presence comes and goes while the fault lasts."""
+
+
+def _unsteady(cause: Cause) -> bool:
+    return cause.loss in _UNSTEADY or (cause.loss is Loss.RESET and cause.stream == "downstream")
+
+
+def _changes_nothing(cause: Cause, timers: Timers) -> bool:
+    """Whether registrations go on landing and being answered, so that the broker must stay in the table."""
+    if cause.loss is Loss.BACKWARD_PROXY and not timers.Z:
+        return True
+    if cause.on == "name_server":  # what it missed waits in its sockets; a longer pause makes brokers close theirs
+        return not cause.loss.closes and cause.end_ms - cause.start_ms <= timers.B_ms - timers.C_ms
+    return cause.delay is not None and cause.delay.round_trip_max_ms < min(timers.B_ms, timers.C_ms)
+
+
+class _Episode(NamedTuple):
+    """Causes that follow each other so soon that the broker was not sure to be back between them."""
+
+    causes: tuple[Cause, ...]
+
+    @property
+    def start_ms(self) -> float:
+        return self.causes[0].start_ms
+
+    @property
+    def end_ms(self) -> float:
+        return max(cause.end_ms for cause in self.causes)
+
+    @property
+    def only(self) -> Cause | None:
+        """The one fault that it is; None for several, of which nothing is promised."""
+        ids = {cause.fault_id for cause in self.causes} - {""}
+        return self.causes[0] if len(ids) <= 1 and len({cause.on for cause in self.causes}) == 1 else None
+
+
+class _Pair:
+    """One NameServer process and one broker: what is promised of them around each fault that comes alone."""
+
+    def __init__(self, world: World, life: Life, broker: str) -> None:
+        self.world, self.life, self.broker = world, life, broker
+        self.timers = timers_of_rounds(world, broker, life.node)
+        self.end_ms = min(life.end_ms, world.end_ms)
+        self.elected = elects(world, broker)
+        pauses = (cause for cause in process_causes(world, life.node, "name_server") if not cause.loss.closes)
+        causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
+        causes += [Cause(*one, "link", Loss.OTHER, "") for one in taken_over(world, broker)]
+        causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, self.timers)]
+        if unlisted := [c for c in causes if c.is_for_ever and not self.elected]:
+            causes = unlisted  # what is never sent cannot arrive, whatever else happens
+        self.episodes = [*self._episodes(sorted(causes, key=lambda cause: cause.start_ms))]
+        ended = [f for f in world.process_faults(life.node) if f.start_ms < life.start_ms and f.end_ms < NEVER]
+        self.beginning = FaultEdge(ended[-1].fault_id, "end") if ended else BEGIN
+
+    def _episodes(self, causes: Iterable[Cause]) -> Iterator[_Episode]:
+        group: list[Cause] = []
+        for cause in causes:
+            if group and cause.start_ms > max(self._over_ms(one) for one in group):
+                yield _Episode(tuple(group))
+                group = []
+            group.append(cause)
+        if group:
+            yield _Episode(tuple(group))
+
+    def _over_ms(self, cause: Cause) -> float:
+        """By when the broker is back for sure."""
+        return cause.end_ms + self._back(cause).latest_ms
+
+    def _back(self, cause: Cause) -> Window:
+        """From the end of a cause: the broker is back on its own tick, behind what its kernel sends again, and, with a
+        list by HTTP, behind what it has to fetch first."""
+        window = return_window(self.timers, round_ms=self.timers.R_ms)
+        if cause.ends_late_ms:
+            late_ms = window.latest_ms + cause.ends_late_ms
+            window = window._replace(latest_ms=late_ms, formula=f"N + {window.formula}")
+        late_ms = resend_ms(cause, cause.end_ms)
+        return window.plus(late_ms, "TCP's resending") if late_ms else window
+
+    def states(self) -> Iterator[RouteState]:
+        """Every stretch in which nothing changed, in order of time, up to the end of what is judged."""
+        at_ms, window, label = self.life.start_ms, return_window(self.timers, round_ms=self.timers.R_ms), self.beginning
+        for episode in self.episodes:
+            if episode.end_ms <= self.life.start_ms or episode.start_ms >= self.end_ms:
+                continue
+            if at_ms < episode.start_ms:
+                yield self._state(at_ms, episode.start_ms, window, label, up=True)
+            yield self._away(episode)
+            last = max(episode.causes, key=lambda cause: cause.end_ms)
+            at_ms, window = last.end_ms, self._back(last)
+            label = FaultEdge(last.ended_by, "start") if last.ended_by else FaultEdge(last.fault_id, "end")
+        if at_ms < self.end_ms:
+            yield self._state(at_ms, self.end_ms, window, label if label.fault_id else BEGIN, up=True)
+
+    def _away(self, episode: _Episode) -> RouteState:
+        start_ms = max(episode.start_ms, self.life.start_ms)
+        end_ms, cause = min(episode.end_ms, self.end_ms), episode.only
+        if cause is None:
+            label = FaultEdge(episode.causes[0].fault_id, "start")
+            window = Window(0, NEVER, "not bounded", "several faults at once: judged part by part")
+        elif episode.start_ms < self.life.start_ms:  # its table is empty, and this broker cannot get into it
+            label = self.beginning
+            late_ms = max(cause.start_ms + cause.begins_late_ms - start_ms, resend_ms(cause, start_ms), 0.0)
+            empty = "the NameServer is on no list of the broker" if cause.is_for_ever else "NameServer restart"
+            window = Window(0, late_ms, "empty table", empty)
+        else:
+            label, window = FaultEdge(cause.fault_id, "start"), self.drop(cause)
+        unsteady = any(map(_unsteady, episode.causes)) or (cause is not None and cause.on == "name_server")
+        return self._state(start_ms, end_ms, window._replace(latest_ms=NEVER) if unsteady else window, label, up=False)
+
+    def _state(self, start_ms: float, end_ms: float, window: Window, label: FaultEdge, *, up: bool) -> RouteState:
+        return RouteState(
+            name_server=self.life.node,
+            incarnation=self.life.incarnation,
+            broker=self.broker,
+            start_ms=start_ms,
+            end_ms=end_ms,
+            up=up,
+            judged=window.latest_ms < NEVER,
+            at_ms=start_ms,
+            settled_ms=start_ms + window.latest_ms,
+            window=window,
+            label=label,
+        )
+
+    def drop(self, cause: Cause) -> Window:
+        """When the NameServer drops a broker that only this keeps away."""
+        if cause.loss is Loss.RESET and cause.stream == "downstream":
+            return Window(0, NEVER, "not bounded", str(cause.loss))
+        if cause.loss is Loss.GRACEFUL:
+            dead = sum(self._is_lost(other.name, cause.start_ms) for other in self.world.of_kind("name_server"))
+            window = drop_window(self.timers, cause.loss, dead_name_servers=dead)
+            return window._replace(latest_ms=window.latest_ms + leave_ms(self.world))
+        window = drop_window(self.timers, cause.loss)
+        return window.plus(cause.begins_late_ms, "N") if cause.begins_late_ms else window
+
+    def _is_lost(self, other: str, at_ms: float) -> bool:
+        """Whether a broker that stops waits for this NameServer in vain."""
+        lost = (*process_causes(self.world, other), *link_causes(self.world, self.broker, other))
+        return other != self.life.node and any(cause.active(at_ms) for cause in lost)
+
+    def kept_ms(self, cause: Cause) -> float:
+        """For how long after its beginning the cause cannot have made the broker leave the table."""
+        if cause.on == "name_server" or self.elected:  # whoever is elected in its place has its id
+            return 0.0
+        return min(self.drop(cause).earliest_ms, cause.end_ms - cause.start_ms)
+
+
+def route_states(world: World) -> Sequence[RouteState]:
+    """Every stretch of every (NameServer process, broker), in order of time per pair."""
+    return world.memoized("pair states", lambda: [state for _, states in _pairs(world) for state in states])
+
+
+def _pairs(world: World) -> Sequence[tuple[_Pair, Sequence[RouteState]]]:
+    def found() -> Sequence[tuple[_Pair, Sequence[RouteState]]]:
+        pairs = (
+            _Pair(world, life, broker.name)
+            for name_server in world.of_kind("name_server")
+            for life in world.lives_of(name_server.name)
+            for broker in world.of_kind("broker", "slave")
+            if life.start_ms < min(life.end_ms, world.end_ms)
+        )
+        return [(pair, [*pair.states()]) for pair in pairs]
+
+    return world.memoized("pairs", found)
+
+
+def obligations(world: World) -> Sequence[Obligation]:
+    """What each NameServer process's table had to hold, or not, and from when until when."""
+    return world.memoized("obligations", lambda: _obligations(world))
+
+
+class PromisedAtNameServer:
+    """As BrokerAtNameServer (name_server.py), of a broker whose registrations nobody recorded: what it must do follows
+    from what RocketMQ promises after one fault."""
+
+    is_witnessed = False
+    registered: Sequence[Registered] = ()
+
+    def __init__(self, world: World, life: Life, broker: str) -> None:
+        self.timers = world.timers_of(broker, life.node)
+        key = life.node, life.incarnation, broker
+        self._here = [o for o in obligations(world) if (o.name_server, o.incarnation, o.broker) == key]
+
+    def must(self) -> Iterator[Kept]:
+        yield from (Kept(o.from_ms, o.to_ms, None) for o in self._here if o.demand is not ObligationKind.DROP)
+
+    def must_not(self) -> Iterator[Silence]:
+        for o in self._here:
+            if o.demand is ObligationKind.DROP:
+                yield Silence(o.from_ms, o.to_ms, o.at_ms, o.window.formula)
+
+
+def _obligations(world: World) -> list[Obligation]:
+    found: list[Obligation] = []
+    for pair, states in _pairs(world):
+        held_from_ms = NEVER
+        by_start = {max(episode.start_ms, pair.life.start_ms): episode for episode in pair.episodes}
+        for state in states:
+            if state.up:
+                _demand(found, ObligationKind.RETURN, state, state.settled_ms, state.end_ms)
+                held_from_ms = state.settled_ms
+                continue
+            episode = by_start[state.start_ms]
+            if (cause := episode.only) is None:
+                continue
+            if held_from_ms <= state.start_ms:
+                kept_ms = min(state.start_ms + pair.kept_ms(cause), state.end_ms)
+                _demand(found, ObligationKind.KEEP, state, state.start_ms, kept_ms)
+            if state.judged:
+                healed_ms = healed_from_ms(episode.causes, state.end_ms)
+                _demand(found, ObligationKind.DROP, state, state.settled_ms, healed_ms)
+    return found
+
+
+def _demand(found: list[Obligation], demand: ObligationKind, state: RouteState, from_ms: float, to_ms: float) -> None:
+    if from_ms < to_ms:
+        found.append(
+            Obligation(
+                id=len(found),
+                demand=demand,
+                name_server=state.name_server,
+                incarnation=state.incarnation,
+                broker=state.broker,
+                at_ms=state.start_ms,
+                from_ms=from_ms,
+                to_ms=to_ms,
+                window=state.window,
+                label=state.label,
+            )
+        )
+
+
+class Span(NamedTuple):
+    from_ms: float
+    to_ms: float
+
+
+class ToldByHand:
+    """By NameServer, as the acts say. Made once for a World (`told_by_hand`)."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.registered: dict[str, list[Act]] = defaultdict(list)
+        """NameServer → registrations that it may have taken."""
+        self._deleted: dict[tuple[str, str], list[Span]] = defaultdict(list)
+        named: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        addresses = {node.name: node.address for node in world.of_kind("slave")}
+        for act in world.acts:
+            if act.f == "register" and act.may_be_done:
+                self.registered[act.node].append(act)
+                named[act.broker].add((str(act.broker_id), act.address))
+            elif act.f == "switch" and act.may_be_done:
+                named[broker_name(act.node)].add(("0", addresses.get(act.node) or ""))
+            elif act.f == "delete_topic" and act.may_be_done:
+                self._deleted[act.node, act.topic].append(Span(act.began_ms, self._until_ms(act)))
+        self.named: dict[str, frozenset[tuple[str, str]]] = {name: frozenset(of) for name, of in named.items()}
+        """Broker name → (id, address) that somebody registered for it, anywhere."""
+
+    def _until_ms(self, act: Act) -> float:
+        """By when brokers have told the NameServer of the topic again: a 5.x one takes it from any registration, a 4.9
+        one only with a change of something, or after it was restarted; and a broker that asks first (322) hears that it
+        need not register."""
+        brokers = [node.name for node in self._world.of_kind("broker", "slave")]
+        asks_first = any(self._world.timers_of(broker).F_ms is not None for broker in brokers)
+        if self._world.timers.profile is Profile.V5_X and not asks_first:
+            timers = self._world.timers
+            return act.ended_ms + timers.R_ms + timers.B_ms + timers.C_ms
+        return next((life.end_ms for life in self._world.lives_of(act.node) if life.end_ms > act.began_ms), math.inf)
+
+    def deleted(self, name_server: str, topic: str) -> list[Span]:
+        """When nobody says whether the topic is there, because somebody had it deleted there."""
+        return self._deleted.get((name_server, topic), [])
+
+    def is_deleted(self, name_server: str, topic: str, from_ms: float, to_ms: float) -> bool:
+        return any(span.from_ms < to_ms and span.to_ms > from_ms for span in self.deleted(name_server, topic))
+
+    def may_name(self, broker: str, id_: str, address: str) -> bool:
+        """Whether somebody registered the broker so."""
+        return (id_, address) in self.named.get(broker, ())
+
+    def told_of(self, *name_servers: str) -> dict[str, float]:
+        """The brokers that somebody registered at any of these, and since when they may be there."""
+        found: dict[str, float] = {}
+        for name_server in name_servers:
+            for act in self.registered.get(name_server, ()):
+                found[act.broker] = min(found.get(act.broker, act.began_ms), act.began_ms)
+        return found
+
+
+def told_by_hand(world: World) -> ToldByHand:
+    return world.memoized("told by hand", lambda: ToldByHand(world))
