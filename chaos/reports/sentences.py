@@ -333,8 +333,6 @@ _OF_KIND: Mapping[str, Callable[[Example], str]] = {
         f"{e.who} still held {_about(e)} until {moment(e.to_ms or e.from_ms or 0.0)}, {_measured(e)} after its last "
         "registration"
     ),
-    "held too long": lambda e: f"{e.who} held {_about(e)} from {_at(e)} on, for {_measured(e)}",
-    "missing too long": lambda e: f"{e.who} missed {_about(e)} from {_at(e)} on, for {_measured(e)}",
     "must be equal": _differed,
     "promised to agree": _differed,
     "promised to stay": lambda e: (

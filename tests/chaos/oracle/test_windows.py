@@ -13,13 +13,11 @@ from nemesrv.chaos.faults.fault import Delay, Loss
 from nemesrv.chaos.oracle.lost_name_servers import Reach, leave_window
 from nemesrv.chaos.oracle.windows import (
     NEVER,
-    Flapping,
     Timers,
     Window,
     calls_to_leave,
     client_leave_window,
     drop_window,
-    flapping_of,
     return_window,
     staleness_window,
     topic_window,
@@ -46,11 +44,6 @@ def leave(timers: Timers, loss: Loss, **more: Any) -> float:
     return client_leave_window(timers, drop_window(timers, loss), **more).latest_ms / 1000
 
 
-def turn(timers: Timers, loss: Loss = Loss.BACKWARD_PROXY) -> Any:
-    pulse = flapping_of(timers, loss)
-    return pulse and (pulse.held_ms / 1000, pulse.missing_ms / 1000)
-
-
 SECTION_2: list[tuple[str, Timers, Any, Any]] = [
     ("process crash", V4, drop(V4, Loss.CRASH), (0, 0)),
     ("process crash", V5, drop(V5, Loss.CRASH), (0, 0)),
@@ -69,11 +62,6 @@ SECTION_2: list[tuple[str, Timers, Any, Any]] = [
     ("NS→broker loss, packets", V5, drop(V5, Loss.BACKWARD_PACKETS), (120, 155)),
     ("NS→broker loss, packets", ACTING, drop(ACTING, Loss.BACKWARD_PACKETS), (10, 16)),
     ("NS→broker loss, byte proxy, Z=false", V4_KEEPS, drop(V4_KEEPS, Loss.BACKWARD_PROXY), (NEVER, NEVER)),
-    ("NS→broker loss, byte proxy, Z=false", V4_KEEPS, turn(V4_KEEPS), None),
-    ("NS→broker loss, byte proxy: 6 of every 30", V4, turn(V4), (6, 24)),
-    ("NS→broker loss, byte proxy: 24 of every 30", V5, turn(V5), (24, 6)),
-    ("NS→broker loss, byte proxy: no figure", ACTING, turn(ACTING), None),
-    ("NS→broker loss, byte proxy, forceRegister=false: no figure", V5, turn(V5.with_(F_ms=24_000)), None),
     ("timeout toxic: the broker gives up", V4, drop(V4, Loss.DROPPED), (0, 36)),
     ("timeout toxic: the broker gives up", V5, drop(V5, Loss.DROPPED), (0, 54)),
     ("reset toxic: at the next registration", V4, drop(V4, Loss.RESET), (0, 30)),
@@ -142,18 +130,6 @@ def test_when_a_client_leaves_a_broker_is_what_the_table_says(computed: object, 
 @pytest.mark.parametrize(("computed", "figure"), named(SECTION_4))
 def test_when_a_client_leaves_a_name_server_is_what_the_table_says(computed: object, figure: object) -> None:
     assert computed == figure
-
-
-def test_a_latency_toxic_that_outlasts_the_registration_makes_the_route_come_and_go_as_one_way_loss_does() -> None:
-    assert flapping_of(V4, Loss.SLOW, "both", Delay(4_000, 4_000, 0)) == Flapping(
-        first_ms=40_000,
-        held_ms=6_000,
-        missing_ms=28_000,
-        formula="at most B of every R, each later by the latency",
-        row="slow link, a round trip longer than B: NameServer→broker loss only, byte proxy",
-    )
-    assert flapping_of(V5, Loss.SLOW, "both", Delay(4_000, 4_000, 0)) is None
-    assert flapping_of(V4, Loss.SLOW) is None
 
 
 @pytest.mark.parametrize(

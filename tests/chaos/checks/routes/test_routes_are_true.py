@@ -239,46 +239,6 @@ def test_a_paused_broker_is_dropped_by_expiry_and_its_own_lateness_does_not_wide
     assert check(builder(250)).verdict is Validity.INVALID
 
 
-def turns(*told: tuple[float, float], stream: str = "downstream", until_s: float = 210) -> HistoryBuilder:
-    """broker-a gets no answer from ns-0 from 100 s on; `told`: from when to when ns-0 holds it meanwhile."""
-    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream=stream)
-    for from_s, to_s in told:
-        if from_s > 100:
-            builder.at(from_s).route("ns-0", "orders", "broker-a", "broker-b")
-        if to_s < until_s:
-            builder.at(to_s).route("ns-0", "orders", "broker-b")
-    builder.at(until_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream=stream, end=True)
-    return builder.at(until_s + 10).route("ns-0", "orders", "broker-a", "broker-b").end(until_s + 60)
-
-
-def test_a_broker_that_gets_no_answers_through_a_proxy_is_held_b_of_every_r() -> None:
-    """Ticks at 115, 145, 175 and 205 s, each given up after 6 s."""
-    verdict = check(turns((1, 121), (145, 151), (175, 181), (205, 210)))
-    assert verdict.verdict is Validity.VALID, verdict
-
-
-@pytest.mark.parametrize(
-    ("told", "demand", "over_ms"),
-    [
-        (((1, 121), (145, 160), (175, 181)), "held too long", 9_000.0),
-        (((1, 210),), "held too long", 74_000.0),
-        (((1, 121), (175, 181)), "missing too long", 27_000.0),
-    ],
-)
-def test_a_broker_that_takes_other_turns_is_invalid(
-    told: tuple[tuple[float, float], ...], demand: str, over_ms: float
-) -> None:
-    verdict = check(turns(*told))
-    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert [(e.more["kind"], e.over_ms) for e in verdict.examples] == [(demand, over_ms)]
-
-
-def test_a_topic_made_meanwhile_shifts_the_turns() -> None:
-    builder = turns((1, 121), (149, 151), (180, 182))
-    builder.at(119).topic("broker-a", "other").at(125).event("broker-a", "topic", topic="other", value=None)
-    assert check(builder).verdict is Validity.VALID
-
-
 def test_a_topic_that_no_name_server_ever_has_is_invalid() -> None:
     builder = cluster().at(20).topic("broker-a", "other")
     assert check(builder.end(50)).verdict is Validity.VALID  # it has until R + B after it was made
