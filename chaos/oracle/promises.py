@@ -102,8 +102,6 @@ def _changes_nothing(cause: Cause, timers: Timers) -> bool:
     """Whether registrations go on landing and being answered, so that the broker must stay in the table."""
     if cause.loss is Loss.BACKWARD_PROXY and not timers.Z:
         return True
-    if cause.on == "name_server":  # what it missed waits in its sockets; a longer pause makes brokers close theirs
-        return not cause.loss.closes and cause.end_ms - cause.start_ms <= timers.B_ms - timers.C_ms
     return cause.delay is not None and cause.delay.round_trip_max_ms < min(timers.B_ms, timers.C_ms)
 
 
@@ -123,8 +121,11 @@ class _Episode(NamedTuple):
     @property
     def only(self) -> Cause | None:
         """The one fault that it is; None for several, of which nothing is promised."""
-        ids = {cause.fault_id for cause in self.causes} - {""}
-        return self.causes[0] if len(ids) <= 1 and len({cause.on for cause in self.causes}) == 1 else None
+        first, *others = self.causes
+        is_one = all(
+            one.on == first.on and one.end_ms <= first.end_ms and one.fault_id in (first.fault_id, "") for one in others
+        )
+        return first if is_one else None
 
 
 class _Pair:
@@ -141,7 +142,8 @@ class _Pair:
         causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, self.timers)]
         if unlisted := [c for c in causes if c.is_for_ever and not self.elected]:
             causes = unlisted  # what is never sent cannot arrive, whatever else happens
-        self.episodes = [*self._episodes(sorted(causes, key=lambda cause: cause.start_ms))]
+        ordered = sorted(causes, key=lambda cause: (cause.start_ms, -cause.end_ms))
+        self.episodes = [one for one in self._episodes(ordered) if not self._is_unnoticed(one)]
         ended = [f for f in world.process_faults(life.node) if f.start_ms < life.start_ms and f.end_ms < NEVER]
         self.beginning = FaultEdge(ended[-1].fault_id, "end") if ended else BEGIN
 
@@ -154,6 +156,12 @@ class _Pair:
             group.append(cause)
         if group:
             yield _Episode(tuple(group))
+
+    def _is_unnoticed(self, episode: _Episode) -> bool:
+        """Whether it is a pause of the NameServer that no registration outlasts: what it missed waits in its sockets; a
+        longer one makes brokers close theirs."""
+        cause, patience_ms = episode.only, self.timers.B_ms - self.timers.C_ms
+        return cause is not None and cause.on == "name_server" and cause.end_ms - cause.start_ms <= patience_ms
 
     def _over_ms(self, cause: Cause) -> float:
         """By when the broker is back for sure."""
@@ -179,7 +187,9 @@ class _Pair:
                 yield self._state(at_ms, episode.start_ms, window, label, up=True)
             yield self._away(episode)
             last = max(episode.causes, key=lambda cause: cause.end_ms)
-            at_ms, window = last.end_ms, self._back(last)
+            slowest = max(episode.causes, key=self._over_ms)
+            at_ms, window = last.end_ms, self._back(slowest)
+            window = window._replace(latest_ms=self._over_ms(slowest) - at_ms)
             label = FaultEdge(last.ended_by, "start") if last.ended_by else FaultEdge(last.fault_id, "end")
         if at_ms < self.end_ms:
             yield self._state(at_ms, self.end_ms, window, label if label.fault_id else BEGIN, up=True)

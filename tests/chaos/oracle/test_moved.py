@@ -51,7 +51,7 @@ def test_each_client_must_have_left_the_old_one_a_poll_after_name_servers_name_t
     assert {one.after for one in lost} == {"kill-1 end"}
 
 
-def test_where_a_name_server_cannot_hear_of_the_new_one_the_old_one_may_be_named_until_it_is_sure_to_have_heard() -> (
+def test_where_a_name_server_cannot_hear_of_the_new_one_the_old_one_may_be_named_until_it_must_have() -> (
     None
 ):
     world = world_of(
