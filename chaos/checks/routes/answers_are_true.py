@@ -1,11 +1,11 @@
-"""Every look-up of a route is answered with the route that its NameServer must, or may, hold then.
+"""Every look-up of a route is answered with the route that its NameServer holds then.
 
 A client records each answer of a NameServer that differs from the last one (`route_answer`), so that of every call
 (`name_server_call`) it is known what came. The NameServer answered at some moment between the call's beginning and its
-end, and the answer must have been right at one of them:
+end, and the answer must have been right at one of them. Whether that table was right is registrations_are_kept's and
+routes_are_true's to say:
 
     its table    it is the topic's route in this NameServer's own table, code 17 where it holds none
-    brokers      it has every broker that the table must hold then, and none that it must not (promises.py)
     rows         queue counts and permissions are those that the broker registered there, and none older than the
                  newest that was acknowledged (registered_rows.py); addresses and ids are the broker's own
     codes        0, or 17; 1 only by a NameServer that is to wait for service, or one of 5.x that is being stopped
@@ -24,30 +24,27 @@ from ...faults.process_faults import Stop
 from ...oracle.promises import told_by_hand
 from ...oracle.quiet import earliest_effect_ms
 from ...oracle.recorded import Life
-from ...oracle.roles import may_be_shown, shown_ids
+from ...oracle.roles import may_be_shown
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, verdict_of
 from ..record.control import Control, decoded
-from ..record.demands import Demand, Demands, demand_tolerances
-from ..record.known_brokers import brokers_at, due_words, has_broker, known_brokers, words
-from ..record.lateness import Missing
+from ..record.known_brokers import due_words, known_brokers, words
 from ..record.registered_rows import QueueRow, registered_rows, row_of
 from ..record.route_answers import RouteAnswer, route_answers
 from ..record.route_tables import Process, route_tables
 
 NAME = "answers_are_true"
 _ROW = "a look-up is answered with the topic's route, or with code 17"
-_FORMULA = "the route that the NameServer must, or may, hold then"
+_FORMULA = "the route that the NameServer holds then"
 
 
 class _Wrong(NamedTuple):
-    """Why an answer was wrong, what was due, and whether the machine's lateness may explain it."""
+    """Why an answer was wrong, and what was due."""
 
     kind: str
     due: str
-    is_late: bool = False
 
 
 @dataclass(slots=True)
@@ -64,13 +61,13 @@ def judge(control: Control, world: World) -> Verdict:
     """Examined: look-ups that were answered. Violations: answers that were right at no moment of their call."""
     judged = _Judged(control, world)
     right: dict[tuple[str, str], list[RouteAnswer]] = defaultdict(list)
-    wrong: dict[tuple[str, str, str, str, bool], _Counted] = {}
+    wrong: dict[tuple[str, str, str, str], _Counted] = {}
     for answer in route_answers(control, world):
         why = judged.why_wrong(answer)
         if why is None:
             right[answer.name_server, answer.asker].append(answer)
             continue
-        key = answer.name_server, answer.asker, answer.topic, why.kind, why.is_late
+        key = answer.name_server, answer.asker, answer.topic, why.kind
         counted = wrong.setdefault(key, _Counted(answer, why))
         counted.times, counted.last_ms = counted.times + 1, answer.to_ms
     findings = [_wrong_finding(counted) for counted in wrong.values()]
@@ -80,7 +77,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every look-up is answered with the route that the NameServer must, or may, hold then",
+    says="every look-up is answered with the route that its NameServer holds then, as brokers registered it",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.WIRE,),
@@ -98,8 +95,6 @@ class _Judged:
         self._rows = registered_rows(control, world)
         self._known = known_brokers(world)
         self._by_hand = told_by_hand(world)
-        self._demands = Demands(self._tables, world).by_route()
-        self._tolerances = demand_tolerances(control, world)
         self._records = {row.node for row in control.rows("route")}
         """The NameServers that recorded their tables."""
 
@@ -111,7 +106,7 @@ class _Judged:
             return _Wrong(f"code {answer.code}", self._held(answer))
         if answer.route is not None and not answer.is_readable:
             return _Wrong("unreadable", self._held(answer))
-        return self._not_its_table(answer) or self._not_registered(answer) or self._not_demanded(answer)
+        return self._not_its_table(answer) or self._not_registered(answer)
 
     def _may_wait(self, answer: RouteAnswer) -> bool:
         """Whether the NameServer may wait for service then (needWaitForService). Its wall clock may go back."""
@@ -184,41 +179,6 @@ class _Judged:
                 return _Wrong("not as registered", f"{broker} {_said(rows)}")
         return None
 
-    def _not_demanded(self, answer: RouteAnswer) -> _Wrong | None:
-        """A broker that the NameServer had to hold and did not give, or gave although it must not hold it."""
-        processes = self._processes(answer)
-        if len(processes) != 1:
-            return None
-        for demand in self._demands.get((processes[0], answer.topic), ()):
-            broker, tolerance = demand.obligation.broker, self._tolerances[demand.obligation.id]
-            ids = shown_ids(self._world, broker, answer.from_ms, answer.to_ms)
-            known = brokers_at(self._world, answer.from_ms) if demand.wants else self._known
-            if has_broker(answer.route or {}, broker, known, ids) == demand.wants:
-                continue
-            if not _lies_in(answer, demand, tolerance.valid_up_to_ms):
-                continue
-            is_late = not _lies_in(answer, demand, tolerance.unknown_up_to_ms) or self._stalled(answer, demand)
-            return _Wrong("without a broker" if demand.wants else "with a lost broker", _due(demand), is_late)
-        return None
-
-    def _stalled(self, answer: RouteAnswer, demand: Demand) -> bool:
-        """Whether the machine explains why the broker was missing."""
-        o, tables = demand.obligation, route_tables(self._control, self._world)
-        presence = tables.presence((o.name_server, o.incarnation), answer.topic, o.broker)
-        lost = [s for present, s, e in presence if not present and s <= answer.to_ms and e >= answer.from_ms]
-        missing = Missing((o.name_server, o.broker), max([o.at_ms, *lost]), answer.to_ms)
-        return demand.wants and bool(self._control.lateness.stalled(self._world, {0: missing}))
-
-
-def _lies_in(answer: RouteAnswer, demand: Demand, tolerance_ms: float) -> bool:
-    return answer.from_ms >= demand.from_ms + tolerance_ms and answer.to_ms <= demand.to_ms - tolerance_ms
-
-
-def _due(demand: Demand) -> str:
-    o = demand.obligation
-    since = f"{o.window.formula} after {o.label}"
-    return f"with {o.broker} ({since})" if demand.wants else f"without {o.broker} ({since})"
-
 
 def _said(rows: frozenset[QueueRow]) -> str:
     if not rows:
@@ -235,8 +195,7 @@ def _wrong_finding(counted: _Counted) -> Finding:
         Rule(_ROW, _FORMULA),
         out=(answer.from_ms, answer.to_ms),
         examined=counted.times,
-        wrong=0 if why.is_late else counted.times,
-        late=counted.times if why.is_late else 0,
+        wrong=counted.times,
         times={"last": counted.last_ms} if counted.times > 1 else {},
         more={"came": answer.came, "due": why.due, "answers": counted.times},
     )
@@ -258,11 +217,10 @@ def _verdict(findings: Sequence[Finding], world: World) -> Verdict:
     verdict = verdict_of(NAME, findings, measured=measured, nothing=nothing, noun="answers were wrong")
     if not findings:
         return verdict
-    why, late = "", sum(f.late for f in findings)
-    if verdict.violations or late:
-        count, but = (verdict.violations, "") if verdict.violations else (late, ", but the machine was too late")
+    why = ""
+    if verdict.violations:
         first = min((f for f in findings if f.validity is verdict.verdict), key=lambda f: f.from_ms)
-        why = f"{count} of {verdict.examined} answers were wrong{but}; {_told(first, world)}"
+        why = f"{verdict.violations} of {verdict.examined} answers were wrong; {_told(first, world)}"
     return replace(verdict, measured=measured, why=why)  # an answer is right or wrong: nothing of it is timed
 
 

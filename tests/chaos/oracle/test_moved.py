@@ -51,9 +51,7 @@ def test_each_client_must_have_left_the_old_one_a_poll_after_name_servers_name_t
     assert {one.after for one in lost} == {"kill-1 end"}
 
 
-def test_where_a_name_server_cannot_hear_of_the_new_one_the_old_one_may_be_named_until_it_must_have() -> (
-    None
-):
+def test_where_a_name_server_cannot_hear_of_the_new_one_the_old_one_may_be_named_until_it_must_have() -> None:
     world = world_of(
         {"at_s": 10, "do": "black_hole", "links": ["broker-a <-> ns-0"]},
         {"at_s": 200, "do": "heal"},

@@ -129,23 +129,6 @@ def test_a_wrong_row_is_found_where_every_table_and_every_answer_has_it() -> Non
     assert verdict.examples[0].more["due"] == "broker-a [4 read, 4 write, perm 6]"
 
 
-def test_a_missing_broker_is_found_where_the_table_lacks_it_too_but_not_while_it_may_be_away() -> None:
-    alone = route_of("broker-b")
-    builder = story().at(30).route("ns-0", "orders", "broker-b")
-    verdict = check(asked(builder, 40, alone).end(100))
-    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "without a broker")
-    assert verdict.examples[0].more["due"] == "with broker-a (R + C after begin)"
-    assert check(asked(story().at(5).route("ns-0", "orders", "broker-b"), 10, alone).end(100)).verdict is Validity.VALID
-
-
-def test_a_dead_broker_may_not_be_told_of_after_its_window() -> None:
-    builder = story().at(50).fault("f1", "kill", "sigkill", "broker-a")
-    asked(builder, 40, route_of(*BOTH))
-    verdict = check(asked(builder, 80).end(100))
-    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert verdict.examples[0].more["kind"] == "with a lost broker"
-
-
 def test_an_answer_needs_to_have_been_right_at_one_moment_of_its_call() -> None:
     def changing(took_s: float) -> Verdict:
         builder = (
@@ -195,20 +178,6 @@ def test_an_older_version_than_it_acknowledged_is_invalid() -> None:
     assert check(asked(fresh, 60, new).end(100)).verdict is Validity.VALID
     soon = story().at(49).event("ns-0", "route", topic="orders", value=new)
     assert check(asked(soon, 49.5, new).end(100)).verdict is Validity.INVALID
-
-
-def test_an_answer_is_late_by_no_more_than_timers_fired_late() -> None:
-    builder = story().at(30).route("ns-0", "orders", "broker-b")
-    assert check(asked(builder, 37, route_of("broker-b")).end(100, lag_ms=4000)).verdict is Validity.VALID
-
-
-@pytest.mark.parametrize(("lag_ms", "verdict"), [(4000, Validity.VALID), (100, Validity.INVALID)])
-def test_a_machine_that_stood_still_as_the_broker_was_dropped_explains_the_answers_until_it_is_back(
-    lag_ms: float, verdict: Validity
-) -> None:
-    builder = story().at(299).lag(lag_ms, until_s=300).at(301).route("ns-0", "orders", "broker-b")
-    builder = asked(builder, 310, route_of("broker-b")).at(325).route("ns-0", "orders", *BOTH)
-    assert check(builder.end(400)).verdict is verdict
 
 
 def test_a_history_without_look_ups_or_without_what_came_is_unknown() -> None:
