@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import ScenarioError
-from ..oracle.start_choice import ALPHA, POWER, Plan, detectable_bias, plan, shares, starts_needed
+from ..oracle.choosing.start_choice import ALPHA, POWER, Plan, detectable_bias, plan, shares, starts_needed
 from .options import Number, WholeNumber
 
 if TYPE_CHECKING:

@@ -333,6 +333,10 @@ _OF_KIND: Mapping[str, Callable[[Example], str]] = {
         f"{e.who} still held {_about(e)} until {moment(e.to_ms or e.from_ms or 0.0)}, {_measured(e)} after its last "
         "registration"
     ),
+    "must not hold what left": lambda e: (
+        f"{e.who} still held {_about(e)} until {moment(e.to_ms or e.from_ms or 0.0)}, after its channel had ended"
+    ),
+    "must not hold what never registered": lambda e: f"{e.who} held {_about(e)} from {_at(e)} on; it never registered",
     "must be equal": _differed,
     "promised to agree": _differed,
     "promised to stay": lambda e: (

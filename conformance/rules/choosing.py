@@ -17,7 +17,7 @@ from typing import Any
 
 from ...chaos.oracle.choosing.labels import EVERY, KEPT, ODDS, WORDS, Label
 from ...chaos.oracle.choosing.machine import Successions
-from ...chaos.oracle.start_choice import ALPHA, POWER, p_value, smallest_bias
+from ...chaos.oracle.choosing.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..situations import SITUATIONS, Watched
 from .lookups import Try, TryOutcome, broken, free_steps, label_in, tries, walk
 from .rule import LeftOut, Measured, Measurement, Rule

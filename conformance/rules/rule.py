@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...chaos.oracle.start_choice import ALPHA
+from ...chaos.oracle.choosing.start_choice import ALPHA
 from ...chaos.verdict import Validity
 from ..situations import Watched
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...chaos.fronts.behaviour import PASSES, Dials
 from ...chaos.fronts.observed import Behaved
 from ...chaos.oracle.choosing.labels import EVERY, KEPT
-from ...chaos.oracle.start_choice import ALPHA
+from ...chaos.oracle.choosing.start_choice import ALPHA
 from ..situations import Watched
 from .lookups import (
     ENDED_WITH_ANSWER,

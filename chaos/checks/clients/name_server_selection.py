@@ -42,11 +42,21 @@ from typing import Any
 
 from ...oracle.choosing.labels import label_of
 from ...oracle.choosing.machine import Machine, Step, Successions
+from ...oracle.choosing.start_choice import (
+    ALPHA,
+    BIAS,
+    EXACT,
+    POWER,
+    detectable_bias,
+    method,
+    p_value,
+    plan,
+    starts_needed,
+)
 from ...oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
 from ...oracle.lists import in_use
 from ...oracle.reach import lost
 from ...oracle.recorded import OURS
-from ...oracle.start_choice import ALPHA, BIAS, EXACT, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ...oracle.world import World
 from ...verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Section

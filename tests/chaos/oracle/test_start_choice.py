@@ -17,8 +17,8 @@ from scipy import special, stats
 
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.commands.power import announcement
-from nemesrv.chaos.oracle import start_choice
-from nemesrv.chaos.oracle.start_choice import (
+from nemesrv.chaos.oracle.choosing import start_choice
+from nemesrv.chaos.oracle.choosing.start_choice import (
     CHI_SQUARE,
     EXACT,
     chi_square_limit,
@@ -115,7 +115,7 @@ def test_the_exact_tail_of_many_starts_is_scipys(counts: list[int]) -> None:
 
 def test_the_start_choice_needs_no_scipy() -> None:
     code = (
-        "import sys\nsys.modules['scipy'] = None\nfrom nemesrv.chaos.oracle.start_choice import *\n"
+        "import sys\nsys.modules['scipy'] = None\nfrom nemesrv.chaos.oracle.choosing.start_choice import *\n"
         "p_value([4, 2, 1]), p_value([110, 90, 100, 95, 105, 100, 80, 120, 100])\n"
         "plan(7, 3, bias=BIAS, alpha=ALPHA), plan(900, 9, bias=BIAS, alpha=ALPHA)\n"
         "starts_needed(3, bias=0.3, power=0.9, alpha=1e-3), detectable_bias(7, 9, power=0.9, alpha=1e-3)\nprint('done')"
