@@ -119,13 +119,19 @@ class _Episode(NamedTuple):
         return max(cause.end_ms for cause in self.causes)
 
     @property
-    def only(self) -> Cause | None:
-        """The one fault that it is; None for several, of which nothing is promised."""
+    def first(self) -> Cause:
+        return self.causes[0]
+
+    @property
+    def alone_until_ms(self) -> float:
+        """Until when the first of them is the only one: from then on nothing is promised."""
         first, *others = self.causes
-        is_one = all(
-            one.on == first.on and one.end_ms <= first.end_ms and one.fault_id in (first.fault_id, "") for one in others
+        joined = (
+            one.start_ms
+            for one in others
+            if one.on != first.on or one.end_ms > first.end_ms or one.fault_id not in (first.fault_id, "")
         )
-        return first if is_one else None
+        return min([first.end_ms, *joined])
 
 
 class _Pair:
@@ -160,8 +166,8 @@ class _Pair:
     def _is_unnoticed(self, episode: _Episode) -> bool:
         """Whether it is a pause of the NameServer that no registration outlasts: what it missed waits in its sockets; a
         longer one makes brokers close theirs."""
-        cause, patience_ms = episode.only, self.timers.B_ms - self.timers.C_ms
-        return cause is not None and cause.on == "name_server" and cause.end_ms - cause.start_ms <= patience_ms
+        is_pause = episode.first.on == "name_server" and episode.alone_until_ms == episode.end_ms
+        return is_pause and episode.end_ms - episode.start_ms <= self.timers.B_ms - self.timers.C_ms
 
     def _over_ms(self, cause: Cause) -> float:
         """By when the broker is back for sure."""
@@ -185,7 +191,7 @@ class _Pair:
                 continue
             if at_ms < episode.start_ms:
                 yield self._state(at_ms, episode.start_ms, window, label, up=True)
-            yield self._away(episode)
+            yield from self._away(episode)
             last = max(episode.causes, key=lambda cause: cause.end_ms)
             slowest = max(episode.causes, key=self._over_ms)
             at_ms, window = last.end_ms, self._back(slowest)
@@ -194,21 +200,23 @@ class _Pair:
         if at_ms < self.end_ms:
             yield self._state(at_ms, self.end_ms, window, label if label.fault_id else BEGIN, up=True)
 
-    def _away(self, episode: _Episode) -> RouteState:
-        start_ms = max(episode.start_ms, self.life.start_ms)
-        end_ms, cause = min(episode.end_ms, self.end_ms), episode.only
-        if cause is None:
-            label = FaultEdge(episode.causes[0].fault_id, "start")
+    def _away(self, episode: _Episode) -> Iterator[RouteState]:
+        start_ms, cause = max(episode.start_ms, self.life.start_ms), episode.first
+        end_ms, alone_ms = min(episode.end_ms, self.end_ms), min(episode.alone_until_ms, self.end_ms)
+        label = FaultEdge(cause.fault_id, "start")
+        if start_ms < alone_ms:
+            window = self.drop(cause)
+            if episode.start_ms < self.life.start_ms:  # its table is empty, and this broker cannot get into it
+                label = self.beginning
+                late_ms = max(cause.start_ms + cause.begins_late_ms - start_ms, resend_ms(cause, start_ms), 0.0)
+                empty = "the NameServer is on no list of the broker" if cause.is_for_ever else "NameServer restart"
+                window = Window(0, late_ms, "empty table", empty)
+            if _unsteady(cause) or cause.on == "name_server":
+                window = window._replace(latest_ms=NEVER)
+            yield self._state(start_ms, alone_ms, window, label, up=False)
+        if max(start_ms, alone_ms) < end_ms:
             window = Window(0, NEVER, "not bounded", "several faults at once: judged part by part")
-        elif episode.start_ms < self.life.start_ms:  # its table is empty, and this broker cannot get into it
-            label = self.beginning
-            late_ms = max(cause.start_ms + cause.begins_late_ms - start_ms, resend_ms(cause, start_ms), 0.0)
-            empty = "the NameServer is on no list of the broker" if cause.is_for_ever else "NameServer restart"
-            window = Window(0, late_ms, "empty table", empty)
-        else:
-            label, window = FaultEdge(cause.fault_id, "start"), self.drop(cause)
-        unsteady = any(map(_unsteady, episode.causes)) or (cause is not None and cause.on == "name_server")
-        return self._state(start_ms, end_ms, window._replace(latest_ms=NEVER) if unsteady else window, label, up=False)
+            yield self._state(max(start_ms, alone_ms), end_ms, window, label, up=False)
 
     def _state(self, start_ms: float, end_ms: float, window: Window, label: FaultEdge, *, up: bool) -> RouteState:
         return RouteState(
@@ -303,15 +311,15 @@ def _obligations(world: World) -> list[Obligation]:
                 _demand(found, ObligationKind.RETURN, state, state.settled_ms, state.end_ms)
                 held_from_ms = state.settled_ms
                 continue
-            episode = by_start[state.start_ms]
-            if (cause := episode.only) is None:
+            if (episode := by_start.get(state.start_ms)) is None or state.start_ms >= episode.alone_until_ms:
                 continue
             if held_from_ms <= state.start_ms:
-                kept_ms = min(state.start_ms + pair.kept_ms(cause), state.end_ms)
+                kept_ms = min(state.start_ms + pair.kept_ms(episode.first), state.end_ms)
                 _demand(found, ObligationKind.KEEP, state, state.start_ms, kept_ms)
             if state.judged:
-                healed_ms = healed_from_ms(episode.causes, state.end_ms)
-                _demand(found, ObligationKind.DROP, state, state.settled_ms, healed_ms)
+                _demand(
+                    found, ObligationKind.DROP, state, state.settled_ms, healed_from_ms(episode.causes, state.end_ms)
+                )
     return found
 
 

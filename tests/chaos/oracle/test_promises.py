@@ -85,19 +85,19 @@ OF_BROKER = (("ns-0", 0, math.inf), ("broker-a", 0, 150))
 
 
 @pytest.mark.parametrize(
-    ("faults", "lives", "back_s"),
+    ("faults", "lives", "alone"),
     [
-        ((fault(LINK, 100, 120), fault(LINK, 130, 400)), (), 433),  # before the broker is sure to be back
-        ((fault(LINK, 100, 400), fault(KILL, 150)), OF_BROKER, None),  # over one another
-        ((fault(LOSS, 100, 130), fault(KILL, 150)), OF_BROKER, None),  # what the kernel sends again comes meanwhile
+        # before the broker is sure to be back; over one another; what the kernel sends again comes meanwhile
+        ((fault(LINK, 100, 120), fault(LINK, 130, 400)), (), [("keep", 100, 120), ("return", 433, 600)]),
+        ((fault(LINK, 100, 400), fault(KILL, 150)), OF_BROKER, [("keep", 100, 150)]),
+        ((fault(LOSS, 100, 130), fault(KILL, 150)), OF_BROKER, [("keep", 100, 130)]),
     ],
 )
 def test_where_faults_meet_nothing_is_promised_until_the_broker_is_sure_to_be_back(
-    faults: tuple[Fault, ...], lives: tuple[tuple[str, float, float], ...], back_s: float | None
+    faults: tuple[Fault, ...], lives: tuple[tuple[str, float, float], ...], alone: list[tuple[str, float, float]]
 ) -> None:
-    after = [] if back_s is None else [("return", back_s, 600)]
     met = [replace(one, fault_id=f"{number}") for number, one in enumerate(faults)]
-    assert demanded(world(*met, lives=lives)) == [("return", 33, 100), *after]
+    assert demanded(world(*met, lives=lives)) == [("return", 33, 100), *alone]
 
 
 def test_a_name_server_started_again_is_empty_and_owes_nothing_to_the_time_before() -> None:
