@@ -214,9 +214,10 @@ def end(fds, folder):
 """How the small programs begin that outlive us to end others: `end` kills by pidfd, then removes the folder. Not
 imported, for they start in a moment and need nothing of ours."""
 
+_REAPER_LOOKS_EACH_S = 0.5
 _REAPER = f"""{ENDING}
 import time
-folder, grace_s = sys.argv[1], float(sys.argv[2])
+folder, grace_s, owner = sys.argv[1], float(sys.argv[2]), os.getppid()
 def read(pid, what):
     with open("/proc/%s/%s" % (pid, what), "rb") as file:
         return file.read()
@@ -258,9 +259,15 @@ def end_all():
         end(fds, None)
         for fd in fds:
             os.close(fd)
+def is_gone():
+    try:
+        return read(owner, "stat").rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except OSError:
+        return True
 due_s = None
-while True:
-    if select.select([0], [], [], due_s and max(0.0, due_s - time.monotonic()))[0]:
+while not is_gone():
+    left_s = {_REAPER_LOOKS_EACH_S} if due_s is None else max(0.0, due_s - time.monotonic())
+    if select.select([0], [], [], min({_REAPER_LOOKS_EACH_S}, left_s))[0]:
         signals = os.read(0, 1024)
         if not signals:
             break
@@ -276,6 +283,9 @@ end([], folder)
 
 class Reaper:
     """A small process that outlives us only to end others: when we are gone without `close`, it kills them.
+
+    That is when the pipe to it closes, or our first thread has ended: of a process that was killed on a busy machine a
+    thread of low priority may be there for many seconds yet, and the pipe with it.
 
     Needed for what neither dies with its parent nor can be made to: Ray's agents look for theirs and then still try
     for a minute to report its death. It kills every process that has `folder` in its command line, Ray's own ones that

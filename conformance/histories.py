@@ -30,6 +30,7 @@ from ..chaos.oracle.client_profiles import PROFILES, ClientProfile, profile_of
 from ..chaos.scenarios.loading import parse
 from ..chaos.scenarios.model import Scenario
 from ..chaos.topology import NodeKind
+from .instances import clients_in, parts_of
 from .scene import ConformPlan
 from .situations import KILL, SITUATIONS, Watched
 
@@ -42,18 +43,18 @@ def write_histories(watched: Sequence[Watched], plan: ConformPlan, profile: str 
     """One run folder a situation, and where they are. `profile`: whose rules the client's rows say it is held to; one
     that is no client profile of ours stands for our own clients'."""
     rules = profile_of(profile if profile in PROFILES else None, plan.profile)
-    written = []
+    written, clients = [], clients_in(watched)
     for name, of in groupby(watched, key=lambda each: each.situation):
         if not (SITUATIONS[name].many or SITUATIONS[name].by_http):  # a list that changes is told by no row of a front
             run_dir, those = folder / STANDS / name, list(of)
-            write_parquet(sorted(rows_of(those, plan, rules), key=lambda row: row["time_ms"]), run_dir)
+            write_parquet(sorted(rows_of(those, plan, rules, clients), key=lambda row: row["time_ms"]), run_dir)
             (run_dir / "scenario.yaml").write_text(scenario_of(those[0], plan, rules).to_yaml(), encoding="utf-8")
             written.append(run_dir)
     return written
 
 
-def rows_of(watched: Sequence[Watched], plan: ConformPlan, rules: ClientProfile) -> Iterator[Row]:
-    """The rows of one stand and its processes, not in order of time."""
+def rows_of(watched: Sequence[Watched], plan: ConformPlan, rules: ClientProfile, clients: int) -> Iterator[Row]:
+    """The rows of one stand and its processes, each with so many clients, not in order of time."""
     first = watched[0]
     origin_ms = min([each.began_ms for each in watched] + [one.at_ms for one in first.seen[:1]]) - _BEFORE_MS
     end_ms = max(each.stopping_ms for each in watched)
@@ -77,10 +78,12 @@ def rows_of(watched: Sequence[Watched], plan: ConformPlan, rules: ClientProfile)
             yield row(name, str(kind), origin_ms, "started")
     yield told(origin_ms, "phase", phase="steady")
     yield from (told(at_ms, "fault", **fields) for at_ms, fields in _faults(first))
-    for number, each in enumerate(watched):
+    parts = [part for each in watched for _, part in parts_of(each, clients, every=True)]
+    for number, each in enumerate(parts):
         name = CLIENT if number == 0 else f"{CLIENT}-{number + 1}"
         found, kind = _of_client(each, rules, addresses)
-        yield told(each.began_ms, "node", source=name, address=None, value=about_client(CLIENT, rules, kind))
+        said = about_client(CLIENT, rules, kind, each.unclear)
+        yield told(each.began_ms, "node", source=name, address=None, value=said)
         yield row(name, str(kind), each.began_ms, "started")
         for at_ms, event, fields in sorted(found, key=lambda one: one.at_ms):
             yield row(name, str(kind), at_ms, event, **fields)

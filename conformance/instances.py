@@ -24,7 +24,7 @@ ONLY = ""
 def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
     """By the client's name, what it did: ONLY and all that was watched where no process has several kinds of them.
     A program has as many as heartbeats named in any of its processes."""
-    clients = max((len({found for asked in one.of(Asked) for found in ids_of(asked)}) for one in watched), default=0)
+    clients = clients_in(watched)
     split = [parts_of(one, clients) for one in watched]
     if all(len(parts) == 1 for parts in split):
         return {ONLY: [*watched]}
@@ -39,6 +39,11 @@ def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
         if kind is not None:
             found[names[kind]].append(one)
     return found
+
+
+def clients_in(watched: Sequence[Watched]) -> int:
+    """How many clients the program has in a process, as far as heartbeats say; 0: none did."""
+    return max((len({found for asked in one.of(Asked) for found in ids_of(asked)}) for one in watched), default=0)
 
 
 def _kinds(parts: Sequence[Part]) -> list[frozenset[str]]:
@@ -61,8 +66,9 @@ def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozens
     return first if most > second else None
 
 
-def parts_of(watched: Watched, clients: int) -> list[Part]:
-    """For each of so many clients in that process its topics, and what was seen of it alone."""
+def parts_of(watched: Watched, clients: int, *, every: bool = False) -> list[Part]:
+    """For each of so many clients in that process its topics, and what was seen of it alone. `every`: also where the
+    situation is about another one's NameServer."""
     instances: list[Instance] = []
     seen: dict[int, list[Observation]] = {}
 
@@ -86,7 +92,7 @@ def parts_of(watched: Watched, clients: int) -> list[Part]:
     for each in askers:
         alone = [one for one in seen[each.number] if not isinstance(one, Behaved)]
         part = tuple(sorted((*shared, *alone), key=lambda one: one.at_ms))
-        if _is_met(watched, part):
+        if every or _is_met(watched, part):
             own = replace(watched, seen=part, unclear=each.unclear, at_work_ms=_at_work_ms(part))
             parts.append((frozenset(each.topics), own))
     return parts

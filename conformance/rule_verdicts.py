@@ -131,7 +131,7 @@ def _labelled(watched: Sequence[Watched]) -> list[Watched]:
 def _of_all(rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None) -> RuleVerdict:
     """Of a program with several clients, the worst one's, with those of all."""
     was_run = any(one.situation in rule.situations for of in clients.values() for one in of)
-    elsewhere = "another client's NameServer failed" if was_run else ""
+    elsewhere = "too little was seen of this client, or it was another one's NameServer that failed" if was_run else ""
     found = {name: _judge(rule, watched, profile, elsewhere) for name, watched in clients.items()}
     if len(found) == 1:
         return next(iter(found.values()))

@@ -25,6 +25,8 @@ from .observed import Answered, Asked, Behaved, Closed, Dialled, Foreign, GaveUp
 HEART_BEAT = 34
 WAITS_MS = 35_000.0
 """Within it every client known has asked its NameServer again, and sent a heartbeat (30 s each)."""
+PATIENT_MS = 2_500.0
+"""No client gives up a request sooner (3 s, Java)."""
 SKEW_MS = 1_000.0
 """A connection that its client closed before it made another may be seen to close after it."""
 DIAL_SKEW_MS = 50.0
@@ -53,8 +55,8 @@ class Instance:
     ended: bool = False
     asked_ms: float = float("-inf")
     """When it last asked a NameServer."""
-    waiting: set[tuple[int, int]] = field(default_factory=set)
-    """Its requests at NameServers that have no answer yet."""
+    waiting: dict[tuple[int, int], float] = field(default_factory=dict)
+    """When it made those of its requests at NameServers that have no answer yet."""
 
 
 @dataclass(slots=True)
@@ -195,12 +197,12 @@ class Instances:
             self._ids[owner.process] |= ids_of(one)
             if one.front in self._name_servers:
                 owner.asked_ms = max(owner.asked_ms, one.at_ms)
-                owner.waiting.add((one.connection, one.opaque))
+                owner.waiting[one.connection, one.opaque] = one.at_ms
         elif isinstance(one, Answered):
-            owner.waiting.discard((one.connection, one.opaque))
+            owner.waiting.pop((one.connection, one.opaque), None)
         elif isinstance(one, Closed):
             owner.open.pop(one.connection, None)
-            owner.waiting = {key for key in owner.waiting if key[0] != one.connection}
+            owner.waiting = {key: at_ms for key, at_ms in owner.waiting.items() if key[0] != one.connection}
             self._of.pop(one.connection, None)
         self._saw(owner, one)
 
@@ -264,8 +266,10 @@ class Instances:
         if not lacking:
             return self._second(held, living, now_ms, is_over, has_more=has_more, is_known=bool(known))
         free = [each for each in lacking if not any(front in self._name_servers for front in each.open.values())]
-        lost = free or [each for each in lacking if self._is_lost(each)]
+        lost = free or [each for each in lacking if self._is_lost(each, held.since_ms)]
         if lost:
+            if has_more and not held.topics and not is_over:
+                return None
             alike = self._alike(held, lost)
             if has_more and held.topics and all(each.topics and not each.topics & held.topics for each in alike):
                 return self._new(held)
@@ -300,10 +304,12 @@ class Instances:
         """Whether all of them have asked their NameServers since that connection was made."""
         return all(each.asked_ms > held.since_ms for each in instances)
 
-    def _is_lost(self, instance: Instance) -> bool:
-        """Whether it waits for an answer of its NameServer, or something is wrong with that."""
+    def _is_lost(self, instance: Instance, at_ms: float) -> bool:
+        """Whether it waited so long for an answer of its NameServer then, or something is wrong with that."""
         fronts = {front for front in instance.open.values() if front in self._name_servers}
-        return bool(instance.waiting) or any(self._behave.get(front, PASSES) != PASSES for front in fronts)
+        waited_ms = at_ms - min(instance.waiting.values(), default=at_ms)
+        behave = [self._behave.get(front, PASSES) for front in fronts]
+        return waited_ms >= PATIENT_MS or any(one.swallows or one.dials is not Dials.ACCEPTED for one in behave)
 
     def _alike(self, held: _Held, instances: Sequence[Instance]) -> Sequence[Instance]:
         """Those that have most of its topics and groups in common with it, the oldest first."""

@@ -96,3 +96,34 @@ def test_what_a_harness_left_behind_is_swept_up(tmp_path: Path, monkeypatch: pyt
     used.mkdir()
     sweep()
     assert (left.exists(), used.exists()) == (False, True)
+
+
+HALF_GONE = textwrap.dedent(
+    """
+    import ctypes, os, subprocess, sys, threading, time
+    from pathlib import Path
+    from nemesrv.actors.processes import Reaper
+    folder = Path(sys.argv[1])
+    Reaper(folder)
+    left = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)", str(folder)])
+    print(left.pid, flush=True)
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)  # exit of this thread alone
+    """
+)
+
+
+def test_what_is_left_is_ended_though_a_thread_of_the_harness_has_not_died_yet(tmp_path: Path):
+    folder = tmp_path / "nsv-left"
+    folder.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", HALF_GONE, str(folder)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        left = Process(int(process.stdout.readline()))
+        assert left.gone(10)
+        assert Path(f"/proc/{process.pid}/task").exists(), "its other thread is still there"
+        process.kill()

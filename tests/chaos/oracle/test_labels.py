@@ -15,7 +15,7 @@ from nemesrv.chaos.oracle.client_profiles import PROFILES
 
 Draw = Callable[[random.Random, int, list[int]], Callable[[int], int]]
 LENGTHS = range(2, 10)
-STARTS = (3, 5, 8, 12, 16, 20, 30, 45, 60)
+STARTS = (3, 5, 8, 12, 20, 30, 60)
 LOOK_UPS = 4
 """Of each process: as many as a poll each 30 s makes in 100 s."""
 
@@ -74,6 +74,7 @@ def test_of_a_few_clients_of_each_kind_none_is_called_what_it_is_not(label: str)
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("label", KINDS)
 def test_of_a_thousand_clients_of_each_kind_none_is_called_what_it_is_not(label: str) -> None:
     rng = random.Random(f"thousand {label}")
