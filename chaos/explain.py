@@ -30,10 +30,13 @@ from .oracle.reach import moments
 from .oracle.recovery import LOOK_UP, bound
 from .oracle.windows import legend
 from .oracle.world import World
+from .reports.answers import changes_nothing
 from .scenarios.model import Scenario
 from .topology import listed
 
 MUST, MUST_NOT, MAY = "must hold", "must not hold", "may hold"
+MOMENTS_MAX = 400
+"""After so many changes recovery is told; nobody reads more, and each is looked at beside all others."""
 _OPERATIONS = {"producer": ("send", LOOK_UP), "consumer": ("pull", LOOK_UP)}
 _WORDS = {"send": "first good send", "pull": "first answered pull", LOOK_UP: "first answered look-up"}
 
@@ -57,6 +60,7 @@ def explanation(scenario: Scenario) -> dict[str, Any]:
         "name_servers": _holdings(world),
         "clients": _clients(world),
         "recovery": _recoveries(world),
+        "recovery_left_out": max(0, len(moments(world)) - MOMENTS_MAX),
         "promises": dict(world.run.get("promises") or {}),
         "too_short": too_short({name: CHECKS[name] for name in scenario.checks}, world),
         "quiet": [[max(0.0, from_ms) / 1000, to_ms / 1000] for from_ms, to_ms in calm(world) if to_ms > 0],
@@ -161,9 +165,9 @@ def _clients(world: World) -> list[dict[str, Any]]:
 
 
 def _recoveries(world: World) -> list[dict[str, Any]]:
-    """After each change and for each client: by when each of its operations must have succeeded."""
+    """After each change, of many the first, and for each client: by when each of its operations must have succeeded."""
     found = []
-    for moment in moments(world):
+    for moment in moments(world)[:MOMENTS_MAX]:
         for client in world.of_kind("producer", "consumer"):
             for operation in _OPERATIONS[client.kind]:
                 window = bound(world, client.name, operation, moment)
@@ -202,6 +206,7 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
     steps += [(one.at_s, one.summary) for one in scenario.timeline]
     lines += [f"{at_s:9.1f}  {what}" for at_s, what in sorted(steps, key=lambda step: step[0])]
     lines.append(f"{told['end_s']:9.1f}  end")
+    lines += changes_nothing(scenario)
     lines += [f"promised: {name} {value:g}" for name, value in told["promises"].items() if value is not True]
     lines += [f"promised: {name}" for name, value in told["promises"].items() if value is True]
     lines += [f"not told here, because only a run can tell: {text}" for text in told["only_a_run_can_tell"]]
@@ -228,6 +233,8 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
             text=lambda one: f"             {_WORDS[one['operation']]} {_within(one)}",
             title=lambda clients, after: f"  {clients}: after {after}",
         )
+        if more := told["recovery_left_out"]:
+            lines.append(f"  and after {more:,} more changes, of which this says nothing")
     quiet = ", ".join(f"{from_s:.1f} .. {to_s:.1f}" for from_s, to_s in told["quiet"])
     lines += ["", f"Every operation must succeed: {quiet or 'at no time'}"]
     lines += [f"{name}: after the last fault {why}" for name, why in told["too_short"].items()]

@@ -24,6 +24,7 @@ import click
 
 from .checks import CHECKS
 from .checks.cause import cause_of
+from .checks.check import Group
 from .errors import HarnessError, ScenarioError, nearest
 from .experiment.run_folder import RunFolder
 from .history.stored import SMALL_BYTES, local_path, local_size, parquet_files, refuse_unreadable, row_count
@@ -239,21 +240,31 @@ def _plain_verdicts(history: History) -> list[Verdict]:
     return verdicts(path, history.checks)
 
 
-def apart(checks: Iterable[str], verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
+def apart(
+    checks: Iterable[str], verdicts: Sequence[Verdict], *, without_consumers: bool = False
+) -> tuple[list[Verdict], list[Verdict]]:
     """The verdicts that count, and those that are left out: where all checks were asked for, of those that had nothing
-    to look at. A check that failed counts, and one that a longer run would have given something to look at; so do all
-    where none would be left.
+    to look at. A check that failed counts, and one that a longer run would have given something to look at, which no
+    run gives a check of consuming where nobody consumes; so do all where none would be left.
     """
     nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN]
-    left_out = [v for v in nothing if not v.check_failed and not v.undecided]
+    left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]
     if set(checks) != set(CHECKS) or len(left_out) == len(verdicts):
         return list(verdicts), []
     return [v for v in verdicts if v not in left_out], left_out
 
 
+def _consumes(v: Verdict) -> bool:
+    return v.name in CHECKS and CHECKS[v.name].group is Group.CONSUMING
+
+
+def _without_consumers(scenario: Scenario | None) -> bool:
+    return scenario is not None and "consumer" not in scenario.topology().kinds.values()
+
+
 def keep(history: History, verdicts: Sequence[Verdict], engine: Engine) -> Judged:
     """The verdicts, and the reports of them, are in the run folder, where there is one."""
-    verdicts, left_out = apart(history.checks, verdicts)
+    verdicts, left_out = apart(history.checks, verdicts, without_consumers=_without_consumers(history.scenario))
     if history.drawn and not has("report"):
         history = replace(history, drawn=False)
     judged = Judged(history, verdicts, engine, left_out)

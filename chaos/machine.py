@@ -88,6 +88,8 @@ class Machine:
     open_files: int
     """What a process may be given: the hard limit."""
     address_space: int | None
+    tasks: int | None
+    """So many more processes and threads may be started."""
     memory: int
     """Free for us, within the limits of our control groups."""
     run_folder: Path
@@ -108,6 +110,7 @@ def measure(run_folder: Path) -> Machine:
         java=find_java(),
         open_files=_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
         address_space=None if address_space == resource.RLIM_INFINITY else address_space,
+        tasks=free_tasks(),
         memory=free_memory(),
         run_folder=run_folder,
         run_disk=_free(there),
@@ -198,20 +201,49 @@ def free_memory(root: Path = Path("/")) -> int:
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
+    for group, v2 in _groups(root, "memory"):
+        yield _left_in(group, *_MEMORY_FILES[v2])
+
+
+_MEMORY_FILES = (("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.max", "memory.current"))
+
+
+def _groups(root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
+    """The control groups around ours that have this controller, and whether they are v2's: a limit may be any one's."""
     with suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             if controllers == "":
-                base, limit, used = root / "sys/fs/cgroup", "memory.max", "memory.current"
-            elif "memory" in controllers.split(","):
-                base, limit, used = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+                base = root / "sys/fs/cgroup"
+            elif controller in controllers.split(","):
+                base = root / "sys/fs/cgroup" / controller
             else:
                 continue
             group = base / path.strip("/")
-            for each in (group, *group.parents):  # a limit may be that of any group around ours
-                yield _left_in(each, limit, used)
+            for each in (group, *group.parents):
+                yield each, controllers == ""
                 if each == base:
                     break
+
+
+def free_tasks(root: Path = Path("/"), user: int | None = None) -> int | None:
+    """How many more processes and threads may be started: of this user (`ulimit -u`, root has none), or within the
+    `pids.max` of a control group of ours. None: as many as one likes."""
+    user = os.getuid() if user is None else user
+    allowed = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    left = [] if not user or allowed == resource.RLIM_INFINITY else [max(0, allowed - _tasks_of(user, root))]
+    for group, _ in _groups(root, "pids"):
+        with suppress(OSError, ValueError):  # "max" is no number
+            left.append(max(0, int((group / "pids.max").read_text()) - int((group / "pids.current").read_text())))
+    return min(left, default=None)
+
+
+def _tasks_of(user: int, root: Path) -> int:
+    count = 0
+    for process in (root / "proc").glob("[0-9]*"):
+        with suppress(OSError):
+            count += len(os.listdir(process / "task")) if process.stat().st_uid == user else 0
+    return count
 
 
 def _left_in(group: Path, limit: str, used: str) -> int:

@@ -34,6 +34,8 @@ _JVM_FILES, _JVM_MEMORY = 512, 600 * MB
 _PLAIN_FILES, _PLAIN_MEMORY = 64, 250 * MB
 """Of a run of 50,000 rows, on the virtual clock or judged in plain Python."""
 _RAY_FILES, _RAY_MEMORY = 1024, 700 * MB
+_OWN_TASKS, _JVM_TASKS, _RAY_TASKS, _TASKS_A_NODE = 40, 60, 120, 30
+"""Processes and threads; a run of eleven nodes had 501 at most on two cores."""
 _FILES_A_LINK, _MEMORY_A_NODE = 4, 60 * MB
 _MEMORY_A_JAVA_NODE = 200 * MB
 """Measured on three NameServers (125 MB each) and three brokers (210 MB each) of Apache's."""
@@ -46,6 +48,8 @@ class MachineNeeds:
     """What a command needs of a machine; sizes in bytes."""
 
     open_files: int = _JVM_FILES
+    tasks: int = _OWN_TASKS + _JVM_TASKS
+    """Processes and threads."""
     memory: int = _JVM_MEMORY
     run_disk: int = 64 * MB
     temporary_disk: int = 64 * MB
@@ -57,7 +61,8 @@ class MachineNeeds:
     @classmethod
     def of_judging(cls, *, spark: bool) -> MachineNeeds:
         """To judge a history, or to run on the virtual clock, by Spark or in plain Python."""
-        return cls() if spark else cls(open_files=_PLAIN_FILES, memory=_PLAIN_MEMORY, java=False)
+        plain = cls(open_files=_PLAIN_FILES, tasks=_OWN_TASKS, memory=_PLAIN_MEMORY, java=False)
+        return cls() if spark else plain
 
     @classmethod
     def of_run(cls, scenario: Scenario, *, spark: bool) -> MachineNeeds:
@@ -69,6 +74,7 @@ class MachineNeeds:
         of_java = _MEMORY_A_JAVA_NODE * len(scenario.implementations())
         return cls(
             open_files=_RAY_FILES + _FILES_A_LINK * (links - of_sharing) + _FILES_A_SHARING_LINK * of_sharing,
+            tasks=_OWN_TASKS + (_JVM_TASKS if spark else 0) + _RAY_TASKS + _TASKS_A_NODE * processes,
             memory=(_JVM_MEMORY if spark else _PLAIN_MEMORY)
             + _RAY_MEMORY
             + _MEMORY_A_NODE * processes
@@ -102,6 +108,7 @@ def machine_parts(machine: Machine, needs: MachineNeeds) -> tuple[MachinePart, .
     parts = [
         *([MachinePart("Java", *java_found(machine.java))] if needs.java else []),
         _open_files(machine, needs),
+        _tasks(machine, needs),
         _memory(machine, needs),
         _disk("run folder", machine.run_folder, machine.run_disk, needs.run_disk, "name another folder with --out"),
         _disk(
@@ -128,6 +135,14 @@ def _open_files(machine: Machine, needs: MachineNeeds) -> MachinePart:
         f"`ulimit -n {max(4096, needs.open_files)}` before it, as root or after raising the hard limit"
     )
     return MachinePart("open files", "any number" if allowed > 1 << 40 else f"{allowed} allowed", mend)
+
+
+def _tasks(machine: Machine, needs: MachineNeeds) -> MachinePart:
+    if machine.tasks is None:
+        return MachinePart("processes", "any number")
+    found = f"{machine.tasks} more processes and threads allowed"
+    mend = f"{found} (ulimit -u, or pids.max of the container), and this needs {needs.tasks}: allow more, or end others"
+    return MachinePart("processes", found, "" if machine.tasks >= needs.tasks else mend)
 
 
 def _memory(machine: Machine, needs: MachineNeeds) -> MachinePart:

@@ -41,8 +41,7 @@ def expected_world(scenario: Scenario) -> Expectation:
         rows.join_until(1000 * planned.at_s)
         rows.act(planned.action)
     rows.join_until(math.inf)
-    times_s = [*(action.at_s for action in scenario.timeline), *(planned.at_s for planned in plan.actions)]
-    last_ms = 1000 * max(times_s, default=scenario.steady_s)
+    last_ms = 1000 * max(scenario.ends_s(), *(planned.at_s for planned in plan.actions), 0.0)
     rows.heal_everything(last_ms)
     rows.add(last_ms + 1000 * scenario.settle_s, "harness", "phase", phase="end")
     return Expectation(World.of_rows(rows.rows), tuple(rows.unknown))

@@ -33,10 +33,9 @@ def expected_to_judge_s(size: int | None, *, spark: bool) -> float:
 def expected_s(scenario: Scenario, *, spark: bool) -> float:
     """How long a run of the scenario takes from its start to its report, about, in the machine's seconds."""
     judge_s = JUDGE_S if spark else JUDGE_PLAINLY_S
-    last_s = max((action.at_s for action in scenario.timeline), default=scenario.steady_s)
     if scenario.clock == "virtual":
         return 3.0 + judge_s
-    return START_S + (last_s + scenario.settle_s) / scenario.timers.time_scale + READ_S + judge_s
+    return START_S + (scenario.ends_s() + scenario.settle_s) / scenario.timers.time_scale + READ_S + judge_s
 
 
 class Progress:

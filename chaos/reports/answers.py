@@ -9,6 +9,7 @@ Nothing is judged here: verdicts and their findings say what was measured, the s
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -132,21 +133,46 @@ def _first(verdicts: Sequence[Verdict]) -> str:
 def _injected(scenario: Scenario) -> str:
     """`broker-a was cut from ns-0 for 155 s`; a few faults, and how many more there are."""
     entries = scenario.unfolded()
-    told = [_fault(scenario, entries, at) for at, entry in enumerate(entries) if not _ends_a_fault(entry)]
-    shown, more = told[:_FAULTS_SHOWN], len(told) - _FAULTS_SHOWN
-    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "") if told else "No fault was injected"
+    ends_s = _ends_s(scenario, entries)
+    done = [(entry, end_s) for entry, end_s in zip(entries, ends_s, strict=True) if not _ends_a_fault(entry)]
+    shown, more = [_fault(scenario, *one) for one in done[:_FAULTS_SHOWN]], len(done) - _FAULTS_SHOWN
+    said = "; ".join(shown) + (f"; and {more} more" if more > 0 else "") if shown else "No fault was injected"
+    return ". ".join([said, *changes_nothing(scenario)])
+
+
+def changes_nothing(scenario: Scenario) -> list[str]:
+    """A sentence for each fault of links that another makes idle, or that ends in the moment in which it begins."""
+    entries = scenario.unfolded()
+    ids = fault_ids(entries)
+    lasting: list[tuple[ActionModel, str, float]] = []
+    found = []
+    for at, (entry, end_s) in enumerate(zip(entries, _ends_s(scenario, entries), strict=True)):
+        if not isinstance(entry.what, LinkFault):
+            continue
+        lasting = [one for one in lasting if one[2] > entry.at_s]
+        until_s = math.inf if end_s is None else end_s
+        same = (
+            id_
+            for earlier, id_, last_s in lasting
+            if earlier.what == entry.what and {*entry.links} <= {*earlier.links} and last_s >= until_s
+        )
+        if end_s == entry.at_s:
+            found.append(f"{ids[at]} changes nothing: it ends at {entry.at_s:g} s, when it begins")
+        elif (first := next(same, None)) and not entry.period_s:
+            found.append(f"{ids[at]} changes nothing: {first} is on {all_of(entry.links)} as long")
+        if not entry.period_s:
+            lasting.append((entry, str(ids[at]), until_s))
+    return found
 
 
 def _ends_a_fault(entry: ActionModel) -> bool:
     return isinstance(entry.what, Heal | Resume | Restart)
 
 
-def _fault(scenario: Scenario, entries: Sequence[ActionModel], at: int) -> str:
-    entry = entries[at]
+def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
     what = entry.what
     if not isinstance(what, Fault):
         return entry.summary
-    end_s = _end_s(scenario, entries, at)
     lasted = "" if end_s is None else f" for {end_s - entry.at_s:g} s"
     lasted += f", on and off every {entry.period_s:g} s" if entry.period_s else ""
     if not isinstance(what, LinkFault):
@@ -168,20 +194,31 @@ def _was(scenario: Scenario, names: Sequence[str]) -> str:
     return "was" if len(names) == 1 and len(scenario.topology().members(names[0])) <= 1 else "were"
 
 
-def _end_s(scenario: Scenario, entries: Sequence[ActionModel], at: int) -> float | None:
-    """When an entry of the timeline ends it; None: none does, or only for a part of it."""
+def _ends_s(scenario: Scenario, entries: Sequence[ActionModel]) -> list[float | None]:
+    """When each entry of the timeline is ended by a later one; None: by none, or only a part of it."""
     members = scenario.topology().members
-    entry, fault_id = entries[at], fault_ids(entries)[at]
-    for later in entries[at + 1 :]:
-        what = later.what
-        if isinstance(entry.what, LinkFault):
-            if isinstance(what, Heal) and not later.links and (not what.faults or fault_id in what.faults):
-                return later.at_s
-        elif isinstance(what, Restart | Resume) and set(nodes_of(entry.nodes, members)) <= {
-            *nodes_of(later.nodes, members)
-        }:
-            return later.at_s
-    return None
+    ids = fault_ids(entries)
+    found: list[float | None] = [None] * len(entries)
+    open_: dict[int, ActionModel] = {}
+    for at, entry in enumerate(entries):
+        what = entry.what
+        ended: list[int] = []
+        if isinstance(what, Heal):
+            all_links = not entry.links
+            ended = [
+                one
+                for one in open_
+                if ids[one] is not None and all_links and (not what.faults or ids[one] in what.faults)
+            ]
+        elif isinstance(what, Restart | Resume):
+            back = {*nodes_of(entry.nodes, members)}
+            ended = [one for one, of in open_.items() if ids[one] is None and {*nodes_of(of.nodes, members)} <= back]
+        elif isinstance(what, Fault):
+            open_[at] = entry
+        for one in ended:
+            found[one] = entry.at_s
+            del open_[one]
+    return found
 
 
 def _words(scenario: Scenario) -> Mapping[str, str]:

@@ -121,8 +121,14 @@ def keys_of(do: str) -> list[str]:
     kind = ACTIONS[do]
     named = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
     named += ["injection"] if getattr(kind, "loses_packets", False) else []
+    named += ["for_s"] if ends_by_itself(kind) else []
     own = (key for key in kind.model_fields if key != "do")
     return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *named]
+
+
+def ends_by_itself(kind: type[Action]) -> bool:
+    """Whether an entry may say for how long (`for_s`): a heal, a restart or a resume then ends it (series.py)."""
+    return issubclass(kind, LinkFault) or bool(getattr(kind, "ended_by", "") and "for_s" not in kind.model_fields)
 
 
 def is_chosen(expression: str) -> bool:

@@ -24,6 +24,7 @@ from .new_addresses import listing, readdressed
 from .placement import PlacementModel
 from .refused import allowed_at, key_of, shown_of, words_at
 from .rules import RULES, incident_is_found
+from .series import lasting
 
 if TYPE_CHECKING:
     from .defect import Defect
@@ -59,6 +60,24 @@ def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None
 def parse(document: dict[str, Any], *, file: str) -> Scenario:
     """The scenario of an already parsed document; `file` is for the messages."""
     document = with_defaults({"name": Path(file).stem, **document}, file)
+    entries = document.get("timeline")
+    if not isinstance(entries, list | tuple):
+        return _parsed(document, file=file)
+    try:
+        document["timeline"], written = lasting(entries)
+        return _parsed(document, file=file)
+    except NotAllowed as exc:
+        raise exc.in_file(file) from exc
+    except ScenarioError as exc:
+        first, _, rest = exc.key.removeprefix("timeline.").partition(".")
+        if not exc.key.startswith("timeline.") or not first.isdigit() or int(first) >= len(written):
+            raise
+        key = ".".join(filter(None, ("timeline", str(written[int(first)]), rest)))
+        raise ScenarioError(exc.file, key, exc.value, exc.allowed) from exc
+
+
+def _parsed(document: dict[str, Any], *, file: str) -> Scenario:
+    """As `parse`, of a document in which no entry of the timeline stands for several."""
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
     elif isinstance(asked := document.get("checks"), list):

@@ -159,7 +159,6 @@ def nodes(scenario: Scenario) -> None:
     """Each is there, its list names somebody, and nothing is done to it before it joins."""
     topology, entries = scenario.topology(), scenario.timeline
     known = topology.of(*_MAY_HAVE_SETTINGS)
-    ends_s = max((entry.at_s for entry in entries), default=scenario.steady_s)
     for name, node in scenario.nodes.items():
         place = f"nodes.{name}"
         if name not in known:
@@ -177,9 +176,6 @@ def nodes(scenario: Scenario) -> None:
         _name_server_list(node.name_servers or (), topology, f"{place}.name_servers")
         if node.joins_at_s is None:
             continue
-        if node.joins_at_s > ends_s:
-            allowed = f"a time of the timeline, up to {ends_s:g} s, after which everything settles"
-            raise NotAllowed(f"{place}.joins_at_s", f"{node.joins_at_s:g}", allowed)
         for index, entry in enumerate(entries):
             if name in entry.nodes and entry.at_s < node.joins_at_s:
                 did = f"{entry.do} of {name} at {entry.at_s:g} s"

@@ -1,4 +1,4 @@
-"""Entries of a timeline that are many actions: what flaps, what is restarted one by one, what is restarted at random.
+"""Entries of a timeline that are many actions: what flaps, lasts, is restarted one by one, or at random.
 
     {at_s: 20, do: cut, period_s: 10, duty: 0.3, …}     20 cut · 23 heal · 30 cut · 33 heal · …       until its own heal
     {at_s: 60, do: rolling_restart, pause_s: 30, …}     60 ns-0 · (it listens) + 30 ns-1 · (it listens) + 30 ns-2
@@ -12,11 +12,47 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..faults.link_faults import Heal
+from ..errors import NotAllowed
+from ..faults.kinds import ACTIONS
+from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Kill, Restart, RestartStorm, RollingRestart, Stop
-from .action import ActionModel, fault_ids
+from .action import ActionModel, ends_by_itself, fault_ids
+
+
+def lasting(entries: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """The entries of a document, each `for_s` of a fault as the entry that ends it; and which entry each is of.
+
+    {at_s: 20, do: cut, links: […], for_s: 30}          20 cut, named cut-1 · 50 heal of cut-1
+    {at_s: 20, do: kill, nodes: [ns-0], for_s: 30}      20 kill · 50 restart of ns-0
+
+    NotAllowed for a `for_s` that is no time. Where its action has no end, or one of its own, it stays as it is.
+    """
+    found: list[tuple[float, int, Any]] = []
+    begun, last_s = 0, -math.inf
+    for index, entry in enumerate(entries):
+        said = entry if isinstance(entry, dict) else {}
+        kind = ACTIONS.get(str(said.get("do")))
+        begun += kind is not None and issubclass(kind, LinkFault)
+        last_s = float(at_s) if isinstance(at_s := said.get("at_s"), int | float) else last_s
+        if kind is None or "for_s" not in said or not ends_by_itself(kind):
+            found.append((last_s, index, entry))
+            continue
+        for_s = said["for_s"]
+        if isinstance(for_s, bool) or not isinstance(for_s, int | float) or not for_s > 0:
+            raise NotAllowed(f"timeline.{index}.for_s", repr(for_s), "a number above 0")
+        rest = {key: value for key, value in said.items() if key != "for_s"}
+        if issubclass(kind, LinkFault):
+            rest.setdefault("name", f"{said['do']}-{begun}")
+            end: dict[str, Any] = {"do": "heal", "faults": [rest["name"]]}
+        else:
+            end = {"do": getattr(kind, "ended_by", ""), "nodes": said.get("nodes", [])}
+        found += [(last_s, index, rest), (last_s + for_s, index, {"at_s": last_s + for_s, **end})]
+    if len(found) > len(entries):  # an end may come after later entries
+        found.sort(key=lambda one: one[0])
+    return [entry for _, _, entry in found], [index for _, index, _ in found]
+
 
 Members = Callable[[str], Sequence[str]]
 """The nodes that a node's or a group's name means; none where it is neither."""

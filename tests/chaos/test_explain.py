@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from nemesrv.chaos import explain
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.history.rows import read_rows
@@ -69,3 +70,15 @@ def test_what_only_a_run_can_tell_is_named() -> None:
         "timeline": [{"at_s": 20, "do": "cut", "links": ["clients <-> chosen"]}, {"at_s": 50, "do": "heal"}],
     }
     assert expected_world(parse(document, file="x.yaml")).unknown == ("cut of clients <-> chosen at 20 s",)
+
+
+def test_of_very_many_changes_recovery_is_told_of_the_first_and_the_rest_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(explain, "MOMENTS_MAX", 2)
+    cut = {"do": "cut", "links": ["broker-a <-> ns-0"], "for_s": 5}
+    timeline = [{"at_s": at_s, **cut} for at_s in (10, 20, 30)]
+    scenario = parse({"checks": ["routes_are_true"], "timeline": timeline}, file="x.yaml")
+    told = explain.explanation(scenario)
+    assert {one["after"] for one in told["recovery"]} == {"cut-1 start", "cut-1 end"}
+    assert "  and after 4 more changes, of which this says nothing" in explain._lines(told, scenario)

@@ -16,7 +16,19 @@ from nemesrv.chaos import judging
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.run_folder import RunFolder
-from nemesrv.chaos.judging import Engine, History, Judged, exit_status, find, judge, keep, named_checks, of_run, show
+from nemesrv.chaos.judging import (
+    Engine,
+    History,
+    Judged,
+    apart,
+    exit_status,
+    find,
+    judge,
+    keep,
+    named_checks,
+    of_run,
+    show,
+)
 from nemesrv.chaos.runner import check_all
 from nemesrv.chaos.scenarios.loading import shipped
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -219,3 +231,13 @@ def test_the_same_history_gets_the_same_verdict_with_its_scenario_and_as_mere_fi
     files = judge(find((tmp_path / "history").as_uri(), names, no_spark), engine, lambda: spark)
     assert [v.to_json() for v in whole.verdicts] == [v.to_json() for v in files.verdicts]
     assert json.loads((tmp_path / "verdicts.json").read_text(encoding="utf-8"))["verdict"] == str(files.verdict)
+
+
+def test_of_all_checks_those_of_consuming_are_left_out_where_nobody_consumes() -> None:
+    nothing = Verdict.nothing_examined(
+        "queue_ownership", "nobody was assigned queues", undecided={"after": "too short"}
+    )
+    fine = Verdict(name="routes_converge", verdict=Validity.VALID, examined=1)
+    assert apart(CHECKS, [fine, nothing]) == ([fine, nothing], [])
+    assert apart(CHECKS, [fine, nothing], without_consumers=True) == ([fine], [nothing])
+    assert apart(["queue_ownership"], [fine, nothing], without_consumers=True) == ([fine, nothing], [])

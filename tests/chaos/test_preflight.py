@@ -19,6 +19,7 @@ from nemesrv.chaos.machine import (
     ToxiproxyProgram,
     find_java,
     free_memory,
+    free_tasks,
     java_version,
     measure,
     require_java,
@@ -33,6 +34,7 @@ GOOD = Machine(
     java=Java(path=Path("/usr/bin/java"), home=None, version=17),
     open_files=20_000,
     address_space=None,
+    tasks=None,
     memory=8_000 * MB,
     run_folder=Path("runs"),
     run_disk=10_000 * MB,
@@ -55,6 +57,7 @@ def test_a_good_machine_has_nothing_to_mend() -> None:
     assert [(each.part, each.found) for each in machine_parts(GOOD, RUN)] == [
         ("Java", "17, /usr/bin/java"),
         ("open files", "20000 allowed"),
+        ("processes", "any number"),
         ("memory", "8000 MB free"),
         ("run folder", "10000 MB free at runs"),
         ("temporary files", "10000 MB free at /tmp"),
@@ -201,6 +204,35 @@ def test_memory_within_a_control_group_counts_its_file_cache_as_free(tmp_path: P
     assert free_memory(write(tmp_path / "v1", {**MEMINFO, **v1})) == MB
 
 
+def test_too_few_processes_are_told_with_how_many_are_needed_before_any_is_started() -> None:
+    ((part, mend),) = wrong(tasks=150)
+    assert part == "processes"
+    assert mend == (
+        "150 more processes and threads allowed (ulimit -u, or pids.max of the container), and this needs 550: allow "
+        "more, or end others"
+    )
+    assert wrong(tasks=600) == []
+    assert MachineNeeds.of_judging(spark=False).tasks < MachineNeeds.of_judging(spark=True).tasks == 100
+
+
+def test_processes_are_limited_by_the_user_and_by_every_control_group_around(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlimited = resource.RLIM_INFINITY
+    root = write(tmp_path, {"proc/self/cgroup": "0::/box/inner\n", "proc/7/task/7/x": "", "proc/7/task/8/x": ""})
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (unlimited, unlimited))
+    assert free_tasks(root, user=5) is None
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (400, unlimited))
+    mine = (root / "proc/7").stat().st_uid
+    assert free_tasks(root, user=mine + 1) == 400
+    assert free_tasks(root, user=0) is None
+    if mine:
+        assert free_tasks(root, user=mine) == 398
+    limits = {"box/pids.max": "100", "box/pids.current": "30", "box/inner/pids.max": "max"}
+    write(root, {f"{V2}/{name}": text for name, text in limits.items()})
+    assert free_tasks(root, user=mine + 1) == 70
+
+
 def test_this_machine_is_measured(tmp_path: Path) -> None:
     machine = measure(tmp_path / "not" / "there" / "yet")
     assert machine.memory > 0
@@ -237,6 +269,7 @@ def test_the_command_says_what_there_is(tmp_path: Path) -> None:
     assert [line.split("  ")[0] for line in done.stdout.splitlines()] == [
         "Java",
         "open files",
+        "processes",
         "memory",
         "run folder",
         "temporary files",

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from nemesrv.chaos.reports.answers import answers, counted, spoken_of
+from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, spoken_of
 from nemesrv.chaos.reports.groups import exercised_line, groups
 from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.scenarios.loading import find as find_scenario
@@ -154,6 +154,31 @@ def test_a_fault_is_told_in_words(entry: dict[str, object], sentence: str) -> No
     timeline = [{"at_s": 1, **entry}, {"at_s": 10, "do": "heal"}]
     scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
     assert sentence in said(CONVERGE, scenario=scenario)[0]
+
+
+CUT_LINK = {"do": "cut", "links": ["broker-a <-> ns-0"]}
+
+
+@pytest.mark.parametrize(
+    ("timeline", "idle"),
+    [
+        (
+            [{"at_s": 1, **CUT_LINK}, {"at_s": 3, **CUT_LINK}, {"at_s": 30, "do": "heal"}],
+            ["cut-2 changes nothing: cut-1 is on broker-a <-> ns-0 as long"],
+        ),
+        (
+            [{"at_s": 20, "do": "black_hole", "links": ["broker-a <-> ns-0"]}, {"at_s": 20, "do": "heal"}],
+            ["black_hole-1 changes nothing: it ends at 20 s, when it begins"],
+        ),
+        ([{"at_s": 1, **CUT_LINK, "for_s": 5}, {"at_s": 3, **CUT_LINK, "for_s": 9}], []),
+        ([{"at_s": 1, **CUT_LINK, "for_s": 5}, {"at_s": 6, **CUT_LINK, "for_s": 9}], []),
+        ([{"at_s": 1, **CUT_LINK}, {"at_s": 3, "do": "cut", "links": ["broker-a <-> ns-1"]}], []),
+    ],
+)
+def test_a_fault_that_changes_nothing_is_told(timeline: list[dict[str, object]], idle: list[str]) -> None:
+    scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
+    assert changes_nothing(scenario) == idle
+    assert all(sentence in said(TRUE, scenario=scenario)[0] for sentence in idle)
 
 
 def test_of_several_faults_two_are_told_and_their_labels_stay() -> None:

@@ -105,3 +105,44 @@ def test_who_joins_later_is_in_no_earlier_series() -> None:
             ROLLING, {"at_s": 90, "do": "heal"},
             nodes={"broker-b": {"joins_at_s": 60}},
         )  # fmt: skip
+
+
+def written(*timeline: dict[str, Any]) -> list[tuple[float, str]]:
+    return [(entry.at_s, entry.summary) for entry in scenario(*timeline).timeline]
+
+
+def test_a_fault_that_says_for_how_long_is_ended_by_an_entry_of_its_own() -> None:
+    assert written(
+        {"at_s": 5, "do": "latency", "latency_ms": 5, **LINK},
+        {"at_s": 20, "do": "cut", "for_s": 30, **LINK},
+        {"at_s": 25, "do": "kill", "nodes": ["ns-0"], "for_s": 5},
+        {"at_s": 28, "do": "pause", "nodes": ["ns-1"], "for_s": 50},
+    ) == [
+        (5, "latency broker-a <-> ns-0"), (20, "cut cut-2 broker-a <-> ns-0"), (25, "kill ns-0"),
+        (28, "pause ns-1"), (30, "restart ns-0"), (50, "heal cut-2"), (78, "resume ns-1"),
+    ]  # fmt: skip
+
+
+def test_what_flaps_for_a_time_is_named_as_it_was() -> None:
+    flaps = {"at_s": 20, "do": "cut", "name": "loose", "period_s": 10, "for_s": 30, **LINK}
+    assert written(flaps)[-1] == (50, "heal loose")
+
+
+def test_a_restart_storm_keeps_its_own_time() -> None:
+    assert [do for _, do, _ in planned({**STORM, "for_s": 20, "restarts": 1})] == ["kill", "restart"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"do": "cut", "for_s": -2, **LINK}, "timeline.1.for_s: -2 is not allowed; expected a number above 0"),
+        ({"do": "cut", "for_s": "long", **LINK}, "timeline.1.for_s: 'long' is not allowed; expected a number above 0"),
+        ({"do": "heal", "for_s": 3}, "timeline.1.for_s: 3 is not allowed; expected one of the keys"),
+        ({"do": "cut", "forr_s": 3, **LINK}, "period_s, duty, for_s; did you mean for_s?"),
+        ({"do": "kill", "nodes": ["ns-9"], "for_s": 3}, "timeline.1.nodes"),
+    ],
+)
+def test_a_length_that_cannot_be_is_said_where_it_was_written(entry: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        scenario({"at_s": 1, "do": "cut", "for_s": 1, **LINK}, {"at_s": 9, **entry})
+    assert said in str(error.value)
