@@ -1,4 +1,4 @@
-"""What this machine has for an experiment: Java, open files, memory, disks, ports, Toxiproxy. Measured, not judged.
+"""What this machine has for an experiment: Java, files, processes, memory, disks, ports, Toxiproxy. Measured only.
 
 Takes a tenth of a second: Java's version is read from the file `release` beside it, where there is one.
 """

@@ -15,7 +15,7 @@ from .options import scenario_names
 @click.argument("scenario", default="broker-partition", shell_complete=scenario_names)
 @click.option("--out", type=click.Path(path_type=Path), default="runs", help="Where the run folder is to be.")
 def preflight(scenario: str, out: Path) -> None:
-    """Say whether this machine has what SCENARIO needs: Java, open files, memory, disk, ports, Toxiproxy.
+    """Say whether this machine has what SCENARIO needs: Java, open files, processes, memory, disk, ports, Toxiproxy.
 
     Every run checks this first. Exit status: 0 all is there, 4 something is missing; the line says how to fix it.
     """

@@ -240,7 +240,7 @@ class Scenario(_Model):
         return {name: node.joins_at_s for name, node in self.nodes.items() if node.joins_at_s is not None}
 
     def ends_s(self) -> float:
-        """When everything settles: after the timeline's last entry (`steady_s` without one), and once all have joined."""
+        """When everything settles: after the timeline's last entry (`steady_s` without one), once all have joined."""
         return max(max((entry.at_s for entry in self.timeline), default=self.steady_s), *self.joins_s().values(), 0.0)
 
     def switched_masters(self) -> dict[str, str]:
