@@ -32,7 +32,7 @@ from .measure import BenchError
 from .spark_cluster import standalone
 
 EVENTS = (1_000_000, 10_000_000, 100_000_000)
-WANTED_PER_S = 1_000_000
+WANTED_PER_S = 500_000
 LINEAR_WITHIN = 1.25
 """Ten times the events may take so many times ten the seconds."""
 BYTES_AN_EVENT = 40

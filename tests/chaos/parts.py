@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nemesrv.chaos.checks.plain.part import Facts_, Part, Reading, Whole, codes, is_one_of
+from nemesrv.chaos.checks.plain.part import Facts_, Part, Reading, Span, Whole, began_ms, codes, floats, is_one_of
 from nemesrv.chaos.checks.plain.verdicts import in_memory, verdicts_of
 from nemesrv.chaos.checks.record.control import Control
 from nemesrv.chaos.history.rows import table_in
@@ -35,16 +36,18 @@ class InParts:
 
     def counted(self, reading: Reading[Facts_], world: World) -> Facts_:
         """The facts of all parts, added up as they come, each by way of bytes."""
-        facts = [pickle.loads(pickle.dumps(reading.of(part, world))) for part in self.parts(reading)]
+        facts = [pickle.loads(pickle.dumps(reading.of(part, world))) for part in self.parts(reading, world)]
         self.rng.shuffle(facts)
         found: Facts_ = reduce(lambda one, other: one.plus(other), facts)
         return found
 
-    def parts(self, reading: Reading[Any]) -> list[Part]:
+    def parts(self, reading: Reading[Any], world: World) -> list[Part]:
         """Only the rows and columns that the reading asks for; in each part all rows of what belongs together."""
         asked = self.whole.part.of(*reading.events)
         if reading.types:
             asked = asked.filter(pc.or_(pc.is_null(asked["type"]), is_one_of(asked["type"], reading.types)))
+        if reading.spans is not None:
+            asked = asked.filter(_in_one_of(asked, reading.spans(self, world)))
         asked = asked.select(sorted(reading.all_columns))
         many, chance = self.rng.choice((2, 3, 20)), np.random.default_rng(self.rng.randrange(1 << 30))
         rows = codes(asked, *reading.together.keys) if reading.together.keys else np.arange(len(asked))
@@ -52,6 +55,14 @@ class InParts:
         mixed = chance.permutation(len(asked))
         control = pickle.loads(pickle.dumps(self.control))
         return [Part(asked.take(pa.array(mixed[part_of[mixed] == part])), control) for part in range(many)]
+
+
+def _in_one_of(rows: pa.Table, spans: Sequence[Span]) -> pa.Array:
+    began, ended, found = began_ms(rows), floats(rows["time_ms"]), np.zeros(len(rows), bool)
+    for span in spans:
+        of_node = pc.equal(rows["node"], span.node).to_numpy()
+        found |= of_node & (ended >= span.from_ms) & (began <= span.to_ms)
+    return pa.array(found)
 
 
 def verdicts_in_parts(folder: Path, seed: int = 1) -> list[Verdict]:

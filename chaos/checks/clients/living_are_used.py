@@ -41,7 +41,7 @@ from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, of_the_rest
 from ..findings import Rule, at_a_moment, finding, verdict_of
 from ..plain.part import Gathering
-from ..plain.uses import SHARES, TRIES
+from ..plain.uses import SHARES, STEPS, TRIES
 from ..record.at_slaves import read_there
 from ..record.control import Control
 from ..record.timer_acts import by_process
@@ -70,9 +70,8 @@ class Used(Facts):
 
 def gather(gathering: Gathering, world: World) -> Used:
     """Sends by queue and segment, retries, and reads by queue and time: counted, but for what is wrong."""
-    tried = gathering.counted(TRIES, world)
-    in_turn, strays = judged(tried.steps, Routes(gathering.control))
-    shares = gathering.counted(SHARES, world).plus(tried.shares)
+    in_turn, strays = judged(gathering.counted(STEPS, world).of, Routes(gathering.control))
+    shares = gathering.counted(SHARES, world).plus(gathering.counted(TRIES, world))
     shares = replace(
         shares,
         same=tuple(sorted(shares.same, key=lambda one: one.time_ms)),
@@ -116,7 +115,7 @@ CHECK = Check(
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
-    readings=(SHARES, TRIES),
+    readings=(SHARES, TRIES, STEPS),
     judge=judge,
     tells=lambda measured: _told(measured),
     adds_up=True,

@@ -55,7 +55,7 @@ def broker_uses(absences: Callable[[World], Sequence[Absence]]) -> Reading[Broke
         return BrokerUses(uses)
 
     columns = ("type", "op_id", "topic", "broker_name", "address", "attempt")
-    return Reading(Together.CLIENT, ("send", "send_attempt", "pull"), columns, of)
+    return Reading(Together.OPERATION, ("send", "send_attempt", "pull"), columns, of)
 
 
 def _is_lost(began: pa.Table, absence: Absence, world: World) -> Flags:

@@ -74,7 +74,7 @@ def commits(part: Part, world: World) -> CommitFacts:
 
 
 COMMITS = Reading(
-    Together.QUEUE, ("commit", "send", "receive"), ("type", "op_id", "offset", "value"), commits, types=("ok",)
+    Together.QUEUE, ("commit", "send", "receive"), ("type", "role", "op_id", "offset", "value"), commits, types=("ok",)
 )
 
 

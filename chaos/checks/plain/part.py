@@ -13,14 +13,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...history.schema import STAMPED
 from ...oracle.world import World
 from ..check import Facts
 from ..record.control import Control
@@ -35,6 +34,9 @@ QUEUE = ("topic", "broker_name", "queue_id")
 PLACE = (*QUEUE, "offset")
 
 
+_OF_ALL = frozenset({"time_ms", "seq", "node", "incarnation", "event"})
+
+
 class Together(StrEnum):
     """Which rows of a history one part must have all of."""
 
@@ -42,12 +44,30 @@ class Together(StrEnum):
     """Each row may be counted by itself."""
     MESSAGE = "message"
     QUEUE = "queue"
+    OPERATION = "operation"
     CLIENT = "client"
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The columns that such rows have in common."""
-        return {Together.MESSAGE: ("msg_key",), Together.QUEUE: QUEUE, Together.CLIENT: ("node",)}.get(self, ())
+        return _KEYS[self]
+
+
+_KEYS: Mapping[Together, tuple[str, ...]] = {
+    Together.ROW: (),
+    Together.MESSAGE: ("msg_key",),
+    Together.QUEUE: QUEUE,
+    Together.OPERATION: ("node", "op_id"),
+    Together.CLIENT: ("node",),
+}
+
+
+class Span(NamedTuple):
+    """What a node did in this time."""
+
+    node: str
+    from_ms: float
+    to_ms: float
 
 
 @dataclass(slots=True, eq=False)
@@ -79,15 +99,18 @@ class Reading(Generic[Facts_]):
     together: Together
     events: tuple[str, ...]
     columns: tuple[str, ...]
-    """What it looks at besides STAMPED, and the columns that tell what belongs together."""
+    """What it looks at besides what each has, and the columns that tell what belongs together."""
     of: Callable[[Part, World], Facts_]
     """The facts of a part. They add up: those of all parts together are the whole history's."""
     types: tuple[str, ...] = ()
     """Rows of another type than these need not be there; none: all are."""
+    spans: Callable[[Gathering, World], Sequence[Span]] | None = None
+    """Rows of what neither began nor ended in one of these need not be there; None: all are. A client's rows of a whole
+    history are too many for a worker."""
 
     @property
     def all_columns(self) -> frozenset[str]:
-        return STAMPED | {*self.columns, *self.together.keys}
+        return _OF_ALL | {*self.columns, *self.together.keys}
 
 
 class Gathering(Protocol):

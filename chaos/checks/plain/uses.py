@@ -3,8 +3,8 @@
 send (ok) ─────────► by process, topic, queue and segment ─────┐
 send_attempt, send ► those that failed, by segments ───────────┼─► SHARES: each row by itself
 pull, receive ─────► by consumer, queue and 10 s ──────────────┘
-send_attempt ──────► beside the try before it ─────────────────┬─► TRIES: all of a client's rows together
-send_attempt ──────► where any failed: from queue to queue ────┘
+send_attempt ──────► beside the try before it ─────────────────► TRIES: a send's rows together
+send_attempt ──────► where any failed: from queue to queue ────► STEPS: a client's rows together
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,21 @@ from ..record.uses import (
     ran_out,
     slave_addresses,
 )
-from .part import Floats, Numbers, Part, Reading, Row, Together, began_ms, codes, floats, is_one_of, rows_in
+from .part import (
+    Floats,
+    Gathering,
+    Numbers,
+    Part,
+    Reading,
+    Row,
+    Span,
+    Together,
+    began_ms,
+    codes,
+    floats,
+    is_one_of,
+    rows_in,
+)
 
 _OP = ("node", "incarnation", "op_id")
 
@@ -123,18 +138,8 @@ def _parts(rows: pa.Table) -> Numbers:
     return found
 
 
-@dataclass(frozen=True)
-class Tries(Facts):
-    """What the tries of sends say beside each other."""
-
-    shares: BrokerShares = field(default_factory=BrokerShares)
-    steps: Mapping[Step, Stepped] = field(default_factory=dict)
-    """Those of a client are in one part."""
-
-
-def tries(part: Part, world: World) -> Tries:
-    """What the tries of each client's sends say beside each other."""
-    between = np.array(edges(part.control, world))
+def tries(part: Part, world: World) -> BrokerShares:
+    """What the tries of each send say beside each other."""
     attempts, begun = part.of("send_attempt"), part.of("send_attempt", types=("invoke",))
     ended = attempts.filter(pc.not_equal(attempts["type"], "invoke"))
     lost = part.of("send", types=("fail", "info"))
@@ -148,20 +153,16 @@ def tries(part: Part, world: World) -> Tries:
         for key in second
         if tried[key]["broker_name"] == tried[*key[:3], key[3] - 1]["broker_name"]
     ]
-    failing = [at for at, times in _failed(part, world, between).items() if times]
-    return Tries(
-        BrokerShares(
-            retries=len(second),
-            same=tuple(same),
-            odd=tuple(_odd([(key, tried[key]) for key in second], outcome, part.control, world)),
-            given_up=tuple(_given_up(rows_in(lost), outcome, world)),
-        ),
-        _steps(part, failing, between, goes_round(world)),
+    return BrokerShares(
+        retries=len(second),
+        same=tuple(same),
+        odd=tuple(_odd([(key, tried[key]) for key in second], outcome, part.control, world)),
+        given_up=tuple(_given_up(rows_in(lost), outcome, world)),
     )
 
 
 TRIES = Reading(
-    Together.CLIENT,
+    Together.OPERATION,
     ("send", "send_attempt"),
     ("type", "op_id", "topic", "broker_name", "queue_id", "attempt", "code", "duration_ms"),
     tries,
@@ -215,11 +216,25 @@ def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> li
     return found
 
 
-def _steps(
-    part: Part, failing: Sequence[tuple[str, float]], between: Floats, producers: Sequence[str]
-) -> dict[Step, Stepped]:
-    """Those of these producers, between edges where something failed."""
-    failing = [(node, at_ms) for node, at_ms in failing if node in producers]
+@dataclass(frozen=True)
+class Steps(Facts):
+    """From queue to queue, where something failed; those of a client are in one part."""
+
+    of: Mapping[Step, Stepped] = field(default_factory=dict)
+
+
+def _failing(gathering: Gathering, world: World) -> list[Span]:
+    """When something failed at each of the producers, from edge to edge."""
+    between, failed = edges(gathering.control, world), gathering.counted(SHARES, world).failed
+    ends = {at_ms: end_ms for at_ms, end_ms in pairwise([*between, np.inf])}
+    found = (Span(node, at_ms, ends[at_ms]) for (node, at_ms), times in failed.items() if times)
+    return [span for span in found if span.node in goes_round(world)]
+
+
+def steps(part: Part, world: World) -> Steps:
+    """Those of the producers that go round, between edges where something failed."""
+    between = np.array(edges(part.control, world))
+    failing = [at for at, times in _failed(part, world, between).items() if times and at[0] in goes_round(world)]
     sends, begun = part.of("send"), part.of("send_attempt", types=("invoke",))
     # A send that began before such an edge belongs to what was before it, whenever its first try was.
     sends, _ = _in_segments(sends, _edge(between, began_ms(sends)), failing)
@@ -234,7 +249,7 @@ def _steps(
     columns = [*_OP, "attempt", "broker_name", "queue_id", "time_ms"]
     last: dict[tuple[Any, ...], tuple[tuple[Any, ...], Queue]] = {}
     first_at: dict[tuple[Any, ...], float] = {}
-    steps: dict[Step, Stepped] = {}
+    found: dict[Step, Stepped] = {}
     in_order = zip(rows_in(begun.select(columns).take(order)), edge[order].tolist(), strict=True)
     for row, at_ms in in_order:
         op = row["node"], row["incarnation"], row["op_id"]
@@ -249,9 +264,18 @@ def _steps(
             continue
         if first_at.get(op) == first_at.get(before[0]) == at_ms:
             step = Step(*op[:2], topics[op], at_ms, before[1], queue, before[0] == op)
-            times, first_ms = steps.get(step, Stepped(0, row["time_ms"]))
-            steps[step] = Stepped(times + 1, first_ms)
-    return steps
+            times, first_ms = found.get(step, Stepped(0, row["time_ms"]))
+            found[step] = Stepped(times + 1, first_ms)
+    return Steps(found)
+
+
+STEPS = Reading(
+    Together.CLIENT,
+    ("send", "send_attempt"),
+    ("type", "op_id", "topic", "broker_name", "queue_id", "attempt", "duration_ms"),
+    steps,
+    spans=_failing,
+)
 
 
 def _in_segments(rows: pa.Table, edge: Floats, segments: Sequence[tuple[str, float]]) -> tuple[pa.Table, Floats]:

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import Broadcast, cloudpickle
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ...history.schema import arrow_schema
 from ...history.wholeness import Gap, Process, missing
 from ...oracle.world import World
-from ..plain.part import Facts_, Part, Reading, Together, is_one_of
+from ..plain.part import Facts_, Part, Reading, Span, Together, is_one_of
 from ..plain.verdicts import COUNTED_ONLY
 from ..record.control import Control, Row, told_by
 
@@ -68,7 +69,9 @@ class Spread:
         for reading, world in asked:
             if (reading, id(world)) not in self._counted:
                 jobs[reading.together][reading, id(world)] = reading, world
-        for done, (together, those) in enumerate(jobs.items()):
+        if Together.OPERATION in jobs:  # rows by themselves give the same in any parts, and are read once less
+            jobs[Together.OPERATION] |= jobs.pop(Together.ROW, {})
+        for done, (together, those) in enumerate(sorted(jobs.items(), key=lambda job: _needs_others(job[1]))):
             say(f"what there is of each {together}, {done} of {len(jobs)} counted")
             facts = self._facts(together, [*those.values()])
             for (reading, world), found in zip(those.values(), facts, strict=True):
@@ -80,6 +83,9 @@ class Spread:
         if all(reading.types for reading in readings):
             types = {type_ for one in readings for type_ in one.types}
             rows = rows.where(F.col("type").isNull() | F.col("type").isin(*types))
+        if all(reading.spans for reading in readings):
+            spans = {span for one, world in asked if one.spans is not None for span in one.spans(self, world)}
+            rows = rows.where(reduce(or_, map(_is_in, spans), F.lit(False)))
         rows = rows.select(*sorted({column for one in readings for column in one.all_columns}))
         if together.keys:
             rows = rows.repartition(self.parts, *together.keys)
@@ -97,6 +103,15 @@ class Spread:
             _facts_of(reading, nothing, world) if facts is None else facts
             for (reading, world), facts in zip(asked, sums, strict=True)
         ]
+
+
+def _needs_others(job: Mapping[Any, Asked]) -> bool:
+    return any(reading.spans for reading, _ in job.values())
+
+
+def _is_in(span: Span) -> Column:
+    began_ms = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
+    return (F.col("node") == span.node) & (F.col("time_ms") >= span.from_ms) & (began_ms <= span.to_ms)
 
 
 def gather(

@@ -31,6 +31,7 @@ _ANY = {
     # Where a column was made is of use to people at a prompt; to note it is two thirds of all calls into the JVM.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",  # what a worker gets at once: each batch has its cost
 }
 _HERE = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -94,12 +95,13 @@ def conf_of(master: str | None, *, large: bool) -> SparkConf:
 def plans_for(spark: SparkSession, size: int) -> Mapping[str, str]:
     """How to plan for a history of `size` bytes: SMALL_PLANS, or those of a large one.
 
-    A partition of a shuffle then gets about 32 MB of the history, and every core has one.
+    A partition of a shuffle then gets about 8 MB of the history, for which a worker takes some 300 MB, and every core
+    has one.
     """
     if size <= SMALL_BYTES:
         return SMALL_PLANS
     cores = spark.sparkContext.defaultParallelism
-    return {**_LARGE_PLANS, "spark.sql.shuffle.partitions": str(max(2 * cores, size // (PARTITION_BYTES // 4)))}
+    return {**_LARGE_PLANS, "spark.sql.shuffle.partitions": str(max(2 * cores, size // (PARTITION_BYTES // 16)))}
 
 
 def use(spark: SparkSession, plans: Mapping[str, str]) -> None:

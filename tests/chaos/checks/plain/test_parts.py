@@ -1,0 +1,72 @@
+"""A history that is cut into parts gives the facts of the whole one."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from itertools import product
+
+import pyarrow as pa
+import pytest
+
+from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.check import Facts, first
+from nemesrv.chaos.checks.finishing import seen_by
+from nemesrv.chaos.checks.plain.part import Part, Together, codes, least_of
+from nemesrv.chaos.checks.plain.verdicts import in_memory, verdicts_of
+from nemesrv.chaos.history.rows import to_table
+from nemesrv.chaos.history.schema import arrow_schema
+from tests import generate
+from tests.chaos.builder import said
+from tests.chaos.parts import InParts
+
+
+@pytest.mark.parametrize("defect", [None, *generate.DEFECTS])
+def test_a_generated_history_is_judged_alike_whole_and_in_parts(defect: str | None) -> None:
+    history, world = in_memory(to_table(generate.rows_of(6_000, 4, defect)), is_whole=True)
+    whole = {verdict.name: said(verdict) for verdict in verdicts_of(history, world)}
+    for seed in range(2):
+        cut = verdicts_of(InParts(history, random.Random(seed)), world)
+        assert {verdict.name: said(verdict) for verdict in cut} == whole
+
+
+def test_no_rows_give_facts_that_add_nothing() -> None:
+    history, world = in_memory(to_table(generate.rows_of(2_000, 1)), is_whole=True)
+    nothing = Part(arrow_schema().empty_table(), history.control)
+    readings = {reading: seen_by(check, world) for check in CHECKS.values() for reading in check.readings}
+    assert {reading.together for reading in readings} == {*Together}
+    for reading, seen in readings.items():
+        facts = history.counted(reading, seen)
+        assert reading.of(nothing, seen).plus(facts) == facts.plus(reading.of(nothing, seen)) == facts
+
+
+def test_a_check_that_reads_traffic_says_what_it_counts() -> None:
+    counting = {name for name, check in CHECKS.items() if check.readings}
+    assert counting == {name for name, check in CHECKS.items() if check.reads != "control"}
+
+
+def test_rows_have_one_number_where_they_agree_in_every_column() -> None:
+    values = [*product(("a", "b", None), (0, 1, None), ("x", None))] * 2
+    random.Random(1).shuffle(values)
+    columns = dict(zip(("name", "number", "other"), zip(*values, strict=True), strict=True))
+    found = codes(pa.table({name: list(column) for name, column in columns.items()}), *columns)
+    assert {*found.tolist()} == {*range(18)}
+    assert len({(code, value) for code, value in zip(found.tolist(), values, strict=True)}) == 18
+
+
+def test_the_least_of_each_code_is_not_a_number_where_there_is_none() -> None:
+    least = least_of(codes(pa.table({"n": ["a", "b", "a"]}), "n"), pa.array([3.0, 5.0, 2.0]).to_numpy(), 3)
+    assert least.tolist()[:2] == [2.0, 5.0]
+    assert least[2] != least[2]
+
+
+@dataclass(frozen=True)
+class Few(Facts):
+    numbers: tuple[int, ...] = first(3, lambda number: number)
+
+
+def test_of_many_rows_the_first_stay_whatever_the_order_of_the_parts() -> None:
+    parts = [Few((5, 7, 9)), Few((1, 8)), Few(), Few((6,))]
+    assert parts[0].plus(parts[1]).plus(parts[2]).plus(parts[3]) == Few((1, 5, 6))
+    assert parts[3].plus(parts[2]).plus(parts[1]).plus(parts[0]) == Few((1, 5, 6))
+    assert Few((1, 5, 6)).minus(Few((1,))) == Few((5, 6))
