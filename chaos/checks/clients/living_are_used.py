@@ -41,7 +41,7 @@ from ...verdict import FINDINGS_MAX, Finding, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, of_the_rest
 from ..findings import Rule, at_a_moment, finding, verdict_of
 from ..plain.part import Gathering
-from ..plain.uses import SHARES, STEPS, TRIES
+from ..plain.uses import READS, SHARES, STEPS, TRIES
 from ..record.at_slaves import read_there
 from ..record.control import Control
 from ..record.timer_acts import by_process
@@ -71,7 +71,9 @@ class Used(Facts):
 def gather(gathering: Gathering, world: World) -> Used:
     """Sends by queue and segment, retries, and reads by queue and time: counted, but for what is wrong."""
     in_turn, strays = judged(gathering.counted(STEPS, world).of, Routes(gathering.control))
-    shares = gathering.counted(SHARES, world).plus(gathering.counted(TRIES, world))
+    shares = gathering.counted(SHARES, world)
+    for reading in (TRIES, READS):
+        shares = shares.plus(gathering.counted(reading, world))
     shares = replace(
         shares,
         same=tuple(sorted(shares.same, key=lambda one: one.time_ms)),
@@ -115,7 +117,7 @@ CHECK = Check(
     needs=(Needs.MESSAGES,),
     reads=Reads.OPERATIONS,
     gather=gather,
-    readings=(SHARES, TRIES, STEPS),
+    readings=(SHARES, TRIES, READS, STEPS),
     judge=judge,
     tells=lambda measured: _told(measured),
     adds_up=True,

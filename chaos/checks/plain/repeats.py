@@ -62,7 +62,7 @@ def too_late(part: Part, world: World) -> Repeats:
     return Repeats(too_late=wrong, perhaps_too_late=len(found) - wrong, first_too_late=_first(found))
 
 
-TOO_LATE_RECEIPTS = Reading(Together.ROW, ("receive",), ("op_id", *PLACE, "msg_key"), too_late)
+TOO_LATE_RECEIPTS = Reading(Together.MESSAGE, ("receive",), ("op_id", *PLACE), too_late, types=("ok",))
 
 
 def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:

@@ -1,8 +1,8 @@
 """What clients used, counted (record/uses.py).
 
-send (ok) ─────────► by process, topic, queue and segment ─────┐
-send_attempt, send ► those that failed, by segments ───────────┼─► SHARES: each row by itself
-pull, receive ─────► by consumer, queue and 10 s ──────────────┘
+send (ok) ─────────► by process, topic, queue and segment ─────┬─► SHARES: each row by itself
+send_attempt, send ► those that failed, by segments ───────────┘
+pull, receive ─────► by consumer, queue and 10 s ──────────────► READS: a queue's rows together
 send_attempt ──────► beside the try before it ─────────────────► TRIES: a send's rows together
 send_attempt ──────► where any failed: from queue to queue ────► STEPS: a client's rows together
 """
@@ -64,17 +64,24 @@ def shares(part: Part, world: World) -> BrokerShares:
     return BrokerShares(
         sends=_sends(part, between),
         failed=_failed(part, world, between),
-        reads=_reads(part),
         at_slaves=_at_slaves(part, world),
     )
 
 
 SHARES = Reading(
     Together.ROW,
-    ("send", "send_attempt", "pull", "receive"),
+    ("send", "send_attempt", "pull"),
     ("type", "topic", "broker_name", "queue_id", "address", "duration_ms"),
     shares,
 )
+
+
+def reads(part: Part, _world: World) -> BrokerShares:
+    """Who read which queue when."""
+    return BrokerShares(reads=_reads(part))
+
+
+READS = Reading(Together.QUEUE, ("pull", "receive"), ("type",), reads, types=("ok",))
 
 
 def _edge(between: Floats, at_ms: Floats) -> Floats:
