@@ -109,7 +109,7 @@ def _judged(history: Path, rows: int, master: str | None, console: Console) -> J
 
 def _print(found: Sequence[Judged], console: Console) -> None:
     table = Table(title=f"{len(found[0].verdicts)} checks over generated histories, beyond the session's start")
-    columns = ("events", "where", "s", "events/s", "driver CPU s", "driver JVM MB", "Python MB", "load", "verdicts")
+    columns = ("events", "where", "s", "events/s", "CPU s", "driver JVM MB", "Python MB", "load", "verdicts")
     for column in columns:
         table.add_column(column, justify="left" if column in ("where", "verdicts") else "right")
     for judged in found:

@@ -47,13 +47,13 @@ def judge(where: str, master: str | None) -> dict[str, Any]:
     started_s = time.perf_counter()
     try:
         pid = jvm_pid()
-        before_s = _cpu_s(pid)
+        before_s = _cpu_s()
         verdicts = spark_module.check_run(where, checks, spark)
         ended_s = time.perf_counter()
         return {
             "session_s": started_s - begin_s,
             "seconds": ended_s - started_s,
-            "cpu_s": _cpu_s(pid) - before_s,
+            "cpu_s": _cpu_s() - before_s,
             "checks": took,
             "jvm_peak": _peak(pid),
             "python_peak": _peak(os.getpid()),
@@ -64,12 +64,21 @@ def judge(where: str, master: str | None) -> dict[str, Any]:
         stop(spark)
 
 
-def _cpu_s(pid: int | None) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _cpu_s() -> float:
+    """Of this process, the JVM and its workers, those that have ended included."""
+    fields = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            pid, rest = int(file.parent.name), file.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue  # it has just ended
+        fields[pid] = int(rest[1]), sum(map(int, rest[11:15]))
+    ticks, ours = 0, {os.getpid()}
+    for pid, (parent, used) in sorted(fields.items()):
+        if pid in ours or parent in ours:
+            ours.add(pid)
+            ticks += used
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _peak(pid: int | None) -> int:
