@@ -1,10 +1,10 @@
 """Checkers: each one a record (check.py) beside its two functions, `gather` and `judge`.
 
-    history rows ──► World (lives, faults) ──► oracle/ (plain: who must be in whose table, and when)
+    history rows ──► World (lives, faults) ──► oracle/ (who must be in whose table, and when)
          │                                            │
-         └──► gather (Spark: few, frozen facts) ──────┴──► judge (plain) + the machine's lateness ──► Verdict
+         └──► gather: few, frozen facts ──────────────┴──► judge, with the machine's lateness ──► Verdict
 
-CHECKS has them by name: every module of the GROUPS that has a CHECK. None imports Spark before it gathers.
+CHECKS has them by name: every module of the GROUPS that has a CHECK. None imports Spark.
 """
 
 from __future__ import annotations

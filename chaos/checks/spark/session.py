@@ -147,8 +147,8 @@ def _surroundings(master: str | None, conf: SparkConf) -> dict[str, str]:
     found = {}
     if conf.contains("spark.driver.host"):
         found["SPARK_LOCAL_IP"] = conf.get("spark.driver.host") or "127.0.0.1"
-    if is_local(master):  # what runs in Python in its workers finds us where we are installed
-        found["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    # What counts in its workers is found where it is installed here, unless somebody says where else.
+    found["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     named = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
     if "utf" not in named.lower():  # or it finds no file whose name has other letters than English
         found["LC_ALL"] = "C.UTF-8"
