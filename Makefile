@@ -39,6 +39,9 @@ dist: packages ## build the wheel and the source distribution into dist/, and tr
 site: packages ## build/site: docs/ as a site with a search, to read without a network (open build/site/start.html)
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet && echo "build/site/start.html"
 
+pictures: packages ## docs/pictures: terminal and report of README's commands, as they are now (needs Chromium)
+	@$(PY) -m tests.pictures
+
 test-fast: packages ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs nor a browser
 	@$(PY) -m tests.run_suite --fast $(ARGS)
 
@@ -78,4 +81,4 @@ mutation: setup ## mutants of the route table and the selection code, and what t
 bench: setup ## the benchmarks, each beside its baseline
 	@$(PY) -m tests.bench $(ARGS)
 
-.PHONY: help setup packages demo dist site apache test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios hosts fuzz mutation bench docs clients client-hour
+.PHONY: help setup packages demo dist site pictures apache test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios hosts fuzz mutation bench docs clients client-hour

@@ -11,6 +11,30 @@ _CUT_BETWEEN_HOSTS = f"{_HOSTS}::test_a_partition_between_hosts_is_judged_as_one
 
 NIGHTLY = (
     Nightly(
+        "tests/test_readme_recipes.py::test_a_ci_job",
+        "README's recipe of a CI job, as written",
+        (
+            "tests/test_readme.py",
+            "tests/test_tutorial.py",
+        ),
+    ),
+    Nightly(
+        "tests/test_readme_recipes.py::test_your_client",
+        "README's recipe of a client: `conform`, `up`, faults and `watch`, as written",
+        (
+            "tests/test_readme.py",
+            "tests/conformance/test_command.py",
+        ),
+    ),
+    Nightly(
+        "tests/test_readme_recipes.py::test_last_nights_incident",
+        "README's recipe of an incident: `import`, `replay` and `predict`, as written",
+        (
+            "tests/test_readme.py",
+            "tests/operations/importing",
+        ),
+    ),
+    Nightly(
         "tests/deploy/test_workflows.py::test_each_step_of_a_leg_runs_in_the_example_project",
         "the workflows of deploy/ci: the shell of each step, in each leg, from a checkout, a wheel and an index",
         (
