@@ -127,7 +127,7 @@ class NodeActor:
         self._address: Address | None = None
 
     async def listen(self) -> Listening:
-        """Make the node and let it bind; where it listens, and in which process."""
+        """Make the node and bind it; returns its address and its pid."""
         spec = self._spec
         if not self._shares_loop:
             asyncio.get_running_loop().set_exception_handler(self._log_unhandled)

@@ -1,4 +1,4 @@
-"""What acts for an experiment on one host of a Ray cluster: an actor, one on each Ray node, that only does as asked.
+"""The agent of an experiment on one host of a Ray cluster: one actor on each Ray node, which acts only on requests.
 
     driver ── RemoteHost.ask (hosts.py) ──► HostAgent ── signals, by pidfd ──► the nodes' processes of this host
                                                ├── parts: what the experiment opens here (its Toxiproxy, ports, probes)

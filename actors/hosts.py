@@ -257,7 +257,7 @@ class HostsWatch:
         self._host_of(name).ask("watch", name, pid)
 
     def remove(self, *names: str) -> None:
-        """From now on the end of these processes is planned. Names that are not watched are no error."""
+        """Expect the end of these processes: it raises no alarm. Names that are not watched are no error."""
         with self._lock:
             known = [name for name in names if self._watched.pop(name, None) is not None]
         by_host: dict[RemoteHost, list[str]] = {}

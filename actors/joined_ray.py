@@ -229,7 +229,7 @@ class JoinedRay:
 
 
 class HeadWatch:
-    """Context manager: the alarm rings when the head's control server takes no connection any more.
+    """Context manager: rings the alarm when Ray's control server on the head accepts no connection.
 
     Ray itself waits a minute for a head that is gone; what is asked of it meanwhile hangs.
     """

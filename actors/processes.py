@@ -162,7 +162,7 @@ def temporary_folder(what: str) -> Path:
 
 
 def sweep() -> None:
-    """Remove what a harness that was killed with SIGKILL has left in the folder for temporary files."""
+    """Remove the temporary files of harnesses that were killed with SIGKILL."""
     for folder in {Path(tempfile.gettempdir()), Path("/tmp")}:
         for left in folder.glob(f"{FOLDER_PREFIX}[0-9]*-*"):
             owner = left.name.removeprefix(FOLDER_PREFIX).partition("-")[0]

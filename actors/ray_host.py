@@ -152,7 +152,7 @@ class RayHost:
 
 @contextmanager
 def environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """These variables are so, None being unset; afterwards they are as they were."""
+    """Context manager: the environment has these values (None: unset); at its end it has its old values."""
     before = {name: os.environ.get(name) for name in values}
     _set(values)
     try:

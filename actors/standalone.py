@@ -51,7 +51,7 @@ class LineLogger(logging.Logger):
         self._exceptions = logging.Formatter()
 
     def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
-        """As Logger's own, which looks up more than is ever different here."""
+        """As `logging.Logger.log`, without its look-up of parents and handlers, which never differ here."""
         if level >= self.level and not self.disabled:
             self._log(level, msg, args, **more)
 
@@ -103,7 +103,7 @@ class LineLogger(logging.Logger):
                 self.flush()
 
     def flush(self) -> None:
-        """Write what waits to be written."""
+        """Write all waiting lines."""
         texts, self._texts, self._waiting = self._texts, [], 0
         if texts:
             self._stream.write("".join(texts))

@@ -1,10 +1,10 @@
-"""Before anything is started: does this machine have what the command needs. One sentence, with the mend, where not.
+"""Before anything is started: does this machine have what the command needs. One sentence, with the fix, where not.
 
     measure (machine.py) ─► Machine ─┐
          the command ─► MachineNeeds ─┴─► MachinePart … ─► require: HarnessError with the first that is wrong
                                                        └► `nemesrv preflight`: all of them, a line each
 
-The needs were measured on runs of the shipped scenarios (2026-11, Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322
+The needs were measured on runs of the shipped scenarios (Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322
 files, Toxiproxy 1 for each link and 2 for each connection; all processes of a run of eight nodes take 1.9 GB, of which
 0.6 GB are Spark's.
 """
@@ -181,7 +181,7 @@ def _toxiproxy(machine: Machine) -> MachinePart:
 
 
 def require(needs: MachineNeeds, run_folder: Path) -> None:
-    """HarnessError with the first mend; nothing is started. From now on we may open as many files as are needed."""
+    """HarnessError with the first mend; nothing is started. Raise the limit of open files to what is needed."""
     if sys.platform != "linux":
         return
     wrong = [each.mend for each in machine_parts(measure(run_folder), needs) if each.mend]

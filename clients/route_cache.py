@@ -103,7 +103,7 @@ def dialable_addresses(broker_addrs: Mapping[int, str]) -> dict[int, Address]:
 
 
 class RouteCache:
-    """The tables. `on_applied(topic, route)` is told of each route taken, so that publish and subscribe data follow."""
+    """The tables. `on_applied(topic, route)` is called for each new route: publish and subscribe data follow."""
 
     def __init__(self, record: Recorder, on_applied: Callable[[str, TopicRouteData], None]) -> None:
         self._record = record

@@ -269,7 +269,7 @@ class Stand:
 
 
 class RunningBroker:
-    """A broker that can die as a process dies, and come back to its files at another port behind the same front."""
+    """A broker that can die like a process, and start again with its files at another port behind the same front."""
 
     def __init__(
         self,

@@ -313,7 +313,7 @@ def hindered(first: WatchedProcess, cmd: str) -> str:
 
 
 def elsewhere(watched: Watched) -> list[Address]:
-    """Where it dialled that is no front of its stand."""
+    """The addresses to which it connected and that are none of its fronts."""
     return list(dict.fromkeys(each.address for each in watched.of(Dialled) if each.front is None))
 
 

@@ -34,7 +34,7 @@ _OTHER_ENDS = "_REPLY_TOPIC"
 
 
 def is_system_topic(topic: str) -> bool:
-    """As `TopicValidator.isSystemTopic` has it: not the topics of groups, clusters and brokers."""
+    """Whether `TopicValidator.isSystemTopic` is true; it is false for the topics of groups, clusters and brokers."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIX)
 
 

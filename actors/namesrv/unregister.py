@@ -108,7 +108,7 @@ class Tables:
         return self._live_key(registration.cluster_name, registration.broker_addr)
 
     def _live_text(self, key: LiveKey) -> str:
-        """A live key as the logs of its profile show it."""
+        """The text of a broker in the live table, as namesrv.log of the profile prints it."""
         if self.profile is Profile.V4_9:
             return key[1]
         return f"BrokerIdentityInfo [clusterName={key[0]}, brokerAddr={key[1]}]"

@@ -97,7 +97,7 @@ class Inexact:
         self._looked_ms = now_ms
 
     def written_ms(self, read_ms: float) -> float:
-        """The earliest moment of which a line is that was read then."""
+        """The earliest time that a line of this reading may have."""
         return min(max(self._looked_ms, read_ms - EVERY_MS * 60), read_ms - self._until_read_ms)
 
     def between(self, from_ms: float, to_ms: float) -> float:

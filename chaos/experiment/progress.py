@@ -108,7 +108,7 @@ class Progress:
             self._write(f"{self._title}: {self._said}, {self._left(took_s)}\n")
 
     def _left(self, took_s: float) -> str:
-        """No two moments that are seconds apart are told the same."""
+        """Two lines that are seconds apart never show the same time."""
         if self._expected_s <= 0:  # nobody knows
             return f"{took_s:.0f} s so far"
         left_s = self._expected_s - took_s

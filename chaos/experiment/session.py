@@ -190,7 +190,7 @@ class RunningCluster:
     def latency(
         self, *links: str, latency_ms: float, jitter_ms: float = 0, stream: str = "both", for_s: float | None = None
     ) -> None:
-        """Every byte of these links comes so much later."""
+        """Every byte of these links arrives later by this delay."""
         self._act("latency", for_s, links=links, stream=stream, latency_ms=latency_ms, jitter_ms=jitter_ms)
 
     def bandwidth(self, *links: str, rate_kb_s: int, stream: str = "both", for_s: float | None = None) -> None:

@@ -217,7 +217,7 @@ class RealStage(Stage):
         return cluster
 
     def _watch(self, record: Recorder, toxiproxy: ToxiproxyServer) -> ProcessWatch:
-        """Of what is there already; the cluster adds its nodes."""
+        """Values that are known before the cluster is there; it adds its nodes."""
         carriers = {f"Ray's {name}": pid for name, pid in self.harness.ray.servers().items()}
         if toxiproxy.pid is not None:
             carriers["Toxiproxy"] = toxiproxy.pid

@@ -157,7 +157,7 @@ class LinkFaultInjector(ABC):
             self.end(fault_id)
 
     def end(self, fault_id: str, on: Collection[Link] | None = None) -> None:
-        """Heal one fault, or only its part `on` these links; others on the same links stay.
+        """End one fault, or only its part `on` these links; other faults on the same links stay.
 
         Nothing happens when it has ended already.
         """

@@ -305,7 +305,7 @@ class LinkState(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether what is sent in one direction at least waits for the heal, so that a dial gets no answer."""
+        """Whether bytes of at least one direction wait for the fault's end, so a new connection gets no answer."""
         return self.upstream.rate_kb_s == 0 or self.downstream.rate_kb_s == 0
 
 

@@ -360,7 +360,7 @@ class _Exchange(NamedTuple):
 
 
 class _Exchanges(asyncio.Protocol):
-    """A connection on which one exchange follows the other."""
+    """A connection that is used for one exchange at a time."""
 
     def __init__(self) -> None:
         self._reader = FrameReader()

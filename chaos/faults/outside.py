@@ -1,7 +1,7 @@
 """Faults that a person sets on a cluster, on links by Toxiproxy's own API and on processes by signals: seen, recorded.
 
 Polled each POLL_S: less than what "at once" may take (windows.py, delivery_ms), so that a change which shows in a route
-before its fault was seen is still within the tolerance. An answer that is as the one before is not even parsed. Of
+before its fault was seen is still within the tolerance. An answer that equals the one before is not parsed. Of
 processes only a pause is seen here, in /proc (Linux); one that ends is watched elsewhere (actors/watch.py). What the
 experiment itself does meanwhile (`nemesrv fault`) is left out.
 """

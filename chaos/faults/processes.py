@@ -98,7 +98,7 @@ class ProcessFaults:
             self._end(node, "restart", self._processes.restart)
 
     def found_gone(self, node: str, fault_id: str) -> None:
-        """Somebody else's kill, which is recorded already: `restart` ends it as one of ours."""
+        """Take over a kill by somebody else, which is recorded already: `restart` ends it like our own kill."""
         with self._lock:
             self._active[node] = (fault_id, Kill())
 

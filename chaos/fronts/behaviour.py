@@ -76,7 +76,7 @@ _DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}
 
 
 class Unreachable:
-    """Of the node called `dialler`: how the front of a server is to behave after each row."""
+    """How the front of a server has to behave after each row, for the node `dialler`."""
 
     def __init__(self, dialler: str) -> None:
         self._dialler = dialler

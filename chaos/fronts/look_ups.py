@@ -194,7 +194,7 @@ class LookUps:
                 return
 
     def _came_too_late(self, address: str, fresh: tuple[float, float], closed: Closed) -> None:
-        """A call that had spent its time elsewhere has connected, asked nothing, and closed again."""
+        """A call whose time was spent at another NameServer connected, sent no request, and closed."""
         call = self._join(fresh[0])
         if call is None:
             return

@@ -203,7 +203,7 @@ def _process_of(thread: int) -> int:
 
 
 def _address_in(thread: int, at: int, length: int) -> tuple[str, int] | None:
-    """The IPv4 or IPv6 address there; None: of another family, or too short."""
+    """The IPv4 or IPv6 address in these bytes; None for another family, or too few bytes."""
     memory = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         raw = os.pread(memory, min(length & 0xFFFFFFFF, 28), at)

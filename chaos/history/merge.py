@@ -168,7 +168,7 @@ def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
 
 
 def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
-    """The run's history from its parts and what is not in them yet; the parts stay. At most a slice is in memory.
+    """The run's history from its parts and what is not in them yet; the parts stay. At most one slice is in memory.
 
     Up to SLICE_ROWS rows are one file in order of time; more are clustered files (`write_clustered`).
     """

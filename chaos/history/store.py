@@ -74,7 +74,7 @@ class ArrowFiles:
 
 
 class HistoryStore:
-    """A place that histories are copied to. ScenarioError, in one sentence, for one that cannot be written."""
+    """A place to which histories are copied. ScenarioError, in one sentence, for one that cannot be written."""
 
     def __init__(self, where: str, opened: Callable[[str], tuple[Files, str]] = ArrowFiles.opened) -> None:
         self._where = where

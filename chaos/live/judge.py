@@ -1,4 +1,4 @@
-"""A history that grows, judged again at each addition: at a cost of what is new and what is carried, not of it all.
+"""A growing history, judged again at each addition; the cost depends on the new and the carried rows, not on all rows.
 
     add(files) ─► carry ∪ files since the last seal ─► gather, as of a whole run ─► facts + sealed ─► judge ─► verdicts
                         ▲                                                              │

@@ -7,9 +7,9 @@
                                                                      ─► the same file, linked, for the live judge
 
 Each process stamps its rows in order of time and writes at least a `timer_lag` row every 250 ms, so what it has written
-is all it has to say up to its last row. One that has not written for IDLE_S is dead, paused or has nothing to say, and
-is not waited for; rows of it that are older than the watermark when they come, are in the next part, and counted as
-late. A torn line is skipped, as history.py does. A raw file whose process writes in its next one is deleted when all of
+is complete up to its last row. A process that has not written for IDLE_S (dead, paused or idle) is not waited for. Its
+later rows that are older than the watermark are in the next part, and counted as late. A torn line is skipped, as
+history.py does. A raw file whose process writes in its next one is deleted when all of
 it is in parts. This module reads files and starts nothing.
 """
 

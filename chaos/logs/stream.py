@@ -550,7 +550,7 @@ class Reader:
         return None if is_alike and self._is_of_a_run(prefix, row) else row
 
     def _is_of_a_run(self, prefix: str | None, row: LogRow) -> bool:
-        """Whether it goes on with a run of lines alike, whose first stands for all."""
+        """Whether the line continues a run of similar lines, of which only the first is kept."""
         began_ms, stamp_ms = self._runs_ms.get((prefix, row.event)), row.stamp_ms or 0
         if began_ms is not None and 0 <= stamp_ms - began_ms <= RUN_MS:
             return True

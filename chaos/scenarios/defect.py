@@ -61,7 +61,7 @@ def replace_part(target: object, name: str, with_what: object) -> None:
 
 
 def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Concatenate[Broker, P], None]:
-    """A plant for what a broker makes only when it listens: its tables, its store's contents, its registration."""
+    """A plant for parts that a broker makes only when it listens: its tables, its stored messages, its registration."""
 
     @wraps(change)
     def plant(broker: Broker, /, *args: P.args, **kwargs: P.kwargs) -> None:

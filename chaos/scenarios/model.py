@@ -230,7 +230,7 @@ class Scenario(_Model):
         return found
 
     def unfolded(self) -> tuple[ActionModel, ...]:
-        """The timeline, with what is done to hosts as what it consists of."""
+        """The timeline, with acts on hosts replaced by the faults that they consist of."""
         if not any(action.hosts for action in self.timeline):
             return self.timeline
         return tuple(action for _, action in taken_apart(self.timeline, self.topology(), self.hosts()))

@@ -73,7 +73,7 @@ class PlacementModel(BaseModel):
 
 
 class Offer(NamedTuple):
-    """A host, and what its Ray node says of it."""
+    """A host, with the labels and resources of its Ray node."""
 
     name: str
     labels: Mapping[str, str] = {}

@@ -130,7 +130,7 @@ def of_type(error: str) -> str | None:
 
 
 def in_words(field: FieldInfo) -> str:
-    """What may stand at this key."""
+    """The values that this key may have."""
     annotation, limits = field.annotation, _limits(field.metadata)
     optional = ""
     if get_origin(annotation) in (Union, types.UnionType):

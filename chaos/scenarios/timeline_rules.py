@@ -207,7 +207,7 @@ def _heal(
 
 
 def _ended(entry: ActionModel, heal: Heal, on: Mapping[str, set[Link] | None], topology: Topology) -> list[str]:
-    """The faults that this heal ends everywhere; what it ends in part has lost those links."""
+    """The faults that this `heal` ends on all their links; faults that it ends in part lose these links in `on`."""
     if heal.faults:
         return list(heal.faults)
     if not entry.links:

@@ -45,9 +45,9 @@ class OffsetStore(ABC):
 
     @abstractmethod
     async def read(self, queue: MessageQueue) -> int | None:
-        """The offset as it was persisted, now in memory too; None when the group never was here.
+        """The persisted offset, now in memory, too; None when the group has none.
 
-        Raises RocketMQError when that cannot be known.
+        Raises RocketMQError when the broker does not answer.
         """
 
     @abstractmethod

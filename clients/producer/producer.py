@@ -170,7 +170,7 @@ class DefaultMQProducer:
         return await self._recorded(request, lambda record: self._sender.send_once(request, record, queue, limit_ms))
 
     async def _recorded(self, request: SendRequest, call: Callable[[SendRecord], Awaitable[_T]]) -> _T:
-        """`call`'s outcome, with one invoke and one outcome in the history."""
+        """Returns the outcome of `call`; the history gets one invoke row and one outcome row."""
         record = SendRecord(self._context, request, tuple(self._next_id() for _ in request.messages))
         record.invoked()
         try:

@@ -1,4 +1,4 @@
-"""What a rule is: one thing about a client that can be measured from outside, and how it is held against a profile.
+"""A rule: one property of a client that can be measured from outside, and its comparison with a profile.
 
     measure    what was watched ─► Measured (a value with its count; no value: nothing to decide it by, `why` says why)
                or LeftOut: the program has no such part

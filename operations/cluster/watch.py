@@ -125,7 +125,7 @@ class _Telling:
 
 
 def verdict_line(verdict: Verdict, *, as_json: bool = False) -> str:
-    """One verdict that is not as it was."""
+    """The line that is printed when a verdict has changed."""
     at = datetime.fromtimestamp(time.time(), UTC)
     if as_json:
         said = {"time": f"{at:%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z", "phase": "judged", **verdict.to_json()}

@@ -1,9 +1,9 @@
-"""What a watch has seen: the faults that account for it, and what the checks say that such a record supports.
+"""The record of a watch: the faults that explain it, and the verdicts of the checks that it supports.
 
     WatchedHistory ─► rows ─► episodes_of ─► rows of likely faults, and of what nobody explains ─► checks ─► verdicts
 
 The checks are those of runs, judged as every control check is (checkers/plain), so without Spark and at any time while
-the watch goes on. The faults are inferred anew each time: what is likely may become another when more is seen.
+the watch goes on. The faults are inferred anew each time: a later look may change the likely explanation.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def import_logs(
 
 
 def _run_of(place: Path | str) -> Path | None:
-    """The run folder that the place is, or is in; None where it is none of a run."""
+    """The run folder at this path, or around it; None where there is none."""
     path = Path(place)
     around = (path, *path.parents)
     return next((each for each in around if RunFolder(each).scenario_file.is_file() and (each / "logs").is_dir()), None)

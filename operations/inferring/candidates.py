@@ -338,7 +338,7 @@ AT_ONCE_MS = 2_000.0
 
 
 def together(seen: Seen) -> list[Candidate]:
-    """Several brokers, or NameServers, that ended in one moment."""
+    """Faults that explain several brokers, or NameServers, that ended at one moment."""
     ends: list[tuple[float, str]] = []
     for edge, signs in seen.by_edge.items():
         for sign in signs:

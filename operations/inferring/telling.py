@@ -116,7 +116,7 @@ def act(
     to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
     nodes: dict[str, Any] | None = None, against: Sequence[str] = (), score: float | None = None,
 ) -> Episode:  # fmt: skip
-    """An episode of one hypothesis that rows say outright: no search is needed for it."""
+    """An episode with one explanation that rows contain directly, without a search."""
     said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
     ended = [bounds] if to_ms is not None else [None]
     one = Hypothesis(

@@ -369,6 +369,6 @@ def _member(source: Source) -> tuple[str, _Member] | None:
 
 
 def id_at(had: Sequence[Became], at_ms: float) -> int | None:
-    """The id that a broker had at that moment; None before any is known."""
+    """The broker's id at that time; None before the first known id."""
     found = [said.id for said in had if said.source.wall_ms(said.line) <= at_ms + _EXACT_MS]
     return found[-1] if found else had[0].id if had else None

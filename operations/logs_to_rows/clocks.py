@@ -118,8 +118,8 @@ class Pair(NamedTuple):
 def solve(clocks: Sequence[LogClock]) -> list[str]:
     """Sets each clock's shift, bound and certainty. What contradicts, one sentence each.
 
-    One after the other is put beside those that are told already, the surest first, by all that it shares with any of
-    them; those that share nothing with these begin anew.
+    Clocks are placed one after the other, the surest first, by all moments that they share with placed clocks. A clock
+    that shares none begins a new group.
     """
     for clock in clocks:
         clock.marks = _once(clock.marks)  # what was held comes all at once: many lines, and one moment

@@ -20,7 +20,7 @@ class _Read(BaseModel):
 
 
 class Entry(BaseModel):
-    """Of a timeline, in the scenario language; what stands beside `at_s` is checked as a scenario's is."""
+    """An entry of a timeline in the scenario language; keys besides `at_s` are checked like a scenario's."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

@@ -1,4 +1,4 @@
-"""What is replayed: a run folder's history, and the scenario that it amounts to. A run of ours is read here.
+"""The original of a replay: a run folder's history, and a scenario that repeats it. A run of ours is read here.
 
 run folder ─┬─ incident.json ─► imported.py ─┐
             └─ scenario.yaml, history/ ──────┴─► Original: scenario document, stretch of the history, names

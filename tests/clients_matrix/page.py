@@ -19,19 +19,17 @@ LEFT_OUT = "–"
 HEAD = """# RocketMQ's clients, measured
 
 Written by `make clients` ([tests/clients_matrix](../tests/clients_matrix)): each client as its registry has it, in a
-driver of one file that starts, sends each 200 ms and receives; put through the situations of
-[`nemesrv conform`](conform.md), which looks on from outside; held against the profile of what its source says
-([client profiles](client-profiles.md)).
+driver of one file that starts, sends each 200 ms and receives. [`nemesrv conform`](conform.md) measures it from outside
+and compares it with the profile that its source code gives ([client profiles](client-profiles.md)).
 
-A cell is what was measured, and on how many. **Bold**: not what the profile says. `?`: not decided, for the reason
-below. `–`: left out, for a reason that stands there, too. What each rule measures, and how: [conform.md](conform.md).
-Each run is held against the one before it of the same client: words are the same, times within the rule's tolerance,
-counts within what chance makes of them ([twice.py](../tests/clients_matrix/twice.py)). What does not agree, and why, is
-[told](#two-runs).
+A cell has the measured value, and the number of measurements. **Bold**: differs from the profile. `?`: not decided.
+`–`: left out. The reasons are below. [conform.md](conform.md) says what each rule measures. Each run is compared with
+the run before it of the same client: words must be equal, times within the rule's tolerance, counts within chance
+([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists the differences.
 """
 
-FOR_UPSTREAM = """What costs a client's users something; in brackets the figures of the tables above. The others
-were counted while the drivers were tried, at Apache's servers as at ours where both are named."""
+FOR_UPSTREAM = """Behaviour that costs a client's users something; in brackets the figures of the tables above. The
+other figures were counted while the drivers were developed, at Apache's servers and at ours where both are named."""
 
 
 def measured(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:

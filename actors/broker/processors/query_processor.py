@@ -72,7 +72,7 @@ class QueryProcessor:
         return RemotingCommand.response(body=stored.encode())
 
     def query_message(self, _: Connection, request: RemotingCommand) -> Awaitable[RemotingCommand]:
-        """12: messages of a topic that have a key, or a uniq key, newest first."""
+        """QUERY_MESSAGE (12): messages of a topic with a key, or a uniq key, newest first."""
         return self._query(QueryMessageRequestHeader.from_ext_fields(request.ext_fields))
 
     async def _query(self, header: QueryMessageRequestHeader) -> RemotingCommand:

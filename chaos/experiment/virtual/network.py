@@ -192,7 +192,7 @@ class Pipe:
         self._latest_s = max(self._latest_s, at_s)
 
     def retune(self, state: DirectionState) -> None:
-        """From now on this is done to the bytes, those that wait included."""
+        """Apply this effect to all bytes from now on, waiting bytes included."""
         stalled = self.state.lost or self._in_flight
         self.state, self._free = state, state == FREE
         if not state.unacknowledged:

@@ -51,7 +51,7 @@ class MemoryRecorder:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRecorderSpec:
-    """Where and as whom a process records."""
+    """The run folder, node, role and incarnation of a process that records."""
 
     run_dir: Path
     node: str

@@ -146,7 +146,7 @@ def slave_registers_as_master(broker: Broker) -> None:
 @may_find("answers_are_true client_routes_are_true routes_are_true routes_converge")
 @in_its_parts
 def slave_registers_without_an_id(broker: Broker) -> None:
-    """a slave registers as id -1, as one does that waits to be told its own"""
+    """a slave registers with id -1, as a broker that waits for its id does"""
     registers_with(broker, "brokerId", lambda _: str(NO_ID))
 
 
