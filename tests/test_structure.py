@@ -48,6 +48,11 @@ def test_the_map_names_every_top_level_folder_and_every_room_of_chaos() -> None:
     assert set(re.findall(r"^\w* +(\w+)/", block("The rooms of chaos/"), re.MULTILINE)) == set(rooms_of_chaos())
 
 
+def test_the_map_names_every_other_folder_of_the_product() -> None:
+    named = set(re.findall(r"(\w+)/", block("The other rooms") + block("The rooms of chaos/") + block("Six folders")))
+    assert {folder for folder in files_of_folders() if not set(folder.split("/")) <= named} == set()
+
+
 def test_the_floors_are_those_that_import_linter_holds() -> None:
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     for name in ("chaos", "operations"):
