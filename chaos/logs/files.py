@@ -112,7 +112,10 @@ def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Ite
             is_empty = not file.read(_BLOCK).strip()
         if is_empty:
             raise LogError("standard input (-) is empty: paste or pipe lines of a log into it")
-        yield [str(path) if place == "-" else place for place in dict.fromkeys(places)]
+        try:
+            yield [str(path) if place == "-" else place for place in dict.fromkeys(places)]
+        except LogError as exc:
+            raise LogError(str(exc).replace(str(path), "standard input (-)")) from exc
 
 
 def planned(places: Iterable[str | Path]) -> Plan:

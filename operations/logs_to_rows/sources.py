@@ -130,7 +130,11 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[S
     by_stream: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
         by_stream[line.file, line.prefix].append(line)
-    by_stream = {stream: _without_copies(found) for stream, found in by_stream.items()}
+    by_stream = {
+        stream: _without_copies(part)
+        for (file, prefix), found in by_stream.items()
+        for stream, part in _of_each_program(file, prefix, found).items()
+    }
     kinds = {stream: _kind_by_content(found) for stream, found in by_stream.items()}
     grouped: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     counted = _counted(by_stream)
@@ -174,6 +178,38 @@ def _without_copies(lines: Iterable[Line]) -> list[Line]:
         place[key] = len(kept)
         kept.append(line)
     return kept
+
+
+_PROGRAMS = {NAME_SERVER: "namesrv", BROKER: "broker", CLIENT: "client"}
+
+
+def _of_each_program(file: str, prefix: str, lines: list[Line]) -> dict[tuple[str, str], list[Line]]:
+    """The lines of each program of which one file has some with nothing before them: pasted together, or of a container
+    that runs several. What any of them may write is of who wrote the line before it in its layout."""
+
+    def program_of(line: Line) -> str:
+        kind = _SAYS.get(line.event, "")
+        if kind in (BROKER, CLIENT) and line.writer == "java-server":
+            return BROKER  # a broker has clients of its own
+        return kind
+
+    told = {kind for line in lines if (kind := program_of(line)) in _PROGRAMS}
+    if len(told) < 2:
+        return {(file, prefix): lines}
+    found: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    ordered = sorted(lines, key=lambda one: one.line)
+    last: dict[str, str] = {}
+    for line in reversed(ordered):
+        if (kind := program_of(line)) in told:
+            last[line.writer] = kind  # by then the first of each layout: whose what stands before it is
+    before = next(iter(told))
+    for line in ordered:
+        kind = program_of(line)
+        before = kind if kind in told else last.get(line.writer, before)
+        last[line.writer] = before
+        name = "/".join(part for part in (prefix, _PROGRAMS[before]) if part)
+        found[file, name].append(line._replace(prefix=name))
+    return found
 
 
 _ALL_TWICE = 0.9

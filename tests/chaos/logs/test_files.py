@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from nemesrv.chaos.logs import files
-from nemesrv.chaos.logs.files import KEPT, LogError, planned, read_part
+from nemesrv.chaos.logs.files import KEPT, LogError, planned, read_part, with_standard_input
 from nemesrv.chaos.logs.reading import LogsRead, read_plain
 
 REGISTERED = (
@@ -223,3 +223,10 @@ def test_a_name_decides_nothing_where_the_lines_say_what_they_are(tmp_path: Path
     assert logs.notes == [
         f"{tmp_path}: 2 files begin with no line of RocketMQ's and are not used: broker.conf, image.png"
     ]
+
+
+def test_standard_input_has_no_path_in_a_sentence() -> None:
+    with pytest.raises(LogError, match=r"^standard input \(-\): nothing to go by$"):  # noqa: SIM117
+        with with_standard_input(["-"], io.BytesIO(b"a line\n")) as (path,):
+            raise LogError(f"{path}: nothing to go by")
+    assert not Path(path).exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.operations.logs_to_rows.gather import plain_logs
+from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from nemesrv.operations.logs_to_rows.sources import sources_of
 
 OK = "2026-06-27 16:00:0{} INFO main - register broker[0]to name server 10.0.1.1:9876 OK\n"
@@ -53,3 +54,37 @@ def test_what_is_not_used_is_named_with_its_share_and_the_reason(tmp_path: Path)
         "connection or a route"
     ) in notes
     assert any(note.startswith("app.log: none of its 5 lines was understood") for note in notes)
+
+
+PASTED = """\
+2026-06-27 16:00:10 INFO main - The broker[broker-a, 10.0.2.1:10911] boot success. serializeType=JSON and name \
+server is 10.0.1.1:9876
+2026-06-27 16:00:20 INFO brokerOutApi_thread_1 - register broker[0]to name server 10.0.1.1:9876 OK
+2026-06-27 16:00:20 INFO RemotingExecutorThread_2 - new broker registered, 10.0.2.1:10911 HAServer: 10.0.2.1:10912
+2026-06-27 16:02:21 INFO NettyServerCodecThread_3 - NETTY SERVER PIPELINE: channelInactive, the channel[10.0.2.1:40122]
+2026-06-27 16:02:21 INFO NettyEventExecutor - the broker's channel destroyed, 10.0.2.1:10911, clean it's data \
+structure at once
+2026-06-27 16:02:21 INFO NettyEventExecutor - remove brokerAddr[0, 10.0.2.1:10911] from brokerAddrTable, because \
+channel destroyed
+and then on the client, which logs in UTC:
+2026-06-27 08:02:51,122 WARN RocketmqRemoting - NETTY CLIENT PIPELINE: CLOSE 10.0.2.1:10911
+2026-06-27 08:02:52,122 WARN RocketmqClient - updateTopicRouteInfoFromNameServer Exception
+org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route info in name server for the \
+topic: T
+"""
+
+
+def test_lines_of_three_programs_in_one_paste_are_of_three(tmp_path: Path) -> None:
+    """An excerpt of an issue, in two zones: each program has its own clock."""
+    (tmp_path / "paste.txt").write_text(PASTED)
+    lines, files, _ = plain_logs([tmp_path])
+    found = reconstruct(lines, files)
+    assert {source.kind: len(source.lines) for source in found.found} == {"name_server": 4, "broker": 2, "client": 2}
+    assert {source.kind: source.zone_ms // 3_600_000 for source in found.found} == {
+        "name_server": 8,
+        "broker": 8,
+        "client": 0,
+    }
+    assert [(row["event"], row["node"]) for row in found.rows if row["event"] == "broker_dropped"] == [
+        ("broker_dropped", "ns-0")
+    ]
