@@ -222,7 +222,7 @@ def _score(
         score -= 5.0
     elif own is not None:
         score += 3.0
-    if not host.startswith("127.") and has_word(source.hint, host.lower()):
+    if not host.startswith("127.") and (has_word(source.hint, host.lower()) or _is_part(source.hint, host.lower())):
         score += 100.0
         why.append("its path names the host")
     told = {kind: times for kind, times in told.items() if kind.startswith("reg") or kind in seen}
@@ -233,6 +233,12 @@ def _score(
         score += 30.0 * (hits - 0.5 * misses) / min(total, _ENOUGH)
         why.append(f"{hits} moments that others tell of that address")
     return score, "; ".join(why)
+
+
+def _is_part(path: str, host: str) -> bool:
+    """Whether the log's folder is a numbered word of the host's name: `prod01/` of `mq-namesrv-prod01.corp.example`."""
+    words = {word for word in re.split(r"[^a-z0-9]+", host) if re.fullmatch(r"[a-z]+\d+", word)}
+    return not host.replace(".", "").isdigit() and any(part in words for part in path.split("/"))
 
 
 def _tells(source: Source) -> dict[str, list[float]]:

@@ -88,3 +88,23 @@ def test_lines_of_three_programs_in_one_paste_are_of_three(tmp_path: Path) -> No
     assert [(row["event"], row["node"]) for row in found.rows if row["event"] == "broker_dropped"] == [
         ("broker_dropped", "ns-0")
     ]
+
+
+def test_a_log_in_which_two_appenders_write_every_line_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "broker.log").write_text("".join(line * 2 for line in BROKER.splitlines(keepends=True)))
+    lines, files, _ = plain_logs([tmp_path])
+    (source,) = sources_of(lines, files)
+    assert [line.line for line in source.lines] == [1, 3, 5, 7, 9]
+
+
+def test_a_folder_that_has_a_word_of_a_host_s_name_is_that_host_s(tmp_path: Path) -> None:
+    """Nothing else tells these two apart."""
+    names = ["mq-namesrv-prod01.corp.example:9876", "mq-namesrv-prod02.corp.example:9876"]
+    ok = "2026-06-27 16:00:01 INFO main - register broker to name server {} OK\n"
+    for number, folder in enumerate(["prod02", "prod01"]):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "namesrv.log").write_text(NAME_SERVER.replace(":02", f":0{number}"))
+    (tmp_path / "broker.log").write_text("".join(map(ok.format, names)))
+    found = reconstruct(*plain_logs([tmp_path])[:2])
+    by_folder = {source.key: found.nodes.name_servers[source.name] for source in found.found if source.kind != "broker"}
+    assert by_folder == {"prod01": [names[0]], "prod02": [names[1]]}
