@@ -12,7 +12,7 @@ from . import broker, channels, client, controller, name_server, other_clients, 
 
 QUIET_SHAPES = quiet.COMMON
 
-QUIET = frozenset(event for event, _ in QUIET_SHAPES) | {"watermark"}
+QUIET = frozenset(event for event, _ in QUIET_SHAPES) | {"watermark", "separator"}
 
 COUNTED = frozenset({"scanned", "topic_removed"})
 """One event stands for a run of them; of `topic_removed` those of a topic that had no row there."""
@@ -95,6 +95,7 @@ _FIRST_WORDS: Mapping[str, tuple[str, ...]] = {
     "channel_forgotten_before": ("closeChannel:", "eventCloseChannel:"),
     "choice_timeout": ("getAndCreateNameserverChannel:", "CreateNameServerTransport", "CreateNameserverTransport"),
     "error_swallowed": name_server.SWALLOW,
+    "separator": ("",),
 }
 """Of shapes whose first word is not the same in every line."""
 
@@ -139,6 +140,7 @@ def _together(found: Mapping[str, list[_Shape]]) -> Mapping[str, _Shapes]:
 
 _OF_FIRST, _OF_SECOND = _by_word()
 _MARK = re.compile(r"[:#](?=.)")
+_ENDS = ",:.-"
 _SPACES = re.compile(r"\s+")
 _MARKS_OF_A_CUT = ("...", "…")
 _SETTING = re.compile(r"(?P<key>[A-Za-z][\w.]*) ?= ?(?P<value>.*)", re.DOTALL)
@@ -158,12 +160,14 @@ def _shape_of(text: str) -> _Shape | None:
         return shape
     if (shapes := _OF_SECOND.get(rest.partition(" ")[0])) is not None and (shape := shapes.of(text)) is not None:
         return shape
-    if first.startswith("["):
-        return _OF_FIRST["["].of(text)
+    if first.startswith("[") and (shape := _OF_FIRST["["].of(text)) is not None:
+        return shape
     if (":" in first or "#" in first) and (
         mark := _MARK.search(first)
     ) is not None:  # `disconnect:10.0.0.9:9876 completely`
         return None if (shapes := _OF_FIRST.get(first[: mark.end()])) is None else shapes.of(text)
+    if first[-1:] in _ENDS and (shapes := _OF_FIRST.get(first.rstrip(_ENDS))) is not None:
+        return shapes.of(text)
     return None
 
 

@@ -35,6 +35,7 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("dialled", rf"{CLIENT}CONNECT +(?P<local>\S+) => (?P<address>\S+)"),
     ("disconnected", rf"{CLIENT}DISCONNECT {CHANNEL}.*"),
     ("closed", rf"{CLIENT}CLOSE {CHANNEL}.*"),
+    ("closed", rf"{CLIENT}CLOSE ?"),
     ("inactive", rf"{CLIENT}channelInactive, the {CHANNEL}.*"),
     ("idle", rf"{CLIENT}IDLE exception {CHANNEL}.*"),
     ("dialled_error", rf"{CLIENT}exceptionCaught exception\."),

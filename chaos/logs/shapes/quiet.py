@@ -127,7 +127,14 @@ delete expired
 destroy
 physic disk
 logics disk
-physic disk maybe full
+disk space will be full soon
+begin to delete before
+Error when measuring disk space usage
+ha housekeeping, found this connection
+role change succ
+Start transaction service!
+scan for renewal done
+receive request,
 HAService receive new connection
 HAClient
 new HAConnection
@@ -251,4 +258,4 @@ def _seldom() -> tuple[tuple[str, str], ...]:
     return tuple(("housekeeping", shape(opening)) for opening in _OPENINGS.splitlines())
 
 
-SELDOM = _seldom()
+SELDOM = (*_seldom(), ("separator", "-+"))
