@@ -152,6 +152,11 @@ _DIGITS = re.compile(r"\d+")
 _NAMES = re.compile(r"\b[0-9a-fA-F]{8,}\b")
 
 
+def _in_json(line: str) -> Head | None:
+    """Nothing of what is to be taken out of JSON; others are servers' lines, as most are."""
+    return None if line[:1] == "{" else server(line)
+
+
 class Reader:
     """Lines in, rows out, and the counts of one file."""
 
@@ -169,6 +174,8 @@ class Reader:
         self._pending: dict[str | None, LogRow | _Open | None] = {}
         """Of each stream its last record: None for one that is only counted."""
         self._more: dict[str | None, list[str]] = {}
+        self._room: dict[str | None, int] = {}
+        """How many characters more of what goes on there are kept."""
         self._runs_ms: dict[tuple[str | None, str], int] = {}
         self._layout: Callable[[str], Head | None] = server
         self._prefixes: dict[str, str] = {}
@@ -227,7 +234,7 @@ class Reader:
             if line[-1:] == "\r":
                 line = line[:-1]
             prefix, outer_ms = None, None
-            if line[:1] in " \t" and not (line := _not_indented(line))[:1].isdigit():
+            if line[:1] in " \t" and (line[:4] == "\tat " or not (line := _not_indented(line))[:1].isdigit()):
                 if not self._prefixes:
                     counts.continued += 1
                     if line:
@@ -288,11 +295,14 @@ class Reader:
         """Whether more is wanted of what goes on there."""
         if self._pending.get(prefix) is None:
             return False
-        kept = self._more.setdefault(prefix, [])
-        if sum(map(len, kept)) > MORE_MAX:
+        if (kept := self._more.get(prefix)) is None:
+            kept = self._more[prefix] = []
+            self._room[prefix] = MORE_MAX
+        if (room := self._room[prefix]) < 0:
             return False
         if line.lstrip(" \t")[:1] not in _MARKS:
             kept.append(line)
+            self._room[prefix] = room - len(line)
         return True
 
     def beyond(self, lines: Iterable[str]) -> None:
@@ -314,6 +324,10 @@ class Reader:
     def _slowly(self, line: str) -> tuple[Head | None, str | None, int | None, str]:
         """(head, prefix, outer stamp, the line without what stood before): each layout, and what tools put before."""
         prefix, outer_ms = None, None
+        if line[:1] == "{" and not self._prefixes and (told := json_object(line)) is not None:
+            self._layout = _in_json  # as all lines of a file are of which one is
+            if (found_ := self._of_object(told, line, prefix, outer_ms)) is not None:
+                return found_
         if "\x1b" in line or line[:1] == "\ufeff":
             line = SCREEN_CODES.sub("", line.removeprefix("\ufeff"))
         if not line.isascii():
@@ -336,12 +350,12 @@ class Reader:
             if (whole := self._whole(prefix, found)) is None:
                 return None, prefix, outer_ms, ""
             line = whole
-        if line[:1] in ("{", "[") and (told := json_object(line)) is not None:
-            unwrapped = self._of_json(told)
-            if isinstance(unwrapped, Head):
-                return unwrapped, prefix, None, line
-            if unwrapped is not None:
-                return self._behind_head(unwrapped, prefix, outer_ms)
+        if (
+            line[:1] in ("{", "[")
+            and (told := json_object(line)) is not None
+            and (found_ := self._of_object(told, line, prefix, outer_ms)) is not None
+        ):
+            return found_
         if not line[:1].islower() or line.startswith('time="'):  # no layout begins with a small letter but Go's
             for layout in _NARROW:
                 if line and line[0] not in " \t" and (narrow := layout(line)) is not None:
@@ -360,9 +374,18 @@ class Reader:
             return self._behind_head(taken, prefix, outer_ms)
         if (head_ := without_stamp(line) or self._of_another_format(line)) is not None:
             return head_, prefix, outer_ms, line
-        if (found_ := event_of(line.strip())) is not None and found_[0] not in _NEEDS_HEAD:
+        if (event := event_of(line.strip())) is not None and event[0] not in _NEEDS_HEAD:
             return Head(line.strip(), UNKNOWN), prefix, outer_ms, line
         return None, prefix, outer_ms, line
+
+    def _of_object(
+        self, told: Mapping[str, Any], line: str, prefix: str | None, outer_ms: int | None
+    ) -> tuple[Head | None, str | None, int | None, str] | None:
+        """What `_slowly` says of a line that is an object in JSON; None: no record is in it."""
+        unwrapped = self._of_json(told)
+        if isinstance(unwrapped, Head):
+            return unwrapped, prefix, None, line
+        return None if unwrapped is None else self._behind_head(unwrapped, prefix, outer_ms)
 
     def _of_another_format(self, line: str) -> Head | None:
         """The record behind a stamp of another format."""
