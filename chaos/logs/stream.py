@@ -197,12 +197,17 @@ class Reader:
     def block(self, data: bytes) -> Iterator[LogRow]:
         """What is complete after these bytes, of whole lines; what a `skim` passes over is counted."""
         known = self._skim is not None and not self._prefixes
-        if data.count(b"\r") > data.count(b"\r\n"):  # lines that end as on old Macs, and what a screen overwrote
+        if (ends := data.count(b"\r")) and ends > data.count(
+            b"\r\n"
+        ):  # lines that end as on old Macs, and what a screen overwrote
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         stretches = self._skim.over(data, self._number + 1) if self._skim is not None and known else None
         for begin, end, passed in stretches or ((0, len(data), None),):
             if passed is None:
-                lines = _texts(data[begin:end])
+                try:
+                    lines = data[begin:end].decode().split("\n")
+                except UnicodeDecodeError:
+                    lines = [_text(line) for line in data[begin:end].split(b"\n")]
                 if lines[-1] == "":
                     lines.pop()
                 yield from self.rows(lines)
@@ -626,15 +631,8 @@ def _joined(text: str, more: Sequence[str]) -> tuple[str | None, Mapping[str, st
     return _NONE
 
 
-def _texts(data: bytes) -> list[str]:
-    """The lines, in UTF-8; those that are not are in GB18030, the wider form of GBK."""
-    try:
-        return data.decode("utf-8").split("\n")
-    except UnicodeDecodeError:
-        return [_text(line) for line in data.split(b"\n")]
-
-
 def _text(line: bytes) -> str:
+    """In UTF-8, or in GB18030, the wider form of GBK."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:

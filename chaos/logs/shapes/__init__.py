@@ -49,18 +49,23 @@ def _compiled(text: str) -> re.Pattern[str]:
 _NAMED = re.compile(r"\(\?P<\w+>")
 
 
-class _Shapes(NamedTuple):
+class _Shapes:
     """Those that may begin alike, and one pattern of all: its group tells which it is, the first that fits."""
 
-    members: tuple[_Shape, ...]
-    text: str
+    __slots__ = ("_known", "members", "text")
+
+    def __init__(self, members: tuple[_Shape, ...], text: str) -> None:
+        self.members, self.text = members, text
+        self._known: re.Pattern[str] | None = None
 
     @property
     def any_of(self) -> re.Pattern[str]:
-        return _compiled(self.text)
+        return self._known or _compiled(self.text)
 
     def of(self, text: str) -> _Shape | None:
-        found = self.any_of.fullmatch(text)
+        if (known := self._known) is None:
+            known = self._known = _compiled(self.text)
+        found = known.fullmatch(text)
         return None if found is None else self.members[(found.lastindex or 1) - 1]
 
 
