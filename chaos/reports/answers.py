@@ -20,6 +20,7 @@ from ..checks.check import Group
 from ..faults.fault import Fault
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Restart, Resume
+from ..oracle.windows import legend
 from ..scenarios.action import ActionModel, fault_ids, is_chosen
 from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
@@ -80,7 +81,7 @@ def answers(
         return _in_words(f"{'; '.join(parts).rstrip('.')}.", words) if any(parts) else ""
 
     wrong = first_told(verdicts)
-    rule = "" if wrong is None or wrong.name not in CHECKS else f"{CHECKS[wrong.name].says} ({wrong.name})"
+    rule = "" if wrong is None or wrong.name not in CHECKS else _rule(wrong.name)
     return Answers(
         verdict=worst(v.verdict for v in verdicts),
         name=name,
@@ -93,6 +94,12 @@ def answers(
         cost=said([cost]),
         undecided=tuple(said([f"{v.name}: {'; '.join(undecided_sentences(v))}"]) for v in verdicts if v.undecided),
     )
+
+
+def _rule(check: str) -> str:
+    """What the check says, its name and what its letters mean: `… silent for E (registrations_are_kept; E: …)`."""
+    says = CHECKS[check].says
+    return f"{says} ({'; '.join([check, *(f'{letter}: {means}' for letter, means in legend([says]).items())])})"
 
 
 def counted(verdicts: Sequence[Verdict]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -88,6 +89,11 @@ def test_who_is_guilty_what_it_did_and_what_was_allowed_comes_before_all_else() 
     )
     assert broken.startswith("Broken: each NameServer holds exactly the brokers that are alive")
     assert routes == "Routes: INVALID: routes_are_true."
+
+
+def test_a_letter_of_the_broken_rule_has_its_meaning_behind_it() -> None:
+    kept = replace(STAYED, name="registrations_are_kept")
+    assert "silent for E (registrations_are_kept; E: a NameServer lets a silent broker expire after" in said(kept)[1]
 
 
 def test_of_one_node_the_check_that_has_a_sentence_is_told() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nemesrv.chaos.reports.html import html_report
+from nemesrv.chaos.reports.html import html_beside, html_report
 from tests.chaos.reports.chromium import find_chromium
 from tests.chaos.reports.recorded import END_S, KILL_S, RUN, STALE_UNTIL_S, VERDICTS, recorded
 
@@ -127,6 +128,21 @@ def test_verdict_guilt_cost_and_the_time_line_of_their_lanes_are_on_the_first_sc
     assert box["y"] + box["height"] < 844
     lanes = page.evaluate("() => JSON.parse(document.getElementById('data').textContent).rows.story")
     assert list(lanes) == ["ns-0/broker-a", "consumer-0/broker-a", "producer-0/broker-a"]
+
+
+def test_two_runs_beside_each_other_are_no_wider_than_the_screen(browser: Any, tmp_path: Path) -> None:
+    runs = []
+    for name in ("one", "other"):
+        (tmp_path / name / "logs").mkdir(parents=True)
+        long = "x" * 500
+        (tmp_path / name / "logs" / "ns-0.log").write_text(f"2023-11-14 22:13:20,000 WARNING nemesrv.ns-0: {long}\n")
+        runs.append((replace(RUN, name=name), VERDICTS, recorded(tmp_path / name)))
+    page = tmp_path / "beside.html"
+    page.write_text(html_beside(*runs), encoding="utf-8")
+    with opening(browser, page) as visit:
+        for width in (400, 1280):
+            opened = visit(viewport={"width": width, "height": 844})
+            opened.wait_for_function(f"() => document.documentElement.scrollWidth === {width}", timeout=20_000)
 
 
 def test_a_folded_group_opens_for_the_link_that_leads_into_it(open_page: Open) -> None:

@@ -1,0 +1,43 @@
+"""What `nemesrv up --json` says: the cluster first, then a line a verdict with its type, each an object of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.live.up import Up, scenario_of
+from nemesrv.chaos.verdict import Validity, Verdict
+
+CLUSTER: Any = SimpleNamespace(
+    name_servers=("127.0.0.1:9876",),
+    name_server_list="127.0.0.1:9876",
+    brokers={"broker-a": "127.0.0.1:10911"},
+    slaves={},
+    run_dir=Path("runs/up/1"),
+    experiment=SimpleNamespace(pids={"ns-0": 7}),
+)
+FAULT_DOOR: Any = SimpleNamespace(open=lambda: None)
+RIGHT = Verdict(name="routes_converge", verdict=Validity.VALID, examined=3)
+WRONG = Verdict(name="no_false_eviction", verdict=Validity.INVALID, examined=2, violations=1, why="ns-0 dropped it")
+
+
+def test_each_line_is_an_object_and_every_one_after_the_cluster_is_a_verdict(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scenario = scenario_of(name_servers=1, brokers=1, profile=None, time_scale=1.0)
+    up = Up(scenario=scenario, as_json=True, judged=True)
+    up._say(1_000.0, RIGHT)  # before anybody was told where the cluster is
+    up._announce(CLUSTER, "http://127.0.0.1:8474", FAULT_DOOR)
+    up._say(2_000.04, WRONG)
+    cluster, *verdicts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert cluster["name_servers"] == ["127.0.0.1:9876"]
+    assert cluster["brokers"] == {"broker-a": {"0": "127.0.0.1:10911"}}
+    assert "type" not in cluster
+    assert [(line["type"], line["at_ms"], line["name"], line["verdict"]) for line in verdicts] == [
+        ("verdict", 1_000.0, "routes_converge", "VALID"),
+        ("verdict", 2_000.0, "no_false_eviction", "INVALID"),
+    ]
