@@ -130,7 +130,7 @@ class _Pair:
             if stretch.present and stretch.e > last_ms and stretch.s < (silence.end_ms if never else due_ms)
         ]
         gone_ms, topic, since_ms = max(held, default=(None, "", 0.0))
-        over_ms = max((gone_ms or 0.0) - due_ms, 0.0)
+        over_ms = max((gone_ms or 0.0) - max(since_ms, due_ms), 0.0)
         return finding(
             (self.life.node, self.broker, topic if over_ms else ""),
             kind,

@@ -45,6 +45,7 @@ def name_server_feels_steps_twice(server: NameServer) -> None:
 
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
+@may_find("registrations_are_kept")
 def name_server_takes_out_nobody(server: NameServer) -> None:
     """a NameServer answers unregistrations and takes nobody out; closes and silence it notices"""
     replace_part(server.table, "unregister", lambda _: ())

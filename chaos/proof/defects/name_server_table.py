@@ -161,14 +161,14 @@ def name_servers_keep_queues_of_the_dropped(server: NameServer) -> None:
 # -- closed channels and unregistration
 
 
-@planted(NAME_SERVERS, "broker-crash", caught_by="routes_are_true dead_brokers_avoided")
+@planted(NAME_SERVERS, "broker-crash", caught_by="registrations_are_kept routes_are_true dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true queue_ownership recovery_time routes_converge")
 def name_server_ignores_close(server: NameServer) -> None:
     """every NameServer keeps a broker whose connection closed, until it expires"""
     replace_part(server, "_channel_lost", does_nothing)
 
 
-@planted(NAME_SERVERS, "broker-crash", caught_by="routes_are_true")
+@planted(NAME_SERVERS, "broker-crash", caught_by="registrations_are_kept routes_are_true")
 @may_find("answers_are_true client_routes_are_true dead_brokers_avoided routes_converge")
 def name_server_drops_late(server: NameServer) -> None:
     """every NameServer drops a broker 60 s after its connection closed"""
@@ -202,7 +202,7 @@ def name_server_drops_whole_topics(server: NameServer) -> None:
         return removed
 
 
-@planted(NAME_SERVERS, "broker-stop", caught_by="routes_are_true dead_brokers_avoided")
+@planted(NAME_SERVERS, "broker-stop", caught_by="registrations_are_kept routes_are_true dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true queue_ownership")
 def name_server_unregisters_by_half(server: NameServer) -> None:
     """every NameServer forgets that a broker which unregistered lives, and keeps its routes"""
@@ -215,7 +215,7 @@ def name_server_unregisters_by_half(server: NameServer) -> None:
     replace_part(table, "unregister", unregister)
 
 
-@planted(NAME_SERVERS, "broker-crash-5x", caught_by="routes_are_true dead_brokers_avoided")
+@planted(NAME_SERVERS, "broker-crash-5x", caught_by="registrations_are_kept routes_are_true dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true")
 def name_server_throws_batches_away(server: NameServer) -> None:
     """every NameServer (5.x) takes unregistrations off its queue and does nothing about them"""
@@ -376,10 +376,10 @@ def name_servers_swap_addresses(server: NameServer) -> None:
     _registering(server, at_the_next)
 
 
-@planted(NS_0, "broker-moves", caught_by="routes_are_true answers_are_true routes_converge")
+@planted(NS_0, "broker-moves", caught_by="routes_are_true registrations_are_kept routes_converge")
 @may_find(
     "availability client_routes_are_true commits_follow_work dead_brokers_avoided living_are_used "
-    "messages_delivered recovery_time registrations_are_kept"
+    "messages_delivered recovery_time"
 )  # of the clients that use this NameServer
 def name_server_keeps_the_old_address(server: NameServer) -> None:
     """a NameServer goes on naming the first address that it had of a broker, wherever that comes back"""

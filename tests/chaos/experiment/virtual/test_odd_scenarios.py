@@ -24,7 +24,7 @@ ODD = TOLD | {
             {"at_s": 60, "do": "restart", "nodes": ["broker-a"]},
         ],
         "name-server-unregisters-by-half",
-        "routes_are_true",
+        "registrations_are_kept",
     ),
     "a stop right behind a resume": Odd(
         [
@@ -34,7 +34,7 @@ ODD = TOLD | {
             {"at_s": 200, "do": "restart", "nodes": ["broker-a"]},
         ],
         "name-server-unregisters-by-half",
-        "routes_are_true",
+        "registrations_are_kept",
     ),
     "a kill and its restart in one moment": Odd(
         [
@@ -109,7 +109,7 @@ ODD = TOLD | {
             {"at_s": 60, "do": "restart", "nodes": ["broker-a"]},
         ],
         "name-server-unregisters-by-half",
-        "routes_are_true",
+        "registrations_are_kept",
         cluster={"name_servers": 4},
     ),
     "a stop right behind a black hole": Odd(
@@ -131,7 +131,7 @@ ODD = TOLD | {
             {"at_s": 80, "do": "restart", "nodes": ["broker-a"]},
         ],
         "name-server-unregisters-by-half",
-        "routes_are_true",
+        "registrations_are_kept",
     ),
     "a producer cut from every NameServer before it hears of a stop": Odd(
         [
@@ -227,7 +227,7 @@ ODD = TOLD | {
             {"at_s": 260, "do": "heal"},
         ],
         "name-server-never-expires",
-        "routes_are_true",
+        "registrations_are_kept",
         phases={"broker-a": 15},
         settle_s=100,
     ),
@@ -313,7 +313,7 @@ ODD = TOLD | {
             {"at_s": 260, "do": "resume", "nodes": ["broker-a"]},
         ],
         "name-server-never-expires",
-        "routes_are_true",
+        "registrations_are_kept",
         config={"brokers": {"registerNameServerPeriod": 10_000, "registerBrokerTimeoutMills": 10_000}},
         settle_s=100,
     ),
