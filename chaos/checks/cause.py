@@ -3,6 +3,9 @@
 One fault of a part shows in several checks. The check of what one part must do by itself comes before those of the
 whole, which may be broken by any part; and routes come before clients, these before messages and service: what
 NameServers have is passed on, and nothing comes back.
+
+A self-report has a second witness. Where a NameServer's table is what its transport read (`registrations_are_kept` is
+VALID), what is wrong in the table was registered so, or not at all: its broker is guilty.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ class Cause(NamedTuple):
 def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
     """The INVALID verdict that is nearest to the cause; None where nothing is INVALID."""
     wrong = [verdict for verdict in verdicts if verdict.verdict is Validity.INVALID]
-    return min(wrong, key=_distance, default=None)
+    as_read = _as_read(verdicts)
+    return min(wrong, key=lambda verdict: _distance(verdict, as_read), default=None)
 
 
 def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
@@ -40,13 +44,34 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
     guarantee = CHECKS[first.name].says if first.name in CHECKS else first.name
     if example is None:
         return Cause("", guarantee, first.why)
-    return Cause(example.who, guarantee, _sentence(example, first))
+    return Cause(_guilty(example, first, verdicts), guarantee, _sentence(example, first))
 
 
-def _distance(verdict: Verdict) -> tuple[bool, int]:
-    """How far from its cause what the check saw may be."""
+_TABLES = ("routes_as_registered", "one_master", "routes_are_true", "routes_converge")
+"""What tables have, as brokers registered it; the nearest to the broker first."""
+
+
+def _guilty(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     check = CHECKS.get(verdict.name)
-    return (True, len(Group)) if check is None else (check.is_of_the_whole, [*Group].index(check.group))
+    accuses_object = check is not None and str(example.more.get("kind")) in check.accuses_object
+    if accuses_object or not example.who or (verdict.name in _TABLES[:-1] and _as_read(verdicts)):
+        return example.what or example.who
+    return example.who
+
+
+def _as_read(verdicts: Sequence[Verdict]) -> bool:
+    """Whether every NameServer's table was what its transport read."""
+    return any(one.name == "registrations_are_kept" and one.verdict is Validity.VALID for one in verdicts)
+
+
+def _distance(verdict: Verdict, as_read: bool) -> tuple[bool, int, bool]:
+    """How far from its cause what the check saw may be. What answers pass on of a table that is as it was read stands
+    behind the table."""
+    check = CHECKS.get(verdict.name)
+    if check is None:
+        return True, len(Group), False
+    passed_on = as_read and verdict.name not in _TABLES
+    return check.is_of_the_whole, [*Group].index(check.group), passed_on
 
 
 def _sentence(example: Example, verdict: Verdict) -> str:

@@ -189,6 +189,8 @@ class Check(Generic[Facts_]):
     section: Section
     is_of_the_whole: bool = False
     """Whether several parts, links and timers together must keep it: what breaks it may be any of them (cause.py)."""
+    accuses_object: tuple[str, ...] = ()
+    """The kinds of findings that accuse their object in place of their subject: what a client saw, its broker did."""
     despite_stalls: bool = False
     """Whether it asks the same where the machine did not run a process, and adds what that took to each bound; else
     the process was paused then (`Fault.stood_still`)."""

@@ -182,6 +182,7 @@ CHECK = Check(
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     is_of_the_whole=True,
+    accuses_object=("not as it was sent",),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,

@@ -60,6 +60,10 @@ CHECK = Check(
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     is_of_the_whole=True,
+    accuses_object=(
+        "acknowledged without a slave",
+        "lost",
+    ),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,

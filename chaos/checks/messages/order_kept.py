@@ -60,6 +60,7 @@ CHECK = Check(
     says="a queue keeps the order of its producers' sends, and a consumer that must takes them in it",
     group=Group.MESSAGES,
     section=Section.MESSAGES,
+    accuses_object=("send after one with a higher offset, or the same",),
     needs=(Needs.MESSAGES,),
     reads=Reads.MESSAGES,
     gather=gather,

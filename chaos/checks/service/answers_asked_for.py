@@ -89,6 +89,7 @@ CHECK = Check(
     says="no answer came that nobody asked for",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
+    accuses_object=("unasked",),
     needs=(Needs.WIRE,),
     reads=Reads.OPERATIONS,
     gather=gather,

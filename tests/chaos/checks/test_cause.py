@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nemesrv.chaos.checks import CHECKS
@@ -30,6 +32,21 @@ def test_the_part_that_broke_its_own_guarantee_comes_before_what_followed_from_i
     assert found.node == "ns-0"
     assert found.guarantee == CHECKS["registrations_are_kept"].says
     assert found.sentence == "ns-0, broker-a in orders: must have, from 1.0 s to 3.0 s (2.0 s)."
+
+
+def test_where_tables_are_what_was_read_a_broker_that_they_lack_is_guilty() -> None:
+    lacks = verdict("routes_are_true", Validity.INVALID, "ns-0")
+    for kept, guilty in ((Validity.VALID, "broker-a"), (Validity.INVALID, "ns-0"), (Validity.UNKNOWN, "ns-0")):
+        found = cause_of([lacks, verdict("registrations_are_kept", kept, "ns-0")])
+        assert found is not None
+        assert found.node == guilty
+
+
+def test_what_a_client_saw_and_its_broker_did_accuses_the_broker() -> None:
+    saw = Example(who="producer-0", what="broker-a", from_ms=1_000.0, more={"kind": "lost"})
+    found = cause_of([replace(verdict("no_acknowledged_loss", Validity.INVALID), examples=(saw,))])
+    assert found is not None
+    assert found.node == "broker-a"
 
 
 @pytest.mark.parametrize("group", Group)
