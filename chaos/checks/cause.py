@@ -4,8 +4,9 @@ One fault of a part shows in several checks. The check of what one part must do 
 whole, which may be broken by any part; and routes come before clients, these before messages and service: what
 NameServers have is passed on, and nothing comes back.
 
-A self-report has a second witness. Where a NameServer's table is what its transport read (`registrations_are_kept` is
-VALID), what is wrong in the table was registered so, or not at all: its broker is guilty.
+A self-report has a second witness. Where a NameServer's table has the brokers that its transport read
+(`registrations_are_kept` is VALID), a master that it lacks did not register; and an address that it read was registered
+so (`as_read`): the broker is guilty.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..topology import is_slave
 from ..verdict import Example, Validity, Verdict
 from . import CHECKS
 from .check import Group
@@ -48,13 +50,14 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
 
 
 _TABLES = ("routes_as_registered", "one_master", "routes_are_true", "routes_converge")
-"""What tables have, as brokers registered it; the nearest to the broker first."""
+"""What tables have; the nearest to the broker first."""
 
 
 def _guilty(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
-    check = CHECKS.get(verdict.name)
-    accuses_object = check is not None and str(example.more.get("kind")) in check.accuses_object
-    if accuses_object or not example.who or (verdict.name in _TABLES[:-1] and _as_read(verdicts)):
+    check, kind = CHECKS.get(verdict.name), str(example.more.get("kind"))
+    of_object = check is not None and kind in check.accuses_object
+    unregistered = verdict.name == "routes_are_true" and kind == "must hold" and _as_read(verdicts)
+    if of_object or not example.who or example.more.get("as_read") or (unregistered and not is_slave(example.what)):
         return example.what or example.who
     return example.who
 

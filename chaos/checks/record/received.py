@@ -90,6 +90,11 @@ class Received:
     def _ids(self, broker: str, at_ms: float) -> Sequence[int]:
         return self._world.ids_of(broker, at_ms, at_ms)
 
+    def was_read(self, broker_name: str, id_: str, address: str) -> bool:
+        """Whether any NameServer's transport read a registration of that name, id and address."""
+        rows = (row for of in self._of_process.values() for row in of if row.f == REGISTERED)
+        return any((row.broker_name, str(row.broker_id), row.address) == (broker_name, id_, address) for row in rows)
+
     def after(self, life: Life, broker: str, at_ms: float) -> str:
         """Which fault of the broker, or of its way, began last before that; "" for none."""
         faults = (*self._world.process_faults(broker), *self._world.link_faults(broker, life.node))

@@ -27,6 +27,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
 from ..record.control import Control, Row, decoded
 from ..record.known_brokers import due_words, known_brokers, words
+from ..record.received import received
 from ..record.registered_rows import QueueRow, RegisteredRows, registered_rows, row_of
 from ..tolerance import Tolerance, tolerance
 
@@ -53,6 +54,8 @@ class _Wrong(NamedTuple):
     due: str
     from_ms: float
     to_ms: float
+    as_read: bool = False
+    """Whether a NameServer's transport read it so: the broker registered it."""
 
 
 def judge(control: Control, world: World) -> Verdict:
@@ -117,6 +120,7 @@ class _Judged:
         self._known = known_brokers(world)
         self._owners = {at: name for name, ids in self._known.items() for of in ids.values() for at in of}
         self._rows: RegisteredRows = registered_rows(control, world)
+        self._received = received(control, world)
         self._name_servers = tuple(node.name for node in world.of_kind("name_server"))
         self._by_hand = told_by_hand(world)
         self._others = self._joined(control) if world.run.get("scenario") == "up" else frozenset()
@@ -164,12 +168,12 @@ class _Judged:
             if not told:  # `pickupTopicRouteData` finds rows and brokers together; a consumer shares these queues out
                 yield _Wrong("queues without an address", name, f"no queues of {name}", 0, 0)
                 continue
-            kinds = [self._kind(known, id_, address, named) for id_, address in ids.items()]
-            kinds = [kind for kind in kinds if kind]
-            if kinds:
+            wrong = {at: kind for at in ids.items() if (kind := self._kind(known, *at, named))}
+            if wrong:
                 several = len(set(told.values())) > len(known)
-                due = due_words(name, known)
-                yield _Wrong("two addresses under one name" if several else kinds[0], name, due, 0, 0)
+                kind = "two addresses under one name" if several else next(iter(wrong.values()))
+                read = any(self._received.was_read(name, *at) for at in wrong)
+                yield _Wrong(kind, name, due_words(name, known), 0, 0, read)
 
     def _kind(
         self, known: Mapping[str, tuple[str, ...]], id_: str, address: str, named: Mapping[str, list[str]]
@@ -226,7 +230,7 @@ class _Judged:
             at_no_time(_ROW),
             out=(wrong.from_ms, wrong.to_ms),
             tolerance=tolerance_,
-            more={"came": words(decoded(held.value)), "due": wrong.due},
+            more={"came": words(decoded(held.value)), "due": wrong.due, **({"as_read": True} if wrong.as_read else {})},
             **({} if wrong.kind == "not as registered" else {"wrong": int(over_ms > 0)}),
         )
 
