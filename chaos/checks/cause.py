@@ -33,8 +33,7 @@ class Cause(NamedTuple):
 def first_wrong(verdicts: Sequence[Verdict]) -> Verdict | None:
     """The INVALID verdict that is nearest to the cause; None where nothing is INVALID."""
     wrong = [verdict for verdict in verdicts if verdict.verdict is Validity.INVALID]
-    as_read = _as_read(verdicts)
-    return min(wrong, key=lambda verdict: _distance(verdict, as_read), default=None)
+    return min(wrong, key=_distance, default=None)
 
 
 def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
@@ -49,8 +48,8 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
     return Cause(_guilty(example, first, verdicts), guarantee, _sentence(example, first))
 
 
-_TABLES = ("routes_as_registered", "one_master", "routes_are_true", "routes_converge")
-"""What tables have; the nearest to the broker first."""
+_NEAREST = ("routes_as_registered", "answers_are_true")
+"""What brokers told tables, and what these told clients, comes before what both may show (`one_master`)."""
 
 
 def _guilty(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
@@ -67,14 +66,13 @@ def _as_read(verdicts: Sequence[Verdict]) -> bool:
     return any(one.name == "registrations_are_kept" and one.verdict is Validity.VALID for one in verdicts)
 
 
-def _distance(verdict: Verdict, as_read: bool) -> tuple[bool, int, bool]:
-    """How far from its cause what the check saw may be. What answers pass on of a table that is as it was read stands
-    behind the table."""
+def _distance(verdict: Verdict) -> tuple[bool, int, int]:
+    """How far from its cause what the check saw may be."""
     check = CHECKS.get(verdict.name)
     if check is None:
-        return True, len(Group), False
-    passed_on = as_read and verdict.name not in _TABLES
-    return check.is_of_the_whole, [*Group].index(check.group), passed_on
+        return True, len(Group), 0
+    nearest = _NEAREST.index(verdict.name) if verdict.name in _NEAREST else len(_NEAREST)
+    return check.is_of_the_whole, [*Group].index(check.group), nearest
 
 
 def _sentence(example: Example, verdict: Verdict) -> str:

@@ -35,7 +35,8 @@ def test_the_part_that_broke_its_own_guarantee_comes_before_what_followed_from_i
 
 
 def test_where_tables_are_what_was_read_a_broker_that_they_lack_is_guilty() -> None:
-    lacks = verdict("routes_are_true", Validity.INVALID, "ns-0")
+    missing = Example(who="ns-0", what="broker-a", from_ms=1_000.0, more={"kind": "must hold"})
+    lacks = replace(verdict("routes_are_true", Validity.INVALID), examples=(missing,))
     for kept, guilty in ((Validity.VALID, "broker-a"), (Validity.INVALID, "ns-0"), (Validity.UNKNOWN, "ns-0")):
         found = cause_of([lacks, verdict("registrations_are_kept", kept, "ns-0")])
         assert found is not None
