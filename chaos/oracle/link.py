@@ -269,6 +269,11 @@ class Way:
         self._sender = [cause for cause in process_causes(world, source) if cause.start_ms > -math.inf]
         self._leave_ms = leave_ms(world)
 
+    def is_shut(self, from_ms: float, to_ms: float) -> bool:
+        """Whether a fault of the sender, or of the link, kept it from being heard at some time in between."""
+        causes = (cause for cause in (*self._causes, *self._sender) if cause not in self.pauses)
+        return any(cause.start_ms < to_ms and cause.end_ms > from_ms for cause in causes)
+
     def arrives(self, at_ms: float) -> Handled:
         """When what the sender sends then is handled."""
         first_ms, last_ms, sure = at_ms, at_ms + self._timers.delivery_ms, True

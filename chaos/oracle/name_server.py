@@ -163,10 +163,17 @@ class BrokerAtNameServer:
         from_ms, formula = self.life.start_ms, ""
         for one in (*came, Handled.at(self.end_ms, sure=False)):
             until_ms = min(one.first_ms, self.end_ms)
-            if from_ms < until_ms:
+            if from_ms < until_ms and (self.is_witnessed or self._is_recorded(last_ms, from_ms, formula)):
                 yield Silence(from_ms, until_ms, last_ms, formula)
             last_ms = one.last_ms if last_ms is None else max(last_ms, one.last_ms)
             from_ms, formula = self._gone_ms(one, last_ms)
+
+    def _is_recorded(self, last_ms: float | None, due_ms: float, formula: str) -> bool:
+        """Whether the silence is no gap of the broker's record: it was stopped or cut then, or failed to register."""
+        if last_ms is None:
+            return False
+        failed = any(not one.is_ok and last_ms < one.began_ms <= due_ms for one in self.sent)
+        return formula == "closed" or failed or self._way.is_shut(last_ms, due_ms)
 
     def _gone_ms(self, one: Handled, last_ms: float) -> tuple[float, str]:
         """By when the broker is gone that was heard for the last time by `last_ms`, and by which rule."""
