@@ -21,6 +21,8 @@ from .situations import GET_ROUTEINFO, KILL, SITUATIONS, Role, Situation, Situat
 from .stand import ADDRESS_SERVER, GROUP, TOPIC, Stand
 from .subject import Instructions, Program, Subject
 
+SEVERAL_S = 3.0
+"""By then each client of a program has asked for the topic by which it is known."""
 START_LIMIT_S = 30.0
 """By then a process is at work, or its time in the situation begins all the same."""
 
@@ -174,6 +176,14 @@ class Scene:
                 return
             await self._do(step)
         await self._until(began_s + self._situation.for_s)
+        if self._situation.many and self._has_several():
+            await self._until(began_s + SEVERAL_S)
+
+    def _has_several(self) -> bool:
+        """Whether a process has connected to NameServers more than once: it may have several clients."""
+        fronts = {*self._stand.names}
+        connected = ([seen for seen in seat.seen if isinstance(seen, Opened)] for seat in self._seats)
+        return any(sum(seen.front in fronts for seen in of) > 1 for of in connected)
 
     def weigh(self) -> None:
         """Find out how much memory each process takes."""

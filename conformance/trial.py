@@ -171,7 +171,7 @@ class Conducting:
         """Now and then a line with what is left: of what runs, and of what waits for a place."""
         progress, told_s = self._progress, self._clock.monotonic_s()
         while self._done < len(jobs):
-            await asyncio.sleep(0.2 if len(jobs) < 3 else 1.0)
+            await asyncio.sleep(min(TOLD_EACH_S, 0.2 if len(jobs) < 3 else 1.0))
             each_s = TOLD_EACH_S if progress is not None and progress.is_terminal else TOLD_EACH_S_IN_A_PIPE
             if progress is not None and self._clock.monotonic_s() - told_s >= each_s:
                 told_s = self._clock.monotonic_s()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import signal
@@ -16,7 +15,6 @@ import pytest
 
 from nemesrv.actors.processes import family
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.experiment.progress import Progress
 from nemesrv.chaos.fronts.behaviour import REFUSES
 from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, Closed, Dialled, Happened, Opened, Reported
 from nemesrv.conformance import scene
@@ -100,16 +98,16 @@ def test_each_process_of_each_situation_is_watched_from_its_start_to_its_end(tmp
         assert (watched.at_work_ms is None) == (watched.situation == "empty")
 
 
-def test_what_is_left_is_told_as_it_grows_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_module, "TOLD_EACH_S_IN_A_PIPE", 0.3)
-    (tmp_path / "logs").mkdir()
-    out = io.StringIO()
-    progress = Progress("conform", 100.0, out=out)
-    plan = ConformPlan(program=Program(CLIENT), situations=("starts",), starts=8)
-    run(plan, logs=tmp_path / "logs", data=tmp_path / "data", progress=progress)
-    left = [int(found) for found in re.findall(r"done, about (\d+) s left", out.getvalue())]
-    assert len(left) >= 2
-    assert left[-1] < left[0] <= 30
+def test_what_is_left_is_what_runs_and_what_waits_for_a_place(tmp_path: Path) -> None:
+    plan = ConformPlan(program=Program(CLIENT), situations=("quiet",))
+    conducting = trial_module.Conducting(plan, logs=tmp_path, data=tmp_path)
+    job = Situation(name="quiet", says="", for_s=10.0)
+    conducting._lane_s.append(1.0)
+    conducting._places.free = 0
+    conducting._done, conducting._running = 1, {"quiet": (job, conducting._clock.monotonic_s() - 4.0)}
+    assert conducting._left_s([job, job, job], 99.0) == pytest.approx(7.0 + 11.2, abs=0.5)
+    conducting._done = 2
+    assert conducting._left_s([job, job, job], 99.0) == pytest.approx(7.0, abs=0.5)
 
 
 @pytest.mark.parametrize(("second_ms", "counts_ms"), [(50.0, 50.0), (950.0, 900.0)])
@@ -139,6 +137,22 @@ def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_lat
     )
     assert not (tmp_path / "logs" / "again").exists()
     assert (tmp_path / "logs" / "quiet.log").exists()
+
+
+@pytest.mark.parametrize(("connections", "is_longer"), [(1, False), (2, True)])
+def test_a_start_lasts_until_each_client_of_a_program_is_known(
+    tmp_path: Path, connections: int, *, is_longer: bool
+) -> None:
+    text = (
+        f"import runpy, socket, sys; sys.argv = ['tiny', *sys.argv[1:]]\n"
+        f"host, port = sys.argv[1].split(';')[0].split(':')\n"
+        f"more = [socket.create_connection((host, int(port))) for _ in range({connections - 1})]\n"
+        f"runpy.run_path({TINY!r}, run_name='__main__')"
+    )
+    trial = conducted(tmp_path, *script(text), "{namesrv}", "{topic}")
+    (watched,) = trial.watched
+    assert watched.at_work_ms is not None
+    assert (watched.stopping_ms - watched.at_work_ms >= 1_000 * scene.SEVERAL_S) is is_longer
 
 
 def test_what_one_process_does_is_seen_in_its_order(tmp_path: Path) -> None:
