@@ -17,6 +17,8 @@ from ..chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened,
 from .situations import GET_ROUTEINFO, SITUATIONS, Target, Watched
 
 Part = tuple[frozenset[str], Watched]
+SELDOM = 4
+"""A set of topics that is seen so many times more rarely than another is of no client."""
 ONLY = ""
 """What the one client of a program is called."""
 
@@ -47,15 +49,12 @@ def clients_in(watched: Sequence[Watched]) -> int:
 
 
 def _kinds(parts: Sequence[Part]) -> list[frozenset[str]]:
-    """The sets of topics that clients ask for, by the situation in which most of them were seen, the longest first."""
-    seen: dict[str, list[frozenset[str]]] = {}
-    for topics, one in parts:
-        if topics and not SITUATIONS[one.situation].many:
-            seen.setdefault(one.situation, []).append(topics)
-    if not seen:
-        return list(dict.fromkeys(topics for topics, _ in parts if topics))
-    fullest = max(seen, key=lambda name: (len(set(seen[name])), SITUATIONS[name].for_s))
-    return list(dict.fromkeys(seen[fullest]))
+    """The sets of topics that clients ask for: those that are seen often, where clients were told apart; one that was
+    seen once is of two that were taken for one."""
+    lasting = [topics for topics, one in parts if topics and not one.unclear and not SITUATIONS[one.situation].many]
+    seen = Counter(lasting or [topics for topics, _ in parts if topics])
+    most = max(seen.values(), default=0)
+    return [topics for topics, times in seen.items() if SELDOM * times >= most]
 
 
 def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozenset[str] | None:
