@@ -83,12 +83,10 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apache]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Clients of every day, or those that the module names (CLIENTS_OF); those of other ages at night."""
+    """Clients of every day, or those that the module names (CLIENTS_OF)."""
     if "world" in metafunc.fixturenames:
         ages = getattr(metafunc.module, "CLIENTS_OF", tuple(CLIENTS.values()))
-        marks = {age: () if age in CLIENTS.values() else (pytest.mark.nightly,) for age in ages}
-        params = [pytest.param(age, marks=marks[age], id=age.version) for age in ages]
-        metafunc.parametrize("world", params, indirect=True, scope="session")
+        metafunc.parametrize("world", ages, ids=[age.version for age in ages], indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,12 @@ _FINDINGS = "tests/clients_matrix/test_findings.py"
 _SABOTAGE = "tests/conformance/test_sabotage.py"
 _APACHE = "tests/apache_matrix/test_runs.py"
 _ADMIN = "tests/interop/test_mqadmin.py"
+_AGES = "tests/interop/test_java_clients.py"
+_SUBCOMMANDS = "tests/interop/test_subcommands.py"
 _ADMIN_COMMANDS = "tests/chaos/commands/test_admin.py"
 _JAVA = "tests/chaos/apache/test_java_clients.py"
 _JAVA_IS_JUDGED = f"{_JAVA}::test_javas_clients_at_right_servers_are_judged_and_nothing_is_wrong"
+_OF_EVERY_DAY = ("4.9.8", "5.3.3")
 
 NIGHTLY = (
     Nightly(
@@ -151,7 +154,7 @@ NIGHTLY = (
         ("tests/clients_matrix/test_hour.py::test_what_was_said_is_counted", _CLIENTS),
     ),
     *(
-        Nightly(f"{_ADMIN}::{test}", f"mqadmin 5.3: {says}", (f"{_ADMIN}::{test}", _ADMIN_COMMANDS), ("4.9",))
+        Nightly(f"{_ADMIN}::{test}", f"mqadmin 5.3: {says}", (f"{_ADMIN}::{test}", _ADMIN_COMMANDS), ("4.9.8",))
         for test, says in (
             ("test_a_topic_is_created_changed_and_deleted", "topics"),
             ("test_a_message_is_found_by_id_by_key_and_by_queue_offset", "messages"),
@@ -161,6 +164,38 @@ NIGHTLY = (
             ("test_a_consume_queue_is_shown", "consume queues"),
             ("test_every_producer_of_a_broker_is_shown", "producers"),
             ("test_a_broker_tidies_up", "tidying up"),
+        )
+    ),
+    *(
+        Nightly(f"{_AGES}::{test}", "Java clients of other ages, 3.2.6 to 5.5.0", (f"{_AGES}::{test}",), _OF_EVERY_DAY)
+        for test in (
+            "test_every_send_is_acknowledged",
+            "test_sends_go_round_the_queues_of_both_brokers",
+            "test_a_batch_gets_one_id_for_each_of_its_messages",
+            "test_a_group_receives_every_message_once_as_it_was_sent",
+            "test_a_body_that_the_producer_compressed_arrives_whole",
+            "test_text_beyond_ascii_arrives_in_body_and_properties",
+            "test_messages_carry_the_properties_that_apaches_broker_gives_them",
+            "test_a_group_that_wants_tags_receives_those_only",
+            "test_a_pull_consumer_gets_everything_too_and_is_told_the_end",
+            "test_a_lite_pull_consumer_receives_everything_too",
+            "test_an_orderly_consumer_receives_in_order_and_again_after_a_failure",
+            "test_a_message_is_found_by_its_id_and_its_queue_by_time",
+            "test_transactions_end_as_their_producer_says_at_once_or_when_it_is_asked",
+            "test_a_request_gets_its_reply",
+            "test_traces_of_producer_and_consumer_can_be_read",
+            "test_mqadmin_of_its_age_shows_cluster_topic_and_groups",
+            "test_a_consumer_that_filters_by_sql_starts_where_brokers_allow_it",
+            "test_a_consumer_that_comes_back_goes_on_where_it_was",
+            "test_a_message_whose_listener_failed_comes_again_through_the_retry_topic",
+        )
+    ),
+    *(
+        Nightly(f"{_SUBCOMMANDS}::{test}", f"mqadmin's subcommands: {says}", (_ADMIN, _ADMIN_COMMANDS))
+        for test, says in (
+            ("test_what_an_operator_asks_for_is_done", "what works"),
+            ("test_what_is_not_there_is_refused_in_words", "what does not"),
+            ("test_what_goes_on_until_it_is_stopped_goes_on", "what does not end"),
         )
     ),
     Nightly(
