@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from ..interop.jars import AGES
+
 DRIVERS = Path(__file__).with_name("drivers")
 
 
@@ -62,13 +64,13 @@ def _java(version: str, profile: str) -> Client:
         name=f"java-{version}",
         says=f"Java {version}",
         registry=Registry.MAVEN,
-        package="org.apache.rocketmq:rocketmq-client",
+        package=f"{'com.alibaba' if version.startswith('3.') else 'org.apache'}.rocketmq:rocketmq-client",
         version=version,
         driver="Driver.java",
         needs=("java", "javac", "mvn"),
         command=("java", *_JAVA_FLAGS, "-cp", "{folder}/classes:{folder}/jars/*", "Driver"),
         profile=profile,
-        servers="4.9" if version.startswith("4.") else "5.x",
+        servers="5.x" if version.startswith("5.") else "4.9",
     )
 
 
@@ -88,9 +90,18 @@ def _ours(rocketmq: str, profile: str) -> Client:
 
 
 _ALL = (
-    _java("4.9.8", "java-4.9"),
-    _java("5.3.3", "java-5.3"),
-    _java("5.5.0", "java-5.3"),
+    *(_java(age.version, "java-5.3" if age.number >= (5,) else "java-4.9") for age in AGES),
+    Client(
+        name="ons-1.8.8",
+        says="Aliyun's ons-client 1.8.8.Final",
+        registry=Registry.MAVEN,
+        package="com.aliyun.openservices:ons-client",
+        version="1.8.8.Final",
+        driver="Ons.java",
+        needs=("java", "javac", "mvn"),
+        command=("java", *_JAVA_FLAGS, "-cp", "{folder}/classes:{folder}/jars/*", "Ons"),
+        profile="java-4.9",
+    ),
     Client(
         name="go-2.1.2",
         says="Go 2.1.2",
@@ -99,7 +110,18 @@ _ALL = (
         version="v2.1.2",
         driver="driver.go",
         needs=("go",),
-        command=("env", "HOME={home}", "{folder}/driver"),
+        command=("env", "HOME={home}", "ROCKETMQ_GO_LOG_LEVEL=error", "{folder}/driver"),
+        profile="go",
+    ),
+    Client(
+        name="go-2.0.0",
+        says="Go 2.0.0",
+        registry=Registry.GO,
+        package="github.com/apache/rocketmq-client-go/v2",
+        version="v2.0.0",
+        driver="driver.go",
+        needs=("go",),
+        command=("env", "HOME={home}", "ROCKETMQ_GO_LOG_LEVEL=error", "{folder}/driver"),
         profile="go",
     ),
     Client(
@@ -165,6 +187,17 @@ _ALL = (
         findings=(
             "commits the offset -1 of its retry topic's queues each 5 s; Apache's brokers take it, and so does ours.",
         ),
+    ),
+    Client(
+        name="node-2.0.1",
+        says="Node rocketmq 2.0.1",
+        registry=Registry.NPM,
+        package="rocketmq",
+        version="2.0.1",
+        driver="driver_rocketmq.js",
+        needs=("node", "npm"),
+        command=("env", "HOME={home}", "node", "{folder}/driver_rocketmq.js"),
+        profile="node",
     ),
     Client(
         name="rust-1.0.0",

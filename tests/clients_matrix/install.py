@@ -19,14 +19,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nemesrv.chaos.apache.distribution import POM
 from nemesrv.chaos.apache.maven import JavaMissing, cache, resolve
 
+from ..interop.jars import AGES, class_path
 from .catalogue import CLIENTS, DRIVERS, Client, Registry
 
 BUILD_TIMEOUT_S = 1_800
 """Rust's dependencies take minutes on a busy machine."""
 
+POM_OF_ONE = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>nemesrv</groupId>
+  <artifactId>client</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>
+  </dependencies>
+</project>
+"""
 GO_MOD = "module driver\n\ngo 1.20\n\nrequire {package} {version}\n"
 CARGO_TOML = """[package]
 name = "driver"
@@ -116,18 +127,27 @@ def _run(client: Client, words: Sequence[str], folder: Path, env: Mapping[str, s
 
 
 def _maven(client: Client, target: Path) -> None:
-    jars = cache("apache") / f"clients-{client.version}"  # where nodes of that version look, too
-    arguments = ("-Pclients", f"-Drocketmq.version={client.version}")
+    age = next((each for each in AGES if each.version == client.version), None)
     try:
-        resolve(f"RocketMQ {client.version} clients", POM.read_text(), jars, arguments)
+        if age is not None and client.package.endswith(":rocketmq-client"):
+            jars = class_path(age)
+            source = target / client.driver
+            source.write_text(age.source(source.read_text("utf-8")), "utf-8")
+        else:
+            folder = cache("apache") / f"{client.package.replace(':', '-')}-{client.version}"
+            group, _, artifact = client.package.partition(":")
+            pom = POM_OF_ONE.format(group=group, artifact=artifact, version=client.version)
+            jars = f"{resolve(client.says, pom, folder)}/*"
     except JavaMissing as exc:
         raise ClientMissing(f"{client.says} cannot be had: {exc}") from exc
-    (target / "jars").symlink_to(jars)
-    _run(client, ("javac", "-cp", f"{jars}/*", "-d", str(target / "classes"), client.driver), target)
+    (target / "jars").symlink_to(jars.removesuffix("/*"))
+    _run(client, ("javac", "-parameters", "-cp", jars, "-d", str(target / "classes"), client.driver), target)
 
 
 def _go(client: Client, target: Path) -> None:
     (target / "go.mod").write_text(GO_MOD.format(package=client.package, version=client.version))
+    # v2.0.0 names one of 2018, which panics on the maps of Go 1.24
+    _run(client, ("go", "get", "github.com/modern-go/reflect2@v1.0.2"), target)
     _run(client, ("go", "mod", "tidy"), target)
     _run(client, ("go", "build", "-o", "driver", "."), target)
 

@@ -33,6 +33,9 @@ public class Driver {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(producer, consumer)));
         if (consumer != null) {
             consumer.subscribe(topic, "*");
+            // before 4.0.0
+            consumer.getDefaultMQPushConsumerImpl().registerConsumeMessageHook(new NoHook());
+            // end
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 for (MessageExt each : messages) {
                     String id = new String(each.getBody(), StandardCharsets.UTF_8);
@@ -58,6 +61,21 @@ public class Driver {
         }
     }
 
+    // before 4.0.0
+    /** Without one 3.6.2 loses each message whose listener has returned to a NullPointerException, and commits none. */
+    static class NoHook implements org.apache.rocketmq.client.hook.ConsumeMessageHook {
+        public String hookName() {
+            return "none";
+        }
+
+        public void consumeMessageBefore(org.apache.rocketmq.client.hook.ConsumeMessageContext context) {
+        }
+
+        public void consumeMessageAfter(org.apache.rocketmq.client.hook.ConsumeMessageContext context) {
+        }
+    }
+
+    // end
     static void send(DefaultMQProducer producer, String topic, String id) {
         say("send", id, "");
         try {

@@ -17,7 +17,6 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/producer"
-	"github.com/apache/rocketmq-client-go/v2/rlog"
 )
 
 var lock sync.Mutex
@@ -62,16 +61,16 @@ func received(_ context.Context, messages ...*primitive.MessageExt) (consumer.Co
 }
 
 func main() {
-	rlog.SetLogLevel("error")
 	role, topic, group := os.Getenv("NEMESRV_ROLE"), os.Getenv("NEMESRV_TOPIC"), os.Getenv("NEMESRV_GROUP")
-	var resolver primitive.NsResolver = primitive.NewPassthroughResolver(strings.Split(os.Getenv("NAMESRV_ADDR"), ";"))
+	var servers primitive.NamesrvAddr = strings.Split(os.Getenv("NAMESRV_ADDR"), ";")
+	ofConsumer, ofProducer := consumer.WithNameServer(servers), producer.WithNameServer(servers)
 	if url := os.Getenv("NEMESRV_NAMESRV_HTTP"); url != "" {
-		resolver = primitive.NewHttpResolver("DEFAULT", url)
+		ofConsumer, ofProducer = consumer.WithNameServerDomain(url), producer.WithNameServerDomain(url)
 	}
 	ctx, end := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	stop := []func() error{}
 	if role == "consumer" || role == "both" {
-		c, err := rocketmq.NewPushConsumer(consumer.WithNsResolver(resolver), consumer.WithGroupName(group))
+		c, err := rocketmq.NewPushConsumer(ofConsumer, consumer.WithGroupName(group))
 		must(err)
 		must(c.Subscribe(topic, consumer.MessageSelector{}, received))
 		must(c.Start())
@@ -82,7 +81,7 @@ func main() {
 	var p rocketmq.Producer
 	if role != "consumer" {
 		var err error
-		p, err = rocketmq.NewProducer(producer.WithNsResolver(resolver), producer.WithGroupName(group))
+		p, err = rocketmq.NewProducer(ofProducer, producer.WithGroupName(group))
 		must(err)
 		must(p.Start())
 		stop = append(stop, p.Shutdown)
