@@ -41,6 +41,8 @@ class Client:
     """What `nemesrv conform --profile` holds it against."""
     servers: str = "4.9"
     """The profile of the servers it is tried at."""
+    spring_boot: str = field(default="", repr=False)
+    """The version of Spring Boot's that its dependencies are of."""
     ends_with: int = 0
     """Its exit status after SIGTERM."""
     findings: tuple[str, ...] = ()
@@ -74,6 +76,22 @@ def _java(version: str, profile: str) -> Client:
     )
 
 
+def _spring(version: str, boot: str, profile: str, servers: str) -> Client:
+    return Client(
+        name=f"spring-{version}",
+        says=f"rocketmq-spring {version}",
+        registry=Registry.MAVEN,
+        package="org.apache.rocketmq:rocketmq-spring-boot-starter",
+        version=version,
+        spring_boot=boot,
+        driver="Spring.java",
+        needs=("java", "javac", "mvn"),
+        command=("java", *_JAVA_FLAGS, "-cp", "{folder}/classes:{folder}/jars/*", "Spring"),
+        profile=profile,
+        servers=servers,
+    )
+
+
 def _ours(rocketmq: str, profile: str) -> Client:
     return Client(
         name=f"ours-{rocketmq}",
@@ -102,6 +120,8 @@ _ALL = (
         command=("java", *_JAVA_FLAGS, "-cp", "{folder}/classes:{folder}/jars/*", "Ons"),
         profile="java-4.9",
     ),
+    _spring("2.2.2", "2.7.18", "java-4.9", "4.9"),
+    _spring("2.3.1", "3.2.5", "java-5.3", "5.x"),
     Client(
         name="go-2.1.2",
         says="Go 2.1.2",

@@ -33,11 +33,16 @@ POM_OF_ONE = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <artifactId>client</artifactId>
   <version>1</version>
   <packaging>pom</packaging>
+  {management}
   <dependencies>
     <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>
   </dependencies>
 </project>
 """
+SPRING_BOOT = """<dependencyManagement><dependencies><dependency>
+    <groupId>org.springframework.boot</groupId><artifactId>spring-boot-dependencies</artifactId>
+    <version>{version}</version><type>pom</type><scope>import</scope>
+  </dependency></dependencies></dependencyManagement>"""
 GO_MOD = "module driver\n\ngo 1.20\n\nrequire {package} {version}\n"
 CARGO_TOML = """[package]
 name = "driver"
@@ -136,7 +141,8 @@ def _maven(client: Client, target: Path) -> None:
         else:
             folder = cache("apache") / f"{client.package.replace(':', '-')}-{client.version}"
             group, _, artifact = client.package.partition(":")
-            pom = POM_OF_ONE.format(group=group, artifact=artifact, version=client.version)
+            boot = SPRING_BOOT.format(version=client.spring_boot) if client.spring_boot else ""
+            pom = POM_OF_ONE.format(group=group, artifact=artifact, version=client.version, management=boot)
             jars = f"{resolve(client.says, pom, folder)}/*"
     except JavaMissing as exc:
         raise ClientMissing(f"{client.says} cannot be had: {exc}") from exc
