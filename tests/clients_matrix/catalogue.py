@@ -76,17 +76,21 @@ def _java(version: str, profile: str) -> Client:
     )
 
 
-def _spring(version: str, boot: str, profile: str, servers: str) -> Client:
+def _spring(version: str, boot: str, profile: str, servers: str, *, stream: bool = False) -> Client:
+    main = "Stream" if stream else "Spring"
+    starter = "rocketmq-spring-boot-starter"
     return Client(
-        name=f"spring-{version}",
-        says=f"rocketmq-spring {version}",
+        name=f"{'stream' if stream else 'spring'}-{version}",
+        says=f"{'spring-cloud-stream-rocketmq' if stream else 'rocketmq-spring'} {version}",
         registry=Registry.MAVEN,
-        package="org.apache.rocketmq:rocketmq-spring-boot-starter",
+        package="com.alibaba.cloud:spring-cloud-starter-stream-rocketmq"
+        if stream
+        else f"org.apache.rocketmq:{starter}",
         version=version,
         spring_boot=boot,
-        driver="Spring.java",
+        driver=f"{main}.java",
         needs=("java", "javac", "mvn"),
-        command=("java", *_JAVA_FLAGS, "-cp", "{folder}/classes:{folder}/jars/*", "Spring"),
+        command=("java", *_JAVA_FLAGS, "-cp", "{folder}/classes:{folder}/jars/*", main),
         profile=profile,
         servers=servers,
     )
@@ -122,6 +126,7 @@ _ALL = (
     ),
     _spring("2.2.2", "2.7.18", "java-4.9", "4.9"),
     _spring("2.3.1", "3.2.5", "java-5.3", "5.x"),
+    _spring("2021.0.5.0", "2.6.13", "java-4.9", "4.9", stream=True),
     Client(
         name="go-2.1.2",
         says="Go 2.1.2",
