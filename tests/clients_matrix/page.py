@@ -28,6 +28,30 @@ the run before it of the same client: words must be equal, times within the rule
 ([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists the differences.
 """
 
+BY_AGE = (
+    ("sends go to the broker's VIP port", "3.5.8", "the broker's port", "two below it"),
+    ("", "4.5.1", "two below it", "the broker's port"),
+    ("`timeouts_add`", "4.3.2, or after 4.2.0", "connect and answer have a time each", "one deadline for the call"),
+    (
+        *("`closes_on_silence`, `leaves_on_silence`", "4.9.3, or after 4.7.1"),
+        *(
+            "a NameServer that does not answer is kept, and its connection",
+            "the connection is closed, the next one asked",
+        ),
+    ),
+    ("`list_change_s`", "4.7.1, or after 4.5.2", "the chosen one is kept, though the new list lacks it", "it is left"),
+    ("a scan of the NameServers, each 3 s", "5.0.0", "none", "those that accept are told from the others"),
+    ("`tries_refused`", "5.3.3, or after 5.2.0", "the whole list in one call", "one in a call"),
+    ("`useHeartbeatV2`, `startDetectorEnable`", "5.1.4, or after 5.0.0", "none", "where they are set"),
+    ("a server's GO_AWAY", "5.2.0, or after 5.1.4", "an error", "the channel is made anew"),
+)
+"""What, from which version on, what until then, and what since."""
+OF_AGES = """Read in the class files of the Java clients above; what `make clients` measures of one, its column says.
+In all of them the list is shuffled once when it is set, a connect's time is 3 s, and one caller at a time chooses, for
+3 s at most."""
+OF_GO = """Go 1.2 is C++ 1.x behind cgo (`core` includes `rocketmq/CProducer.h`, links librocketmq), which comes
+in PyPI's rocketmq without its headers; so the column of cpp-1.x is Go 1.2's. Go 2.0.0 names a `modern-go/reflect2` of
+2018, with which its first look-up ends in a nil pointer on Go 1.24 and later; its driver is built with v1.0.2."""
 FOR_UPSTREAM = """Behaviour that costs a client's users something; in brackets the figures of the tables above. The
 other figures were counted while the drivers were developed, at Apache's servers and at ours where both are named."""
 
@@ -158,5 +182,16 @@ def render(found: Mapping[str, Mapping[str, Any]]) -> str:
     lines += ["", "## Besides", "", *(notes or ["Nothing."])]
     left_out = [f"* {name}: {why} ({', '.join(rules)})" for name, of in found.items() for why, rules in _left_out(of)]
     lines += ["", "## Left out", "", *(left_out or ["Nothing."])]
+    lines += [
+        "",
+        "## Java clients, by age",
+        "",
+        OF_AGES,
+        "",
+        "| what | from | until then | since |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| {' | '.join(row)} |" for row in BY_AGE]
+    lines += ["", "## Go clients", "", OF_GO]
     lines += ["", "## For upstream", "", FOR_UPSTREAM, "", *(f"* {each}" for each in concerns(found))]
     return "\n".join(lines) + "\n"

@@ -170,7 +170,7 @@ NIGHTLY = (
         Nightly(f"{_AGES}::{test}", "Java clients of other ages, 3.2.6 to 5.5.0", (f"{_AGES}::{test}",), _OF_EVERY_DAY)
         for test in (
             "test_every_send_is_acknowledged",
-            "test_sends_go_round_the_queues_of_both_brokers",
+            "test_sends_go_round_the_queues_of_brokers",
             "test_a_batch_gets_one_id_for_each_of_its_messages",
             "test_a_group_receives_every_message_once_as_it_was_sent",
             "test_a_body_that_the_producer_compressed_arrives_whole",
