@@ -26,7 +26,7 @@ from .causes import NoRouteCause
 from .logged import Failure
 
 UNKNOWN, NOTHING = "unknown", "nothing"
-KNOWN_FROM = 0.5
+KNOWN_FROM = 0.55
 """Of all likelihood, what an answer has at least."""
 WEIGHTS = {True: 7.2, False: 3.5}
 """Of a cause of no route that is certain, and of one that is likely."""

@@ -41,6 +41,10 @@ from .printing import lines_of, undecided_lines
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_TOO_LARGE = (
+    "causes that single lines say (a full disk, a port in use) are looked for in up to 256 MB of logs; `nemesrv "
+    "doctor` looks for them in any"
+)
 LARGE_LOGS = 256 * 1024 * 1024
 """Bytes of logs from which on their history may be more than a session for a small one holds."""
 
@@ -169,6 +173,7 @@ def import_logs(
     """The run folder of the incident that these logs tell. HarnessError where they tell none."""
     try:
         read = gather(spark, places)
+        is_large = _are_large([str(place) for place in places])
         return written(
             out,
             read.lines,
@@ -176,9 +181,9 @@ def import_logs(
             zones=zones,
             offsets=offsets,
             configs=configs,
-            reading=read.notes,
+            reading=[*read.notes, *([_TOO_LARGE] if is_large else [])],
             shapes=read.shapes,
-            texts=Texts() if _are_large([str(place) for place in places]) else texts_in(places),
+            texts=None if is_large else texts_in(places),
         )
     except LogError as exc:
         if (run := next(filter(None, map(_run_of, places)), None)) is None:

@@ -19,11 +19,12 @@ from ..logs_to_rows.sources import NAME_SERVER
 from .said import Said, Texts
 from .telling import Episode, Hypothesis
 
-UNKNOWN = 2.5
+UNKNOWN = 2.0
 """What speaks for something that nobody thought of, in nats."""
-CERTAIN, LIKELY = 0.985, 0.6
+CERTAIN, LIKELY = 0.992, 0.6
 """From which share of all likelihood on a cause is called so."""
-AT_MOST = 0.99
+AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
+"""What is told of it, where it is certain and where it is not."""
 AGAIN, AGAIN_AT_MOST = 0.5, 3.5
 """A line that is there n times weighs this times ln n more, and no more than that."""
 LINES = 3
@@ -163,7 +164,7 @@ class Condition:
 
     @property
     def certainty(self) -> str:
-        return "certain" if self.score >= CERTAIN else "likely" if self.score >= LIKELY else "unsure"
+        return "certain" if self.score > LIKELY_AT_MOST else "likely" if self.score >= LIKELY else "unsure"
 
 
 def conditions(said: Iterable[Said]) -> list[Condition]:
@@ -222,7 +223,8 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
     ordered = sorted(told, key=lambda one: -one.weight)
     total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
     for one in ordered:
-        one.score = min(AT_MOST, math.exp(one.weight) / total)
+        share = math.exp(one.weight) / total
+        one.score = AT_MOST if share >= CERTAIN else min(LIKELY_AT_MOST, share)
     return ordered
 
 

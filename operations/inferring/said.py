@@ -9,12 +9,13 @@ A weight is in nats: how much likelier the line is where that is the cause than 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ _ADDRESS = r"<?\[?/?(?P<address>null|[^\s<>\[\]]*?)\]?>?"
 SAYS: Sequence[Says] = (
     _says("disk-full", 7.5, "No space left on device"),
     _says("disk-full", 5.0, "maybe disk full", r"maybe disk full(?:.*?CL: *(?P<used>[\d.]+))?"),
-    _says("disk-full", 2.2, "message store is not writable"),
+    _says("disk-full", 1.8, "message store is not writable"),
     _says("disk-full", 5.0, "disk maybe full", r"disk maybe full.*?, (?P<used>-?\d+\.\d+)"),
     _says("disk-full", 5.0, "physic disk of commitLog used", r"physic disk of commitLog used: *(?P<used>-?[\d.]+)"),
     _says("disk-read-only", 7.5, "Read-only file system"),
@@ -143,16 +144,22 @@ def _read(part: Part, texts: Texts) -> None:
             texts.spans[part.file] = first_ms, stamps[-1]
         texts.lines += len(lines) - 1
         texts.troubled += sum(block.count(word) for word in _TROUBLE)
-        if any(has in block for has in _HAS):
-            for at, line in enumerate(lines):
-                if any(has in line for has in _HAS):
-                    around = b"\n".join((lines[at - 1] if at else before, *_trace(lines, at + 1)))
-                    text, context = (each.decode("utf-8", "replace") for each in (line.rstrip(b"\r"), around))
-                    stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
-                    for one in of_line(text, context, part.file, number + at + 1):
-                        texts.said.append(replace(one, stamp_ms=stamp_ms))
+        for at in _lines_with(block, lines):
+            line = lines[at]
+            around = b"\n".join((lines[at - 1] if at else before, *_trace(lines, at + 1)))
+            text, context = (each.decode("utf-8", "replace") for each in (line.rstrip(b"\r"), around))
+            stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
+            for one in of_line(text, context, part.file, number + at + 1):
+                texts.said.append(replace(one, stamp_ms=stamp_ms))
         number += len(lines) - 1
         before = lines[-2] if len(lines) > 1 else lines[-1]
+
+
+def _lines_with(block: bytes, lines: Sequence[bytes]) -> list[int]:
+    """Which of its lines may say a cause."""
+    places = [found.start() for has in _HAS if has in block for found in re.finditer(re.escape(has), block)]
+    starts = [0, *accumulate(len(line) + 1 for line in lines)] if places else []
+    return sorted({bisect_right(starts, place) - 1 for place in places})
 
 
 _TROUBLE = (b" WARN ", b" ERROR ", b"Exception: ")
