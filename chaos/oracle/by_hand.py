@@ -140,7 +140,7 @@ def affected(acts: Sequence[Act], around: Surroundings) -> list[Affected]:
 def gone_ms(act: Act, later: Sequence[Act], timers: Timers) -> float:
     """When what this act registered is gone by itself, or by a later act at the same NameServer."""
     ended = (one.ended_ms for one in later if one.f in ("unregister", "closed") and one.identity == act.identity)
-    return min([act.ended_ms + min(timers.I_ms, timers.E_ms + timers.S_ms) + timers.delivery_ms, *ended])
+    return min([act.ended_ms + min(timers.I_ms, expires_ms(timers) + timers.S_ms) + timers.delivery_ms, *ended])
 
 
 def _pairs(act: Act, later: Sequence[Act], around: Surroundings) -> Iterable[Affected]:
@@ -263,3 +263,8 @@ def resets_in(rows: Iterable[Mapping[str, Any]], object_of: Callable[[object], M
                 place = str(row["topic"]), str(row["broker_name"]), int(queue_id)
                 found.append(Reset(*place, str(value.get("group")), int(offset), float(row["time_ms"])))
     return tuple(found)
+
+
+def expires_ms(timers: Timers) -> float:
+    """E of what is registered by hand: it names no time-out of its own, as brokers do that act for their masters."""
+    return Timers.for_profile(timers.profile).E_ms if timers.profile is Profile.V5_X else timers.E_ms

@@ -210,7 +210,7 @@ class Dues:
 
     def of(self, queue: Queue, offset: int, acked_ms: float, asker: Asker) -> Due | None:
         """None: nothing makes it due before the run's end."""
-        held = [h for h in self.held.get(queue, ()) if h.node in asker.members]
+        held = [h for h in self.held.get(queue, ()) if h.node in asker.members and self.world.permits(queue[1], h.node)]
         found = [
             due
             for number, holding in enumerate(held)

@@ -360,10 +360,14 @@ class World:
         return not self.run.get("nodes") and not self.run.get("settings") and not self.served
 
     def permits(self, broker: str, client: str) -> bool:
-        """Whether the broker's permission (brokerPermission) lets a producer write, or a consumer read."""
-        if "brokerPermission" not in ((self.run.get("settings") or {}).get(broker) or {}):
+        """Whether the broker lets a producer write, or a consumer read, by its permission (brokerPermission), and makes
+        the consumer's group (autoCreateSubscriptionGroup), which nothing else here makes."""
+        said = (self.run.get("settings") or {}).get(broker) or {}
+        kinds = {one.name: one.kind for one in self.of_kind("producer", "consumer")} if said else {}
+        if kinds.get(client) == "consumer" and said.get("autoCreateSubscriptionGroup") is False:
+            return False
+        if "brokerPermission" not in said:
             return True
-        kinds = {one.name: one.kind for one in self.of_kind("producer", "consumer")}
         needed = {"producer": 2, "consumer": 4}.get(kinds.get(client, ""), 0)
         return int(str(self.setting(broker, "brokerPermission"))) & needed == needed
 

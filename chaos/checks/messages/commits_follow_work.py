@@ -9,6 +9,7 @@ told them.
     nothing committed, and a persistAllConsumerOffset is over since 5 was received: uncommitted.py
     committed at a slave though the route has the master: at_slaves.py
     given up, and what was worked off is not committed: handed_over.py
+    given up, and committed all the same, later than at once: nothing that befell others explains it
 
 A message counts as worked off when its listener is done with it (`receive`). A group's commits are judged against what
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
@@ -23,6 +24,7 @@ from typing import Any
 from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Asker, askers, holdings
 from ...oracle.recorded import OURS
+from ...oracle.schedules import Troubles
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.world import World
 from ...topology import node_of_client_id
@@ -43,7 +45,7 @@ NAME = "commits_follow_work"
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 _ROW = "an offset is committed when all before it is consumed"
-_RULES = ("ahead", "back", "older", "behind", "left", "misplaced", "forgotten")
+_RULES = ("ahead", "back", "older", "behind", "left", "misplaced", "forgotten", "given_up")
 _COUNTS = ("commits", *_RULES, "at_brokers")
 
 
@@ -63,6 +65,8 @@ class Commits(Facts):
     misplaced: int = 0
     """Parts of the time in which a consumer committed at a slave though its route had the master."""
     forgotten: int = 0
+    given_up: int = 0
+    """Commits for a queue that their consumer had given up."""
     at_brokers: int = 0
     unsure: int = 0
     """Of all these: their receipts may have died with a killed process, or the machine was late."""
@@ -94,6 +98,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         *left(facts, rules, groups, control),
         *misplaced(facts, world, control),
         *forgotten(facts, rules, groups),
+        *_given_up(facts, world, control),
     ]
     wrong = [finding for finding in found if finding.wrong]
     first = sorted(wrong or found, key=lambda finding: (finding.from_ms, finding.object))[:FINDINGS_MAX]
@@ -137,7 +142,8 @@ def judge(seen: Commits, world: World) -> Verdict:
         f"{seen.ahead} messages committed past before they were received, {seen.back} offsets went back, "
         f"{seen.older} taken at an older one, {seen.behind} times work was not committed in time, "
         f"{seen.left} queues given up without a commit, {seen.misplaced} times at a slave, "
-        f"{seen.forgotten} offsets forgotten, {seen.at_brokers} of broadcasters at a broker"
+        f"{seen.forgotten} offsets forgotten, {seen.given_up} for queues given up, "
+        f"{seen.at_brokers} of broadcasters at a broker"
     )
     why = f"of {seen.commits} commits: {said}"
     return verdict_by_counts(
@@ -175,7 +181,7 @@ def _told(measured: Mapping[str, Any]) -> str:
     said.append(f"{measured.get('back', 0):,} back")
     few = {"older": "answered older", "behind": "times late", "left": "given up uncommitted"}
     few |= {"misplaced": "times at a slave"}
-    few |= {"forgotten": "forgotten", "at_brokers": "of broadcasters at a broker"}
+    few |= {"forgotten": "forgotten", "given_up": "for queues given up", "at_brokers": "of broadcasters at a broker"}
     return ", ".join([*said, *(f"{measured[name]:,} {text}" for name, text in few.items() if measured.get(name))])
 
 
@@ -307,6 +313,35 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
             wrong=int(wrong),
             late=int(not wrong),
             more={"rule": "older", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
+        )
+
+
+def _given_up(facts: CommitFacts, world: World, control: Control) -> Iterator[Finding]:
+    """But for what may have kept the consumer's own last commit on its way, or held it up while it looked for the
+    broker."""
+    names, troubles = [server.name for server in world.of_kind("name_server")], dict[str, Troubles]()
+    found = []
+    for one in facts.given_up:
+        of = troubles.setdefault(one.consumer, Troubles(world, one.consumer))
+        nodes = [one.broker_name, *slaves_of(world, one.broker_name), *names]
+        itself = any(fault.overlaps(one.dropped_ms, one.at_ms) for fault in world.process_faults(one.consumer))
+        if not itself and not of.among(nodes, one.dropped_ms, one.at_ms):
+            found.append(one)
+    late = (((one.consumer, one.broker_name), one.dropped_ms, one.at_ms) for one in found)
+    for one, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
+        after_ms, allowed = one.at_ms - one.dropped_ms, tolerance(world.timers, lag_ms, _HANDS_OVER)
+        if after_ms <= allowed.valid_up_to_ms:
+            continue
+        yield finding(
+            (one.consumer, one.broker_name, one.topic),
+            "committed for a queue that it had given up",
+            (one.dropped_ms, one.at_ms),
+            Rule("RebalanceImpl: a queue's offset is persisted before it is removed", "at once", 0.0),
+            out=(one.at_ms, one.at_ms),
+            tolerance=allowed,
+            measured_ms=after_ms,
+            over_ms=after_ms,
+            more={"rule": "given_up", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
         )
 
 

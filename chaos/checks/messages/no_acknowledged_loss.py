@@ -2,7 +2,8 @@
 
 A message that nobody received and that the final read of its queue does not hold is lost, when that read was complete
 (`read_done`). When it was not, nobody knows: UNKNOWN. A send that ended `info` or `fail` promises nothing. SEND_OK of a
-SYNC_MASTER promises that a slave has the message, too, and so is wrong while no slave of its runs.
+SYNC_MASTER promises that a slave has the message, too, and so is wrong while no slave of its runs. A broker that is
+started again has recovered (`boot`) every queue up to what it had acknowledged, whoever has received that.
 """
 
 from __future__ import annotations
@@ -40,17 +41,29 @@ def judge(fates: Fates, world: World) -> Verdict:
         measured["unsafe"] = fates.unsafe
     if fates.unsafe and not fates.lost:
         why = f"{fates.unsafe} of {fates.acknowledged} sends were acknowledged by a SYNC_MASTER without a slave"
+    if fates.forgotten:
+        measured["forgotten"] = fates.forgotten
+    if fates.forgotten and not fates.lost:
+        one = fates.first_forgotten[0]
+        why = (
+            f"{one.broker_name} forgot {fates.forgotten} of {fates.acknowledged} acknowledged sends when it was started"
+            f" again: offset {one.offset} of {one.topic}, queue {one.queue_id}, is not in what it recovered"
+        )
     return verdict_by_counts(
         NAME,
         examined=fates.acknowledged,
-        wrong=fates.lost + fates.unsafe,
+        wrong=fates.lost + fates.unsafe + fates.forgotten,
         unsure=fates.unread,
         why=why,
         why_unsure=f"{fates.unread} acknowledged sends were not received, and the final reads of their queues are "
         "incomplete",
         measured=measured,
         allowed=_ALLOWED,
-        findings=(*map(_unsafe, fates.first_unsafe), *map(_finding, (*fates.first_lost, *fates.first_unread))),
+        findings=(
+            *map(_forgotten, fates.first_forgotten),
+            *map(_unsafe, fates.first_unsafe),
+            *map(_finding, (*fates.first_lost, *fates.first_unread)),
+        ),
     )
 
 
@@ -76,7 +89,7 @@ CHECK = Check(
 
 def _told(measured: Mapping[str, Any]) -> str:
     """ "1,962 acknowledged, 1,960 received, 2 only in final reads, 0 lost" """
-    few = [name for name in ("only_in_final_reads", "unread", "unsafe") if measured.get(name)]
+    few = [name for name in ("only_in_final_reads", "unread", "unsafe", "forgotten") if measured.get(name)]
     shown = ("acknowledged", "received", *few, "lost")
     return ", ".join(f"{measured[name]:,} {name.replace('_', ' ')}" for name in shown if name in measured)
 
@@ -87,6 +100,18 @@ def _unsafe(send: Missing) -> Finding:
         "acknowledged without a slave",
         (send.acked_ms, send.acked_ms),
         Rule("brokerRole=SYNC_MASTER: SEND_OK once a slave has it", "SLAVE_NOT_AVAILABLE"),
+        out=(send.acked_ms, None),
+        wrong=1,
+        more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset},
+    )
+
+
+def _forgotten(send: Missing) -> Finding:
+    return finding(
+        (send.broker_name, send.producer, send.topic),
+        "forgotten at a start",
+        (send.acked_ms, send.acked_ms),
+        Rule("CommitLog: what was acknowledged is there again when the broker is started again", "0 forgotten"),
         out=(send.acked_ms, None),
         wrong=1,
         more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset},

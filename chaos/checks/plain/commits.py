@@ -9,6 +9,7 @@ receive ─┘                         received by then? ── no ───┴�
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,9 +20,9 @@ import pyarrow.compute as pc
 
 from ...oracle.deliveries import askers
 from ...oracle.world import World
-from ...topology import is_slave
+from ...topology import is_slave, node_of_client_id
 from ..record.at_slaves import copied_before, slaves_that_tell
-from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, Left, Older, asker_of
+from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, GivenUp, Left, Older, asker_of
 from ..record.control import Control
 from ..record.control import Row as ControlRow
 from ..record.handed_over import given_up
@@ -70,6 +71,7 @@ def commits(part: Part, world: World) -> CommitFacts:
         behind=tuple(_behind(receipts, part.control, world, first)),
         left=tuple(_left(receipts, part.control, world, of_place)),
         at_slaves=tuple(_at_slaves(world, of_place)),
+        given_up=() if broadcasting else tuple(_given_up(part.control, world, of_place)),
     )
 
 
@@ -251,6 +253,25 @@ def _at_slaves(world: World, commits: Mapping[Place, Sequence[Row]]) -> list[AtS
                 part = broker_name, group, row["node"], client, int(row["time_ms"] // PART_MS)
                 parts.setdefault(part, []).append(row["time_ms"])
     return [AtSlave(*part[:4], min(of), max(of), len(of)) for part, of in sorted(parts.items())]
+
+
+def _given_up(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[GivenUp]:
+    """Commits that came later than at once after their consumer had dropped the queue; it says so when it has committed
+    its last."""
+    last: dict[tuple[str, tuple[str, str, int]], tuple[list[float], list[bool]]] = defaultdict(lambda: ([], []))
+    for one in control.rows("queue_taken", "queue_dropped"):
+        at_ms, dropped = last[one.node, _queue(one)]
+        at_ms.append(one.time_ms)
+        dropped.append(one.event == "queue_dropped")
+    for place, of_place in commits.items():
+        for row in of_place:
+            consumer = node_of_client_id(row["value"].get("client"))
+            if consumer is None or (consumer, place[:3]) not in last:
+                continue
+            at_ms, dropped = last[consumer, place[:3]]
+            number = bisect_right(at_ms, row["time_ms"]) - 1
+            if number >= 0 and dropped[number] and row["time_ms"] - at_ms[number] > world.timers.delivery_ms:
+                yield GivenUp(*place, consumer, row["offset"], row["time_ms"], at_ms[number])
 
 
 def _forgotten(commits: Mapping[Place, Sequence[Row]]) -> Iterator[Forgotten]:

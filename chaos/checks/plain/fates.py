@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...oracle.recorded import OURS
 from ...oracle.slaves import alone
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
@@ -21,6 +22,7 @@ def fates(part: Part, world: World) -> Fates:
     received = _keys_of(sends, part.of("receive"))
     read = ~received & _keys_of(sends, part.of("read"))
     others, unsafe = sends.filter(~received & ~read), _unsafe(sends, world)
+    forgotten = _forgotten(sends, part, world)
     whole = {(row.topic, row.broker_name, row.queue_id) for row in part.control.rows("read_done")}
     by_key: dict[tuple[bool, str], Missing] = {}
     lost = 0
@@ -39,6 +41,8 @@ def fates(part: Part, world: World) -> Fates:
         first_unread=_first(one for one in by_key.values() if not one.is_lost),
         unsafe=int(unsafe.sum()),
         first_unsafe=_first(_missing(row, is_lost=False) for row in rows_in(sends.filter(unsafe))),
+        forgotten=int(forgotten.sum()),
+        first_forgotten=_first(_missing(row, is_lost=True) for row in rows_in(sends.filter(forgotten))),
     )
 
 
@@ -64,6 +68,23 @@ def _unsafe(sends: pa.Table, world: World) -> Flags:
         of_broker = pc.fill_null(pc.equal(sends["broker_name"], name), False).to_numpy()
         for start_ms, end_ms in stretches:
             found |= of_broker & (start_ms <= began) & (ended <= end_ms)
+    return found
+
+
+def _forgotten(sends: pa.Table, part: Part, world: World) -> Flags:
+    """Of each send, whether a later process of its broker has recovered its queue up to an offset before it."""
+    ended, offsets, found = floats(sends["time_ms"]), floats(sends["offset"]), np.zeros(len(sends), bool)
+    apart_ms = world.timers.clocks_ms or 0.0
+    for boot in part.control.rows("boot"):
+        if not boot.incarnation or world.made_by(boot.node) != OURS or world.mixed_up_by_hand:
+            continue
+        before = ended < boot.time_ms - apart_ms
+        before &= pc.fill_null(pc.equal(sends["broker_name"], boot.node), False).to_numpy()
+        recovered = (boot.decoded or {}).get("recovered") or {}
+        for row in sends.filter(before).group_by(["topic", "queue_id"]).aggregate([]).to_pylist():
+            end = (recovered.get(row["topic"]) or {}).get(str(row["queue_id"]), 0)
+            of_queue = pc.and_(pc.equal(sends["topic"], row["topic"]), pc.equal(sends["queue_id"], row["queue_id"]))
+            found |= before & pc.fill_null(of_queue, False).to_numpy() & (offsets >= end)
     return found
 
 

@@ -118,6 +118,19 @@ class Left(NamedTuple):
     """The first commit that covers it."""
 
 
+class GivenUp(NamedTuple):
+    """A commit of a consumer for a queue that it had given up and not taken again."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    consumer: str
+    offset: int
+    at_ms: float
+    dropped_ms: float
+
+
 class AtSlave(NamedTuple):
     """A consumer's commits at a slave in one part of the time."""
 
@@ -146,6 +159,7 @@ class CommitFacts(Facts):
     behind: tuple[Behind, ...] = joined()
     left: tuple[Left, ...] = joined()
     at_slaves: tuple[AtSlave, ...] = joined()
+    given_up: tuple[GivenUp, ...] = joined()
 
     def in_order(self) -> Self:
         """The same in order of time, whatever the order of the parts; one AtSlave a part of the time."""
@@ -160,6 +174,7 @@ class CommitFacts(Facts):
             forgotten=tuple(sorted(self.forgotten, key=lambda one: (one.at_ms, one[:4]))),
             behind=tuple(sorted(self.behind, key=lambda one: (one.taken_ms, one.consumer, one.worked_ms, one.offset))),
             left=tuple(sorted(self.left, key=lambda one: (one.dropped_ms, one.consumer, one[:4]))),
+            given_up=tuple(sorted(self.given_up, key=lambda one: (one.at_ms, one.consumer, one[:4]))),
             at_slaves=tuple(_together(found) for _, found in sorted(at_slaves.items(), key=lambda one: one[0])),
         )
 

@@ -29,7 +29,8 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True)
 class Fates(Facts):
-    """What became of the acknowledged sends, and the first of those that are lost, unread or unsafe."""
+    """What became of the acknowledged sends, and the first of those that are lost, unread, unsafe or
+    forgotten."""
 
     acknowledged: int = 0
     received: int = 0
@@ -41,3 +42,6 @@ class Fates(Facts):
     unsafe: int = 0
     """Acknowledged by a SYNC_MASTER while no slave of its ran."""
     first_unsafe: tuple[Missing, ...] = first(FINDINGS_MAX, Missing.order)
+    forgotten: int = 0
+    """Acknowledged by a broker whose next process has recovered its queue up to an older offset."""
+    first_forgotten: tuple[Missing, ...] = first(FINDINGS_MAX, Missing.order)

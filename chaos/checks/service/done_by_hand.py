@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
-from ...oracle.by_hand import TABLE_ACTS, Act
+from ...oracle.by_hand import TABLE_ACTS, Act, expires_ms
 from ...oracle.link import link_causes, process_causes
 from ...oracle.name_server import Sent
 from ...oracle.recorded import Life
@@ -126,7 +126,7 @@ class _Judged:
             return  # a live entry is its address's: that broker's own registrations keep this one, and its end takes it
         topics = act.value.get("topics") or {}
         perm = act.value.get("perm") or READ | WRITE
-        silent_ms = act.ended_ms + min(timers.I_ms, timers.E_ms)
+        silent_ms = act.ended_ms + min(timers.I_ms, expires_ms(timers))
         others_ms = min(self._next_of(act, self._same_place(act)), self._registers(act.broker, act, changed=False))
         if act.broker_id == 0:
 
@@ -144,10 +144,10 @@ class _Judged:
                 if self._is_new(act, life) or topic not in self._tables.topics:
                     yield _Claim("registered", [topic], act.ended_ms, to_ms, due, held(topic))
         scans = FIRST_SCAN_MS[timers.profile] + life.start_ms, timers.S_ms
-        expired_ms = act.ended_ms + timers.E_ms
+        expired_ms = act.ended_ms + expires_ms(timers)
         scanned_ms = scans[0] + scans[1] * max(0, math.ceil((expired_ms - scans[0]) / scans[1]))
         gone_ms = min(act.ended_ms + timers.I_ms, scanned_ms)
-        again_ms = self._next_of(act, lambda one: one.f == "register" and one.identity == act.identity)
+        again_ms = self._next_of(act, lambda one: one.f == "register" and one.address == act.address)  # any keeps it
         if act.address not in self._brokers.values():
             due = f"without {act.broker} {act.address}"
             yield _Claim("silent", self._tables.topics, gone_ms, again_ms, due, self._left(act))

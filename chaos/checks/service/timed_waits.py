@@ -309,14 +309,19 @@ class Waits(Process):
         for before, run in pairwise(rounds):
             until_ms = run.ended_ms + self.timers.delivery_ms
             at = bisect_left(routed, forgot_ms - late_ms - self.timers.delivery_ms)
+            named_ms = forgot_ms - late_ms - self.timers.delivery_ms
             forgot_ms = before.began_ms
             changed = at < len(routed) and routed[at] <= until_ms
             silent = self.troubles.among(self.name_servers, run.began_ms - late_ms, until_ms)
-            if changed or silent or until_ms > self.end_ms or self.held(before.began_ms, until_ms):
+            if silent or until_ms > self.end_ms or self.held(before.began_ms, until_ms):
                 continue
             hung = self.troubles.among(self.brokers, run.began_ms - late_ms, until_ms)
-            due = self._routed(run.began_ms)
-            if not hung and not self.troubles.among([*self.name_servers, *self.brokers], before.began_ms, run.began_ms):
+            due = self._routed(named_ms, until_ms) if changed else self._routed(run.began_ms, run.began_ms)
+            if (
+                not changed
+                and not hung
+                and not self.troubles.among([*self.name_servers, *self.brokers], before.began_ms, run.began_ms)
+            ):
                 reached_ms = before.began_ms - late_ms, before.ended_ms + self.timers.delivery_ms
                 due |= {broker for broker, at_ms in heard.items() if self._within(at_ms, *reached_ms)}
             # A round that meets another one, of a rebalance, leaves it to that one, which may wait for each that hangs.
@@ -338,16 +343,16 @@ class Waits(Process):
                 wrong=len(missed),
             )
 
-    def _routed(self, at_ms: float) -> set[str]:
-        """The brokers of ours that its heartbeats have to reach by its routes."""
+    def _routed(self, from_ms: float, to_ms: float) -> set[str]:
+        """The brokers of ours that its heartbeats have to reach, whichever of its routes of that time they go by."""
         named = self.named if self.kind == "consumer" else self.named_masters
         owners = (
             (address, self.world.owners.get(address))
             for address, of in named.items()
-            if any(from_ms <= at_ms < to_ms for from_ms, to_ms in of)
+            if any(since_ms <= from_ms and to_ms < until_ms for since_ms, until_ms in of)
         )
         return {
-            node for address, node in owners if node in self._ours and self.world.address_at(node, at_ms) == address
+            node for address, node in owners if node in self._ours and self.world.address_at(node, from_ms) == address
         }
 
     @cached_property

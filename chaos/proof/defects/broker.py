@@ -13,6 +13,7 @@ from ....actors.broker.stored import Append, PutMessage
 from ....remoting.bodies.route import DataVersion, TopicConfig
 from ....remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode
 from ....remoting.command import RemotingCommand
+from ....remoting.message import StoredMessage
 from ....remoting.message_properties import TAGS, format_properties, parse_properties
 from ....remoting.node.network import Address
 from ....remoting.transport import Connection
@@ -148,6 +149,26 @@ def broker_registers_rarely(broker: Broker) -> None:
 
 
 # -- messages
+
+
+@planted(BROKER_A, "broker-crash", caught_by="no_acknowledged_loss")
+@may_find("order_kept duplicates messages_delivered commits_follow_work")
+def broker_forgets_its_last_record(broker: Broker) -> None:
+    """a broker that is started again has forgotten the last message that it stored"""
+    store, held = broker.store, list[tuple[StoredMessage, int]]()
+
+    @around(store, "_index_record")
+    def one_behind(index: Any, message: StoredMessage, size: int) -> None:
+        if held:
+            index(*held.pop())
+        held.append((message, size))
+
+    @around(store, "_recover")
+    def without_the_last(recover: Any) -> Any:
+        found = recover()
+        if held:
+            store._commit_log.cut(store._commit_log.end - held.pop()[1])
+        return found
 
 
 @planted(BROKER_A, "broker-crash", caught_by="no_acknowledged_loss")

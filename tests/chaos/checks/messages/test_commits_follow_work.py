@@ -305,11 +305,12 @@ def test_a_commit_waits_for_the_message_before_and_for_the_one_that_nobody_has_r
 def test_nothing_is_asked_of_a_run_when_the_queue_is_gone_or_the_way_is_not_free() -> None:
     cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a")
 
-    def after(builder: HistoryBuilder) -> Validity:
-        return verdict(committed(ran(builder, 106), 300, 0, -1)).verdict
+    def after(builder: HistoryBuilder, by: str = "consumer-0") -> Validity:
+        return verdict(committed(ran(builder, 106), 300, 0, -1, by=by)).verdict
 
     assert after(worked(story(), 3)) is Validity.INVALID
-    assert after(dropped(worked(story(), 3).at(105))) is Validity.VALID
+    assert after(dropped(worked(story(), 3).at(105)), by="consumer-1") is Validity.VALID
+    assert after(dropped(worked(story(), 3).at(105))) is Validity.INVALID  # it commits for a queue that it gave up
     assert after(worked(story(), 3).at(104).fault(*cut)) is Validity.VALID
     assert after(worked(story(), 3).at(104).fault(*KILL)) is Validity.VALID
 

@@ -190,3 +190,69 @@ def test_a_defect_for_a_kind_or_a_node_that_the_scenario_has_not_is_refused() ->
     nobody = planted(lambda _node: None, *NodeKind, nodes=("ns-0", "ns-9"))
     with pytest.raises(ScenarioError, match="it is for ns-9"):
         refuse_nowhere(nobody, find("smoke"), "mine.yaml")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_broker_that_forgets_its_last_record_is_found_by_what_it_recovered(tmp_path: Path, seed: int) -> None:
+    defect = DEFECTS["broker-forgets-its-last-record"]
+    found = judged(find("broker-crash"), tmp_path, defect, seed)["no_acknowledged_loss"]
+    assert (found.verdict, found.examples[0].who) == (Validity.INVALID, "broker-a")
+
+
+def commits_once_more(consumer: Any) -> None:
+    """8 s after it gave a queue up."""
+    rebalancer, offsets, clock = consumer.client._rebalancer, consumer.client._offsets, consumer.instance._context.clock
+    drop = rebalancer.drop
+
+    async def dropping(queue: Any) -> None:
+        at = offsets.in_memory(queue)
+        await drop(queue)
+        if at is not None:
+            clock.call_later(8, lambda: asyncio.ensure_future(offsets._send(queue, at)))
+
+    rebalancer.drop = dropping
+
+
+PAUSED_AND_LOST = [
+    {"at_s": 40, "do": "pause", "nodes": ["consumer-1"]},
+    {"at_s": 43, "do": "resume", "nodes": ["consumer-1"]},
+    {"at_s": 60, "do": "kill", "nodes": ["consumer-2"]},
+    {"at_s": 150, "do": "restart", "nodes": ["consumer-2"]},
+]
+
+
+def test_a_consumer_that_commits_for_a_queue_that_it_gave_up_is_found_whatever_befell_the_others(
+    tmp_path: Path,
+) -> None:
+    of = scenario(PAUSED_AND_LOST, 150, workload={"producers": 1, "consumers": 3, "sends_per_s": 4})
+    assert wrong(judged(of, tmp_path / "clean")) == set()
+    found = judged(of, tmp_path, planted(commits_once_more, NodeKind.CONSUMER, nodes=("consumer-0",)))
+    assert "commits_follow_work" in wrong(found)
+    assert found["commits_follow_work"].examples[0].who == "consumer-0"
+
+
+def heartbeats_past_broker_a(client: Any) -> None:
+    """From 90 s after its start for 90 s."""
+    instance = client.instance
+    send, clock = instance._send_heartbeat, instance._context.clock
+    began_s = clock.monotonic_s()
+
+    async def sending(name: str, address: Any, body: bytes) -> None:
+        if name != "broker-a" or not 90 < clock.monotonic_s() - began_s < 180:
+            await send(name, address, body)
+
+    instance._send_heartbeat = sending
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_client_that_heartbeats_past_a_healthy_broker_is_found_while_routes_of_others_change(
+    tmp_path: Path, seed: int
+) -> None:
+    timeline = [
+        {"at_s": at_s, "do": do, "nodes": ["broker-b"]}
+        for at_s, do in ((20, "stop"), (45, "restart"), (75, "stop"), (100, "restart"), (130, "stop"), (155, "restart"))
+    ]
+    of = scenario(timeline, 150, workload={"producers": 1, "consumers": 2})
+    assert wrong(judged(of, tmp_path / "clean", seed=seed)) == set()
+    found = judged(of, tmp_path, planted(heartbeats_past_broker_a, NodeKind.PRODUCER), seed)
+    assert "timers_kept" in wrong(found)
