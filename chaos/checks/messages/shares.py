@@ -82,9 +82,11 @@ class _Rounds:
     def __init__(self, world: World, node: NodeInfo, said: Sequence[Row], known: Mapping[str, _States]) -> None:
         self._world, self._said, self._known = world, said, known
         self._consumer, self._group = node.name, frozenset(world.members_of(node.name))
-        # On the virtual clock a row has the time of what it tells, so a round that follows a change at once is judged.
-        self._near_ms = 0.0 if world.run.get("clock") == "virtual" else world.timers_of(node.name).delivery_ms
-        slow_ms = world.timers_of(node.name).A_ms / 2
+        # On the virtual clock a row has the time of what it tells, so a round that follows a change at once is judged;
+        # but for what the clocks of its hosts are apart.
+        timers = world.timers_of(node.name)
+        self._near_ms = (timers.clocks_ms or 0.0) if world.run.get("clock") == "virtual" else timers.delivery_ms
+        slow_ms = timers.A_ms / 2
         done = [row for row in said if row.f == REBALANCE and (row.decoded or {}).get("balanced")]
         self._ended = [(row.time_ms, took) for row in done if (took := row.duration_ms or 0.0) < slow_ms]
 

@@ -28,7 +28,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from ....remoting.codes import RequestCode
 from ....remoting.node.profile import Profile
+from ...oracle.client_profiles import Outcome
 from ...oracle.deliveries import node_of_client
 from ...oracle.recorded import OURS
 from ...oracle.schedules import CLIENT_SCAN_MS, HEARTBEAT, HOLD_CHECK, REBALANCE
@@ -36,6 +38,7 @@ from ...oracle.time_outs import (
     CLIENT_EXPIRED_MS,
     CONNECT,
     SEND,
+    Wait,
     avoids,
     check_period,
     isolation_ms,
@@ -114,9 +117,20 @@ class Waits(Process):
             what = str(run.row.f)
             wait = time_out(self.world, self.life.node, self.kind, what)
             if wait is not None:
-                capped = self._capped(run, wait.ms) if what == SEND else None
-                found[what].append(capped or self._exactly(run, wait.ms, wait.symbol))
+                other = self._capped(run, wait.ms) if what == SEND else self._at_each_entry(run, wait)
+                found[what].append(other or self._exactly(run, wait.ms, wait.symbol))
         return found
+
+    def _at_each_entry(self, run: Run, wait: Wait) -> Act | None:
+        """A look-up of a client whose language asks the next entry of its list, and waits anew, where one is silent."""
+        node = self.life.node
+        if run.row.f != RequestCode.GET_ROUTEINFO_BY_TOPIC.name:
+            return None
+        if Outcome.NO_ANSWER not in self.world.client_profile_of(node).retries:
+            return None
+        entries = len(self.world.addresses_of(node))
+        act = self._exactly(run, wait.ms * entries, f"{wait.symbol}, at up to {entries} entries of its list")
+        return act._replace(earliest_ms=wait.ms)
 
     def _exactly(self, run: Run, wait_ms: float, symbol: str) -> Act:
         latest_ms = self.after_pauses(run.began_ms + wait_ms) - run.began_ms
