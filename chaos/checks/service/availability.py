@@ -41,6 +41,7 @@ from ...oracle.quiet import (
     started_again_ms,
 )
 from ...oracle.reach import lost, moments
+from ...oracle.recorded import stall_ms
 from ...oracle.recovery import LOOK_UP, share_lost, turns_lost, unrouted_window
 from ...oracle.windows import NEVER
 from ...oracle.world import World
@@ -472,7 +473,8 @@ def _verdict(
     late: list[Shortfall] = []
     for index, fall in enumerate(short):
         # A loop that is this late can make a call of T time out that nothing else disturbed.
-        explained = index not in lags or lags[index] * _HOPS >= least_ms
+        late_ms = lags.get(index, math.inf)
+        explained = late_ms * _HOPS >= least_ms and (index not in lags or fall.bad <= _most_late(world, fall, late_ms))
         (late if explained else wrong).append(fall)
     failed, unsure = (sum(fall.bad for fall in falls) for falls in (wrong, late))
     lag_ms = max(lags.values(), default=None)
@@ -488,6 +490,20 @@ def _verdict(
         allowed=allowed,
         findings=(_finding(fall, is_wrong=falls is wrong) for falls in (wrong, late) for fall in falls),
     )
+
+
+def _most_late(world: World, fall: Shortfall, lag_ms: float) -> float:
+    """How many of these operations may have failed because processes stood still: one in each second of it, of a
+    producer's tries one in each T, and those under way at both ends. inf: nothing stood still for long, so that many
+    short delays are what there was."""
+    timeout_ms = world.timers.T_ms
+    from_ms = fall.start_ms - timeout_ms
+    stalls = (one for one in world.faults if one.stood_still and one.overlaps(from_ms, fall.end_ms))
+    met = merged(Stretch(one.start_ms, one.end_ms) for one in stalls)
+    if fall.client is None or lag_ms < stall_ms(world.timers):
+        return math.inf
+    each, every_ms = (len(world.of_kind("producer")), timeout_ms) if fall.operation == TRY else (1, 1000.0)
+    return each * (2 + sum(2 + math.ceil((end_ms - begin_ms) / every_ms) for begin_ms, end_ms in met))
 
 
 def _finding(fall: Shortfall, *, is_wrong: bool) -> Finding:
