@@ -185,7 +185,7 @@ class SharedProcess:
 
 
 class _Nobody:
-    """In the place of a node whose life is over."""
+    """Replaces a node that has ended: its methods do nothing."""
 
     def __getattr__(self, method: str) -> Any:
         raise RuntimeError(f"the node does not run, and cannot {method}: its life is over")

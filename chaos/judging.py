@@ -195,7 +195,7 @@ def _recorded(file: Path) -> Scenario:
 
 
 def _other_version(versions: Mapping[str, str]) -> str | None:
-    """The nemesrv that recorded the run; None where it is this one, or is not told."""
+    """The version of nemesrv that recorded the run; None where it is this version, or unknown."""
     recorded = versions.get("nemesrv")
     return None if recorded == version("nemesrv") else recorded
 

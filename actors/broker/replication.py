@@ -3,7 +3,7 @@
     slave   FETCH_COMMIT_LOG from the end of its own log ─►  master   whole records from there, as they stand in its
             appends, indexes, asks again                  ◄─          log; where there are none, once there are, or 5 s
 
-What a slave asks from is what it has: that is how a SYNC_MASTER knows what is on two brokers. Apache's brokers do this
+The offset that a slave asks from is the end of its copy; a SYNC_MASTER answers sends by it. Apache's brokers do this
 on a port and in a protocol of their own (10912); here it is a request on the broker's port, with Apache's times. A
 slave whose log does not follow on the master's copies nothing and says so, each 5 s, as Apache's does.
 Upstream: `DefaultHAService`, `DefaultHAConnection`, `DefaultHAClient`.

@@ -107,7 +107,7 @@ class Broker:
     # Lifecycle
 
     async def listen(self) -> Address:
-        """Recover the store and bind; the address that peers may be told.
+        """Recover the store and bind; returns the address for peers.
 
         Raises StoreError (in use, damaged), ValueError (a settings file that is none), OSError (the port).
         """

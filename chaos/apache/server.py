@@ -424,7 +424,7 @@ class Tail:
         self._rest = b""
 
     def fed(self, data: bytes) -> Iterator[str]:
-        """Each line that `data`, which came behind all before, makes whole."""
+        """The lines that are complete once `data` is appended."""
         *whole, self._rest = (self._rest + data).split(b"\n")
         for line in whole:
             yield line.decode("utf-8", "replace").rstrip("\r")

@@ -39,10 +39,10 @@ def expected_s(scenario: Scenario, *, spark: bool) -> float:
 
 
 class Progress:
-    """`say` is told each phase. One line that is rewritten on a terminal; nothing at all when `quiet`.
+    """Prints each phase that `say` gets: one line that is rewritten on a terminal; nothing when `quiet`.
 
-    A phase that lasts is said again: on a terminal each second, in a pipe where nothing was said for BEAT_S. `patient`:
-    a pipe gets nothing else, so that quick work says nothing there.
+    A long phase is printed again: on a terminal each second, in a pipe after BEAT_S without a line. `patient`: a pipe
+    gets only these repetitions, so that quick work prints nothing there.
     """
 
     def __init__(

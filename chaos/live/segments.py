@@ -121,7 +121,7 @@ class _Writer:
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Turns what is appended under `<run>/history/_raw` into parts: `step` now and then, `finish` at the end.
+    """Turns lines that are appended under `<run>/history/_raw` into parts: call `step` regularly, `finish` at the end.
 
     `judged`: each part appears in `folder`, too, for a streaming query, which may delete it there.
     """

@@ -329,7 +329,7 @@ def restarts_as_another_version(scenario: Scenario) -> None:
 
 
 def restarts_at_new_addresses(scenario: Scenario) -> None:
-    """A restart at another address is of brokers, among nodes that are all ours, and nothing loses sight of it."""
+    """NotAllowed for a restart at another address of a node that is no broker, or in a cluster not wholly ours."""
     topology = scenario.topology()
     moved: set[str] = set()
     for index, entry in enumerate(scenario.timeline):

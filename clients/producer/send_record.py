@@ -64,7 +64,7 @@ class SendRecord:
             )
 
     def failed(self, error: RocketMQError) -> None:
-        """The outcome of `error`, after its `definite` was made that of the whole call."""
+        """Record the failure. `error.definite` becomes false where an earlier try may have been stored."""
         error.definite = error.definite and not self.maybe_stored
         for message, op_id in self._each():
             self._send(

@@ -202,13 +202,13 @@ class Rule:
             ends = dict(value)
             if ends and set(ends) <= {"at_least", "at_most"} and all(isinstance(e, int | float) for e in ends.values()):
                 return Range(**{name: float(end) for name, end in ends.items()})
-        raise ValueError(f"{value!r} is not allowed; it may be {self.allowed}")
+        raise ValueError(f"{value!r} is not allowed; expected {self.allowed}")
 
 
 def seconds_rule(
     name: str, says: str, situations: tuple[str, ...], measure: Measure, *words: str, tolerance: float = 1.0
 ) -> Rule:
-    """How long something takes at most: less is as good. `words` where it never comes to that."""
+    """How long something takes at most: less is as good. `words` are its values where that time never comes."""
     return Rule(name, says, situations, measure, "s", words, tolerance, is_bound=True)
 
 

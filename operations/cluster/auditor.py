@@ -37,7 +37,7 @@ SHOWN = 5
 
 
 class Problem(NamedTuple):
-    """What is wrong: its kind, and whom it is about. Equal problems are one and the same."""
+    """A problem: its kind, and the nodes that it is about. Equal values are the same problem at different looks."""
 
     kind: str
     about: tuple[str, ...]

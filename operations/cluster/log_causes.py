@@ -155,7 +155,7 @@ def _whichever(logs: Logged, failure: Failure, holders: set[str]) -> list[NoRout
 
 
 def _gone(logs: Logged, failure: Failure, server: LoggedNameServer, holders: set[str]) -> Iterator[NoRouteCause]:
-    """Of each broker that has the topic: it was not registered there then, or it was without the topic."""
+    """A cause for each broker that has the topic: it was not registered at `server` then, or without the topic."""
     here = {logs.broker_of(stay.address) for stay in server.held(failure.first.ms - TOLERANCE_MS)}
     address = failure.name_server or server.name
     for name in sorted(holders):

@@ -5,8 +5,8 @@
     ─► auditor.py ─► changes ─► whoever listens (console, JSON lines, metrics)
     ─► watched_history.py, where a history is wanted: 28 of the brokers that are asked, 319 of each NameServer once
 
-At most REQUESTS_PER_S requests a second go to one NameServer, whatever the cluster's size. Nothing that a request here
-does is remembered by a server: 322 and 904, which refresh a broker's life, are not among them.
+At most REQUESTS_PER_S requests a second go to one NameServer, whatever the cluster's size. No request
+changes anything at a server: 322 and 904, which would keep a dead broker registered, are never sent.
 """
 
 from __future__ import annotations

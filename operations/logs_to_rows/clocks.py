@@ -24,16 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 LEAST_MS = 50.0
-"""More exact no clock is told."""
+"""The smallest error that a clock is given."""
 SET_ALIKE_MS = 300.0
-"""Nearer than that two logs of whole seconds tell nothing of a difference."""
+"""Smaller differences between two logs of whole seconds are not distinguishable."""
 AT, ANY = "@", "?"
 """Behind a key: at the NameServer with that address, or at one whose address is not known."""
 _SAME_MS = 1_500.0
 _ORDER = ("unsure", "likely", "certain")
 _ELSEWHEN_MS = 2_200.0
 _MANY = 40
-"""With more clocks than that not all are compared again and again."""
+"""With more clocks not all pairs are compared repeatedly."""
 TOLD, HEARD = "~told", "~heard"
 """Begin the keys of what a NameServer tells, and a client hears up to a poll (30 s) later."""
 SLOW = "~"
@@ -543,9 +543,9 @@ class _Apart(NamedTuple):
 def refined(
     clocks: Sequence[LogClock], marks: Mapping[int, Sequence[Mark]], shift: Mapping[int, float]
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Each clock's shift, and by how much it may be wrong against the first of them; those that are given stay.
+    """Each clock's shift, and its possible error against the first clock; given shifts stay.
 
-    Every two logs that tell of one moment bound each other's offset, to a part of a second where they write whole ones:
+    Two logs with the same event bound each other's offset, to a part of a second though they write whole seconds:
 
         ns-0     14:00:04        broker-a  14:00:05        05 … 06 less 04 … 05 is 0 … 2 s apart
         ns-0     14:02:21        broker-a  14:02:21        -1 … 1 s apart; together 0 … 1 s

@@ -162,7 +162,7 @@ class NameServerLog:
             self._bring(line, name)
 
     def _bring(self, line: Line, name: str) -> None:
-        """All its rows, as far as any log tells them."""
+        """Put all rows of the broker `name`, as far as any log has them, into the table."""
         for topic, row in self._book.topics[name].items():
             if name not in self._tables[topic]:
                 self._tables[topic][name] = list(row)

@@ -304,7 +304,7 @@ def _of_roles(sources: Sequence[Source]) -> dict[str, dict[str, bool]]:
 
 
 def _doubts(nodes: Nodes, sources: Sequence[Source]) -> dict[str, list[str]]:
-    """Whose clocks, and which NameServers' addresses, are not known so well that anything is certain by them alone."""
+    """The sources whose clocks, and the NameServers whose addresses, are too uncertain to make anything `certain`."""
     many = len(sources) > 1  # of one log alone the clock is by its own right
     return {
         "clocks": sorted(one.name for one in sources if many and one.certainty == "unsure"),

@@ -66,7 +66,7 @@ class VirtualCluster:
     # -- coming up
 
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]:
-        """Each new node is bound; where it listens. None works before `start`."""
+        """Bind each new node; returns their addresses. No node works before `start`."""
         specs = tuple(specs)
         for spec in specs:
             self._members[spec.name] = self._launch(spec)

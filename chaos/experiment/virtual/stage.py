@@ -158,7 +158,7 @@ LAST_STARTS_S = 1.0
 
 
 def drawn_starts(scenario: Scenario, seed: int) -> Starts:
-    """Node to its start, within its group's time; the prober's is none of them, for it starts with the brokers."""
+    """The start time of each node, within its group's time; without the prober, which starts with the brokers."""
     kinds = scenario.topology().kinds
     periods = {name: _period(scenario, name, kind) for name, kind in kinds.items() if kind in _FIRST_TICK_S}
 

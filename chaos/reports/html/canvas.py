@@ -62,7 +62,7 @@ class Canvas:
             self.crosshair = Span(dimension="height", line_width=1, line_dash="dotted", tags=["line:crosshair"])
 
     def beside(self, bands: Sequence[Band], prefix: str) -> Canvas:
-        """The frame of another run on the same axis."""
+        """A canvas for another run, with the same time axis."""
         return replace(self, bands=bands, prefix=prefix)
 
     def plot(self, section: str, height: int, *, y_range: Any = None, y_axis_type: str = "linear") -> Any:
