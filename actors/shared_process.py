@@ -185,7 +185,7 @@ class SharedProcess:
 
 
 class _Nobody:
-    """Replaces a node that has ended: its methods do nothing."""
+    """Replaces a node that has ended: each call is a RuntimeError."""
 
     def __getattr__(self, method: str) -> Any:
         raise RuntimeError(f"the node does not run, and cannot {method}: its life is over")
