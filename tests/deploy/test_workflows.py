@@ -70,10 +70,10 @@ def test_a_step_that_fails_ends_the_leg_but_for_what_runs_always(tmp_path: Path)
     [("github 4.9", "wheel"), ("github 5.x", "index"), ("gitlab 4.9", "checkout"), ("gitlab 5.x", "wheel")],
 )
 def test_each_step_of_a_leg_runs_in_the_example_project(name: str, source: str, tmp_path: Path) -> None:
-    """On a machine that is too late to judge a leg is run once more."""
+    """A leg that ends UNKNOWN (exit status 3), as on a machine that is too busy, is run once more."""
     folder = tmp_path / "first"
     done = _ran(name, source, folder)
-    if any(status == 3 and "the machine was too late" in said for _, status, said in done):
+    if any(status == 3 for _, status, _ in done):
         folder = tmp_path / "second"
         done = _ran(name, source, folder)
     for step, status, said in done:
