@@ -12,14 +12,19 @@ docs/history.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .codes import RequestCode
 from .command import RemotingCommand
 from .node.recording import Recorder
 
-if TYPE_CHECKING:
-    from .connection import Connection
+
+class Channel(Protocol):
+    """A channel of the server, as far as its witness looks at it."""
+
+    id: int
+    ended_by_peer: bool
+
 
 OF_BROKERS = frozenset(
     {
@@ -52,12 +57,12 @@ class Witness:
         self._told: set[int] = set()
         """The channels that brought any of these requests."""
 
-    def received(self, connection: Connection, request: RemotingCommand) -> None:
+    def received(self, connection: Channel, request: RemotingCommand) -> None:
         if request.code in self._codes:
             self._told.add(connection.id)
             self._record("request_read", **read_fields(request.code, request.ext_fields or {}, str(connection.id)))
 
-    def ended(self, connection: Connection, reason: str) -> None:
+    def ended(self, connection: Channel, reason: str) -> None:
         """`reason`: closed, exception or idle, as the transport gives it."""
         if connection.id in self._told:
             self._told.remove(connection.id)

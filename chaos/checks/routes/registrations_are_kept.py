@@ -66,12 +66,12 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="an acknowledged registration stays until its broker leaves, its channel closes or it was silent for E",
+    says="an acknowledged registration stays until its broker leaves, its channel closes or it was silent for too long",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS, Needs.ACKNOWLEDGEMENTS),
     judge=judge,
-    tells=lambda m: f"{m.get('acknowledged', 0):,} acknowledged; dropped for silence: {m.get('silences', 0):,}",
+    tells=lambda m: f"{m.get('acknowledged', 0):,} acknowledged, {m.get('silences', 0):,} silences",
 )
 
 
