@@ -95,7 +95,7 @@ def test_the_added_defect_is_found_by_the_added_check_and_the_clean_twin_is_clea
 def test_a_check_that_no_judge_can_run_is_an_error_with_one_sentence(copy: Path) -> None:
     from nemesrv.chaos.checks.check import Check, Group, Needs, Reads, Section
 
-    with pytest.raises(TypeError, match=r"no judge can run the check lost: it reads messages, so its record must say"):
+    with pytest.raises(TypeError, match=r"the check lost reads messages, so its record must say what it counts"):
         Check(
             name="lost",
             says="nothing is lost",

@@ -43,6 +43,11 @@ _TWO_ODD = (
 
 NIGHTLY = (
     Nightly(
+        f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_the_same_by_any_order_of_sets",
+        "shipped scenarios recorded by two orders of sets",
+        (f"{_VIRTUAL}/test_runs.py::test_the_same_seed_gives_the_same_history_byte_for_byte_in_any_process",),
+    ),
+    Nightly(
         _BY_HAND,
         "more defects of acts by hand and of clocks",
         (_BY_HAND, "tests/chaos/checks/service/test_done_by_hand.py"),

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.oracle.client_profiles import PROFILES
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.settings.catalogue import settings_for
@@ -28,7 +29,7 @@ Document = dict[str, Any]
 Change = Callable[[Document, random.Random], None]
 
 TRIES = 60
-PROFILES = ("go", "cpp", "cpp-1", "cpp-2.1", "cpp-3", "node", "java-4.9", "java-5.3")
+_PROFILES = tuple(sorted(PROFILES))
 GROUPS = {
     "name_servers": NodeKind.NAME_SERVER,
     "ns-0": NodeKind.NAME_SERVER,
@@ -116,7 +117,7 @@ def _clients(document: Document) -> list[str]:
 def _clients_of_other_languages(document: Document, rng: random.Random) -> None:
     for client in _clients(document):
         if rng.random() < 0.5:
-            document["nodes"].setdefault(client, {})["client_profile"] = rng.choice(PROFILES)
+            document["nodes"].setdefault(client, {})["client_profile"] = rng.choice(_PROFILES)
 
 
 def _one_order(document: Document, rng: random.Random) -> None:
