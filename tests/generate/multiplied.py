@@ -162,6 +162,10 @@ def _of_more(row: Row, copies: int) -> Row:
         row["offset"] *= copies
     if row["event"] == "commit":
         row["value"] = {**row["value"], "before": max(-1, row["value"]["before"] * copies)}
+    if row["event"] == "boot":  # each queue is recovered as far as its copies reach
+        recovered = row["value"].get("recovered") or {}
+        ends = {topic: {queue: end * copies for queue, end in of.items()} for topic, of in recovered.items()}
+        row["value"] = {**row["value"], "recovered": ends}
     if row["event"] == "run_begin":  # each producer sends so many messages where it sent one, no more often
         workload = row["value"]["workload"]
         row["value"] = {**row["value"], "workload": {**workload, "producers": workload["producers"] * copies}}
