@@ -212,7 +212,7 @@ def judge(
 ) -> Judged:
     """What its checks say of it; kept. HarnessError when it cannot be read, or is too large for plain Python.
 
-    `say` is told each check that Spark comes to.
+    `say` is told what Spark is counting.
     """
     if engine is Engine.PLAIN:
         return keep(history, _plain_verdicts(history), engine)
