@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
 from ...oracle.lost_brokers import Absence
 from ...oracle.world import World
@@ -20,11 +17,17 @@ from ..record.control import Control
 from ..record.route_tables import exists
 from .part import Flags, Part, Reading, Together, floats, is_one_of, rows_in
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 def broker_uses(absences: Callable[[World], Sequence[Absence]]) -> Reading[BrokerUses]:
     """What the clients did in these absences."""
 
     def of(part: Part, world: World) -> BrokerUses:
+        import numpy as np
+        import pyarrow.compute as pc
+
         found = absences(world)
         if not found:
             return BrokerUses()
@@ -61,6 +64,8 @@ def broker_uses(absences: Callable[[World], Sequence[Absence]]) -> Reading[Broke
 def _is_lost(began: pa.Table, absence: Absence, world: World) -> Flags:
     """Of each use, whether it was of the lost broker: of a name with slaves, or of a broker that came back at another
     address, it is the address that says so."""
+    import pyarrow.compute as pc
+
     found: Flags = pc.fill_null(pc.equal(began["broker_name"], broker_name(absence.broker)), False).to_numpy()
     own = lost_at(absence, world)
     if own is None:

@@ -12,11 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.deliveries import askers
 from ...oracle.world import World
@@ -44,6 +40,9 @@ from .part import (
     rows_in,
     value_of,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Place = tuple[str, str, int, str]
 """Topic, broker name, queue id, group."""
@@ -100,17 +99,23 @@ class FirstPast:
     """The first commit of a queue past an offset; of those at one time the one of the first client."""
 
     def __init__(self, commits: Sequence[Row]) -> None:
+        import numpy as np
+
         self._commits = sorted(commits, key=lambda row: (row["time_ms"], row["value"].get("client") or ""))
         self._highest = np.maximum.accumulate([row["offset"] for row in self._commits])
         self._times = np.array([*(row["time_ms"] for row in self._commits), np.inf])
 
     def times_of(self, offsets: Numbers) -> Floats:
         """When each offset was first committed past; inf for never."""
+        import numpy as np
+
         found: Floats = self._times[np.searchsorted(self._highest, offsets, "right")]
         return found
 
     def of(self, offset: int) -> Row:
         """That commit, which there is."""
+        import numpy as np
+
         return self._commits[int(np.searchsorted(self._highest, offset, "right"))]
 
 
@@ -124,6 +129,8 @@ class _Received(NamedTuple):
 
 def _by_queue(rows: pa.Table, *more: str) -> Iterator[tuple[Row, _Received]]:
     """The rows of each queue that agree in these columns too, with the first of them."""
+    import numpy as np
+
     offsets, times = rows["offset"].to_numpy(), floats(rows["time_ms"])
     for at in groups(codes(rows, *QUEUE, *more)):
         row = rows.slice(int(at[0]), 1).to_pylist()[0]
@@ -133,6 +140,8 @@ def _by_queue(rows: pa.Table, *more: str) -> Iterator[tuple[Row, _Received]]:
 
 
 def _ahead(sends: pa.Table, receipts: pa.Table, world: World, first: Mapping[Place, FirstPast]) -> Iterator[Ahead]:
+    import numpy as np
+
     acked = {found.queue: found for _, found in _by_queue(sends)}
     for group in askers(world):
         of_group = receipts.filter(is_one_of(receipts["node"], sorted(group.members)))
@@ -154,6 +163,8 @@ def _ahead(sends: pa.Table, receipts: pa.Table, world: World, first: Mapping[Pla
 
 def _times_of(found: _Received | None, offsets: Numbers) -> Floats:
     """When each of these offsets came; NaN for one that did not."""
+    import numpy as np
+
     times = np.full(len(offsets), np.nan)
     if found is not None:
         times[np.searchsorted(offsets, found.offsets)] = found.times
@@ -161,6 +172,8 @@ def _times_of(found: _Received | None, offsets: Numbers) -> Floats:
 
 
 def _behind(receipts: pa.Table, control: Control, world: World, first: Mapping[Place, FirstPast]) -> Iterator[Behind]:
+    import numpy as np
+
     tell, late_ms = brokers_that_tell(world), interval_ms(world)
     of_member = {member: group for group in askers(world) for member in group.members}
     # By holding and by the queue that a message came from: it is another than was taken where a consumer is wrong.
@@ -186,6 +199,8 @@ def _late(
 
     Worked off is a message when all before it are, from the holding's first message, or from a commit, on.
     """
+    import numpy as np
+
     offsets, times = received.offsets, received.times
     first_ms = np.full(len(offsets), np.inf) if past is None else past.times_of(offsets)
     found: dict[float, tuple[float, int]] = {}
@@ -203,6 +218,8 @@ def _late(
 
 
 def _left(receipts: pa.Table, control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Left]:
+    import pyarrow.compute as pc
+
     dropped = given_up(control, world)
     last = [(drop.offset or 0) - 1 for drop, _ in dropped]
     of_drops = is_one_of(receipts["op_id"], [drop.op_id for drop, _ in dropped])
@@ -221,6 +238,8 @@ def _left(receipts: pa.Table, control: Control, world: World, commits: Mapping[P
 
 def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> tuple[int, list[Older]]:
     """How many queues were taken after a commit, and those that were taken at an older offset."""
+    import numpy as np
+
     taken, found = 0, list[Older]()
     group_of = {member: group.name for group in askers(world) for member in group.members}
     for row in control.rows("queue_taken"):
@@ -301,6 +320,8 @@ def _queue(row: ControlRow) -> tuple[str, str, int]:
 
 
 def _with_offset(rows: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
     return rows.filter(pc.is_valid(rows["offset"]))
 
 

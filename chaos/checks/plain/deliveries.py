@@ -10,10 +10,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ...oracle.deliveries import PROMPT_MS, Asker, askers
 from ...oracle.world import World
 from ..record.slow_messages import Prompt, Slow
@@ -25,6 +21,10 @@ _UNKNOWN = -1
 
 def deliveries(part: Part, world: World) -> Prompt:
     """How many were prompt, and the others; once a group."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     groups = askers(world)
     sends = part.of("send", types=("ok",)).select(_COLUMNS)
     members = {member: group.name for group in groups for member in group.members}

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import pyarrow.compute as pc
-
 from ...oracle.world import World
 from ..check import Facts
 from .part import Part, Reading, Together, floats, is_one_of
@@ -27,6 +24,9 @@ def effects(asked: Callable[[World], Sequence[Asked]]) -> Reading[Effects]:
     """What is counted of the faults that are asked about."""
 
     def of(part: Part, world: World) -> Effects:
+        import numpy as np
+        import pyarrow.compute as pc
+
         faults = asked(world)
         rows = part.of("send_attempt", "pull") if faults else part.table.slice(0, 0)
         rows = rows.filter(pc.is_valid(pc.coalesce(rows["address"], rows["name_server"])))

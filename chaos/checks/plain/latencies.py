@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
 from ...oracle.intervals import Stretch
 from ...oracle.world import World
 from ..check import Facts
 from ..record.timed import LEVELS, STEPS, Timed, Who
 from .part import Floats, Numbers, Part, Reading, Together, began_ms, codes, floats, groups
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ def send_times(
     """What brokers' answers to sends took in these stretches, by producer and broker name."""
 
     def of(part: Part, world: World) -> Latencies:
+        import pyarrow.compute as pc
+
         rows, stretches = part.of("send_attempt", types=("ok",)), quiet(world)
         rows = rows.filter(pc.is_valid(rows["duration_ms"]))
         began, ended, took_ms = began_ms(rows), floats(rows["time_ms"]), floats(rows["duration_ms"])
@@ -56,6 +58,10 @@ def delivery_times(
     """What the delivery of brokers' messages took in these stretches."""
 
     def of(part: Part, world: World) -> Latencies:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         stretches = quiet(world)
         if not stretches:
             return Latencies()
@@ -86,6 +92,9 @@ def delivery_times(
 
 def _first_receipts(receipts: pa.Table, key: Numbers) -> Numbers:
     """The place of each message's first receipt; of those at one time that of the first broker."""
+    import numpy as np
+    import pyarrow.compute as pc
+
     brokers = pc.rank(pc.fill_null(receipts["broker_name"], ""), tiebreaker="dense").to_numpy()
     order = np.lexsort((brokers, floats(receipts["time_ms"])))
     found: Numbers = order[np.unique(key[order], return_index=True)[1]]
@@ -93,11 +102,15 @@ def _first_receipts(receipts: pa.Table, key: Numbers) -> Numbers:
 
 
 def _within(rows: pa.Table, span: tuple[float, float]) -> pa.Table:
+    import pyarrow.compute as pc
+
     return rows.filter(pc.and_(pc.greater_equal(rows["time_ms"], span[0]), pc.less_equal(rows["time_ms"], span[1])))
 
 
 def _inside(began: Floats, ended: Floats, stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch, Numbers]]:
     """The stretches, each with the places of what began and ended in it, and in none before."""
+    import numpy as np
+
     free = np.ones(len(began), bool)
     for stretch in stretches:
         inside = free & (began >= stretch.start_ms) & (ended <= stretch.end_ms)
@@ -107,6 +120,8 @@ def _inside(began: Floats, ended: Floats, stretches: Sequence[Stretch]) -> Itera
 
 
 def _timed(took_ms: Floats, ended: Floats, least_ms: float) -> Timed:
+    import numpy as np
+
     slow = took_ms > least_ms
     levels = np.minimum((STEPS * np.log2(took_ms[slow] / least_ms)).astype(np.int64), LEVELS)
     over = {int(level): int(count) for level, count in zip(*np.unique(levels, return_counts=True), strict=True)}

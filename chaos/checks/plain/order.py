@@ -7,16 +7,15 @@ this one began?
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any
 
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
 from ..record.misplaced import Misplaced, Order
 from .part import QUEUE, Flags, Floats, Part, Reading, Together, began_ms, codes, floats, groups, rows_in
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def order(part: Part, world: World) -> Order:
@@ -44,12 +43,16 @@ def is_ordered(world: World) -> bool:
 
 
 def _with_offset(rows: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
     return rows.filter(pc.is_valid(rows["offset"]))
 
 
 def _behind(rows: pa.Table, who: tuple[str, ...], began: Floats, ended: Floats, *, each_its_own: bool) -> Flags:
     """Of each row, whether one of the same queue and `who` with a higher offset had ended before it began; or, with
     `each_its_own`, has the same offset."""
+    import numpy as np
+
     offsets, wrong = floats(rows["offset"]), np.zeros(len(rows), bool)
     for group in groups(codes(rows, *who, *QUEUE)):
         falling = group[np.lexsort((-ended[group], -began[group], -offsets[group]))]

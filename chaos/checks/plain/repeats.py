@@ -12,10 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ...oracle.commits import Redelivery
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
@@ -29,6 +25,8 @@ _HOLDING = ("node", "incarnation", "op_id")
 
 def repeats(part: Part, world: World) -> Repeats:
     """What was received again, or stored again."""
+    import pyarrow.compute as pc
+
     allowed = tolerance_of(world, measured_lag_ms(part.control.lateness, world))
     received, stored = _received(part, world, allowed), _stored(part)
     receipts = part.of("receive")
@@ -43,6 +41,8 @@ REPEATS = Reading(
 
 def too_late(part: Part, world: World) -> Repeats:
     """Receipts of a queue that its consumer had given up."""
+    import numpy as np
+
     allowed = tolerance_of(world, measured_lag_ms(part.control.lateness, world))
     ended = _first_of_holdings(part.control, "queue_dropped")
     rows = part.of("receive")
@@ -66,6 +66,9 @@ TOO_LATE_RECEIPTS = Reading(Together.MESSAGE, ("receive",), ("op_id", *PLACE), t
 
 
 def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
+    import numpy as np
+    import pyarrow.compute as pc
+
     rules, each_alone = Redelivery.of(world), bool(world.workload.get("broadcasting"))
     receipts = part.of("receive")
     receipts = receipts.filter(pc.is_valid(receipts["msg_key"]))
@@ -106,6 +109,9 @@ def _received(part: Part, world: World, allowed: Tolerance) -> Repeats:
 def _stored(part: Part) -> Repeats:
     """Copies beyond the first of each message; wrong is one that is stored oftener than it was tried. Receipts are left
     out of this: a consumer that sends a message back stores it again itself."""
+    import numpy as np
+    import pyarrow as pa
+
     sends = part.of("send", types=("ok", "info"))
     columns = ["msg_key", *PLACE, "time_ms"]
     copies = pa.concat_tables([part.of("read").select(columns), part.of("send", types=("ok",)).select(columns)])

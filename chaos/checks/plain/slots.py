@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
 from ...oracle.slaves import CODES as STORED_ALONE
 from ...oracle.slaves import unreplicated
 from ...oracle.world import World
 from ..record.slots import OPERATIONS, TRY, Slot, SlotFacts, Slots, bucket_ms, counted_nodes, edges
 from .part import Flags, Gathering, Part, Reading, Together, began_ms, floats, is_one_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _KEYS = ("node", "operation", "bucket", "segment", "until")
 
@@ -30,6 +30,10 @@ def slots(part: Part, world: World) -> SlotFacts:
 
 def slots_between(part: Part, world: World, at_ms: Sequence[float]) -> SlotFacts:
     """The same, with these edges, ascending."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     rows = part.of(*OPERATIONS, TRY, types=_ENDS).select([*_COLUMNS, "time_ms", "node", "event"])
     counts = pc.and_(is_one_of(rows["node"], counted_nodes(world)), pc.less_equal(rows["time_ms"], world.end_ms))
     rows = rows.filter(counts)
@@ -74,6 +78,9 @@ SLOTS = Reading(Together.ROW, (*OPERATIONS, TRY), _COLUMNS, slots, types=_ENDS)
 
 
 def _are_good(rows: pa.Table, world: World) -> Flags:
+    import numpy as np
+    import pyarrow.compute as pc
+
     is_send = is_one_of(rows["event"], ("send", TRY)).to_numpy()
     answered = pc.is_valid(rows["code"]).to_numpy()
     stored = is_send & is_one_of(rows["code"], sorted(STORED_ALONE)).to_numpy()

@@ -13,11 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any
 
 from ...oracle.time_outs import STORED, avoidance, send_rules
 from ...oracle.world import World
@@ -55,11 +51,16 @@ from .part import (
     rows_in,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _OP = ("node", "incarnation", "op_id")
 
 
 def shares(part: Part, world: World) -> BrokerShares:
     """What each row says by itself."""
+    import numpy as np
+
     between = np.array(edges(part.control, world))
     return BrokerShares(
         sends=_sends(part, between),
@@ -85,12 +86,16 @@ READS = Reading(Together.QUEUE, ("pull", "receive"), ("type",), reads, types=("o
 
 
 def _edge(between: Floats, at_ms: Floats) -> Floats:
+    import numpy as np
+
     found: Floats = between[np.maximum(np.searchsorted(between, at_ms, "right") - 1, 0)]
     return found
 
 
 def _counted(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """The values that occur together, and how often."""
+    import pyarrow as pa
+
     table = pa.table(dict(columns))
     counted = table.group_by([*columns]).aggregate([([], "count_all")])
     return [*zip(*(counted[name].to_pylist() for name in (*columns, "count_all")), strict=True)]
@@ -107,6 +112,8 @@ def _sends(part: Part, between: Floats) -> dict[Segment, dict[Queue, int]]:
 
 def _failed(part: Part, world: World, between: Floats) -> dict[tuple[str, float], int]:
     """Where they began, and where they ended."""
+    import pyarrow.compute as pc
+
     rows, avoided = part.of("send", "send_attempt"), avoidance(world)
     failed = is_one_of(rows["type"], ("fail", "info")).to_numpy()
     if avoided is not None:
@@ -141,12 +148,17 @@ def _at_slaves(part: Part, world: World) -> dict[SlaveRead, dict[int, int]]:
 
 
 def _parts(rows: pa.Table) -> Numbers:
+    import numpy as np
+
     found: Numbers = np.floor(floats(rows["time_ms"]) / PART_MS).astype(np.int64)
     return found
 
 
 def tries(part: Part, world: World) -> BrokerShares:
     """What the tries of each send say beside each other."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     attempts, begun = part.of("send_attempt"), part.of("send_attempt", types=("invoke",))
     ended = attempts.filter(pc.not_equal(attempts["type"], "invoke"))
     lost = part.of("send", types=("fail", "info"))
@@ -186,6 +198,10 @@ def _ops(rows: pa.Table) -> pa.Table:
 
 def _of_ops(rows: pa.Table, others: pa.Table) -> pa.Table:
     """The rows of the operations that the others are of."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     rows = rows.filter(pc.is_in(rows["op_id"], value_set=others["op_id"].combine_chunks()))
     both = codes(pa.concat_tables([_ops(rows), _ops(others)]), *_OP)
     return rows.filter(np.isin(both[: len(rows)], both[len(rows) :]))
@@ -232,6 +248,8 @@ class Steps(Facts):
 
 def _failing(gathering: Gathering, world: World) -> list[Span]:
     """When something failed at each of the producers, from edge to edge."""
+    import numpy as np
+
     between, failed = edges(gathering.control, world), gathering.counted(SHARES, world).failed
     ends = {at_ms: end_ms for at_ms, end_ms in pairwise([*between, np.inf])}
     found = (Span(node, at_ms, ends[at_ms]) for (node, at_ms), times in failed.items() if times)
@@ -240,6 +258,8 @@ def _failing(gathering: Gathering, world: World) -> list[Span]:
 
 def steps(part: Part, world: World) -> Steps:
     """Those of the producers that go round, between edges where something failed."""
+    import numpy as np
+
     between = np.array(edges(part.control, world))
     failing = [at for at, times in _failed(part, world, between).items() if times and at[0] in goes_round(world)]
     sends, begun = part.of("send"), part.of("send_attempt", types=("invoke",))
@@ -287,6 +307,9 @@ STEPS = Reading(
 
 def _in_segments(rows: pa.Table, edge: Floats, segments: Sequence[tuple[str, float]]) -> tuple[pa.Table, Floats]:
     """The rows of these nodes between these edges, and after which edge each is."""
+    import numpy as np
+    import pyarrow.compute as pc
+
     there = np.zeros(len(rows), bool)
     for node in {node for node, _ in segments}:
         of_node = pc.equal(rows["node"], node).to_numpy()

@@ -13,15 +13,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ...oracle.recorded import LONG_LAG_MS
 from ...oracle.world import ENVIRONMENT_EVENTS, MEMO, World
 from .lateness import Lateness
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ...oracle.windows import Timers
 
 
@@ -110,6 +108,9 @@ class Control:
     @classmethod
     def of_table(cls, table: pa.Table) -> Control:
         """From rows as columns; of a large history, those that are no traffic."""
+        import numpy as np
+        import pyarrow.compute as pc
+
         is_lag = pc.equal(table["event"], "timer_lag")
         measured = table.filter(pc.and_(is_lag, pc.is_valid(table["lag_ms"])))
         until_ms = measured["time_ms"].to_numpy()
@@ -151,6 +152,8 @@ def told_by(
 
     `lost`: rows that say what is not there. `timers` None: those of `run_begin`. `last_ms`: when the last row was.
     """
+    import pyarrow.compute as pc
+
     control = Control.of_table(table)
     environment = [row._asdict() for row in control.rows(*ENVIRONMENT_EVENTS)]
     lags = table.filter(pc.equal(table["event"], "timer_lag"))
@@ -160,6 +163,9 @@ def told_by(
 
 def _values(column: pa.ChunkedArray) -> Sequence[Any]:
     """The column as Python's values; equal texts are one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if column.null_count == len(column):
         return [None] * len(column)
     if not pa.types.is_string(column.type):

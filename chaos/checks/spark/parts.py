@@ -16,8 +16,6 @@ from functools import lru_cache, partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import Broadcast, cloudpickle
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -30,6 +28,8 @@ from ..plain.verdicts import COUNTED_ONLY
 from ..record.control import Control, Row, told_by
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ...oracle.windows import Timers
 
 ROWS_AT_ONCE = 500_000
@@ -119,6 +119,8 @@ def gather(
 ) -> tuple[Spread, World]:
     """The history's control rows, and the World that they tell of: one Spark job, and one more where no row says that
     the run has ended. `timers` None: those of `run_begin`. Of a whole history, rows that are not there are missed."""
+    import pyarrow.compute as pc
+
     table = history.where(~F.col("event").isin(*COUNTED_ONLY)).select(*Row._fields).toArrow()
     lost = missing(processes_of(history), partial(gaps_of, history), table) if is_whole_history else []
     is_ended = pc.or_(pc.equal(table["event"], "run_end"), is_one_of(table["event"], ["phase"]))
@@ -170,6 +172,8 @@ def _count_parts(
     batches: Iterator[pa.RecordBatch], said: Broadcast[bytes], at_once: int | None
 ) -> Iterator[pa.RecordBatch]:
     """The facts of this partition's rows, which are one part, or of so many at once."""
+    import pyarrow as pa
+
     asked, control = _heard(said)
     sums: list[Any] = [None] * len(asked)
     for table in _tables(batches, at_once):
@@ -193,6 +197,8 @@ def _heard(said: Broadcast[bytes]) -> tuple[list[Asked], Control]:
 
 
 def _tables(batches: Iterator[pa.RecordBatch], at_once: int | None) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -117,6 +116,8 @@ def load(run_dir: Path | str, spark: SparkSession) -> DataFrame:
 
 def load_planned(run_dir: Path | str, spark: SparkSession) -> tuple[DataFrame, Mapping[str, str]]:
     """`load`, and the plans that the checks of such a history need."""
+    import pyarrow.parquet as pq
+
     found = stored(run_dir, spark)
     plans = plans_for(spark, found.size)
     use(spark, plans)
