@@ -55,7 +55,7 @@ def test_on_the_virtual_clock_a_run_is_its_own_rehearsal_and_once_more_recorded_
 
     recording = runner.record
     monkeypatch.setattr(runner, "record", record)
-    monkeypatch.setattr(runner, "judge", lambda history, _engine, _spark: history)
+    monkeypatch.setattr(runner, "judge", lambda history, _engine, _spark, _say: history)
     options = runner.Options(seed=1, virtual=True, out=tmp_path / "run", quiet=True, defect="name-server-never-expires")
     runner.run_one(scenario(timeline=timeline), options, Harness())
     assert said == [True, False][:recorded]

@@ -100,7 +100,7 @@ def never_yields(broker: Broker) -> None:
 
     async def start_and_spin() -> None:
         await start()
-        broker._tasks.add(asyncio.ensure_future(spin()))
+        broker._spawn(spin())
 
     async def spin() -> None:
         await asyncio.sleep(30)
