@@ -72,5 +72,5 @@ class Peers:
                 each.wait_for("boot success")
 
     def __str__(self) -> str:
-        jars = JARS[self.profile].value[1]
+        jars = JARS[self.profile].version
         return f"rocketmq-namesrv {jars} beside profile {self.profile.value}, Python {platform.python_version()}"
