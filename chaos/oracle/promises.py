@@ -27,7 +27,7 @@ from ...remoting.node.profile import Profile
 from ..faults.fault import Loss
 from ..topology import broker_name
 from .by_hand import Act
-from .link import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds
+from .link import MOMENT_MS, Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds
 from .name_server import Kept, Registered, Silence
 from .recorded import Life
 from .roles import elects, taken_over
@@ -123,15 +123,21 @@ class _Episode(NamedTuple):
         return self.causes[0]
 
     @property
+    def together(self) -> Sequence[Cause]:
+        """Those that began with the first, as when a host is lost: its processes end, and its links are cut."""
+        return [one for one in self.causes if one.start_ms <= self.start_ms + MOMENT_MS]
+
+    @property
     def alone_until_ms(self) -> float:
-        """Until when the first of them is the only one: from then on nothing is promised."""
-        first, *others = self.causes
-        joined = (
-            one.start_ms
-            for one in others
-            if one.on != first.on or one.end_ms > first.end_ms or one.fault_id not in (first.fault_id, "")
+        """Until when these are alone: from then on nothing is promised."""
+        first = self.first
+        joined = [one for one in self.causes if one not in self.together]
+        others = (
+            one for one in joined if one.end_ms > first.end_ms or (one.fault_id or first.fault_id) != first.fault_id
         )
-        return min([first.end_ms, *joined])
+        return min(
+            [*(one.end_ms for one in self.together if one.fault_id), first.end_ms, *(o.start_ms for o in others)]
+        )
 
 
 class _Pair:
@@ -170,6 +176,10 @@ class _Pair:
         return is_pause and episode.end_ms - episode.start_ms <= self.timers.B_ms - self.timers.C_ms
 
     def _over_ms(self, cause: Cause) -> float:
+        """By when nothing of the cause is under way any more: at once, where it only had not begun."""
+        return cause.end_ms if cause.start_ms == -math.inf and not cause.fault_id else self._back_ms(cause)
+
+    def _back_ms(self, cause: Cause) -> float:
         """By when the broker is back for sure."""
         return cause.end_ms + self._back(cause).latest_ms
 
@@ -193,9 +203,9 @@ class _Pair:
                 yield self._state(at_ms, episode.start_ms, window, label, up=True)
             yield from self._away(episode)
             last = max(episode.causes, key=lambda cause: cause.end_ms)
-            slowest = max(episode.causes, key=self._over_ms)
+            slowest = max(episode.causes, key=self._back_ms)
             at_ms, window = last.end_ms, self._back(slowest)
-            window = window._replace(latest_ms=self._over_ms(slowest) - at_ms)
+            window = window._replace(latest_ms=self._back_ms(slowest) - at_ms)
             label = FaultEdge(last.ended_by, "start") if last.ended_by else FaultEdge(last.fault_id, "end")
         if at_ms < self.end_ms:
             yield self._state(at_ms, self.end_ms, window, label if label.fault_id else BEGIN, up=True)
@@ -205,13 +215,16 @@ class _Pair:
         end_ms, alone_ms = min(episode.end_ms, self.end_ms), min(episode.alone_until_ms, self.end_ms)
         label = FaultEdge(cause.fault_id, "start")
         if start_ms < alone_ms:
-            window = self.drop(cause)
+            drops = [self.drop(one) for one in episode.together if one.on != "name_server"]
+            window = max(
+                drops, key=lambda drop: drop.latest_ms, default=Window(0, NEVER, "not bounded", str(cause.loss))
+            )
             if episode.start_ms < self.life.start_ms:  # its table is empty, and this broker cannot get into it
                 label = self.beginning
                 late_ms = max(cause.start_ms + cause.begins_late_ms - start_ms, resend_ms(cause, start_ms), 0.0)
                 empty = "the NameServer is on no list of the broker" if cause.is_for_ever else "NameServer restart"
                 window = Window(0, late_ms, "empty table", empty)
-            if _unsteady(cause) or cause.on == "name_server":
+            if any(_unsteady(one) or one.on == "name_server" for one in episode.together):
                 window = window._replace(latest_ms=NEVER)
             yield self._state(start_ms, alone_ms, window, label, up=False)
         if max(start_ms, alone_ms) < end_ms:
@@ -314,7 +327,7 @@ def _obligations(world: World) -> list[Obligation]:
             if (episode := by_start.get(state.start_ms)) is None or state.start_ms >= episode.alone_until_ms:
                 continue
             if held_from_ms <= state.start_ms:
-                kept_ms = min(state.start_ms + pair.kept_ms(episode.first), state.end_ms)
+                kept_ms = min(state.start_ms + min(map(pair.kept_ms, episode.together)), state.end_ms)
                 _demand(found, ObligationKind.KEEP, state, state.start_ms, kept_ms)
             if state.judged:
                 _demand(

@@ -43,6 +43,36 @@ _TWO_ODD = (
 
 NIGHTLY = (
     Nightly(
+        "tests/conformance/test_wrong_clients.py::test_three_right_clients_in_a_program_are_not_invalid_in_any_situation",
+        "three right clients in one program, in all situations of conform",
+        ("tests/conformance/test_sabotage.py",),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_random_stalls.py::test_most_of_many_stalls_are_valid_and_none_is_invalid",
+        "many runs with random stalls",
+        (f"{_VIRTUAL}/test_random_stalls.py",),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_random_stalls.py::test_most_defects_are_found_all_the_same",
+        "planted defects beside random stalls",
+        (f"{_VIRTUAL}/test_random_stalls.py",),
+    ),
+    Nightly(
+        "tests/operations/importing/test_calibration.py::test_of_recorded_incidents_nothing_wrong_is_certain",
+        "how sure import is, over recorded incidents",
+        ("tests/operations/importing/test_calibration.py",),
+    ),
+    Nightly(
+        "tests/conformance/test_wrong_clients.py::test_in_all_situations_too",
+        "wrong clients in all situations of conform",
+        ("tests/conformance/test_sabotage.py",),
+    ),
+    Nightly(
+        "tests/chaos/oracle/test_labels.py::test_of_a_thousand_clients_of_each_kind_none_is_called_what_it_is_not",
+        "a thousand clients of each label",
+        ("tests/chaos/oracle/test_labels.py",),
+    ),
+    Nightly(
         f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_the_same_by_any_order_of_sets",
         "shipped scenarios recorded by two orders of sets",
         (f"{_VIRTUAL}/test_runs.py::test_the_same_seed_gives_the_same_history_byte_for_byte_in_any_process",),

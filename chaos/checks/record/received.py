@@ -62,7 +62,7 @@ class Received:
 
     def _read(self, life: Life, broker: str) -> Iterator[Read]:
         own = next(node.addresses for node in self._world.of_kind("broker", "slave") if node.name == broker)
-        moves = elects(self._world, broker)
+        moves, sent = elects(self._world, broker), self._rows.sent(broker, life.node)
         channel, carried = "", defaultdict[str, set[tuple[str | None, int | None, str | None]]](set)
         last_ms = -math.inf
         for row in self._of_process.get((life.node, life.incarnation), ()):
@@ -78,6 +78,7 @@ class Received:
             if row.broker_name != broker_name(broker):
                 continue
             is_it = moves or row.broker_id is None or row.broker_id in self._ids(broker, row.time_ms)
+            is_it = is_it or any(one.began_ms <= row.time_ms <= one.ended_ms for one in sent)  # as whom it likes
             if is_it and row.address in own:
                 if of == REGISTERED:
                     channel = op_id

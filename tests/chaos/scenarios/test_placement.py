@@ -190,7 +190,8 @@ def test_a_kill_of_a_node_whose_host_is_lost_is_refused():
 
 
 def test_explain_says_who_is_where_and_when_routes_to_the_lost_host_must_be_gone():
-    told = explanation(scenario({"at_s": 20, "do": "lose_host", "hosts": ["b"]}, settle_s=200))
+    lost = {"at_s": 20, "do": "lose_host", "hosts": ["b"]}
+    told = explanation(scenario(lost, {"at_s": 220, "do": "heal"}, settle_s=200))
     assert told["hosts"]["b"] == ["ns-1", "broker-b", "producer-1"]
     gone = [one for one in told["name_servers"] if one["broker"] == "broker-b" and one["demand"] == "must not hold"]
     assert {one["name_server"] for one in gone} >= {"ns-0", "ns-2"}
