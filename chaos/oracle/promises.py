@@ -130,14 +130,10 @@ class _Episode(NamedTuple):
     @property
     def alone_until_ms(self) -> float:
         """Until when these are alone: from then on nothing is promised."""
-        first = self.first
-        joined = [one for one in self.causes if one not in self.together]
-        others = (
-            one for one in joined if one.end_ms > first.end_ms or (one.fault_id or first.fault_id) != first.fault_id
-        )
-        return min(
-            [*(one.end_ms for one in self.together if one.fault_id), first.end_ms, *(o.start_ms for o in others)]
-        )
+        first, together = self.first, self.together
+        others = [one for one in self.causes if (one.fault_id or first.fault_id) != first.fault_id]
+        others += [one for one in self.causes if one.end_ms > first.end_ms and one not in others]
+        return min([first.end_ms, *(one.end_ms if one in together else one.start_ms for one in others)])
 
 
 class _Pair:
