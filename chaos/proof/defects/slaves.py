@@ -47,7 +47,7 @@ planted = Planted()
 # -- a slave that acts for its master
 
 
-@planted(BROKERS._replace(nodes=("broker-b",)), _ACTING, caught_by="no_false_eviction")
+@planted(BROKERS._replace(nodes=("broker-b",)), _ACTING, caught_by="routes_are_true timers_kept")
 @may_find(f"{_OF_ROUTES} commits_follow_work duplicates recovery_time timers_kept")
 @in_its_parts
 def broker_says_nothing_between_registrations(broker: Broker) -> None:
