@@ -5,7 +5,7 @@
     promise           … RETURN, must hold ────────────────┤ KEEP ┤  ├ DROP, ─┤         ├─ RETURN …
                                                           └ earliest └ latest, must not └ R + C ┘
 
-    several at once   nothing is promised from the first on until the broker is sure to be back after the last: what
+    several at once   nothing is promised from the second on until the broker is sure to be back after the last: what
                       each part must do then is judged part by part (name_server.py)
 
 Plain functions over `World`: no Spark, no clock. The windows are those of windows.py, chosen by the injection of each
@@ -58,14 +58,24 @@ class RouteState:
     start_ms: float
     end_ms: float
     up: bool
-    judged: bool
-    """False while the NameServer is paused, several faults meet, or the table bounds nothing."""
-    at_ms: float
-    """The change that the window counts from."""
-    settled_ms: float
-    """When the table of the NameServer must have followed; NEVER where nothing bounds it."""
     window: Window
+    """From the beginning of the stretch."""
     label: FaultEdge
+
+    @property
+    def at_ms(self) -> float:
+        """The change that the window counts from."""
+        return self.start_ms
+
+    @property
+    def settled_ms(self) -> float:
+        """When the table of the NameServer must have followed; NEVER where nothing bounds it."""
+        return self.start_ms + self.window.latest_ms
+
+    @property
+    def judged(self) -> bool:
+        """False while the NameServer is paused, several faults meet, or the table bounds nothing."""
+        return self.window.latest_ms < NEVER
 
 
 class ObligationKind(StrEnum):
@@ -235,9 +245,6 @@ class _Pair:
             start_ms=start_ms,
             end_ms=end_ms,
             up=up,
-            judged=window.latest_ms < NEVER,
-            at_ms=start_ms,
-            settled_ms=start_ms + window.latest_ms,
             window=window,
             label=label,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ...oracle.name_server import BrokerAtNameServer, Read
 from ...oracle.promises import PromisedAtNameServer
@@ -77,19 +77,14 @@ class Received:
             carried[op_id].add((row.broker_name, row.broker_id, row.address))
             if row.broker_name != broker_name(broker):
                 continue
-            is_it = moves or row.broker_id is None or row.broker_id in self._ids(broker, row.time_ms)
-            is_it = is_it or any(one.began_ms <= row.time_ms <= one.ended_ms for one in sent)  # as whom it likes
-            if is_it and row.address in own:
+            is_its_id = moves or row.broker_id in self._world.ids_of(broker, row.time_ms, row.time_ms)
+            is_sent = any(one.began_ms <= row.time_ms <= one.ended_ms for one in sent)  # as whom it likes
+            if row.address in own and (is_its_id or is_sent or row.broker_id is None):
                 if of == REGISTERED:
                     channel = op_id
                 yield Read(at_ms, of)
-            elif (
-                moves or row.address in own or row.broker_id in self._ids(broker, row.time_ms)
-            ):  # who was it, and with what is it now?
+            elif row.address in own or is_its_id:  # who was it, and with what is it now?
                 yield Read(at_ms, "replaced", False)
-
-    def _ids(self, broker: str, at_ms: float) -> Sequence[int]:
-        return self._world.ids_of(broker, at_ms, at_ms)
 
     def was_read(self, broker_name: str, id_: str, address: str) -> bool:
         """Whether any NameServer's transport read a registration of that name, id and address."""
