@@ -141,7 +141,7 @@ ODD = TOLD | {
             {"at_s": 300, "do": "restart", "nodes": ["broker-a"]},
         ],
         "client-stops-polling-after-a-failure",
-        "client_routes_are_true",
+        "timers_kept",
     ),
     "dials to two of three NameServers are unanswered, and a call ends before the third is asked": Odd(
         [
@@ -151,7 +151,7 @@ ODD = TOLD | {
             {"at_s": 300, "do": "restart", "nodes": ["broker-a"]},
         ],
         "client-stops-polling-after-a-failure",
-        "client_routes_are_true",
+        "timers_kept",
         cluster={"name_servers": 3},
     ),
     "a stop while the other broker is not back at one NameServer": Odd(
