@@ -48,6 +48,15 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
     return Cause(_guilty(example, first, verdicts), guarantee, _sentence(example, first))
 
 
+def followed(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """The other INVALID verdicts that show the same cause once more: each of their examples names the guilty node."""
+    first, cause = first_wrong(verdicts), cause_of(verdicts)
+    if first is None or cause is None or not cause.node:
+        return ()
+    others = [v for v in verdicts if v.verdict is Validity.INVALID and v is not first and v.examples]
+    return tuple(v for v in others if all(cause.node in (example.who, example.what) for example in v.examples))
+
+
 _NEAREST = ("routes_as_registered", "answers_are_true")
 """What brokers told tables, and what these told clients, comes before what both may show (`one_master`)."""
 

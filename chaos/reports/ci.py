@@ -98,18 +98,18 @@ def summary(
 
 def _wrong(group: CheckGroup) -> list[str]:
     """The checks of the group that are not VALID, the letters that they need, and their counterexamples."""
-    if not group.wrong:
-        return []
+    if not group.told:
+        return ["", _cell(f"{group.label}: {group.again_line}")] if group.again else []
     lines = ["", "| check | verdict | examined | violations | measured | allowed |", "|---|---|---:|---:|---|---|"]
-    for v in group.wrong:
+    for v in group.told:
         cells = (f"`{v.name}`", f"{_SIGN[v.verdict]} {v.verdict}", f"{v.examined:,}", f"{v.violations:,}")
         lines.append(f"| {' | '.join(map(_cell, (*cells, measured(v), allowed(v))))} |")
-    lines += ["", _cell(legend)] if (legend := legend_line(group.wrong)) else []
-    for v in group.wrong:
+    lines += ["", _cell(legend)] if (legend := legend_line(group.told)) else []
+    for v in group.told:
         why = v.why if v.verdict is Validity.UNKNOWN or not wrong_sentence(v) else wrong_sentence(v)
         lines += ["", f"**`{v.name}`** {_cell(why)}"]
         lines += [f"- {_cell(example_sentence(example, v.timeline_ms))}" for example in v.examples]
-    return lines
+    return [*lines, "", _cell(group.again_line)] if group.again else lines
 
 
 def _cell(text: str) -> str:

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..checks import CHECKS
+from ..checks.cause import followed
 from ..checks.check import Group
 from ..verdict import Validity, Verdict, worst
 from .sentences import measured_sentences
+from .text import all_of
 
 _ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
 
@@ -23,6 +25,8 @@ class CheckGroup(NamedTuple):
     label: str
     verdicts: tuple[Verdict, ...]
     """Those that are not VALID first."""
+    again: tuple[Verdict, ...] = ()
+    """Those of them that show once more what another check shows of the guilty node."""
 
     @property
     def verdict(self) -> Validity:
@@ -32,6 +36,17 @@ class CheckGroup(NamedTuple):
     def wrong(self) -> tuple[Verdict, ...]:
         """Those that are not VALID."""
         return tuple(v for v in self.verdicts if v.verdict is not Validity.VALID)
+
+    @property
+    def told(self) -> tuple[Verdict, ...]:
+        """Those of them that are told by themselves."""
+        return tuple(v for v in self.wrong if v not in self.again)
+
+    @property
+    def again_line(self) -> str:
+        """`the same is seen by routes_converge (11 violations) and routes_are_true (11 violations)`; "" for none."""
+        seen = [f"{v.name} ({v.violations:,} violation{'s' * (v.violations != 1)})" for v in self.again]
+        return f"the same is seen by {all_of(seen)}" if seen else ""
 
     @property
     def counted(self) -> str:
@@ -48,10 +63,11 @@ def of_each(verdicts: Sequence[Verdict]) -> str:
 def groups(verdicts: Sequence[Verdict]) -> list[CheckGroup]:
     """The groups that have a check here. One of what was exercised is among them only where that is not VALID."""
     found: dict[str, list[Verdict]] = {_label(group): [] for group in Group}
+    same = followed(verdicts)
     for v in sorted(verdicts, key=lambda v: _ORDER.index(v.verdict)):
         if not (v.name == _EXERCISED and v.verdict is Validity.VALID):
             found.setdefault(_label(CHECKS[v.name].group) if v.name in CHECKS else "others", []).append(v)
-    return [CheckGroup(label, tuple(of)) for label, of in found.items() if of]
+    return [CheckGroup(label, tuple(of), tuple(v for v in of if v in same)) for label, of in found.items() if of]
 
 
 _EXERCISED = "exercised"

@@ -188,7 +188,8 @@ def print_table(verdicts: Sequence[Verdict], *, title: str) -> None:
 
 def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bool = False) -> None:
     """The lines on stdout; below them what was exercised and a line a group, with a table of those of its checks that
-    are not VALID; `full`: of all its checks. In a pipe no line is wrapped."""
+    are not VALID, but for those that only show once more what the guilty node did; `full`: of all its checks. In a pipe
+    no line is wrapped."""
     console = standard_output(highlight=False)
     make = verdict_list if console.width < NARROW else verdict_table
     for line in filter(None, (*lines, exercised_line(verdicts))):
@@ -197,8 +198,10 @@ def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bo
     widest = max((len(group.label) for group in found), default=0)
     for group in found:
         console.print(_coloured(f"  {group.label.ljust(widest)}  {group.counted}"))
-        if shown := group.verdicts if full else group.wrong:
+        if shown := group.verdicts if full else group.told:
             console.print(make(shown, title=""))
+        if group.again and not full:
+            console.print(Text(f"  {' ' * widest}  {group.again_line}"), soft_wrap=not console.is_terminal)
     if said := _whose(verdicts if full else [v for group in found for v in group.wrong]):
         console.print(Text(said, style="dim"))
 

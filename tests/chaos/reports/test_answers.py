@@ -250,3 +250,17 @@ def test_a_group_is_a_line_and_below_it_stand_the_checks_that_are_not_valid_or_w
     assert "R: a broker registers every" in out
     assert ("│ routes_converge │ VALID" in out) is full
     assert ("no_acknowledged_loss" in out) is full
+
+
+def test_what_one_node_did_is_one_row_and_a_line_names_the_other_checks_that_see_the_same() -> None:
+    kept = Verdict(
+        name="registrations_are_kept",
+        verdict=Validity.INVALID,
+        examined=9,
+        violations=1,
+        examples=(Example(who="ns-0", what="broker-a"),),
+    )
+    elsewhere = replace(STAYED, name="routes_converge", examples=(Example(who="ns-1", what="ns-2"),))
+    [routes] = groups([STAYED, kept, elsewhere])
+    assert [v.name for v in routes.told] == ["registrations_are_kept", "routes_converge"]
+    assert routes.again_line == "the same is seen by routes_are_true (1 violation)"
