@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
-from types import TracebackType
 from typing import Any, Protocol
 
 from ..remoting.node.clock import RealClock
@@ -342,9 +341,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown()
 
     # -- helpers -----------------------------------------------------------------------------------------------------

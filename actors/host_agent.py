@@ -23,7 +23,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -193,29 +193,6 @@ class HostAgent:
         self.end_run()
         self._guardian.close()
         threading.Timer(0.05, os._exit, (0,)).start()  # after the answer
-
-    def files(self) -> list[tuple[str, int]]:
-        """What the run has recorded and logged here so far: path within the run's folder, and bytes."""
-        found = []
-        for top in ("history/_raw", "logs"):
-            assert self._folder is not None
-            for path in sorted((self._folder / top).rglob("*")):
-                if path.is_file():
-                    found.append((str(path.relative_to(self._folder)), path.stat().st_size))
-        return found
-
-    def read(self, path: str, offset: int, count: int) -> bytes:
-        """So many bytes of such a file, or what there is."""
-        assert self._folder is not None
-        with (self._folder / path).open("rb") as file:
-            file.seek(offset)
-            return file.read(count)
-
-    def stream(self, function: Callable[..., Iterator[Any]], *args: Any) -> Iterator[Any]:
-        """What the function yields; to be called with Ray's `num_returns="streaming"`."""
-        for each in function(*args):
-            self._asked_s = time.monotonic()
-            yield each
 
     # -- processes of nodes
 

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Protocol
 
 from ..remoting.node.clock import Clock, RealClock
@@ -161,10 +160,6 @@ class RemoteHost:
         except ray.exceptions.RayError as exc:
             self.lost = True
             raise HostLost(f"the host {self} is lost: its Ray node, or nemesrv's agent there, has ended") from exc
-
-    def streaming(self, function: Callable[..., Any], *args: Any) -> Any:
-        """References to what the function yields there, as it comes."""
-        return self._agent.stream.options(num_returns="streaming").remote(function, *args)
 
     def measure_offset(self) -> None:
         """`offset_ns` and its bound are those of now: half the shortest of some round trips."""
@@ -325,9 +320,7 @@ class HostsWatch:
             thread.start()
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """No thread of it asks anything any more: Ray ends a process that asks it after it was left."""
         self._ended.set()
         with suppress(Exception):

@@ -21,7 +21,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from .host_agent import AgentFacts, HostAgent
@@ -222,9 +221,7 @@ class JoinedRay:
     def __enter__(self) -> JoinedRay:
         return self.start()
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 
@@ -256,9 +253,7 @@ class HeadWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
 
 

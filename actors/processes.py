@@ -28,6 +28,8 @@ _PIDFD_INFO_BYTES, _PIDFD_INFO_EXIT = 64, 1 << 3
 _PIDFD_GET_INFO = 3 << 30 | _PIDFD_INFO_BYTES << 16 | 0xFF << 8 | 11
 _STAT_EXIT_CODE = 49
 _PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.PyDLL(None)
+"""Loaded beforehand: between fork and exec nothing can be."""
 _TRIES = 3
 
 
@@ -54,7 +56,7 @@ class Process:
         for _ in range(_TRIES):  # between the two it may have been asked for by its parent
             status = self._status_of_the_gone()
             if status is None:
-                fields = _stat(self.pid)
+                fields = stat_of(self.pid)
                 if fields is not None and fields[0] in "ZX":
                     status = int(fields[_STAT_EXIT_CODE])
             if status is not None:
@@ -88,7 +90,7 @@ class Process:
     def stopped(self, within_s: float = 0.0) -> bool:
         """Whether no thread of it runs because of SIGSTOP; waits for that up to `within_s`."""
         deadline_s = time.monotonic() + within_s
-        while _state(self.pid) != "T":
+        while not is_paused(self.pid):
             if time.monotonic() >= deadline_s or self.gone(0.001):
                 return False
         return True
@@ -99,7 +101,7 @@ class Process:
             self._fd = -1
 
 
-def _stat(pid: int) -> list[str] | None:
+def stat_of(pid: int) -> list[str] | None:
     """The fields of /proc/PID/stat after the name, from the state on; None when there is no such process."""
     try:
         return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -107,9 +109,10 @@ def _stat(pid: int) -> list[str] | None:
         return None
 
 
-def _state(pid: int) -> str | None:
-    fields = _stat(pid)
-    return fields[0] if fields else None
+def is_paused(pid: int) -> bool:
+    """Whether SIGSTOP stopped the process, and it is there."""
+    fields = stat_of(pid)
+    return fields is not None and fields[0] == "T"
 
 
 def command(pid: int) -> str:
@@ -124,7 +127,7 @@ def family(of: int, where: Callable[[str], bool]) -> list[Process]:
     """Every child of `of` whose command line satisfies `where`, with all its descendants, youngest generation last."""
     children: dict[int, list[int]] = {}
     for pid in (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()):
-        fields = _stat(pid)
+        fields = stat_of(pid)
         if fields:
             children.setdefault(int(fields[1]), []).append(pid)
     wave = [pid for pid in children.get(of, []) if where(command(pid))]
@@ -141,12 +144,12 @@ def family(of: int, where: Callable[[str], bool]) -> list[Process]:
 
 def alive(pid: int) -> bool:
     """Whether a process has this pid."""
-    return _stat(pid) is not None
+    return stat_of(pid) is not None
 
 
 def die_with_parent() -> None:
     """This process is killed as soon as the one that made it, or the thread of that, has ended; even while stopped."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def renice(niceness: int) -> None:

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from .processes import FOLDER_PREFIX, Process, Reaper, command, family, signals_deferred, sweep
@@ -144,9 +143,7 @@ class RayHost:
     def __enter__(self) -> RayHost:
         return self.start()
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -32,8 +32,7 @@ from ..topology import NodeKind
 from .tables import Table
 
 SETTLES_MS = 50.0
-"""What was seen is decided so much later, of the machine's time: what came before it may be told after it
-(fronts/front.py)."""
+"""What was seen is decided so much later, of the machine's time: what came before it may be told after it."""
 
 Put = Callable[[Row], None]
 

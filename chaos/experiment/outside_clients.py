@@ -20,6 +20,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from ...actors.processes import stat_of
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
@@ -209,21 +210,16 @@ def about_client(name: str, profile: ClientProfile, kind: NodeKind, unclear: str
 
 
 def _lives(process: int) -> bool:
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
-        return False
+    fields = stat_of(process)
+    return fields is not None and fields[0] not in ("Z", "X")
 
 
 def _age_ms(process: int) -> float:
     """How long ago it began; HANGS_MS where that cannot be seen."""
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-            began_s = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-    except OSError:
+    fields = stat_of(process)
+    if fields is None:
         return HANGS_MS
-    return 1000.0 * (time.clock_gettime(time.CLOCK_BOOTTIME) - began_s)
+    return 1000.0 * (time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
 
 
 def _processes(without: int) -> Sequence[int]:

@@ -34,11 +34,6 @@ class Loss(StrEnum):
         """Whether peers see their connections close."""
         return self in (Loss.CRASH, Loss.GRACEFUL, Loss.CLOSED)
 
-    @property
-    def swallows_closes(self) -> bool:
-        """Whether a close of the other kind of fault cannot get through while this one lasts."""
-        return self in (Loss.SILENT, Loss.BACKWARD_PACKETS, Loss.SLOW, Loss.STALE, Loss.OTHER)
-
 
 class Dial(StrEnum):
     """What a client meets that dials over a link, or a process, under a fault, and then asks something."""

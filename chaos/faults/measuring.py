@@ -119,6 +119,7 @@ PACE_S = 0.01
 """Of the machine's time, between one probe's begin and the next's: all at once would make everybody's timers late."""
 
 _TOPIC = "nemesrv-probe"
+"""Nobody has it."""
 
 
 class LinkProbes:
@@ -147,61 +148,25 @@ async def met_of(clock: Clock, way: Route, patience_s: float) -> tuple[Dial, flo
     """What it meets, and how long the answer took in RocketMQ milliseconds where one came."""
     try:
         async with clock.timeout(patience_s):
-            asks = await way.network.connect(way.over, _Asks)
+            exchanges = await way.network.connect(way.over, _Exchanges)
     except TimeoutError:
         return Dial.DROPPED, None
     except (ConnectError, OSError):
         return Dial.REFUSED, None
-    assert isinstance(asks, _Asks)
+    assert isinstance(exchanges, _Exchanges)
     asked_s = clock.monotonic_s()
     try:
         async with clock.timeout(patience_s):
-            met = await asks.ask()
+            await exchanges.exchange(_Asked(1, 0))
     except TimeoutError:
         return Dial.SILENT, None
+    except ConnectionAbortedError:
+        return Dial.CLOSED, None
+    except OSError:
+        return Dial.RESET, None
     finally:
-        asks.close()
-    return met, (clock.monotonic_s() - asked_s) * 1000 if met is Dial.ANSWERED else None
-
-
-class _Asks(asyncio.Protocol):
-    """One question, and how it ends."""
-
-    def __init__(self) -> None:
-        self._reader = FrameReader()
-        self._transport: asyncio.WriteTransport | None = None
-        self._met: asyncio.Future[Dial] | None = None
-        self._ended: Dial | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)
-
-    async def ask(self) -> Dial:
-        assert self._transport is not None
-        if self._ended is not None:
-            return self._ended
-        self._met = asyncio.get_running_loop().create_future()
-        self._transport.write(
-            encode_frame(RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": _TOPIC}))
-        )
-        return await self._met
-
-    def data_received(self, data: bytes) -> None:
-        if self._reader.feed(data):
-            self._end(Dial.ANSWERED)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._end(Dial.CLOSED if exc is None else Dial.RESET)
-
-    def _end(self, met: Dial) -> None:
-        if self._ended is None:
-            self._ended = met
-            if self._met is not None and not self._met.done():
-                self._met.set_result(met)
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
+        exchanges.close()
+    return Dial.ANSWERED, (clock.monotonic_s() - asked_s) * 1000
 
 
 # -- a bandwidth limit proves itself: known bytes go over the limited link in a time that is taken
@@ -244,8 +209,6 @@ SLACK = 1.25
 """A rate up to this many times the limit is the limit's doing."""
 
 BYPASS_FACTOR = 2.0
-
-_PROOF_TOPIC = "nemesrv-bandwidth"
 
 
 class LinkMeasurement(NamedTuple):
@@ -367,19 +330,18 @@ class _Exchanges(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
         self._missing, self._came = 0, 0
         self._ended: asyncio.Future[None] | None = None
-        self._lost = False
+        self._lost: Exception | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.WriteTransport, transport)
 
     async def exchange(self, asked: _Asked) -> tuple[int, int]:
-        """Send the queries and wait for all their answers: bytes sent, bytes that came. OSError when it is closed."""
+        """Send the queries and wait for all their answers: bytes sent, bytes that came. ConnectionAbortedError when the
+        peer has closed, another OSError when it has reset."""
         assert self._transport is not None
-        if self._lost:
-            raise ConnectionResetError("the connection has ended")
-        query = RemotingCommand.request(
-            RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": _PROOF_TOPIC}, body=b"\0" * asked.body
-        )
+        if self._lost is not None:
+            raise self._lost
+        query = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": _TOPIC}, body=b"\0" * asked.body)
         data = encode_frame(query) * asked.queries
         self._missing, self._came = asked.queries, 0
         self._ended = asyncio.get_running_loop().create_future()
@@ -394,9 +356,9 @@ class _Exchanges(asyncio.Protocol):
             self._ended.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost = True
+        self._lost = exc or ConnectionAbortedError("the peer has closed")
         if self._ended is not None and not self._ended.done():
-            self._ended.set_exception(exc or ConnectionResetError("the peer has closed"))
+            self._ended.set_exception(self._lost)
 
     def close(self) -> None:
         if self._transport is not None:

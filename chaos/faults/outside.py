@@ -9,17 +9,16 @@ experiment itself does meanwhile (`nemesrv fault`) is left out.
 from __future__ import annotations
 
 import http.client
-import io
 import logging
-import os
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from itertools import count
 from typing import Any
 
 import orjson
 
+from ...actors.processes import is_paused
 from ...remoting.node.file_names import of_file_name
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
@@ -33,40 +32,6 @@ log = logging.getLogger("nemesrv.live")
 
 POLL_S = 0.040
 CALL_LIMIT_S = 5.0
-
-
-def fault_of(stat: str | None) -> str:
-    """What a process's line in /proc says was done to it: "" for nothing that lasts, or pause. None: it is gone."""
-    return "pause" if stat is not None and stat.rpartition(")")[2].split()[0] == "T" else ""
-
-
-class ProcessLines:
-    """Context manager: the lines of processes in /proc, whose files stay open, as they are read many times a second."""
-
-    def __init__(self) -> None:
-        self._files: dict[int, int] = {}
-
-    def line(self, pid: int) -> str | None:
-        """None when the process is gone; one that has its number now is another, and is opened anew."""
-        try:
-            if pid not in self._files:
-                self._files[pid] = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-            return os.pread(self._files[pid], 512, 0).decode("utf-8", "replace")
-        except (FileNotFoundError, ProcessLookupError):
-            self._forget(pid)
-            return None
-
-    def _forget(self, pid: int) -> None:
-        file = self._files.pop(pid, None)
-        if file is not None:
-            os.close(file)
-
-    def __enter__(self) -> ProcessLines:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for pid in [*self._files]:
-            self._forget(pid)
 
 
 def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
@@ -127,14 +92,14 @@ class OutsideFaults:
             fault_id = self._active[name, fault] = f"outside-{next(self._numbers)}"
             self._note(name, fault, fault_id, "start")
 
-    def update_processes(self, faults: Mapping[str, str]) -> None:
-        """Record what began and what ended since the call before: node → "" or pause."""
-        for node, fault in faults.items():
+    def update_processes(self, paused: Mapping[str, bool]) -> None:
+        """Record which pauses began and which ended since the call before: node → whether it is paused."""
+        for node, now in paused.items():
             before = self._paused.get(node)
-            if fault and before is None:
+            if now and before is None:
                 self._paused[node] = f"outside-{next(self._numbers)}"
                 note(self._record, self._paused[node], Pause(), node, "start")
-            elif not fault and before is not None:
+            elif not now and before is not None:
                 note(self._record, self._paused.pop(node), Pause(), node, "end")
 
     def _note(self, name: str, fault: LinkFault, fault_id: str, phase: str) -> None:
@@ -158,22 +123,20 @@ class OutsideFaults:
         assert self._api is not None
         while not self._ends.is_set():
             try:
-                with ProxiesShown(self._api) as shown, ProcessLines() as processes:
+                with closing(ProxiesShown(self._api)) as shown:
                     while not self._ends.wait(POLL_S):
-                        self._look_at_processes(processes)
+                        self._look_at_processes()
                         self._look_at_links(shown)
             except (OSError, ValueError, http.client.HTTPException):
                 log.debug("Toxiproxy did not answer", exc_info=True)
                 self._ends.wait(10 * POLL_S)
 
-    def _look_at_processes(self, lines: ProcessLines) -> None:
+    def _look_at_processes(self) -> None:
         with self._processes.unchanged() if self._processes else nullcontext(True) as unchanged:
             if not unchanged:
                 return
             ours = self._processes.ids if self._processes else {}
-            self.update_processes(
-                {node: fault_of(lines.line(pid)) for node, pid in self._pids().items() if node not in ours}
-            )
+            self.update_processes({node: is_paused(pid) for node, pid in self._pids().items() if node not in ours})
 
     def _look_at_links(self, shown: ProxiesShown) -> None:
         with self._links.unchanged() if self._links else nullcontext(True) as unchanged:
@@ -194,54 +157,19 @@ class ProxiesShown:
 
     def __init__(self, api: Address) -> None:
         self._connection = http.client.HTTPConnection(api.host, api.port, timeout=CALL_LIMIT_S)
-        self._request = f"GET /proxies HTTP/1.1\r\nHost: {api}\r\n\r\n".encode()
         self._before: bytes | None = None
+        self.close = self._connection.close
 
     def changed(self) -> dict[str, dict[str, Any]] | None:
         """Every proxy; None when all are as they were. OSError, ValueError or HTTPException when it does not answer."""
-        head, body = self._answer()
-        if body == self._before:
+        try:
+            self._connection.request("GET", "/proxies")
+            answer = self._connection.getresponse().read()
+        except BaseException:
+            self.close()  # the next call connects anew
+            raise
+        if answer == self._before:
             return None
-        response = http.client.HTTPResponse(_Bytes(head + body))  # type: ignore[arg-type]
-        response.begin()
-        proxies: dict[str, dict[str, Any]] = orjson.loads(response.read())
-        self._before = body
+        proxies: dict[str, dict[str, Any]] = orjson.loads(answer)
+        self._before = answer
         return proxies
-
-    def _answer(self) -> tuple[bytes, bytes]:
-        if self._connection.sock is None:
-            self._connection.connect()
-        self._connection.sock.sendall(self._request)
-        data = b""
-        while True:
-            more = self._connection.sock.recv(65536)
-            if not more:
-                raise ConnectionResetError("Toxiproxy closed the connection")
-            data += more
-            head, end, body = data.partition(b"\r\n\r\n")
-            if end and _whole(head.lower(), body):
-                return head + end, body
-
-    def __enter__(self) -> ProxiesShown:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-
-def _whole(head: bytes, body: bytes) -> bool:
-    """Whether all of an answer's body has come. Go sends longer ones in chunks; JSON has no line ends in it."""
-    _, stated, length = head.partition(b"content-length:")
-    if stated:
-        return len(body) >= int(length.split(b"\r\n")[0])
-    return body.endswith(b"\r\n0\r\n\r\n")
-
-
-class _Bytes:
-    """An answer that has come already, for HTTPResponse."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def makefile(self, _mode: str) -> io.BytesIO:
-        return io.BytesIO(self._data)

@@ -10,9 +10,7 @@ which is why tenacity may repeat it. What the toxics mean is the business of tox
 
 from __future__ import annotations
 
-import ctypes
 import http.client
-import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +26,7 @@ import tenacity
 from toxiproxy.api import APIConsumer
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
+from ...actors.processes import die_with_parent
 from ...remoting.node.network import Address
 from ..errors import ToxiproxyError
 from ..installation import how_to_get_toxiproxy
@@ -187,15 +186,6 @@ class _Stream:
 def _text(exc: BaseException) -> str:
     reason = exc.args[0] if exc.args else exc
     return reason.decode("utf-8", "replace").strip() if isinstance(reason, bytes) else str(reason)
-
-
-_LIBC = ctypes.PyDLL(None)
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent() -> None:
-    """From now on the kernel kills this process when the thread that made it ends. Linux only."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class ToxiproxyServer:

@@ -1,6 +1,6 @@
 """One connection through a front: its two ends, and what the behaviour makes of frames.
 
-    client end ──► _upward ────► server end       plain: bytes are passed on as they came, and decoded later;
+    client end ──► _upward ────► server end       plain: bytes are passed on as they came, then decoded;
                ◄── _downward ◄──                  frames: each whole frame is passed on, dropped, answered or rewritten
 
 A frame of which a part has been passed on is passed on to its end, whatever the behaviour is by then: nobody is ever
@@ -48,7 +48,6 @@ class FrontConnection:
         self._conversation = Conversation(front.name, number)
         self._up, self._down = Stream(), Stream()
         self._is_foreign = False
-        self._up_waits = self._down_waits = 0  # how often bytes have been passed on that nobody has looked at yet
         self._up_passed = self._down_passed = 0  # bytes of the unfinished frame that have been passed on
         self._early: list[bytes] = []  # for the server, whose end is not there yet
         self._begun: asyncio.Future[None] | None = None  # somebody waits for the first of these
@@ -65,12 +64,10 @@ class FrontConnection:
         front, up = self._front, self._up
         behaviour = front.behaviour
         plain = not (behaviour.swallows or behaviour.codes or front.said)
-        if plain and (self._up_waits or up.unfinished == self._up_passed):
+        if plain and up.unfinished == self._up_passed:
             self._to_server(data)
-            self._up_waits += 1
-            front.look_queue.add(self._look_up, data, front.now_ms())
+            self._look_up(data, front.now_ms())
             return
-        front.look_queue.look()
         if up.is_broken:
             if not behaviour.swallows:
                 self._to_server(data)
@@ -93,7 +90,6 @@ class FrontConnection:
 
     def _look_up(self, data: bytes, at_ms: float) -> None:
         """These bytes have been passed on to the server."""
-        self._up_waits -= 1
         up = self._up
         for frame in up.feed(data):
             self._asked(frame, at_ms)
@@ -108,7 +104,7 @@ class FrontConnection:
             self._up.break_off(frame)
             return None
         if asked is not None:
-            self._front.tell(asked)
+            self._front.see(asked)
         return asked
 
     def _answers(self, frame: bytes, asked: Asked | None) -> bool:
@@ -151,19 +147,11 @@ class FrontConnection:
     def of_server(self, data: bytes) -> None:
         front, down = self._front, self._down
         behaviour = front.behaviour
-        if not (
-            behaviour.swallows
-            or behaviour.delay_ms
-            or behaviour.without
-            or front.addresses
-            or self._delayed
-            or self._between
-        ) and (self._down_waits or down.unfinished == self._down_passed):
+        changes = behaviour.swallows or behaviour.delay_ms or behaviour.without or front.addresses
+        if not (changes or self._delayed or self._between) and down.unfinished == self._down_passed:
             self._to_client(data)
-            self._down_waits += 1
-            front.look_queue.add(self._look_down, data, front.now_ms())
+            self._look_down(data, front.now_ms())
             return
-        front.look_queue.look()
         if down.is_broken:
             if not behaviour.swallows:
                 self._deliver(data, None, By.SERVER)
@@ -187,7 +175,6 @@ class FrontConnection:
 
     def _look_down(self, data: bytes, at_ms: float) -> None:
         """These bytes have been passed on to the client."""
-        self._down_waits -= 1
         down = self._down
         for frame in down.feed(data):
             self._answered(frame, By.SERVER, at_ms)
@@ -246,7 +233,6 @@ class FrontConnection:
         self._timer = None
         if self.ended:
             return
-        self._front.look_queue.look()
         now_ms = self._front.now_ms()
         while self._delayed and self._delayed[0][0] <= now_ms + 0.5:
             _due_ms, data, frame, by = self._delayed.popleft()
@@ -264,7 +250,7 @@ class FrontConnection:
 
     def _answered(self, frame: bytes, by: By, at_ms: float) -> None:
         try:
-            self._front.tell(self._conversation.of_server(frame, at_ms, by))
+            self._front.see(self._conversation.of_server(frame, at_ms, by))
         except ProtocolError:
             self._down.break_off(frame)
 
@@ -277,7 +263,7 @@ class FrontConnection:
     def _foreign(self, broken: Stream, at_ms: float) -> None:
         if not self._is_foreign:
             self._is_foreign = True
-            self._front.tell(self._conversation.foreign(broken.began, at_ms))
+            self._front.see(self._conversation.foreign(broken.began, at_ms))
 
     def connected(self, end: _End) -> None:
         if self.ended:

@@ -16,9 +16,7 @@ import asyncio
 import contextlib
 import itertools
 import socket
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from weakref import WeakKeyDictionary
 
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
@@ -26,57 +24,6 @@ from .behaviour import PASSES, Behaviour, Connected, Dials
 from .connection import FrontConnection, reset_at_close
 from .observed import Behaved, By, Closed, How, Observation, Opened
 from .port import Port, check_free
-
-Look = Callable[[bytes, float], None]
-"""Given bytes that have been passed on, and when they came."""
-
-
-class LookQueue:
-    """The queue of one event loop."""
-
-    __slots__ = ("_call_soon", "_is_looking", "_is_scheduled", "_waiting")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._call_soon = loop.call_soon
-        self._waiting: deque[tuple[Look, bytes, float]] = deque()
-        self._is_scheduled = self._is_looking = False
-
-    def add(self, look: Look, data: bytes, at_ms: float) -> None:
-        """`look` is called soon, after all that were added before."""
-        self._waiting.append((look, data, at_ms))
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._call_soon(self._scheduled)
-
-    def _scheduled(self) -> None:
-        self._is_scheduled = False
-        self.look()
-
-    def look(self) -> None:
-        """Nothing waits on return, unless it is called by what is being looked at."""
-        if self._is_looking:
-            return
-        self._is_looking = True
-        waiting = self._waiting
-        try:
-            while waiting:
-                look, data, at_ms = waiting.popleft()
-                look(data, at_ms)
-        finally:
-            self._is_looking = False
-
-
-_OF_LOOP: WeakKeyDictionary[asyncio.AbstractEventLoop, LookQueue] = WeakKeyDictionary()
-
-
-def look_queue_of_loop() -> LookQueue:
-    """The running loop's."""
-    loop = asyncio.get_running_loop()
-    found = _OF_LOOP.get(loop)
-    if found is None:
-        found = _OF_LOOP[loop] = LookQueue(loop)
-    return found
-
 
 ANY_PORT = Address("127.0.0.1", 0)
 _TRIES = 50
@@ -114,8 +61,7 @@ class Front:
         connections: Iterator[int] = _CONNECTIONS,
     ) -> None:
         self.name, self.upstream, self.clock = name, upstream, clock
-        self.tell = see
-        """What came of bytes that waited in `look_queue`; all else goes through `see`."""
+        self.see = see
         self.addresses: Mapping[str, str] = dict(addresses or {})
         self.said: Mapping[str, str] = {}
         self.leads: Callable[[bytes], Awaitable[Address | None]] | None = None
@@ -126,19 +72,6 @@ class Front:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ports = [Port(self._accepted) for _ in range(2 if vip else 1)]
         self._address: Address | None = None
-        self._look_queue: LookQueue | None = None
-
-    @property
-    def look_queue(self) -> LookQueue:
-        """Where what has been passed on waits to be looked at."""
-        if self._look_queue is None:
-            self._look_queue = look_queue_of_loop()
-        return self._look_queue
-
-    def see(self, one: Observation) -> None:
-        """Tell it, after all that came before."""
-        self.look_queue.look()
-        self.tell(one)
 
     @property
     def address(self) -> Address:
@@ -182,7 +115,6 @@ class Front:
 
     async def behave(self, behaviour: Behaviour) -> None:
         """Behave so from now on. What is to happen to the connections that are there has happened on return."""
-        self.look_queue.look()
         self.behaviour = behaviour
         for port in self._ports:
             port.behave(behaviour.dials)
@@ -203,7 +135,6 @@ class Front:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for connection in tuple(self._connections):
             connection.end(By.FRONT, How.FIN)
-        self.look_queue.look()
 
     # --- for port and connections -------------------------------------------------------------------------------------
 

@@ -87,13 +87,11 @@ def test_who_is_not_there_cannot_be_adopted(agent: HostAgent):
         LOCAL.process(process.pid)
 
 
-def test_what_a_run_recorded_is_read_in_chunks_and_removed_with_the_run(agent: HostAgent):
+def test_what_a_run_recorded_is_removed_with_the_run(agent: HostAgent):
     folder = Path(agent.begin_run(RealClock.starting_now()))
     (folder / "history/_raw/ns-0.0.jsonl").write_bytes(b"0123456789")
     (folder / "logs/ns-0.log").write_bytes(b"said")
     (folder / "data/store").write_bytes(b"a broker's own")
-    assert agent.files() == [("history/_raw/ns-0.0.jsonl", 10), ("logs/ns-0.log", 4)]
-    assert agent.read("history/_raw/ns-0.0.jsonl", 4, 3) == b"456"
     agent.end_run()
     assert not folder.exists()
 
@@ -112,7 +110,6 @@ def test_a_part_lives_here_until_it_is_closed_or_the_run_ends(agent: HostAgent):
 def test_a_function_is_run_here_and_of_a_coroutine_its_result_is_given(agent: HostAgent):
     assert agent.run(max, 3, 4) == 4
     assert agent.run(sum_of, 3, 4) == 7
-    assert list(agent.stream(iter, [1, 2])) == [1, 2]
 
 
 AGENT = textwrap.dedent(

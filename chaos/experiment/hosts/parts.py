@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ....actors.hosts import HostLost, RemoteHost
+from ....actors.processes import is_paused
 from ....remoting.node.clock import RealClock
 from ....remoting.node.file_names import of_file_name
 from ....remoting.node.network import Address, TcpNetwork
@@ -26,7 +27,7 @@ from ....remoting.node.recording import Recorder
 from ...errors import HarnessError
 from ...faults.link_faults import Direction
 from ...faults.measuring import Route
-from ...faults.outside import OutsideFaults, ProcessLines, ProxiesShown, fault_of
+from ...faults.outside import OutsideFaults, ProxiesShown
 from ...faults.ports import FullAcceptQueue, PortHolder
 from ...faults.processes import ProcessFaults
 from ...faults.toxiproxy_links import LinkFaults
@@ -314,20 +315,16 @@ class HostLooks:
 
     def __init__(self, parts: Mapping[str, Any]) -> None:
         self._shown = ProxiesShown(parts[TOXIPROXY].api.address)
-        self._lines = ProcessLines()
+        self.close = self._shown.close
 
-    def look(self, pids: Mapping[str, int]) -> tuple[dict[str, dict[str, Any]] | None, dict[str, str]]:
-        """Every proxy, or None when all are as they were; and what was done to each of the nodes' processes."""
+    def look(self, pids: Mapping[str, int]) -> tuple[dict[str, dict[str, Any]] | None, dict[str, bool]]:
+        """Every proxy, or None when all are as they were; and whether each of the nodes' processes is paused."""
         try:
             proxies = self._shown.changed()
         except (OSError, ValueError, http.client.HTTPException):
             log.debug("Toxiproxy did not answer", exc_info=True)
             proxies = None
-        return proxies, {node: fault_of(self._lines.line(pid)) for node, pid in pids.items()}
-
-    def close(self) -> None:
-        self._shown.__exit__(None, None, None)
-        self._lines.__exit__(None, None, None)
+        return proxies, {node: is_paused(pid) for node, pid in pids.items()}
 
 
 class HostsOutsideFaults(OutsideFaults):
@@ -368,8 +365,8 @@ class HostsOutsideFaults(OutsideFaults):
                 return
             ours = processes.ids if processes else {}
             pids = {node: pid for node, pid in self._pids().items() if self._host_of(node) is host and node not in ours}
-            proxies, faults = host.ask("call", OUTSIDE, "look", pids)
+            proxies, paused = host.ask("call", OUTSIDE, "look", pids)
             if proxies is not None:
                 self._proxies[host.name] = proxies
                 self.update({name: proxy for here in self._proxies.values() for name, proxy in here.items()})
-            self.update_processes(faults)
+            self.update_processes(paused)

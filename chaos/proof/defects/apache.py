@@ -123,4 +123,4 @@ def apache_name_server_is_emptied(node: Any) -> None:
         saw(one)
 
     replace_part(node, "_boot", boot_both)
-    node._front.tell = see
+    node._front.see = see

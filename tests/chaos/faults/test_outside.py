@@ -6,15 +6,16 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nemesrv.actors.processes import is_paused
 from nemesrv.chaos.faults.kinds import UnknownFault
 from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset, Timeout
-from nemesrv.chaos.faults.outside import OutsideFaults, ProcessLines, ProxiesShown, fault_of, faults_of
+from nemesrv.chaos.faults.outside import OutsideFaults, ProxiesShown, faults_of
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
 from nemesrv.remoting.node.network import Address
@@ -79,32 +80,17 @@ def test_each_fault_has_a_row_when_it_begins_and_one_when_it_ends() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("stat", "fault"),
-    [
-        ("7 (ray::broker (a)) S 1 7", ""),
-        ("7 (ray) R 1 7", ""),
-        ("7 (ray) T 1 7", "pause"),
-        ("7 (ray) Z 1 7", ""),
-        (None, ""),
-    ],
-)
-def test_a_process_says_whether_it_is_paused(stat: str | None, fault: str) -> None:
-    assert fault_of(stat) == fault
-
-
-def test_a_processs_line_is_as_it_is_now_until_it_is_gone() -> None:
-    with ProcessLines() as lines, subprocess.Popen(["sleep", "60"]) as process:
+def test_a_process_is_paused_from_sigstop_until_it_is_gone() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
         try:
-            assert fault_of(lines.line(process.pid)) == ""
+            assert not is_paused(process.pid)
             process.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-            assert fault_of(lines.line(process.pid)) == "pause"
+            assert is_paused(process.pid)
         finally:
             process.kill()
             process.wait()
-        assert lines.line(process.pid) is None
-        assert lines.line(process.pid) is None
+        assert not is_paused(process.pid)
 
 
 def test_a_pause_ends_when_the_process_runs_again_or_is_gone() -> None:
@@ -112,8 +98,8 @@ def test_a_pause_ends_when_the_process_runs_again_or_is_gone() -> None:
     watch = OutsideFaults(
         Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, dict
     )
-    for fault in ("", "pause", "pause", "", "pause", ""):
-        watch.update_processes({"ns-0": fault, "ns-1": ""})
+    for paused in (False, True, True, False, True, False):
+        watch.update_processes({"ns-0": paused, "ns-1": False})
     assert [(row["phase"], row["fault"], row["injection"], row["fault_id"], row["source"]) for row in rows] == [
         ("start", "pause", "sigstop", "outside-1", "ns-0"),
         ("end", "pause", "sigstop", "outside-1", "ns-0"),
@@ -158,7 +144,7 @@ def test_what_the_experiment_itself_does_is_not_recorded_again() -> None:
 def test_proxies_are_told_once_each_time_they_change(tmp_path: Path) -> None:
     with PortHolder() as ports, ToxiproxyServer(tmp_path / "toxiproxy.log", ports=ports) as api:
         links = {f"broker-{each}->ns-0": (ports.take(), ports.take()) for each in "abcdefghijkl"}
-        with ProxiesShown(api.address) as shown:
+        with closing(ProxiesShown(api.address)) as shown:
             assert shown.changed() == {}
             api.create(links)
             changed = shown.changed()

@@ -68,7 +68,7 @@ class _Node:
         self._up, self._tasks = asyncio.Event(), list[asyncio.Task[None]]()
         self.saw: list[Observation] = []
         self._saw = self.saw.append
-        self._front = SimpleNamespace(tell=self._saw)
+        self._front = SimpleNamespace(see=self._saw)
         self._java: Any = None
         self._port, self._held = 0, list[object]()
         self.did: list[str] = []
@@ -151,8 +151,8 @@ def test_an_emptied_name_server_has_a_jvm_that_was_up_before_and_the_same_proces
         await node._boot()
         assert node.did == ["boot 1", "serve 1", "stand by", "boot 2", "serve 2"]
         asked = Asked(at_ms=1.0, front="ns-0", connection=1, code=RequestCode.REGISTER_BROKER, opaque=1)
-        node._front.tell(asked)
-        node._front.tell(asked)
+        node._front.see(asked)
+        node._front.see(asked)
         ((_, empties),) = node.later
         empties()
         await asyncio.gather(*node._tasks)
@@ -167,7 +167,7 @@ def test_of_an_emptied_name_server_nothing_is_left_that_is_stopped_before_its_ti
     async def body() -> None:
         node = planted("apache-name-server-is-emptied", _Node())
         await node._boot()
-        node._front.tell(Asked(at_ms=1.0, front="ns-0", connection=1, code=RequestCode.REGISTER_BROKER, opaque=1))
+        node._front.see(Asked(at_ms=1.0, front="ns-0", connection=1, code=RequestCode.REGISTER_BROKER, opaque=1))
         await node.stop()
         ((_, empties),) = node.later
         empties()
