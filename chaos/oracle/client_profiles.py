@@ -12,6 +12,7 @@ measures clients against; here is what a history is judged by. Rust has no entry
 Profiles of clients as files: what each is known to do, one home for `conform` and for `name_server_selection`.
 
     client: Go v2.1.2                  for people
+    like: java-4.9                     one that ships, of which only what follows differs; a rule of null is not had
     inside: {lock_wait_s: 3.0}         what cannot be seen from outside; may be missing
     rules: {start: 0, …}               a rule of conformance/rules: what it is expected to measure
 
@@ -31,18 +32,18 @@ import yaml
 
 from ...clients.name_servers import SelectionRules
 from ...remoting.node.profile import Profile
-from ..errors import ScenarioError
+from ..errors import ScenarioError, nearest
 
 if TYPE_CHECKING:
     from .recorded import NodeInfo
 
 DIR = Path(__file__).parent / "profiles"
-KEYS = ("client", "inside", "rules")
+KEYS = ("client", "like", "inside", "rules")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(path: Path) -> Mapping[str, Any]:
-    """The document, each of KEYS of the right kind. ScenarioError when it cannot be read or is something else."""
+    """The document, each of KEYS of the right kind, with what it is like. ScenarioError where it is something else."""
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # the safe one
     except OSError as exc:
@@ -54,12 +55,23 @@ def read(path: Path) -> Mapping[str, Any]:
     for key, value in document.items():
         if key not in KEYS:
             raise ScenarioError(str(path), str(key), repr(value), f"the keys are {', '.join(KEYS)}")
-        if not isinstance(value, str if key == "client" else dict):
-            kind = "a text" if key == "client" else "a mapping"
-            raise ScenarioError(str(path), key, repr(value), f"it must be {kind}")
+        is_text = key in ("client", "like")
+        if not isinstance(value, str if is_text else dict):
+            raise ScenarioError(str(path), key, repr(value), f"it must be {'a text' if is_text else 'a mapping'}")
     if "rules" not in document:
         raise ScenarioError(str(path), "rules", "", "a mapping of rules to what is expected")
-    return document
+    return _with_what_it_is_like(document, path)
+
+
+def _with_what_it_is_like(document: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    if (name := document.get("like")) is None:
+        return document
+    there = sorted(file.stem for file in DIR.glob("*.yaml"))
+    if name not in there or path == DIR / f"{name}.yaml":
+        raise ScenarioError(str(path), "like", repr(name), f"one of {', '.join(there)}{nearest(name, there)}")
+    other = read(DIR / f"{name}.yaml")
+    rules = {rule: value for rule, value in {**other["rules"], **document["rules"]}.items() if value is not None}
+    return {**other, **document, "rules": rules}
 
 
 @lru_cache(maxsize=1)
@@ -154,10 +166,10 @@ _STARTS = {
 
 
 def from_rules(name: str, document: Mapping[str, Any]) -> ClientProfile | None:
-    """What a profile's file says of choosing; None where that is not by a place in a list, but by a score."""
+    """What a profile's file says of choosing; None where that is not by a place in a list, but by score or by lot."""
     rules = document["rules"]
     start = _STARTS.get(str(rules["start"]))
-    if start is None:
+    if start is None or rules["sticky"] not in ("kept", "next at every request"):
         return None
     retries = {Outcome.CONNECT_FAILED} if rules["tries_refused"] == "all" else set()
     retries |= {Outcome.NO_ANSWER} if rules["tries_silent"] == "all" else set()

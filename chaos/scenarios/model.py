@@ -35,7 +35,20 @@ CHECK_NAMES = tuple(CHECKS)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-ClientProfileName = Literal["java-4.9", "java-5.3", "go", "cpp", "cpp-1", "cpp-2.1", "cpp-3", "node"]
+ClientProfileName = Literal[
+    "java-3.2",
+    "java-4.3",
+    "java-4.7",
+    "java-4.9",
+    "java-5.0",
+    "java-5.3",
+    "go",
+    "cpp",
+    "cpp-1",
+    "cpp-2.1",
+    "cpp-3",
+    "node",
+]
 
 
 TOPICS_MAX = 20_000

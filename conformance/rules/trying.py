@@ -17,6 +17,7 @@ from ...chaos.oracle.choosing.labels import EVERY, KEPT
 from ...chaos.oracle.choosing.start_choice import ALPHA
 from ..situations import Watched
 from .lookups import (
+    EARLY_JOIN_MS,
     ENDED_WITH_ANSWER,
     FAILURES,
     JOIN_MS,
@@ -165,8 +166,9 @@ def _answer_timeout(watched: Sequence[Watched]) -> Measurement:
             ends = [end for end in (tried.closed_ms, then.began_ms if then else None) if end is not None]
             if ends and tried.asked_ms is not None:
                 lengths.append((min(ends) - tried.asked_ms, _example(one, tried)))
-    why = "the client neither closed the connection nor went on" if silent else "no look-up was without an answer"
-    return _of_lengths(lengths, why)
+    if silent and not lengths:
+        return LeftOut(why="the client neither closes a connection without an answer nor goes on elsewhere")
+    return _of_lengths(lengths, "no look-up was without an answer")
 
 
 def _one_at_a_time_ms(watched: Watched) -> float:
@@ -185,12 +187,22 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measurement:
             if then is None or (then.asked_ms is None and then.closed_ms is None):
                 continue  # it ends there, or what became of the next connection is not known
             value = ONE_DEADLINE if then.asked_ms is None else ADDED
-            if value is ADDED and tried.began_ms < _one_at_a_time_ms(one):
-                continue  # it may be the call of another thread that waited for this one's end
+            if value is ADDED and not _is_of_its_call(one, tried, then):
+                continue
             found.add(value, **_example(one, tried, then=then.front, asked=then.asked_ms is not None))
     if dropped and not found.values:
         return LeftOut(why="no call went on after a connect that took its whole time")
     return found.commonest()
+
+
+def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
+    """Whether the request after a dial without an answer is the same call's: not another thread's that waited for this
+    one's end, nor the next call's, with which Java asks for the default topic's route where there is none of the topic.
+    """
+    if dropped.began_ms < _one_at_a_time_ms(watched):
+        return False
+    asked_at_once = then.asked_ms is not None and then.asked_ms - (then.opened_ms or then.began_ms) <= EARLY_JOIN_MS
+    return watched.at_work_ms is not None or (asked_at_once and then.topic == watched.topic)
 
 
 def _closes_on_silence(watched: Sequence[Watched]) -> Measurement:
@@ -236,6 +248,8 @@ def _phase_lock(watched: Sequence[Watched]) -> Measurement:
                 examples.append(_example(one, call[0], name_servers=n))
     if not whole:
         if any(tried.outcome in FAILURES for one in watched for tried in tries(one)):
+            if label.word == KEPT:
+                return LeftOut(why="it takes no turns: it stays at the dead NameServer, which other rules tell")
             return Measured.undecided("no look-up followed the first that met the dead NameServer")
         if not label.takes_turns and any(lookups(one) for one in watched):
             count = sum(len(lookups(one)) for one in watched)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from ..interop.jars import AGES
+from ..interop.jars import AGES, Version
 
 DRIVERS = Path(__file__).with_name("drivers")
 
@@ -59,6 +59,14 @@ _JAVA_FLAGS = (
     "-Duser.home={home}",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
 )
+
+
+_JAVA_PROFILES = {(5, 3): "5.3", (5,): "5.0", (4, 9, 1): "4.9", (4, 7, 1): "4.7", (4, 3): "4.3", (3,): "3.2"}
+"""From which version on, the newest first."""
+
+
+def _profile_at(number: Version) -> str:
+    return "java-" + next(name for since, name in _JAVA_PROFILES.items() if number >= since)
 
 
 def _java(version: str, profile: str) -> Client:
@@ -112,7 +120,7 @@ def _ours(rocketmq: str, profile: str) -> Client:
 
 
 _ALL = (
-    *(_java(age.version, "java-5.3" if age.number >= (5,) else "java-4.9") for age in AGES),
+    *(_java(age.version, _profile_at(age.number)) for age in AGES),
     Client(
         name="ons-1.8.8",
         says="Aliyun's ons-client 1.8.8.Final",

@@ -31,24 +31,26 @@ the run before it of the same client: words must be equal, times within the rule
 BY_AGE = (
     ("sends go to the broker's VIP port", "3.5.8", "the broker's port", "two below it"),
     ("", "4.5.1", "two below it", "the broker's port"),
-    ("`timeouts_add`", "4.3.2, or after 4.2.0", "connect and answer have a time each", "one deadline for the call"),
+    ("`timeouts_add`", "4.3.0", "connect and answer have a time each", "one deadline for the call"),
+    ("`list_change_s`", "4.7.1", "the chosen one is kept, though the new list lacks it", "it is left"),
     (
-        *("`closes_on_silence`, `leaves_on_silence`", "4.9.3, or after 4.7.1"),
+        *("`closes_on_silence`, `leaves_on_silence`", "4.9.1"),
         *(
             "a NameServer that does not answer is kept, and its connection",
             "the connection is closed, the next one asked",
         ),
     ),
-    ("`list_change_s`", "4.7.1, or after 4.5.2", "the chosen one is kept, though the new list lacks it", "it is left"),
     ("a scan of the NameServers, each 3 s", "5.0.0", "none", "those that accept are told from the others"),
-    ("`tries_refused`", "5.3.3, or after 5.2.0", "the whole list in one call", "one in a call"),
-    ("`useHeartbeatV2`, `startDetectorEnable`", "5.1.4, or after 5.0.0", "none", "where they are set"),
-    ("a server's GO_AWAY", "5.2.0, or after 5.1.4", "an error", "the channel is made anew"),
+    ("`useHeartbeatV2`", "5.1.3", "none", "where it is set"),
+    ("`startDetectorEnable`", "5.1.4", "none", "where it is set"),
+    ("`failover`", "5.1.4", "never, from 4.9.1 on (apache/rocketmq#7056)", "recovers, as up to 4.9.0"),
+    ("a server's GO_AWAY", "5.2.0", "an error", "the channel is made anew"),
+    ("`tries_refused`", "5.3.0", "the whole list in one call", "one in a call"),
 )
 """What, from which version on, what until then, and what since."""
-OF_AGES = """Read in the class files of the Java clients above; what `make clients` measures of one, its column says.
-In all of them the list is shuffled once when it is set, a connect's time is 3 s, and one caller at a time chooses, for
-3 s at most."""
+OF_AGES = """Read in the source of each release from 4.0.0 on, and in the class files of 3.2.6 and 3.6.2; what
+`make clients` measures of one, its column says. In all of them the list is shuffled once when it is set, a connect's
+time is 3 s, and one caller at a time chooses, for 3 s at most."""
 OF_GO = """Go 1.2 is C++ 1.x behind cgo (`core` includes `rocketmq/CProducer.h`, links librocketmq), which comes
 in PyPI's rocketmq without its headers; so the column of cpp-1.x is Go 1.2's. Go 2.0.0 names a `modern-go/reflect2` of
 2018, with which its first look-up ends in a nil pointer on Go 1.24 and later; its driver is built with v1.0.2."""
