@@ -91,6 +91,17 @@ def test_every_built_in_profile_can_be_read() -> None:
         assert profile_of(name).rules
 
 
+def test_a_profile_like_another_has_its_rules_but_for_what_it_says(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("like: java-5.3\nrules: {start: 0, poll_kind: null}", encoding="utf-8")
+    expected = {**profile_of("java-5.3").rules, "start": "0"}
+    del expected["poll_kind"]
+    assert profile_of(str(file)).rules == expected
+    file.write_text("like: java-5\nrules: {}", encoding="utf-8")
+    with pytest.raises(ScenarioError, match="did you mean java-5"):
+        profile_of(str(file))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -108,9 +119,9 @@ def test_every_built_in_profile_can_be_read() -> None:
             "rules.connect_timeout_s: 'soon' is not allowed; expected a number in s, {at_least: …, at_most: …}",
         ),
         ("rules: {connect_timeout_s: {most: 3}}", "a number in s, {at_least: …, at_most: …}"),
-        ("rule: {}", "rule: {} is not allowed; expected the keys are client, inside, rules"),
+        ("rule: {}", "rule: {} is not allowed; expected the keys are client, like, inside, rules"),
         ("client: mine", "allowed is a mapping of rules to what is expected"),
-        ("- a", "allowed is a mapping with the keys client, inside, rules"),
+        ("- a", "allowed is a mapping with the keys client, like, inside, rules"),
         ("rules: [", "allowed is YAML ("),
     ],
 )

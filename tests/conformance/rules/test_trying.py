@@ -53,7 +53,8 @@ def test_the_answer_time_out_ends_with_the_close_or_the_next_try() -> None:
     assert found("answer_timeout_s", silent(waits_s=5.0)).value == 5.0
     assert verdict("answer_timeout_s", 3.0, silent(waits_s=3.2)) is Validity.INVALID
     assert verdict("answer_timeout_s", 6.0, silent(waits_s=6.0, closes=False, goes_on=True)) is Validity.VALID
-    assert found("answer_timeout_s", silent(closes=False)).why == "the client neither closed the connection nor went on"
+    kept = RULES["answer_timeout_s"].measure([silent(closes=False)])
+    assert kept == LeftOut(why="the client neither closes a connection without an answer nor goes on elsewhere")
 
 
 def test_a_silent_connection_is_closed_or_kept() -> None:
@@ -103,6 +104,13 @@ def test_before_it_is_at_work_a_look_up_after_a_dropped_dial_may_be_another_thre
     early = story.dial("ns-0", 0.1, opens=False, gave_up_after_s=3.0).ask("ns-1", 3.101).watched()
     assert isinstance(RULES["timeouts_add"].measure([early]), LeftOut)
     assert found("connect_timeout_s", early).value == 3.0
+
+
+def test_the_look_up_of_the_default_topic_after_a_dropped_dial_is_the_next_call() -> None:
+    story = Story("one_unreachable", name_servers=2, at_work_s=None).behave("ns-0", DROPS_SYNS, 0.0).ask("ns-1", 0.05)
+    story.behave("ns-1", CLOSES_ONCE, 5.0).dial("ns-0", 5.1, opens=False, gave_up_after_s=3.0)
+    after = story.ask("ns-1", 8.101, topic="TBW102").watched()
+    assert isinstance(RULES["timeouts_add"].measure([after]), LeftOut)
 
 
 def one_dead(*, locked: bool, polls: int = 4) -> Watched:
