@@ -12,10 +12,15 @@ from pathlib import Path
 from platform import python_version
 from time import monotonic
 
+import click
+
 from ..actors.cluster import ClusterError
 from .apache.jvm import last_words
+from .checks import CHECKS
+from .checks.finishing import AFTER_THE_LAST_FAULT, too_short
 from .errors import HarnessError, ScenarioError
 from .experiment import rehearsal
+from .experiment.expectation import expected_world
 from .experiment.experiment import Experiment
 from .experiment.harness import Harness
 from .experiment.hosts_stage import real_stage
@@ -90,6 +95,8 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     require_parts("nemesrv run", scenarios, options.out, virtual=virtual, joins=options.ray is not None, spark=spark)
     for scenario in scenarios if options.ray is None else ():  # the hosts of a Ray cluster say what they lack
         require_programs(scenario, options.time_scale or scenario.timers.time_scale)
+    if not options.quiet:
+        _say_what_is_too_short(scenarios)
     judged = []
     workers = max(map(processes_of, scenarios), default=1)
     ray = None if virtual else options.ray
@@ -103,6 +110,14 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
             took_s = monotonic() - began_s
             show(result, options.summary, as_json=options.as_json, full=options.full, took_s=took_s)
     return exit_status(judged)
+
+
+def _say_what_is_too_short(scenarios: Iterable[Scenario]) -> None:
+    """On stderr, before minutes are spent: which checks will judge nothing after the last fault."""
+    for scenario in scenarios:
+        checks = {name: CHECKS[name] for name in scenario.checks}
+        for name, why in too_short(checks, expected_world(scenario).world).items():
+            click.echo(f"{scenario.name}: {name}: {AFTER_THE_LAST_FAULT} {why}", err=True)
 
 
 def _store(where: str, harness: Harness) -> HistoryStore:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -152,6 +153,17 @@ def test_lost_packets_are_refused_where_every_byte_goes_through_a_proxy(tmp_path
     with pytest.raises(ScenarioError, match=r"timeline\.0\.do.*--clock virtual"):
         run_all([scenario], Options(seed=1, out=tmp_path / "run"))
     assert not (tmp_path / "run").exists()
+
+
+def test_before_a_run_starts_it_says_which_checks_will_judge_nothing_after_the_last_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kill = {"at_s": 1, "do": "kill", "nodes": ["broker-a"]}
+    restart = {"at_s": 10, "do": "restart", "nodes": ["broker-a"]}
+    document = {**SHORT, "timeline": [kill, restart], "settle_s": 5, "checks": ["queue_ownership"]}
+    run_all([parse(document, file="short.yaml")], Options(seed=1, out=tmp_path / "run", virtual=True))
+    first = capsys.readouterr().err.splitlines()[0]
+    assert re.fullmatch(r"\w+: queue_ownership: after the last fault nothing is judged, .*`settle_s: \d+` is enough", first)
 
 
 def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_after_the_next_registration(
