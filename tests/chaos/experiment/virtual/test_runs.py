@@ -163,7 +163,9 @@ def test_before_a_run_starts_it_says_which_checks_will_judge_nothing_after_the_l
     document = {**SHORT, "timeline": [kill, restart], "settle_s": 5, "checks": ["queue_ownership"]}
     run_all([parse(document, file="short.yaml")], Options(seed=1, out=tmp_path / "run", virtual=True))
     first = capsys.readouterr().err.splitlines()[0]
-    assert re.fullmatch(r"\w+: queue_ownership: after the last fault nothing is judged, .*`settle_s: \d+` is enough", first)
+    assert re.fullmatch(
+        r"\w+: queue_ownership: after the last fault nothing is judged, .*`settle_s: \d+` is enough", first
+    )
 
 
 def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_after_the_next_registration(
