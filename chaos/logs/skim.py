@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .layouts import JAVA_CLIENT_49, JAVA_SERVER, second_of
-from .shapes import QUIET_SHAPES, channels, name_server
+from .shapes import SHAPES, Shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _HOSTS_OWN = ("channel_active", "channel_inactive")
-NOISE: tuple[tuple[str, str], ...] = (
-    *(one for one in channels.SHAPES if one[0] in (*_HOSTS_OWN, "channel_registered", "channel_unregistered")),
-    *(one for one in QUIET_SHAPES if one[0] != "service_started" and not one[1].startswith("doRebalance")),
-    *(one for one in name_server.SHAPES if one[0] == "watermark"),
+_PASSED = (*_HOSTS_OWN, "channel_registered", "channel_unregistered", "statistics", "housekeeping", "watermark")
+NOISE: tuple[Shape, ...] = tuple(
+    one for one in SHAPES if one.event in _PASSED and not one.text.startswith("doRebalance")
 )
 """Event and text of what may be passed over."""
 

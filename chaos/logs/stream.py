@@ -36,8 +36,7 @@ from .layouts import (
     server,
     without_stamp,
 )
-from .shapes import COUNTED, QUIET, edited_event_of, event_of, setting_of
-from .shapes.other_clients import go_event_of
+from .shapes import COUNTED, QUIET, edited_event_of, event_of, go_event_of, setting_of
 from .wrappings import (
     OUTER,
     Heads,
@@ -143,6 +142,7 @@ _PREFIX = re.compile(
     + _BEGINS
 )
 """`ns1: `, `ns-0 | `, `[pod/ns-0/main] `, grep's `namesrv.log:12:`."""
+_IS_NUMBER = re.compile(r"\d+[.)]?")
 _MARKS = ("{", "}", "[", "]", '"', "`")
 """With these no stack trace and no remark goes on: they are of what JSON or a page has around a log."""
 _STAMPED = re.compile(r"[ \t]+(?:\d{1,7}[.:|)]?[ \t]+)?(?=\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[ ,.])")
@@ -372,6 +372,8 @@ class Reader:
                 return (head_, prefix, outer_ms, line) if taken is None else self._behind_head(taken, prefix, outer_ms)
         if prefix is None and (found := _PREFIX.match(line)) is not None:
             before, name = found[0], found["prefix"] or ""
+            if _IS_NUMBER.fullmatch(name):  # of a list
+                return self._behind_head((None, None, line[len(before) :]), None, outer_ms)
             if found["number"] is None and len(self._prefixes) < 1_000:
                 self._prefixes[before] = name
             return self._behind_head((name or None, None, line[len(before) :]), None, outer_ms)

@@ -32,7 +32,7 @@ _HEAD_MAX = 500
 _HEADS_MAX = 100
 _STAMPS = re.compile(
     r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?P<digits>[.,]\d{1,9})?(?P<zone>Z|[+-]\d\d:?\d\d)?"
-    r"|[A-Z][a-z]{2} [ \d]\d(?:, \d{4} @)? \d\d:\d\d:\d\d(?:\.\d+)?"
+    r"|[A-Z][a-z]{2} [ \d]\d(?:, \d{4} @)? \d\d:\d\d:\d\d(?:\.\d+)?|<[^<>]*>"
 )
 _WORD = re.compile(r"(?<![\w.-])[A-Za-z][\w./-]*(?![\w./=-])(?! ?[:=] ?\")")
 _QUOTED = re.compile(r'(?P<text>(?:\\.|""|[^"\\])*)"')

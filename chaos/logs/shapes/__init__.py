@@ -1,37 +1,31 @@
-"""What RocketMQ's programs write, by event: text ─► (event, fields). One file a program; 3.0 to 5.4 side by side."""
+"""What RocketMQ's programs write, by event: text ─► (event, fields). 3.0 to 5.4 side by side.
+
+shapes.txt     lines that tell of something: event and regular expression
+go.txt         the same of clients in Go, which log a message and `key=value`
+openings.txt   how all other lines of RocketMQ's begin: they are understood, and quiet
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
-from . import broker, channels, client, controller, name_server, other_clients, quiet
-
-QUIET_SHAPES = quiet.COMMON
-
-QUIET = frozenset(event for event, _ in QUIET_SHAPES) | {"watermark", "separator"}
+HERE = Path(__file__).parent
+OPENINGS = HERE / "openings.txt"
+"""Written by tests/chaos/logs/shapes/openings.py from the sources of RocketMQ's programs."""
 
 COUNTED = frozenset({"scanned", "topic_removed"})
 """One event stands for a run of them; of `topic_removed` those of a topic that had no row there."""
 
-
-_ALL = (
-    *name_server.SHAPES,
-    *channels.SHAPES,
-    *broker.SHAPES,
-    *client.SHAPES,
-    *other_clients.CPP,
-    *controller.SHAPES,
-    *other_clients.NODE,
-    *QUIET_SHAPES,
-    *quiet.SELDOM,
-)
+QUIET = frozenset({"statistics", "housekeeping", "service_started", "watermark", "separator"})
+"""They bear nothing for who reads an incident: they are counted, and no row comes of them."""
 
 
-class _Shape(NamedTuple):
+class Shape(NamedTuple):
     event: str
     text: str
 
@@ -46,6 +40,27 @@ def _compiled(text: str) -> re.Pattern[str]:
     return re.compile(text, re.DOTALL)
 
 
+_DEFINED = re.compile(r"\{([A-Z]\w+)\}")
+_WORD = re.compile(r"(?<!\?P)<(\w+)>")
+
+
+def _lines_of(file: str) -> Iterator[str]:
+    return (line for line in (HERE / file).read_text(encoding="utf-8").splitlines() if line and line[0] != "#")
+
+
+def _shapes_read() -> Iterator[Shape]:
+    defined: dict[str, str] = {}
+    for line in _lines_of("shapes.txt"):
+        name, _, text = line.partition(" ")
+        text = _WORD.sub(r"(?P<\1>\\S+)", _DEFINED.sub(lambda found: defined[found[1]], text.strip()))
+        if name.isupper():
+            defined[name] = text.removeprefix("= ")
+        else:
+            yield Shape(name, text)
+
+
+SHAPES = tuple(_shapes_read())
+
 _NAMED = re.compile(r"\(\?P<\w+>")
 
 
@@ -54,7 +69,7 @@ class _Shapes:
 
     __slots__ = ("_known", "members", "text")
 
-    def __init__(self, members: tuple[_Shape, ...], text: str) -> None:
+    def __init__(self, members: tuple[Shape, ...], text: str) -> None:
         self.members, self.text = members, text
         self._known: re.Pattern[str] | None = None
 
@@ -62,118 +77,107 @@ class _Shapes:
     def any_of(self) -> re.Pattern[str]:
         return self._known or _compiled(self.text)
 
-    def of(self, text: str) -> _Shape | None:
+    def of(self, text: str) -> Shape | None:
         if (known := self._known) is None:
             known = self._known = _compiled(self.text)
         found = known.fullmatch(text)
         return None if found is None else self.members[(found.lastindex or 1) - 1]
 
 
-_FIRST_WORDS: Mapping[str, tuple[str, ...]] = {
-    "name_servers_said": ("User", "user", "Set"),
-    "producer_expired": ("ProducerManager#scanNotActiveChannel:", "SCAN:", "remove"),
-    "rebalanced": ("client", "rebalanced", "[mq:consumer]"),
-    "registered": ("register", "Registering"),
-    "slave_sync_failed": (
-        "SyncTopicConfig",
-        "SyncConsumerOffset",
-        "SyncDelayOffset",
-        "SyncSubscriptionGroup",
-        "SyncMessageRequestMode",
-        "SyncTimerMetrics",
-        "syncTimerCheckPoint",
-        "syncTopicConfig",
-        "syncConsumerOffset",
-        "syncDelayOffset",
-        "syncSubscriptionGroup",
-    ),
-    "conflict_ignored": ("Registering", "Registered"),
-    "slave_synced": ("Update", "update"),
-    "topic_created": ("Create", "create"),
-    "client_created": ("Created", "created"),
-    "request_failed": ("invokeSync:", "invokeAsync:", "invokeOneway:"),
-    "write_failed": ("send", "write"),
-    "heartbeat_of_nobody": ("sending", "sendHeartbeatToAllBrokerV2", "sendHeartbeatToBroker", "[mq:client]"),
-    "heartbeat": ("send", "sendHeartbeatToAllBrokerV2", "sendHeartbeat", "wait", "get", "[mq:client]"),
-    "server_stops": ("Shutdown", "shutdown"),
-    "server_stopped": ("Shutdown", "shutdown"),
-    "channel_forgotten_before": ("closeChannel:", "eventCloseChannel:"),
-    "choice_timeout": ("getAndCreateNameserverChannel:", "CreateNameServerTransport", "CreateNameserverTransport"),
-    "error_swallowed": name_server.SWALLOW,
-    "separator": ("",),
-}
-"""Of shapes whose first word is not the same in every line."""
-
-_SECOND_WORDS: Mapping[str, str] = {
-    "broker_isolated": "will",
-    "broker_unreachable": "is",
-    "broker_reachable": "is",
-    "service_started": "service",
-}
-"""Of shapes that begin with a name."""
-
-_NAME = r"\S+"
-"""What a shape begins with that says in its own text by which word it goes on."""
+LETTERS = 3
+"""Of a text's beginning: by these the shapes are looked up that it may have."""
 
 
-def _by_word() -> tuple[Mapping[str, _Shapes], Mapping[str, _Shapes]]:
-    """First word of a text → the shapes that begin with it (`[`: with any word in brackets); second word → those."""
-    first: dict[str, list[_Shape]] = defaultdict(list)
-    second: dict[str, list[_Shape]] = defaultdict(list)
-    for event, text in _ALL:
-        shape = _Shape(event, text)
-        if event in _FIRST_WORDS:
-            for each in _FIRST_WORDS[event]:
-                first[each].append(shape)
-        elif event in _SECOND_WORDS:
-            second[_SECOND_WORDS[event]].append(shape)
-        elif (words := text.split(" "))[0] == _NAME:
-            second[words[1].removesuffix(".*")].append(shape)
-        else:
-            word = words[0].removesuffix(".*")
-            is_bracket = word.startswith(r"\[[") or (word.startswith(r"\[") and event in QUIET)
-            first["[" if is_bracket else word.replace("\\", "").rstrip("?")].append(shape)
-    return _together(first), _together(second)
-
-
-def _together(found: Mapping[str, list[_Shape]]) -> Mapping[str, _Shapes]:
+def _by_begin() -> Mapping[str, _Shapes]:
+    """Of each beginning the shapes that may have it; of "" those that begin with anything."""
+    found: dict[str, list[Shape]] = defaultdict(list)
+    for shape in SHAPES:
+        begins = {begin if len(begin) == LETTERS else "" for begin, _ in _begins(shape.text)}
+        for each in {""} if "" in begins else begins:
+            found[each].append(shape)
     return {
-        word: _Shapes(tuple(shapes), "|".join(f"({_NAMED.sub('(?:', one.text)})" for one in shapes))
-        for word, shapes in found.items()
+        begin: _Shapes(tuple(shapes), "|".join(f"({_NAMED.sub('(?:', one.text)})" for one in shapes))
+        for begin, shapes in found.items()
     }
 
 
-_OF_FIRST, _OF_SECOND = _by_word()
-_MARK = re.compile(r"[:#](?=.)")
-_ENDS = ",:.-"
-_SPACES = re.compile(r"\s+")
+def _begins(pattern: str, letters: int = LETTERS) -> set[tuple[str, bool]]:
+    """What its texts begin with, so many letters of it, and whether nothing else may stand before what follows."""
+    found, open_ = set[tuple[str, bool]](), {""}
+    for token in tokens_of(pattern):
+        goes_on = _begins_of(token, letters)
+        longer = {((before + more)[:letters], is_all) for before in open_ for more, is_all in goes_on}
+        open_ = {begin for begin, is_all in longer if is_all and len(begin) < letters}
+        found |= {(begin, False) for begin, is_all in longer if not is_all or len(begin) == letters}
+    return found | {(begin, True) for begin in open_}
+
+
+def _begins_of(token: str, letters: int) -> set[tuple[str, bool]]:
+    often = next((found[0] for found in _QUANTIFIER.finditer(token, 1) if found.end() == len(token)), "")
+    once = token.removesuffix(often) if token[-2:-1] != "\\" else token
+    if once.startswith(("(?!", "(?=")):
+        return {("", True)}
+    if once[0] == "(":
+        found = {one for each in _alternatives(_GROUP.sub("", once)[:-1]) for one in _begins(each, letters)}
+    elif once[0] == "[" and _PLAIN_CLASS.fullmatch(once):
+        found = {(letter, True) for letter in once[1:-1]}
+    elif once[0] in "[." or (once[0] == "\\" and once[1].isalnum()):
+        found = {("", False)}
+    else:
+        found = {(once[-1], True)}
+    if often and often[0] in "*+{":
+        found = {(begin, False) for begin, _ in found}
+    return found | ({("", True)} if often and often[0] in "?*" else set())
+
+
+_GROUP = re.compile(r"\A\((?:\?:|\?P<\w+>)?")
+_PLAIN_CLASS = re.compile(r"\[\w+\]")
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    said = ""
+    for token in tokens_of(pattern):
+        if token == "|":
+            yield said
+            said = ""
+        else:
+            said += token
+    yield said
+
+
 _MARKS_OF_A_CUT = ("...", "…")
+_SPACES = re.compile(r"\s+")
 _SETTING = re.compile(r"(?P<key>[A-Za-z][\w.]*) ?= ?(?P<value>.*)", re.DOTALL)
 
 
 def event_of(text: str) -> tuple[str, dict[str, str]] | None:
     """The event of a record's text with its fields; None: no known shape."""
     text = text.rstrip("\r\n")
-    if (shape := _shape_of(text)) is None or (found := shape.matches.fullmatch(text)) is None:
-        return None
-    return shape.event, _fields(found)
+    if (shape := _shape_of(text)) is not None and (found := shape.matches.fullmatch(text)) is not None:
+        return shape.event, _fields(found)
+    return ("housekeeping", {}) if _is_quiet(text) else None
 
 
-def _shape_of(text: str) -> _Shape | None:
-    first, _, rest = text.partition(" ")
-    if (shapes := _OF_FIRST.get(first)) is not None and (shape := shapes.of(text)) is not None:
-        return shape
-    if (shapes := _OF_SECOND.get(rest.partition(" ")[0])) is not None and (shape := shapes.of(text)) is not None:
-        return shape
-    if first.startswith("[") and (shape := _OF_FIRST["["].of(text)) is not None:
-        return shape
-    if (":" in first or "#" in first) and (
-        mark := _MARK.search(first)
-    ) is not None:  # `disconnect:10.0.0.9:9876 completely`
-        return None if (shapes := _OF_FIRST.get(first[: mark.end()])) is None else shapes.of(text)
-    if first[-1:] in _ENDS and (shapes := _OF_FIRST.get(first.rstrip(_ENDS))) is not None:
-        return shapes.of(text)
+def _shape_of(text: str) -> Shape | None:
+    for begin in (text[:LETTERS], ""):
+        if (shapes := _OF.get(begin)) is not None and (shape := shapes.of(text)) is not None:
+            return shape
     return None
+
+
+def _is_quiet(text: str) -> bool:
+    openings, behind_a_name = _openings()
+    return text.startswith(openings.get(text[:LETTERS], ())) or text.partition(" ")[2].startswith(behind_a_name)
+
+
+@cache
+def _openings() -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
+    """By their first letters; those that stand behind a name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for line in _lines_of("openings.txt"):
+        found["*" if line.startswith("* ") else line[:LETTERS]].append(line.removeprefix("* "))
+    behind_a_name = tuple(found.pop("*", ()))
+    return {letters: tuple(openings) for letters, openings in found.items()}, behind_a_name
 
 
 def _fields(found: re.Match[str]) -> dict[str, str]:
@@ -190,11 +194,11 @@ def setting_of(text: str) -> tuple[str, dict[str, str]] | None:
 def edited_event_of(text: str) -> tuple[str, dict[str, str]] | None:
     """The event of a text that somebody pasted: with spaces too many, or without its tail (field `cut`)."""
     text = _SPACES.sub(" ", text).strip()
+    for mark in _MARKS_OF_A_CUT:
+        text = text.removesuffix(mark).removeprefix(mark).strip()
     if (found := event_of(text)) is not None:
         return found
-    for mark in _MARKS_OF_A_CUT:
-        text = text.removesuffix(mark)
-    shapes = _OF_FIRST.get(text.partition(" ")[0])
+    shapes = _OF.get(text[:LETTERS])
     for shape in () if shapes is None else shapes.members:
         if (fields := fields_of_cut(shape.text, text)) is not None:
             return shape.event, fields | {"cut": "true"}
@@ -270,3 +274,46 @@ def fields_of_cut(pattern: str, text: str) -> dict[str, str] | None:
         if value is not None and name != "spelt" and " " in text[found.end(name) :]
     }
     return said or None
+
+
+_OF = _by_begin()
+
+
+# --- clients in Go: a message and `key=value`
+
+_PAIR = re.compile(r'([A-Za-z_][\w.]*)=("(?:[^"\\]|\\.)*"|\S*)')
+_FIRST_PAIR = re.compile(r"(?:^|\s+)[A-Za-z_][\w.]*=(?![%\s])")
+
+
+def _go_messages() -> Iterator[tuple[str, tuple[str, Mapping[str, str]]]]:
+    for line in _lines_of("go.txt"):
+        event, _, rest = line.partition(" ")
+        message, _, fields = rest.strip().partition(" | ")
+        pairs = (each.replace(":", "==").partition("=")[::2] for each in fields.split(", ") if each)
+        yield message, (event, dict(pairs))
+
+
+GO = dict(_go_messages())
+"""What was said → the event, and which of its `key=value` a field has (`=word`: what the message means)."""
+
+
+def go_event_of(text: str) -> tuple[str, dict[str, str]] | None:
+    """Of `msg="…" topic=T` as of `said                     topic=T`."""
+    pairs = {key: _unquoted(said) for key, said in _PAIR.findall(text)}
+    said = pairs["msg"] if text.startswith("msg=") and "msg" in pairs else _before_pairs(text)
+    if (found := GO.get(said)) is None:
+        return ("housekeeping", {}) if _is_quiet(said) else None
+    event, fields = found
+    taken = {name: pairs.get(key, key[1:] if key[0] == "=" else None) for name, key in fields.items()}
+    return event, {name: value for name, value in taken.items() if value is not None}
+
+
+def _before_pairs(text: str) -> str:
+    if "[name=" in text:  # a message that has such itself
+        return next((said for said in GO if text.startswith(said)), text.strip())
+    first = _FIRST_PAIR.search(text)
+    return (text if first is None else text[: first.start()]).strip()
+
+
+def _unquoted(said: str) -> str:
+    return said[1:-1].replace('\\"', '"').replace("\\\\", "\\") if said.startswith('"') else said

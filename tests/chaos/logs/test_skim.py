@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.logs import files
 from nemesrv.chaos.logs.files import planned, read_part
 from nemesrv.chaos.logs.reading import read_plain, skimmed
-from nemesrv.chaos.logs.shapes import _ALL, _OF_FIRST, _OF_SECOND, QUIET
+from nemesrv.chaos.logs.shapes import _OF, QUIET, SHAPES
 from nemesrv.chaos.logs.skim import NOISE, Aside, Skim, taken
 from nemesrv.chaos.logs.stream import LogRow, Reader
 from nemesrv.operations.logs_to_rows.gather import _CHANNELS, USED, _peer, gather, hosts_in, lines_of_rows
@@ -128,7 +128,7 @@ def test_no_other_event_begins_like_what_is_passed_over() -> None:
         return re.split(r"(?<!\\)[(.?*+{]|\\[^\[\]().]", text)[0].replace("\\", "")
 
     noise = {text for _, text in NOISE}
-    others = [text for event, text in _ALL if text not in noise and event not in QUIET]
+    others = [text for event, text in SHAPES if text not in noise and event not in QUIET]
     alike = {(a, b) for a in noise for b in others if begin_alike(literal(a), literal(b))}
     assert {pair for pair in alike if literal(pair[1])} == set()
 
@@ -138,9 +138,7 @@ def begin_alike(one: str, other: str) -> bool:
 
 
 def test_one_group_of_a_pattern_is_one_shape() -> None:
-    assert all(
-        shapes.any_of.groups == len(shapes.members) for words in (_OF_FIRST, _OF_SECOND) for shapes in words.values()
-    )
+    assert all(shapes.any_of.groups == len(shapes.members) for shapes in _OF.values())
 
 
 @pytest.mark.spark

@@ -230,3 +230,12 @@ def test_the_day_after_midnight_is_the_next_one() -> None:
     text = "[main] INFO RocketmqClient - the topic[T] route info changed, old[null] ,new[TopicRouteData []]"
     rows, _ = read([f"23:59:59.100 {text}", f"00:00:01.100 {text}"])
     assert (rows[1].stamp_ms or 0) - (rows[0].stamp_ms or 0) == 2_000
+
+
+def test_a_page_of_markdown_is_one_log_whatever_stands_before_its_lines() -> None:
+    said = "2022-05-11 10:12:12 INFO main - register broker[0]to name server 10.0.0.1:9876 OK"
+    page = f"# A page\n> {said}\n- `{said}`\n1. {said}\n2. {said}\n| 7 | {said} |\n<pre><code>{said}</code></pre>\n"
+    reader = Reader("notes.md")
+    rows = [*reader.rows(page.splitlines()), *reader.finished()]
+    assert [row.event for row in rows] == ["registered"] * 6
+    assert {row.prefix for row in rows} == {None}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.chaos.logs.shapes import _ALL, COUNTED, QUIET, edited_event_of, event_of, setting_of
-from nemesrv.chaos.logs.shapes.other_clients import go_event_of
+from nemesrv.chaos.logs.shapes import COUNTED, QUIET, SHAPES, edited_event_of, event_of, go_event_of, setting_of
 from tests.chaos.logs.shapes.texts_of_clients import CLIENTS, GO, OTHERS, QUIET_TEXTS
 from tests.chaos.logs.shapes.texts_of_servers import BROKERS, CHANNELS, CONTROLLERS, EARLIER, HERE, NAME_SERVER
 
@@ -53,7 +52,7 @@ def test_a_setting_is_its_key_and_value(text: str, key: str, value: str) -> None
 
 
 def test_every_event_that_is_counted_is_one() -> None:
-    assert {event for event, _ in _ALL} >= QUIET | COUNTED
+    assert {event for event, _ in SHAPES} >= QUIET | COUNTED
 
 
 CUT = {
