@@ -26,7 +26,6 @@ log = logging.getLogger("nemesrv.hosts")
 
 ASK_LIMIT_S = 20.0
 POLL_LIMIT_S = 30.0
-PINGS = 12
 
 
 class HostLost(ClusterError):
@@ -129,8 +128,8 @@ class RemoteHost:
         self.name, self.address, self.node_id = name, address, node_id
         self.labels, self.resources = dict(labels), dict(resources)
         self.lost = False
-        self.offset_ns, self.offset_bound_ns = 0, 0
-        """Of this host's CLOCK_MONOTONIC from the driver's, and how wrong that may be."""
+        self.offset_ns = 0
+        """Of this host's CLOCK_MONOTONIC from the driver's, as far as it was measured."""
         self._agent = agent
 
     def __str__(self) -> str:
@@ -160,17 +159,6 @@ class RemoteHost:
         except ray.exceptions.RayError as exc:
             self.lost = True
             raise HostLost(f"the host {self} is lost: its Ray node, or nemesrv's agent there, has ended") from exc
-
-    def measure_offset(self) -> None:
-        """`offset_ns` and its bound are those of now: half the shortest of some round trips."""
-        best = None
-        for _ in range(PINGS):
-            sent = time.monotonic_ns()
-            there = self.ask("monotonic_ns")
-            back = time.monotonic_ns()
-            if best is None or back - sent < best:
-                best = back - sent
-                self.offset_ns, self.offset_bound_ns = there - (sent + back) // 2, (back - sent) // 2
 
     def clock(self, clock: RealClock) -> RealClock:
         """The driver's clock as it is read there: the same time, but for the offset's bound."""

@@ -27,7 +27,7 @@ from .host_agent import AgentFacts, HostAgent
 from .hosts import RemoteHost
 from .processes import signals_deferred
 from .ray_host import environment, quieten
-from .watch import Alarm, ClusterError
+from .watch import Alarm, ClusterError, Repeating
 
 log = logging.getLogger("nemesrv.cluster")
 
@@ -80,8 +80,7 @@ class JoinedRay:
         self._asked = address
         self._head: _Head | None = None
         self._joined = False
-        self._leaves = threading.Event()
-        self._staying: threading.Thread | None = None
+        self._staying: Repeating | None = None
         self.hosts: tuple[RemoteHost, ...] = ()
 
     def start(self) -> JoinedRay:
@@ -145,21 +144,14 @@ class JoinedRay:
         asked = [(host, host.asking("hello")) for host in found]
         for host, ref in asked:
             _require_same(host, _hello(host, ref))
-            host.measure_offset()
-        self._leaves = threading.Event()
-        self._staying = threading.Thread(
-            target=self._stay, args=(self._leaves, self.hosts), name="ray-stay", daemon=True
-        )
-        self._staying.start()
+        self._staying = Repeating(self._stay, STAY_EVERY_S, "ray-stay").__enter__()
         return self.hosts
 
-    @staticmethod
-    def _stay(leaves: threading.Event, hosts: tuple[RemoteHost, ...]) -> None:
+    def _stay(self) -> None:
         """Tell the agents that we are there, between runs, too."""
-        while not leaves.wait(STAY_EVERY_S):
-            for host in hosts:
-                with suppress(Exception):  # who watches the host will say it
-                    host.asking("stay")
+        for host in self.hosts:
+            with suppress(Exception):  # who watches the host will say it
+                host.asking("stay")
 
     @property
     def driver_host(self) -> RemoteHost:
@@ -177,9 +169,26 @@ class JoinedRay:
         """The beginning of a sentence where Ray's head is gone; else ""."""
         return "" if self._head is None or self._head.answers() else f"{self._head.gone}, and "
 
-    def head_watch(self, alarm: Alarm) -> HeadWatch:
-        assert self._head is not None
-        return HeadWatch(self._head, alarm)
+    def head_watch(self, alarm: Alarm) -> Repeating:
+        """Rings the alarm when Ray's control server on the head accepts no connection, twice in a row.
+
+        Ray itself waits a minute for a head that is gone; what is asked of it meanwhile hangs.
+        """
+        head, failed = self._head, list[str]()
+        assert head is not None
+
+        def look() -> bool:
+            try:
+                head.dial()
+            except OSError as exc:
+                failed.append(exc.strerror or str(exc))
+            else:
+                failed.clear()
+            if len(failed) == 2:
+                alarm.ring(ClusterError(f"{head.gone}: {failed[-1]}; nothing is judged"))
+            return len(failed) < 2
+
+        return Repeating(look, HEAD_EVERY_S, "head-watch")
 
     def stop(self) -> None:
         """Nothing of ours is left on any host; what Ray itself runs stays."""
@@ -187,9 +196,8 @@ class JoinedRay:
         hosts, self.hosts = self.hosts, ()
         if not joined or self._head is None:
             return
-        self._leaves.set()
         if self._staying is not None:
-            self._staying.join(SHUTDOWN_LIMIT_S)
+            self._staying.__exit__()
         leaving = []
         for host in hosts:
             with suppress(Exception):
@@ -223,38 +231,6 @@ class JoinedRay:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-class HeadWatch:
-    """Context manager: rings the alarm when Ray's control server on the head accepts no connection.
-
-    Ray itself waits a minute for a head that is gone; what is asked of it meanwhile hangs.
-    """
-
-    def __init__(self, head: _Head, alarm: Alarm) -> None:
-        self._head, self._alarm = head, alarm
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="head-watch", daemon=True)
-
-    def _run(self) -> None:
-        failed = 0
-        while not self._ended.wait(HEAD_EVERY_S):
-            try:
-                self._head.dial()
-                failed = 0
-            except OSError as exc:
-                failed += 1
-                if failed == 2:
-                    why = f"{self._head.gone}: {exc.strerror or exc}"
-                    self._alarm.ring(ClusterError(f"{why}; nothing is judged"))
-                    return
-
-    def __enter__(self) -> HeadWatch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
 
 
 def host_names(nodes: list[dict[str, Any]]) -> dict[str, str]:

@@ -28,6 +28,8 @@ from .processes import Process
 
 log = logging.getLogger("nemesrv.watch")
 
+REPEATING_LIMIT_S = 10.0
+"""So long a look may take that is under way when nobody needs another."""
 TOGETHER_S = 0.05
 """Who dies so soon after another may have died of that: Ray's nodes go with their raylet."""
 
@@ -115,6 +117,27 @@ class Alarm:
         if not future.done():
             self.check()
         return future.done()
+
+
+class Repeating:
+    """Context manager: a thread in which `look` is called each `every_s` seconds, until it returns False."""
+
+    def __init__(self, look: Callable[[], object], every_s: float, name: str) -> None:
+        self._look, self._every_s = look, every_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every_s) and self._look() is not False:
+            pass
+
+    def __enter__(self) -> Repeating:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(REPEATING_LIMIT_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from ..scenarios.action import ActionModel, is_chosen
 from ..scenarios.model import Scenario
 from ..shapes import Stream
 from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind, Topology
-from .stage import Result, RunningNodes
+from .stage import AskedNodes, Result
 
 
 class TimelineStep(NamedTuple):
@@ -64,7 +64,7 @@ class WallClocks:
     """The wall clocks of nodes that a timeline changes: what each shows is remembered, so that a new process has it
     too."""
 
-    nodes: RunningNodes
+    nodes: AskedNodes
     record: Recorder
     now_s: Callable[[], float]
     or_not_done: Callable[[str, str], AbstractContextManager[None]]
@@ -157,7 +157,7 @@ def _in_force(
 def chosen_links(
     action: ActionModel,
     topology: Topology,
-    nodes: RunningNodes,
+    nodes: AskedNodes,
     advertised: Mapping[str, Address],
     *,
     but: Collection[str],
@@ -187,7 +187,7 @@ class Actions:
     run goes on."""
 
     scenario: Scenario
-    nodes: RunningNodes
+    nodes: AskedNodes
     links: LinkFaultInjector
     processes: ProcessFaults
     record: Recorder
@@ -274,6 +274,10 @@ class Actions:
     def end_all(self) -> None:
         """Every fault ends, every clock is right, and the operator closes what an act may hold open."""
         self._last.tell(self.record, self.now_s(), self.processes, self.links, self.scenario)
+        self.heal_all()
+
+    def heal_all(self) -> None:
+        """The same, and nothing is told of faults that have lasted no time."""
         self.links.heal_all()
         self.processes.heal_all(but=self.scenario.switched_masters())  # another has its name
         self._clocks.end()

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PRIO_PROCESS, getpriority
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,7 @@ from ..scenarios.model import Scenario
 from ..scenarios.placement import Offer, placed
 from ..topology import Link
 from .harness import Harness
-from .hosts.clock_probe import EVERY_S, HostClocks, clock_identity
+from .hosts.clock_probe import EVERY_S, HostClocks, clock_identity, offset_ns
 from .hosts.collect import FOLLOW_S, CollectedHost, Collector, record_missing
 from .hosts.parts import (
     LAG,
@@ -52,7 +53,7 @@ from .hosts.parts import (
     RemoteFront,
 )
 from .run_folder import RunFolder
-from .stage import HARNESS_ROLE, DiskWatch, RealStage, Starts
+from .stage import HARNESS_ROLE, RealStage, Starts, disk_watch
 
 if TYPE_CHECKING:
     from ..faults.outside import OutsideFaults
@@ -87,8 +88,8 @@ class HostsStage(RealStage):
         self._hosts = {host.name: host for host in joined.hosts if not host.lost}
         own, asking = clock_identity(), {name: h.asking("run", clock_identity) for name, h in self._hosts.items()}
         self._one_clock = frozenset(name for name, ref in asking.items() if self._hosts[name].answer(ref) == own)
-        for name in self._one_clock:
-            self._hosts[name].offset_ns = self._hosts[name].offset_bound_ns = 0
+        for name in self._hosts.keys() - self._one_clock:
+            self._hosts[name].offset_ns = offset_ns(partial(self._hosts[name].ask, "monotonic_ns"))
         self.clock = RealClock.starting_now(scale)
         asked = {host: host.asking("begin_run", host.clock(self.clock)) for host in self._hosts.values()}
         self._folders = {host.name: Path(host.answer(ref)) for host, ref in asked.items()}
@@ -207,7 +208,7 @@ class HostsStage(RealStage):
         self._links.observer, self._links.probes = BandwidthProofs(measuring), LinkProbes(measuring)
         watch = stack.enter_context(self._hosts_watch(record, pids))
         stack.enter_context(self.joined.head_watch(self._alarm))
-        stack.enter_context(DiskWatch(self._folder.path, self._alarm))
+        stack.enter_context(disk_watch(self._folder.path, self._alarm))
         cluster = Cluster(
             self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links, home=self.host_of
         )

@@ -7,7 +7,6 @@ in memory and a virtual clock. The experiment itself (experiment.py) knows neith
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ...actors.actor import NodeSpec, OpensRecorder, Probe
 from ...actors.cluster import Cluster
-from ...actors.watch import Alarm, Death, ProcessWatch
+from ...actors.watch import Alarm, Death, ProcessWatch, Repeating
 from ...remoting.node.clock import Clock, RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
@@ -46,13 +45,18 @@ class Result(Protocol):
     def result(self, timeout: float | None = None) -> Any: ...
 
 
-class RunningNodes(Processes, Protocol):
-    """All nodes of the experiment, by name (actors/cluster.py)."""
+class AskedNodes(Protocol):
+    """Nodes by name, whose own methods are called."""
+
+    def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
+    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Result: ...
+
+
+class RunningNodes(Processes, AskedNodes, Protocol):
+    """All nodes of the experiment (actors/cluster.py)."""
 
     def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]: ...
     def start(self, *names: str) -> None: ...
-    def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
-    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Result: ...
     def pid(self, name: str) -> int | None: ...
 
 
@@ -200,7 +204,7 @@ class RealStage(Stage):
         measuring = stack.enter_context(MeasuringThread(self.clock, self._links.way, record))
         self._links.observer, self._links.probes = BandwidthProofs(measuring), LinkProbes(measuring)
         watch = stack.enter_context(self._watch(record, server))
-        stack.enter_context(DiskWatch(self._folder.path, self._alarm))
+        stack.enter_context(disk_watch(self._folder.path, self._alarm))
         cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links)
         return self._entered(stack, cluster), self._links
 
@@ -301,7 +305,7 @@ class RealStage(Stage):
 LOW_BYTES = 24 * 1024 * 1024
 """Room for the merged history of a run of minutes, and for what all nodes record until they have ended."""
 
-LOOK_EVERY_S = 1.0
+DISK_LOOK_EVERY_S = 1.0
 
 
 def free_bytes(folder: Path) -> int:
@@ -318,32 +322,16 @@ def disk_full(folder: Path, free: int) -> HarnessError:
     )
 
 
-class DiskWatch:
-    """Context manager: the alarm rings when fewer than LOW_BYTES are left to record on.
+def disk_watch(folder: Path, alarm: Alarm) -> Repeating:
+    """Rings the alarm when fewer than LOW_BYTES are left to record on, now or later.
 
     So the experiment ends while there is still room to keep what it recorded.
     """
 
-    def __init__(self, folder: Path, alarm: Alarm) -> None:
-        self._folder, self._alarm = folder, alarm
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="disk-watch", daemon=True)
-
-    def look(self) -> None:
-        """Once."""
-        free = free_bytes(self._folder)
+    def look() -> None:
+        free = free_bytes(folder)
         if free < LOW_BYTES:
-            self._alarm.ring(disk_full(self._folder, free))
+            alarm.ring(disk_full(folder, free))
 
-    def _run(self) -> None:
-        while not self._ended.wait(LOOK_EVERY_S):
-            self.look()
-
-    def __enter__(self) -> DiskWatch:
-        self.look()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
+    look()
+    return Repeating(look, DISK_LOOK_EVERY_S, "disk-watch")

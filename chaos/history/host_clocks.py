@@ -5,7 +5,7 @@
 
 A reading stays true for as long as two clocks drift apart by DRIFT at most: at a moment that reading counts whose bound
 has grown least until there, before it or after it. Readings that cannot all be true, however much they have grown,
-prove a jump: the clock was set, or the whole host stood still. When exactly is not known, so nothing is said of that
+prove a jump: the whole host stood still. When exactly is not known, so nothing is said of that
 time. No input, no output: readings in, numbers out. All times are RocketMQ milliseconds.
 """
 
@@ -27,6 +27,9 @@ from .schema import Row, raw_dir
 
 DRIFT = 2e-4
 """How much two clocks part in a unit of time: each gains or loses 100 millionths at most, a bare crystal's too."""
+
+
+Correction = Callable[[float], float]
 
 
 class Reading(NamedTuple):
@@ -55,7 +58,7 @@ def reading_of(value: Mapping[str, Any]) -> Reading:
 
 
 class Jump(NamedTuple):
-    """Between these moments of the harness's clock the host's jumped by so much (below 0: it went back, or stood)."""
+    """Between these moments of the harness's clock the host's jumped by so much (below 0: it stood still)."""
 
     from_ms: float
     to_ms: float
@@ -118,12 +121,26 @@ class HostClock:
         nearest = self._knots[min(after, len(self._knots) - 1)]
         return nearest.bound_ms + DRIFT * max(abs(from_ms - nearest.at_ms), abs(to_ms - nearest.at_ms))
 
-    def correction(self) -> Callable[[float], float]:
-        """From what the host's clock shows to the harness's time, for the rows of one process in their order.
+    def correction(self) -> Correction:
+        """From what the host's clock shows to the harness's time: linear between readings, and beyond the last ones as
+        they are. CLOCK_MONOTONIC never goes back, so it shows each time once, also where the whole host stood still."""
+        shows: list[float] = []
+        late: list[float] = []
+        """By how much the harness's clock showed more then."""
+        for known in self._knots:
+            host_ms = known.at_ms + known.offset_ms
+            if not shows or (host_ms > shows[-1] and known.at_ms > shows[-1] + late[-1]):
+                shows.append(host_ms)
+                late.append(-known.offset_ms)
 
-        Never back where the process did not go back: what follows in the process follows in time.
-        """
-        return _Correction(self.stretches)
+        def corrected(host_ms: float) -> float:
+            after = bisect_right(shows, host_ms)
+            if not 0 < after < len(shows):
+                return host_ms + (late[min(after, len(late) - 1)] if late else 0.0)
+            share = (host_ms - shows[after - 1]) / (shows[after] - shows[after - 1])
+            return host_ms + late[after - 1] + share * (late[after] - late[after - 1])
+
+        return corrected
 
 
 def _grown(low: float, high: float, by_ms: float, reading: Reading) -> tuple[float, float]:
@@ -149,10 +166,7 @@ def _split(readings: Sequence[Reading]) -> tuple[list[list[Reading]], tuple[Jump
             while stretches[-1] and stretches[-1][-1].at_ms > old.at_ms:
                 stretches[-1].pop()
             by = reading.offset_ms - old.offset_ms
-            # Where the clock went back it shows for so long what it has shown before, and some rows may be of either.
-            again_ms = max(old.host_ms - reading.host_ms, 0.0)
-            again_ms = -by if again_ms else 0.0
-            jumps.append(Jump(old.at_ms - old.bound_ms, reading.at_ms + reading.bound_ms + again_ms, by))
+            jumps.append(Jump(old.at_ms - old.bound_ms, reading.at_ms + reading.bound_ms, by))
             stretches.append([])
         stretches[-1].append(reading)
     return stretches, tuple(jumps)
@@ -185,68 +199,6 @@ def _best(readings: Sequence[Reading]) -> tuple[Known, ...]:
     return tuple(found)
 
 
-class _Correction:
-    """What the host's clock shows → the harness's time: linear between readings, and beyond the last ones as they are.
-
-    Where the clock went back, what it shows is not enough: a process whose rows go back is past that, and so is one
-    whose rows are later than what the clock can have shown before. Where it did not, a row that goes back tells of a
-    moment that was over when it was learnt of (`recorded_at`).
-    """
-
-    __slots__ = ("_at", "_factor", "_from", "_last_ms", "_now_ms", "_rising", "_to")
-
-    def __init__(self, stretches: Sequence[Sequence[Known]]) -> None:
-        self._rising: list[tuple[list[float], list[float]]] = []
-        """What the clock showed and when, in stretches in which both rise."""
-        for stretch in stretches:
-            if not self._rising or stretch[0].at_ms + stretch[0].offset_ms <= self._rising[-1][0][-1]:
-                self._rising.append(([], []))
-            shows, times = self._rising[-1]
-            for known in stretch:
-                host_ms = known.at_ms + known.offset_ms
-                if not shows or (host_ms > shows[-1] and known.at_ms > times[-1]):
-                    shows.append(host_ms)
-                    times.append(known.at_ms)
-        self._now_ms = self._last_ms = -math.inf
-        self._from, self._to, self._at, self._factor = math.inf, -math.inf, 0.0, 1.0
-
-    def __call__(self, host_ms: float) -> float:
-        is_past = host_ms < self._now_ms and len(self._rising) < 2
-        if host_ms < self._now_ms or not self._from <= host_ms < self._to:
-            self._find(host_ms)
-        at_ms = self._at + (host_ms - self._from) * self._factor if self._from > -math.inf else host_ms + self._at
-        if is_past:
-            return at_ms
-        self._now_ms = host_ms
-        self._last_ms = max(self._last_ms, at_ms)
-        return self._last_ms
-
-    def _find(self, host_ms: float) -> None:
-        """The piece of the line that this is on."""
-        if not self._rising:
-            self._from, self._to, self._at = -math.inf, math.inf, 0.0
-            return
-        if len(self._rising) > 1 and host_ms < self._now_ms:
-            del self._rising[0]
-        while len(self._rising) > 1 and host_ms > self._end_of_the_first():
-            del self._rising[0]
-        shows, times = self._rising[0]
-        after = bisect_right(shows, host_ms)
-        limit_ms = self._end_of_the_first() if len(self._rising) > 1 else math.inf
-        if after == 0:
-            self._from, self._to, self._at = -math.inf, shows[0], times[0] - shows[0]
-        elif after == len(shows):
-            self._from, self._to, self._at, self._factor = shows[-1], limit_ms, times[-1], 1.0
-        else:
-            self._from, self._to, self._at = shows[after - 1], shows[after], times[after - 1]
-            self._factor = (times[after] - times[after - 1]) / (shows[after] - shows[after - 1])
-
-    def _end_of_the_first(self) -> float:
-        """The latest that the clock can have shown before it went back."""
-        shows, times = self._rising[0]
-        return shows[-1] + self._rising[1][1][0] - times[-1]
-
-
 # -- the rows of many hosts on one time axis, the harness's: each is corrected by its host's clock when it is merged
 #
 #     _raw/clocks.0.jsonl ── host_clock: each host's offset, again and again ─┐
@@ -261,8 +213,6 @@ HARNESS = "harness"
 
 _RECENT = 240
 """So many readings of a host decide what is known of its clock now."""
-
-Correction = Callable[[float], float]
 
 
 class Axis:

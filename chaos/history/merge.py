@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import logging
 import os
 from collections import defaultdict
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from ..errors import HarnessError
 from .files import Process, part_files, parts_dir, process_of, read_raw
 from .host_clocks import Axis, axis_of
-from .rows import Merged, to_table, write_parquet
+from .rows import Merged, to_table, write_table
 from .schema import Row, arrow_schema, parquet_path, raw_dir
 
 log = logging.getLogger("nemesrv.history")
@@ -31,26 +32,12 @@ def to_parquet(run_dir: Path | str) -> Merged:
     More than IN_MEMORY_BYTES are merged slice by slice, into files whose row groups are of one event each. A run that
     was kept in parts is merged from those and what is not in them yet. Rows of many hosts come on one time axis.
     """
-    axis = axis_of(run_dir)
-    if part_files(run_dir):
-        return merge_parts(run_dir, axis=axis)
-    files = sorted(raw_dir(run_dir).glob("*.jsonl"))
-    if not files:
+    axis, files = axis_of(run_dir), sorted(raw_dir(run_dir).glob("*.jsonl"))
+    if not files and not part_files(run_dir):
         raise HarnessError(f"{raw_dir(run_dir)} holds no recorded events")
-    if sum(file.stat().st_size for file in files) > IN_MEMORY_BYTES:
+    if not part_files(run_dir) and sum(file.stat().st_size for file in files) > IN_MEMORY_BYTES:
         return merge_in_slices(run_dir, axis=axis)
-    rows: list[Row] = []
-    torn = 0
-    for path in files:
-        before = torn
-        for row in read_raw(path) if axis is None else axis.corrected(path):
-            if row is None:
-                torn += 1
-            else:
-                rows.append(row)
-        if torn > before:
-            log.info("%s: %d torn line(s) skipped", path.name, torn - before)
-    return Merged(write_parquet(rows, run_dir), len(rows), torn)
+    return merge_parts(run_dir, axis=axis)
 
 
 # -- large histories as files: row groups of one event each, and raw recordings merged slice by slice into such files.
@@ -123,7 +110,7 @@ def _readable(path: Path, torn: list[int], axis: Axis | None) -> Iterator[Row]:
         else:
             yield row
     if torn[0] > before:
-        log.info("%s: torn line(s) skipped", path.name)
+        log.info("%s: %d torn line(s) skipped", path.name, torn[0] - before)
 
 
 def _slices(rows: Iterator[Row]) -> Iterator[Iterator[pa.Table]]:
@@ -168,32 +155,27 @@ def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
 
 
 def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
-    """The run's history from its parts and what is not in them yet; the parts stay. At most one slice is in memory.
+    """The run's history from its parts, if it was kept in any, and what is not in them yet; the parts stay. Of parts at
+    most one slice is in memory.
 
-    Up to SLICE_ROWS rows are one file in order of time; more are clustered files (`write_clustered`).
+    Up to SLICE_ROWS rows of parts are one file in order of time; more are clustered files (`write_clustered`).
     """
     files = part_files(run_dir)
-    known = _known(files)
-    torn, rest = 0, list[Row]()
-    for path in sorted(raw_dir(run_dir).glob("*.jsonl")):
-        after = known.get(process_of(path), -1)
-        for row in read_raw(path) if axis is None else axis.corrected(path):
-            if row is None:
-                torn += 1
-            elif row["seq"] > after:
-                rest.append(row)
-    path = parquet_path(run_dir)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    known, torn = _known(files), [0]
+    rest = [
+        row
+        for path in sorted(raw_dir(run_dir).glob("*.jsonl"))
+        for row in _readable(path, torn, axis)
+        if row["seq"] > known.get(process_of(path), -1)
+    ]
+    tables = itertools.chain((pq.read_table(file, schema=arrow_schema()) for file in files), [to_table(rest)])
     count = sum(pq.ParquetFile(file).metadata.num_rows for file in files) + len(rest)
-    tables = _tables_of_parts(files, to_table(rest))
-    if count > SLICE_ROWS:
-        return Merged(path, write_clustered(_slices_of_parts(tables), path.parent), torn)
-    temporary = path.with_name(f".{path.name}.tmp")
-    pq.write_table(pa.concat_tables(tables).sort_by(_ORDER), temporary, compression="zstd")
-    for old in path.parent.glob("part-*.parquet"):
-        old.unlink()
-    os.replace(temporary, path)
-    return Merged(path, count, torn)
+    if files and count > SLICE_ROWS:
+        path = parquet_path(run_dir)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Merged(path, write_clustered(_slices_of_parts(tables), path.parent), torn[0])
+    whole = pa.concat_tables(tables)
+    return Merged(write_table(whole.sort_by(_ORDER) if files else whole, run_dir), count, torn[0])
 
 
 def discard(run_dir: Path | str) -> None:
@@ -214,12 +196,6 @@ def _known(files: Iterable[Path]) -> dict[Process, int]:
             process = (row["node"], row["incarnation"])
             found[process] = max(found.get(process, -1), row["seq_max"])
     return found
-
-
-def _tables_of_parts(files: Iterable[Path], rest: pa.Table) -> Iterator[pa.Table]:
-    for file in files:
-        yield pq.read_table(file, schema=arrow_schema())
-    yield rest
 
 
 def _slices_of_parts(tables: Iterable[pa.Table]) -> Iterator[Iterator[pa.Table]]:

@@ -92,10 +92,15 @@ def _columns(cells: Mapping[str, Sequence[object]], count: int) -> pa.Table:
 
 def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
     """Write `rows` as the run's history, replacing what was there; never half a file."""
+    return write_table(to_table(rows), run_dir)
+
+
+def write_table(table: pa.Table, run_dir: Path | str) -> Path:
+    """The same of a table in the history's order."""
     path = parquet_path(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
-    pq.write_table(to_table(rows), temporary, compression="zstd")
+    pq.write_table(table, temporary, compression="zstd")
     for old in path.parent.glob("part-*.parquet"):
         if old != path:  # of a large history that was here before
             old.unlink()

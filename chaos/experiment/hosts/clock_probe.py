@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from time import monotonic_ns
 
 from ....remoting.node.recording import Recorder
 from ...errors import HarnessError
@@ -40,6 +41,11 @@ def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> Reading:
         shows_ms = ask()
         found.append(Reading.of(sent_ms, shows_ms, now_ms()))
     return min(found, key=lambda reading: reading.bound_ms)
+
+
+def offset_ns(ask_ns: Callable[[], int]) -> int:
+    """How far ahead of ours a host's CLOCK_MONOTONIC is, which it tells when it is asked."""
+    return round(soonest(lambda: ask_ns() / 1e6, lambda: monotonic_ns() / 1e6, FIRST_TIMES).offset_ms * 1e6)
 
 
 class HostClocks:

