@@ -24,7 +24,7 @@ CHANNEL_EXPIRED_MS = 120_000
 
 
 class Channel(Protocol):
-    """What is needed of a connection."""
+    """The part of a connection that this table uses."""
 
     id: int
     remote_address: Address
@@ -69,14 +69,14 @@ class ConsumerGroup:
 
 
 class ClientManager:
-    """Both tables."""
+    """The broker's producers and consumers, by group."""
 
     def __init__(self) -> None:
         self.producers: dict[str, dict[int, Client]] = {}
         self.consumers: dict[str, ConsumerGroup] = {}
 
     def register_producers(self, heartbeat: HeartbeatData, client: Client) -> list[str]:
-        """Note the producer groups of one heartbeat; returns those that are new on this channel."""
+        """Enter the producer groups of a heartbeat. Returns the groups that this channel had not named before."""
         new = []
         for data in heartbeat.producer_data_set:
             clients = self.producers.setdefault(data.group_name, {})
@@ -86,7 +86,9 @@ class ClientManager:
         return new
 
     def register_consumer(self, data: ConsumerData, client: Client) -> tuple[bool, bool]:
-        """Note one consumer of a heartbeat: (whether it is new on this channel, whether the group must be told)."""
+        """Enter a consumer group of a heartbeat. Returns whether the channel is new in the group, and whether the
+        group's members must be told.
+        """
         group = self.consumers.setdefault(data.group_name, ConsumerGroup(data.group_name))
         group.consume_type = data.consume_type
         group.message_model = data.message_model
@@ -97,7 +99,7 @@ class ClientManager:
         return new, new or subscribed
 
     def unregister(self, channel_id: int, *, producer_group: str | None, consumer_group: str | None) -> list[str]:
-        """One client leaves in order; returns the consumer groups to be told."""
+        """Remove a client that unregisters. Returns the consumer groups whose members must be told."""
         if producer_group:
             self._remove_producer(producer_group, channel_id)
         if consumer_group and self._remove_consumer(consumer_group, channel_id):
@@ -105,13 +107,15 @@ class ClientManager:
         return []
 
     def channel_lost(self, channel_id: int) -> list[str]:
-        """A channel is gone, and every client on it; returns the consumer groups to be told."""
+        """Remove every client on a closed channel. Returns the consumer groups whose members must be told."""
         for group in list(self.producers):
             self._remove_producer(group, channel_id)
         return [group for group in list(self.consumers) if self._remove_consumer(group, channel_id)]
 
     def expire(self, *, now_ms: int) -> list[tuple[str, Client]]:
-        """Remove clients silent for over 120 s: (consumer group, client) of each, and ("", client) of producers."""
+        """Remove clients that were silent for more than 120 s. Returns (consumer group, client) of each consumer and
+        ("", client) of each producer.
+        """
         gone: list[tuple[str, Client]] = []
         for name, group in list(self.consumers.items()):
             late = [client for client in group.clients.values() if now_ms - client.seen_ms > CHANNEL_EXPIRED_MS]
@@ -126,7 +130,7 @@ class ClientManager:
         return gone
 
     def on_channel(self, channel_id: int) -> Client | None:
-        """The client that a heartbeat on that channel named last; None without any."""
+        """The client that the last heartbeat on the channel named; None where no heartbeat came."""
         groups = (*self.producers.values(), *(group.clients for group in self.consumers.values()))
         return next((clients[channel_id] for clients in groups if channel_id in clients), None)
 
@@ -136,13 +140,13 @@ class ClientManager:
         return [] if found is None else [client.channel for client in found.clients.values()]
 
     def producer_channel(self, client_id: str) -> Channel | None:
-        """The channel of a producer by its client id, of several the one that came last; None when there is none."""
+        """The channel of the producer with this client id. Where it has several, the newest; None where it has none."""
         groups = self.producers.values()
         found = (client for clients in groups for client in clients.values() if client.client_id == client_id)
         return max((client.channel for client in found), key=lambda channel: channel.id, default=None)
 
     def consumer(self, group: str, client_id: str) -> Client | None:
-        """The group's consumer of that id; None when it is not there."""
+        """The group's consumer with this client id; None where the group has no such consumer."""
         found = self.consumers.get(group)
         clients = () if found is None else found.clients.values()
         return next((client for client in clients if client.client_id == client_id), None)
@@ -183,7 +187,9 @@ class QueueLocks:
         self._leases: dict[str, dict[MessageQueue, _Lease]] = {}
 
     def lock(self, group: str, queues: Iterable[MessageQueue], client_id: str, *, now_ms: int) -> list[MessageQueue]:
-        """Those of `queues` that `client_id` now holds: free ones, expired ones, and those it held already."""
+        """Lock these queues for the client. Returns the queues that it holds now: free ones, expired ones, and its
+        own.
+        """
         leases = self._leases.setdefault(group, {})
         held = []
         for queue in queues:
@@ -196,7 +202,7 @@ class QueueLocks:
         return held
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
-        """Release those that `client_id` holds; others stay with their holders."""
+        """Release the client's locks of these queues. Locks of other clients stay."""
         leases = self._leases.get(group)
         if leases is None:
             return
@@ -208,7 +214,7 @@ class QueueLocks:
             del self._leases[group]
 
     def expire(self, *, now_ms: int) -> None:
-        """Forget leases that ran out long ago, so that clients that never come back take no memory."""
+        """Delete leases that ended long ago, so that clients that never return take no memory."""
         for group in list(self._leases):
             leases = self._leases[group]
             for queue in [q for q, lease in leases.items() if now_ms - lease.renewed_ms > LEASE_MS]:

@@ -34,7 +34,9 @@ class CommitLog:
         self._lock_fd = -1
 
     def open(self) -> None:
-        """Take the folder's lock and find the files. Raises StoreError when it is in use or files are missing."""
+        """Lock the folder and find its files. Raises StoreError where another process has the folder, or a file is
+        missing.
+        """
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock_fd = os.open(self.directory.parent / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -82,19 +84,19 @@ class CommitLog:
         return self._starts[-1] + self.file_size - self.end if self._starts else 0
 
     def write(self, data: bytes) -> None:
-        """Hand `data` to the kernel at the end of the newest file. Raises OSError; part of it may then be written."""
+        """Write `data` at the end of the newest file. Raises OSError; a part of `data` may then be written."""
         fd = self._writable()
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
 
     def sync(self) -> None:
-        """Have the disk hold what the kernel holds."""
+        """Write to the disk what is in the kernel's memory (fsync)."""
         if self._write_fd >= 0:
             os.fsync(self._write_fd)
 
     def add_file(self) -> None:
-        """Begin the next file. The one before is brought to its full size (its filler says so already)."""
+        """Begin the next file. The file before is filled up to its full size; its filler record says so already."""
         if self._starts:
             os.ftruncate(self._writable(), self.file_size)
             self._close_writable()
@@ -104,17 +106,19 @@ class CommitLog:
         self._write_fd = fd
 
     def cut(self, end: int) -> None:
-        """Forget everything in the newest file from `end` on. Raises OSError."""
+        """Cut the newest file at `end`. Raises OSError."""
         os.ftruncate(self._writable(), end - self._starts[-1])
         self.end = end
 
     def fill_up(self) -> None:
-        """Bring the newest file to its full size: recovery found its filler, but the process died before this."""
+        """Fill the newest file up to its full size. Recovery calls this where the process died between filler and
+        fill.
+        """
         os.ftruncate(self._writable(), self.file_size)
         self.end = self._starts[-1] + self.file_size
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`, all of one file; fewer, or none, where the log does not have them."""
+        """Up to `size` bytes from `offset`, all of one file. Fewer, or none, where the log ends or begins elsewhere."""
         if not self._starts or offset < self._starts[0] or offset >= self.end:
             return b""
         start = self._starts[0] + (offset - self._starts[0]) // self.file_size * self.file_size

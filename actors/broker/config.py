@@ -29,11 +29,15 @@ class BrokerConfig:
     broker_role: str = "ASYNC_MASTER"
     """ASYNC_MASTER, SYNC_MASTER (a send waits until a slave has it) or SLAVE, whose brokerId is above 0."""
     slave_read_enable: bool = False
-    """Whether a consumer far behind is sent to a slave (whichBrokerWhenConsumeSlowly); slaves serve pulls anyway."""
+    """Whether the broker sends a consumer that is far behind to a slave (whichBrokerWhenConsumeSlowly). Slaves serve
+    pulls in any case.
+    """
     cluster_name: str = "DefaultCluster"
     namesrv_addr: tuple[Address, ...] = ()
     address_server: Address | None = None
-    """Asked for the list where `namesrv_addr` is empty (`fetchNamesrvAddrByAddressServer`)."""
+    """The HTTP server that gives the list of NameServers where `namesrv_addr` is empty
+    (`fetchNamesrvAddrByAddressServer`).
+    """
     broker_ip1: str = ""
     """The host told to NameServers and written into messages; empty means the listening host."""
     listen_port: int = 10911
@@ -56,10 +60,13 @@ class BrokerConfig:
     register_broker_timeout_mills: int = 0
     """0 means the profile's own: 6000 in 4.9, 24000 in 5.x."""
     broker_not_active_timeout_millis: int = 0
-    """How long NameServers of 5.x shall bear this broker's silence; 4.9 says nothing of it. 0 means 120000, and
-    10000 with enableSlaveActingMaster."""
+    """How long a NameServer of 5.x shall keep this broker without a word from it, in milliseconds; 4.9 does not send
+    it. 0 means 120000, and 10000 with enableSlaveActingMaster.
+    """
     enable_slave_acting_master: bool = False
-    """5.x: whether the slave with the least id acts as master while there is none; each says often that it lives."""
+    """5.x: whether the slave with the least id acts as master while the group has no master. The broker then sends a
+    heartbeat each second.
+    """
     broker_heartbeat_interval: int = 1000
     connect_timeout_millis: int = 3000
     client_channel_max_idle_time_seconds: int = 120
@@ -75,11 +82,11 @@ class BrokerConfig:
     enable_property_filter: bool = False
     """Whether consumers may filter by SQL92."""
     max_held_pulls: int = 100_000
-    """Pull requests that may wait at once (`pullThreadPoolQueueCapacity` bounds what Java can have in flight)."""
+    """How many pull requests may wait at once (in Java `pullThreadPoolQueueCapacity` bounds them)."""
     flush_consumer_offset_interval: int = 5000
 
     store_reply_message_enable: bool = True
-    """Whether a reply is stored, too, beside being pushed to who asked."""
+    """Whether the broker stores a reply, too, and does not only push it to the client that asked."""
     reject_transaction_message: bool = False
     transaction_time_out: int = 6000
     transaction_check_max: int = 15
@@ -158,17 +165,17 @@ class BrokerConfig:
 
     @property
     def acts_as_master(self) -> bool:
-        """Whether enableSlaveActingMaster holds, which 4.9 does not know."""
+        """Whether enableSlaveActingMaster is on. A 4.9 broker does not know the key."""
         return self.enable_slave_acting_master and self.is_5x
 
     @property
     def not_active_ms(self) -> int:
-        """How long NameServers shall bear its silence."""
+        """How long NameServers shall keep the broker without a word from it, in milliseconds."""
         return self.broker_not_active_timeout_millis or (10_000 if self.acts_as_master else 120_000)
 
     @property
     def register_timeout_s(self) -> float:
-        """How long one round of registration is waited for."""
+        """How long the broker waits for the answers of one round of registrations, in seconds."""
         default = 24_000 if self.is_5x else 6000
         return (self.register_broker_timeout_mills or default) / 1000
 
@@ -179,7 +186,7 @@ class BrokerConfig:
 
     @property
     def transaction_check_period_s(self) -> float:
-        """How long after one check of half messages the next begins."""
+        """The time between two checks of half messages, in seconds."""
         default = 30_000 if self.is_5x else 60_000
         return (self.transaction_check_interval or default) / 1000
 
@@ -227,7 +234,7 @@ _OURS_ONLY = frozenset({"profile", "max_held_pulls", "broker_not_active_timeout_
 
 
 _NOT_OBEYED = {"fileReservedTime": "72", "filterServerNums": "0", "useTLS": "false"}
-"""RocketMQ's defaults of what brokers here do not have, and without which 4.9's `mqadmin exportConfigs` ends."""
+"""RocketMQ's defaults of settings that our broker does not have. 4.9's `mqadmin exportConfigs` fails without them."""
 
 
 def java_name(name: str) -> str:
@@ -243,12 +250,12 @@ _DEFAULTS = BrokerConfig()
 
 
 def parse_name_servers(text: str) -> tuple[Address, ...]:
-    """`"a:9876;b:9876"` as addresses. Raises ValueError naming the one that is none."""
+    """`"a:9876;b:9876"` as addresses. Raises ValueError with the part that is no address."""
     return tuple(Address.parse(part) for part in text.split(";") if part.strip())
 
 
 def _parse(source: str, key: str, text: str) -> object:
-    """`text` as the value of RocketMQ's `key`. ConfigError when it is none."""
+    """The value of RocketMQ's `key` that `text` says. Raises ConfigError where `text` is no such value."""
     name = _PYTHON_NAMES[key]
     default = getattr(_DEFAULTS, name)
     try:

@@ -43,7 +43,7 @@ class ConsumerCalls:
         return self._passed_on(request, header.consumer_group, header.client_id, request.ext_fields or {}, b"")
 
     def consume_directly(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
-        """309: what a consumer makes of one stored message."""
+        """309: the broker asks a consumer to consume one stored message, and passes on the result."""
         header = ConsumeMessageDirectlyResultRequestHeader.from_ext_fields(request.ext_fields)
         offset = parse_offset_msg_id(header.msg_id or "")[1]
         stored = self._services.store.look(offset)
@@ -61,7 +61,7 @@ class ConsumerCalls:
         return self._call(client, group, RemotingCommand.request(request.code, fields, body))
 
     async def _call(self, client: Client, group: str, command: RemotingCommand) -> RemotingCommand:
-        """The client's answer as ours."""
+        """The broker's answer, made of the client's."""
         try:
             answer = await cast(Connection, client.channel).invoke(command, timeout_s=CALL_TIMEOUT_S)
         except RequestTimeout as exc:
@@ -74,7 +74,9 @@ class ConsumerCalls:
     # Offsets
 
     def reset_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """222: each queue's new offset, by time (-1: the end), or as given for one queue (5.x)."""
+        """222: each queue's new offset: of a time (-1: the end of the queue), or for one queue as the request says
+        (5.x).
+        """
         header = ResetOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         services.context.log.info(
@@ -165,7 +167,7 @@ class ConsumerCalls:
         services.context.record("offset_reset", f=f, topic=topic, broker_name=services.config.broker_name, value=value)
 
     def consumer_status(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
-        """223: each client's own offsets of a topic."""
+        """223: the offsets that each client of the group has for a topic."""
         header = GetConsumerStatusRequestHeader.from_ext_fields(request.ext_fields)
         consumers = self._services.clients.consumers.get(header.group)
         if consumers is None:

@@ -42,21 +42,21 @@ class KeptTable(ABC):
 
     @abstractmethod
     def encode(self) -> bytes:
-        """The file, which is also the body in which a slave is told the table."""
+        """The file's content, which is also the body that tells a slave the table."""
 
     def kept(self) -> bytes | None:
-        """What the file holds; None without one."""
+        """The file's content; None where the table has no file."""
         return None if self._path is None else read_whole(self._path)
 
     def persist(self) -> None:
-        """Write the file if a change is not in it yet. Raises OSError; the next call tries again."""
+        """Write the file where the table changed since the last write. Raises OSError; the next call tries again."""
         if self._dirty and self._path is not None:
             write_whole(self._path, self.encode())
             self._dirty = False
 
 
 class VersionedTable(KeptTable):
-    """A table that is written at each change, and counts these."""
+    """A table that writes its file at each change and has a version (DataVersion)."""
 
     what: ClassVar[str]
 
@@ -66,7 +66,7 @@ class VersionedTable(KeptTable):
         self._log = log or logging.getLogger("nemesrv.broker")
 
     def touch(self, *, now_ms: int) -> None:
-        """Step the version although nothing in the table changed."""
+        """Step the version without a change of the table."""
         self.data_version = self.data_version.next(now_ms=now_ms)
         self._dirty = True
 
@@ -80,6 +80,6 @@ class VersionedTable(KeptTable):
             )
 
     def _taken(self, version: DataVersion) -> None:
-        """All of the master's is in the table, as of this version."""
+        """Take over the master's table and its version."""
         self.data_version, self._dirty = version, True
         self.persist()

@@ -54,7 +54,7 @@ class SubscriptionGroups(VersionedTable):
             self.data_version = wrapper.data_version
 
     def find(self, group: str, *, now_ms: int) -> SubscriptionGroupConfig | None:
-        """The settings of `group`, made with the defaults when absent; None when it may not be made."""
+        """The group's settings. A group that is absent is made with the defaults; None where it may not be made."""
         found = self.table.get(group)
         if found is None and self.auto_create and is_group_name(group) and len(self.table) < MAX_GROUPS:
             found = SubscriptionGroupConfig(group_name=group)
@@ -67,7 +67,7 @@ class SubscriptionGroups(VersionedTable):
         self._changed(now_ms)
 
     def take(self, groups: Mapping[str, SubscriptionGroupConfig], version: DataVersion) -> None:
-        """All of the master's groups and its version, for a slave's own."""
+        """Replace the slave's groups and version by the master's."""
         self.table = dict(groups)
         self._taken(version)
 

@@ -21,21 +21,21 @@ QueueKey = tuple[str, int]
 
 @dataclass(slots=True, eq=False)
 class HeldPull(Generic[R]):
-    """One waiting request. `request` is whatever its owner needs to run it again."""
+    """A pull request that waits. `request` is what its owner needs to run it again."""
 
     connection_id: int
     offset: int
-    """The queue offset it waits to see filled."""
+    """The queue offset that it waits for."""
     deadline_ms: int
     request: R
     held_ms: int = 0
-    """Since when it waits."""
+    """When it began to wait."""
     wait_ms: int = 0
-    """For how long it asked to."""
+    """How long it asked to wait."""
     wanted: Wanted = EVERYTHING
-    """Which messages it waits for."""
+    """The messages that it waits for."""
     seen: int = 0
-    """Entries below this one were looked at and are not wanted."""
+    """Entries below this offset were looked at, and the consumer does not want them."""
 
 
 class PullHolds(Generic[R]):
@@ -54,7 +54,7 @@ class PullHolds(Generic[R]):
         return key in self._held
 
     def hold(self, topic: str, queue_id: int, pull: HeldPull[R]) -> bool:
-        """Keep `pull`; False when there is no room, and the request must be answered now."""
+        """Keep the pull. False where there is no room, and the request must be answered now."""
         if self._count >= self._limit:
             return False
         self._held.setdefault((topic, queue_id), []).append(pull)
@@ -63,11 +63,13 @@ class PullHolds(Generic[R]):
         return True
 
     def wake(self, topic: str, queue_id: int, wanted: Callable[[HeldPull[R]], bool]) -> list[HeldPull[R]]:
-        """Take out those of one queue for which `wanted` is true (messages arrived)."""
+        """Take out the pulls of a queue that want one of its new messages."""
         return self._take((topic, queue_id), wanted)
 
     def check(self, now_ms: int, max_offset: Callable[[str, int], int]) -> list[HeldPull[R]]:
-        """Take out all whose queue has grown past their offset, or whose time is up. Called each 5 s."""
+        """Take out the pulls whose queue has messages at their offset, or whose time is over. The broker calls this
+        each 5 s.
+        """
         taken: list[HeldPull[R]] = []
         for topic, queue_id in list(self._held):
             newest = max_offset(topic, queue_id)
@@ -79,13 +81,13 @@ class PullHolds(Generic[R]):
         return taken
 
     def drop_connection(self, connection_id: int) -> list[HeldPull[R]]:
-        """Take out what a closed connection waited for."""
+        """Take out the pulls of a closed connection."""
         if connection_id not in self._of_connection:
             return []
         return [p for key in list(self._held) for p in self._take(key, lambda p: p.connection_id == connection_id)]
 
     def take_all(self) -> list[HeldPull[R]]:
-        """Take out everything (the broker stops)."""
+        """Take out all pulls. The broker calls this when it stops."""
         return [pull for key in list(self._held) for pull in self._take(key, lambda _: True)]
 
     def _take(self, key: QueueKey, wanted: Callable[[HeldPull[R]], bool]) -> list[HeldPull[R]]:

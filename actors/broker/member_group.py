@@ -30,7 +30,7 @@ from ...remoting.transport import RemotingClient
 from .services import Services
 
 TASK = "sendHeartbeat"
-"""A round of 904, as its rows say."""
+"""The name of a round of 904 heartbeats in the history."""
 FIRST_S = 1.0
 SYNC_S = 1.0
 HEARTBEAT_TIMEOUT_S = 1.0
@@ -38,8 +38,9 @@ CALL_TIMEOUT_S = 3.0
 
 
 class MemberGroup:
-    """One broker's. `changed(master)` is told when the least id of its group is another: the master's address, or None
-    where the group has no master."""
+    """The member group of one broker. `changed(master)` is called when the least id of the group changes: with the
+    master's address, or None where the group has no master.
+    """
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class MemberGroup:
         self._beats: dict[Address, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """For as long as the broker lives."""
+        """Send heartbeats and ask for the members, as long as the broker lives."""
         try:
             await asyncio.gather(
                 self._at_a_rate(lambda: self._services.config.broker_heartbeat_interval / 1000, self._beat_all),
@@ -74,7 +75,7 @@ class MemberGroup:
             await work()
 
     async def _beat_all(self) -> None:
-        """Without waiting for any; one that is still being dialled is left out."""
+        """Send a heartbeat to every NameServer without waiting. A NameServer that is still being dialled gets none."""
         for target in self._targets():
             under_way = self._beats.get(target)
             if under_way is None or under_way.done():

@@ -29,9 +29,9 @@ class ConsumerOffsets(KeptTable):
             self._table = _decode(content, str(path))
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """Note that `group` has consumed below `offset`; returns what was noted before, -1 for nothing.
+        """Store that `group` has consumed below `offset`. Returns the offset before; -1 where there was none.
 
-        Going backwards is allowed: that is how an offset is reset.
+        An offset may go backwards: that is how it is reset.
         """
         queues = self._table.setdefault(topic + SEPARATOR + group, {})
         before = queues.get(queue_id)
@@ -41,11 +41,11 @@ class ConsumerOffsets(KeptTable):
         return -1 if before is None else before
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """The group's next pull of the queue is to be sent to `offset`; until then that is where it stands."""
+        """Send the group's next pull of the queue to `offset`, which is the group's offset until then."""
         self._reset.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Where this pull is to be sent instead, once; None: it goes where it wants."""
+        """The offset that a reset has set for this pull; the next pull gets None. None where no reset waits."""
         return self._reset.get(topic + SEPARATOR + group, {}).pop(queue_id, None) if self._reset else None
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
@@ -59,7 +59,7 @@ class ConsumerOffsets(KeptTable):
         return self._table.get(topic + SEPARATOR + group, {})
 
     def pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Note where `group` will pull next. Only for statistics, and only in memory."""
+        """Remember where `group` pulls next: in memory, for statistics."""
         self._pulled.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
 
     def query_pulled(self, group: str, topic: str, queue_id: int) -> int:
@@ -77,7 +77,7 @@ class ConsumerOffsets(KeptTable):
         return tuple(sorted(key[len(start) :] for key in self._table if key.startswith(start)))
 
     def take(self, body: bytes) -> None:
-        """What `encode` gave of another broker's, over what is noted here. Raises ValueError."""
+        """Take over another broker's offsets, as its `encode` gave them. Raises ValueError."""
         for key, queues in _decode(body, "code 43's body").items():
             if self._table.get(key) != queues:
                 self._table[key] = queues

@@ -19,14 +19,16 @@ from .commit_log import CommitLog, StoreError
 from .files import read_whole
 
 FILLER = struct.Struct(">ii")
-"""How a file's end is marked: the bytes left, and BLANK_MAGIC."""
+"""The end of a full file: the number of bytes left, then BLANK_MAGIC."""
 
 Index = Callable[[StoredMessage, int], None]
-"""Told each whole record and its size, in order."""
+"""Called with each whole record and its size, in order."""
 
 
 def recover(log: CommitLog, index: Index) -> int:
-    """Read every record of an opened log and cut off its torn tail; how many bytes that were. StoreError, OSError."""
+    """Read every record of the log and cut off a torn tail. Returns how many bytes were cut off. StoreError,
+    OSError.
+    """
     truncated = 0
     for start in log.starts:
         end, full = _index_file(log, start, index)
@@ -42,7 +44,9 @@ def recover(log: CommitLog, index: Index) -> int:
 
 
 def read_deleted(path: Path) -> dict[str, int]:
-    """Deleted topics, each with the commit-log offset that it was deleted at. StoreError when the file is none."""
+    """Each deleted topic with the commit-log offset at which it was deleted. StoreError where the file cannot be
+    read.
+    """
     content = read_whole(path)
     if content is None:
         return {}

@@ -70,7 +70,7 @@ class Registration:
         self._spawn(self._periodically())
 
     async def stop(self) -> None:
-        """End the periodic work and unregister from every target in turn."""
+        """Stop the periodic registration, and unregister from every NameServer, one after the other."""
         self._stopped = True
         tasks, self._tasks = self._tasks, dict[asyncio.Task[None], None]()
         for task in tasks:
@@ -80,12 +80,12 @@ class Registration:
             await self._unregister(target)
 
     def topic_changed(self, topic: TopicConfig, version: DataVersion) -> None:
-        """Tell the NameServers about one new or changed topic, without anybody waiting for it."""
+        """Tell the NameServers one new or changed topic. The caller does not wait."""
         if not self._stopped:
             self._spawn(self._round([topic], version))
 
     def changed(self) -> None:
-        """Tell the NameServers everything, without anybody waiting for it."""
+        """Tell the NameServers all topics. The caller does not wait."""
         if not self._stopped:
             self._spawn(self.register_all())
 
@@ -97,8 +97,9 @@ class Registration:
     # Rounds
 
     async def _periodically(self) -> None:
-        """At a fixed rate, as a scheduler does it: a slow round moves no later one. The list is fetched by the same
-        thread, and before the round of the same moment."""
+        """Register at a fixed rate: a slow round does not move the next one. The list of NameServers is fetched before
+        each round.
+        """
         clock, config = self._services.context.clock, self._services.config
         due_s = clock.monotonic_s() + FIRST_DELAY_S
         fetch_due_s = math.inf if self._fetch is None else due_s
@@ -112,7 +113,7 @@ class Registration:
                 await self._task("registerBrokerAll", self.register_all)
 
     async def _task(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
-        """One run of it, which leaves a row; one that fails must not be the last."""
+        """Run one periodic round and record it. A round that fails does not end the period."""
         context = self._services.context
         began_s = context.clock.monotonic_s()
         try:
@@ -122,7 +123,9 @@ class Registration:
         context.record("scheduled_task", f=name, duration_ms=(context.clock.monotonic_s() - began_s) * 1000)
 
     async def _round(self, changed: Sequence[TopicConfig] | None, version: DataVersion | None) -> None:
-        """Tell all targets about `changed` topics as of `version`; None: the table as it is when its turn comes."""
+        """Tell all NameServers the `changed` topics as of `version`; None: the whole table as it is when the round
+        begins.
+        """
         async with self._one_round:
             answers = await asyncio.gather(*(self._register(t, changed, version) for t in self._targets()))
         first = next((answer for answer in answers if answer is not None), None)
@@ -190,7 +193,7 @@ class Registration:
         return self._request(RequestCode.REGISTER_BROKER, header.to_ext_fields(), body)
 
     def as_permitted(self, topic: TopicConfig) -> TopicConfig:
-        """The topic with what the broker itself permits: its permission instead (4.9), both together (5.x)."""
+        """The topic with the broker's own permission: in place of the topic's (4.9), or both together (5.x)."""
         permission = self._services.config.broker_permission
         if permission & RW == RW:
             return topic

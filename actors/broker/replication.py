@@ -29,12 +29,12 @@ FETCH_COMMIT_LOG = 10_912
 """No code of RocketMQ's: the number of the port where its brokers do this."""
 BATCH_BYTES = 32 * 1024
 HOLD_S = 5.0
-"""`haSendHeartbeatInterval`: a master that has nothing new says so."""
+"""How long a master that has nothing new waits before it says so (`haSendHeartbeatInterval`)."""
 HOUSEKEEPING_S = 20.0
-"""`haHousekeepingInterval`: after so long without a word either side gives the other up."""
+"""After so long without a word master and slave give each other up (`haHousekeepingInterval`)."""
 RETRY_S = 5.0
 FALL_BEHIND_MAX = 256 << 20
-"""`haSlaveFallbehindMax`: a slave that lacks more is none that a SYNC_MASTER waits for."""
+"""A SYNC_MASTER does not wait for a slave that lacks more bytes than this (`haSlaveFallbehindMax`)."""
 SYNC_TIMEOUT_S = 5.0
 """`syncFlushTimeout`"""
 
@@ -68,7 +68,7 @@ class Flow:
         return self.of(at_s)[1]
 
     def of(self, at_s: float) -> tuple[int, int]:
-        """So far in this second, and in the one before it."""
+        """Bytes so far in this second, and in the second before."""
         if (second := int(at_s)) != self.second:
             self.last = self.now if second == self.second + 1 else 0
             self.second, self.now = second, 0
@@ -77,7 +77,7 @@ class Flow:
 
 @dataclass(slots=True)
 class _Slave:
-    """What a master knows of one slave, by its channel."""
+    """What a master knows of one slave. A slave is known by its channel."""
 
     address: Address
     offset: int
@@ -90,7 +90,7 @@ class LogServing:
     """The master's side."""
 
     def __init__(self, services: Services, copying: LogCopying) -> None:
-        """`copying` is the same broker's as a slave."""
+        """`copying` is the slave's side of the same broker."""
         self._services, self._copying = services, copying
         self._slaves: dict[int, _Slave] = {}
         self._copied: list[tuple[int, asyncio.Future[bool]]] = []
@@ -98,7 +98,7 @@ class LogServing:
     def fetch(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
-        """What follows in the log; a future while there is nothing."""
+        """The log from the slave's offset on; a future while there is nothing new."""
         services = self._services
         header = FetchCommitLogRequestHeader.from_ext_fields(request.ext_fields)
         if services.config.is_slave or header.broker_name != services.config.broker_name:
@@ -139,7 +139,7 @@ class LogServing:
         return RemotingCommand.response(body=info.encode())
 
     def appended(self) -> None:
-        """The log has grown."""
+        """The log has grown: slaves that wait are answered."""
         for slave in self._slaves.values():
             if slave.waits is not None and not slave.waits.done():
                 waits, slave.waits = slave.waits, None
@@ -151,7 +151,7 @@ class LogServing:
             slave.waits.set_result(None)
 
     def stop(self) -> None:
-        """Nobody is waited for any more."""
+        """Answer no slave any more, and let no send wait."""
         for slave in self._slaves.values():
             if slave.waits is not None and not slave.waits.done():
                 slave.waits.set_result(None)
@@ -160,7 +160,7 @@ class LogServing:
             _settle(copied, False)
 
     async def copied(self, end: int) -> ResponseCode:
-        """Waits until a slave has the log up to `end`: SUCCESS, FLUSH_SLAVE_TIMEOUT, or SLAVE_NOT_AVAILABLE at once."""
+        """Wait until a slave has the log up to `end`: SUCCESS, FLUSH_SLAVE_TIMEOUT, or SLAVE_NOT_AVAILABLE at once."""
         clock = self._services.context.clock
         now_s = clock.monotonic_s()
         there = [slave for slave in self._slaves.values() if now_s - slave.seen_s <= HOUSEKEEPING_S]
@@ -223,7 +223,7 @@ class LogCopying:
         )
 
     def follow(self, master: Address) -> None:
-        """From now on that one is the master."""
+        """Copy from this master from now on."""
         self._master = master
         self._found.set()
 
@@ -244,7 +244,9 @@ class LogCopying:
             await clock.sleep(RETRY_S)
 
     async def _copy(self, master: Address) -> bool:
-        """One request; whether the log follows on the master's. Raises RocketMQError, StoreError."""
+        """Ask once, and append what comes. Returns whether the log continues the master's. Raises RocketMQError,
+        StoreError.
+        """
         services, store = self._services, self._services.store
         at = store.max_physical_offset
         header = FetchCommitLogRequestHeader(

@@ -27,7 +27,9 @@ RETRY_S = 10.0
 def parked(
     message: PutMessage, properties: Mapping[str, str], level: int, levels_ms: Sequence[int], *, now_ms: int
 ) -> PutMessage:
-    """`message` as it waits for its delay: level 1 is `levels_ms[0]`, a level too high the highest."""
+    """The message as it waits for its delay. Level 1 is `levels_ms[0]`; a level that is too high counts as the
+    highest.
+    """
     level = min(level, len(levels_ms))
     waiting = set_aside(message, SCHEDULE_TOPIC, level - 1, properties)
     return replace(waiting, tags_code=now_ms + levels_ms[level - 1])
@@ -60,7 +62,7 @@ class ScheduleService(KeptTable):
         self._timers.clear()
 
     def arrived(self, queue_id: int) -> None:
-        """A message was parked in that queue."""
+        """A message was stored in the queue of this level."""
         if self._running and queue_id + 1 not in self._timers:
             self._set(queue_id + 1, 0.0)
 
@@ -69,7 +71,7 @@ class ScheduleService(KeptTable):
         return orjson.dumps({"offsetTable": {str(level): offset for level, offset in self._delivered.items()}})
 
     def take(self, body: bytes) -> None:
-        """The same of a master, for a slave's own. Raises ValueError, OSError."""
+        """Take over how far a master has delivered each level. Raises ValueError, OSError."""
         delivered = _decode(body, "code 45's body")
         if delivered != self._delivered:
             self._delivered, self._dirty = delivered, True
@@ -104,7 +106,9 @@ class ScheduleService(KeptTable):
             self._set(level, wait_s)
 
     def _put(self, physical_offset: int) -> bool:
-        """Deliver one message, or drop one that cannot be; False when the store takes none at the moment."""
+        """Deliver one message, or drop a message that cannot be delivered. False where the store takes no message
+        now.
+        """
         log = self._services.context.log
         stored = self._services.store.look(physical_offset)
         message = None if stored is None else taken_up(stored)

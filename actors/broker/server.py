@@ -48,8 +48,9 @@ _NOT_VIP = frozenset((RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE))
 T = TypeVar("T")
 
 ROLE_FILE = "role.properties"
-"""Where a process whose configuration is in no file of its own keeps the role that it was given by hand; RocketMQ
-writes it into the file that it was started with."""
+"""The file that keeps the role which the broker was given by hand, where its configuration is in no file of its own.
+RocketMQ writes the role into the file that the broker was started with.
+"""
 
 
 class Broker:
@@ -129,8 +130,9 @@ class Broker:
         return self.services.address
 
     async def _listen_vip(self, address: Address) -> None:
-        """It listens at the VIP port, or a warning says why it does not: of a broker that nobody old uses no harm is
-        done, where Apache's does not start."""
+        """Listen at the VIP port. Where that fails a warning says why, and the broker runs all the same; Apache's does
+        not start.
+        """
         if self._vip_server is None:
             return
         try:
@@ -161,7 +163,7 @@ class Broker:
         self._context.log.info("%s", self.boot_line + (f" and name server is {names}" if names else ""))
 
     def _begin_role(self) -> None:
-        """What a slave does and a master does not, and the other way round."""
+        """Begin what only a slave does, or only a master."""
         if self.services.config.is_slave:
             work = [self._copying.run(), self._synchronize.run()]
         else:
@@ -171,8 +173,9 @@ class Broker:
         self._role_tasks = tuple(map(self._spawn, work))
 
     def _change_role(self, old: BrokerConfig) -> None:
-        """The broker goes on under another id; NameServers are told, and take its address from the old one
-        (`BrokerController.changeToMaster`, `changeToSlave`)."""
+        """Go on under another broker id. NameServers are told, and delete the old id's address
+        (`BrokerController.changeToMaster`, `changeToSlave`).
+        """
         config = self.services.config
         self._context.log.info("change from %s %d to %s %d", *_role(old), *_role(config))
         if self._keeps_role:
@@ -188,14 +191,14 @@ class Broker:
         self._registration.changed()
 
     def have_topics(self, topics: Mapping[str, int]) -> None:
-        """Before `start`: these topics (name to queues) are there from the first registration on."""
+        """Have these topics (name to queue count) from the first registration on. Called before `start`."""
         for topic, queues in topics.items():
             config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
             self.services.topics.begin_with(config)
         self.services.topics.persist()  # they are the next process's, too, if this one is killed before it writes any
 
     async def stop(self) -> None:
-        """Unregister from every NameServer in turn, answer nobody any more, and leave the files in order."""
+        """Unregister from every NameServer in turn, close all channels, and leave whole files."""
         tasks, self._tasks = self._tasks, dict[asyncio.Task[object], None]()
         for task in tasks:
             task.cancel()
@@ -222,11 +225,11 @@ class Broker:
     # What a self-test replaces
 
     def _registration_targets(self) -> Sequence[Address]:
-        """The NameServers that every registration goes to."""
+        """The NameServers to register with."""
         return self.services.config.namesrv_addr or self._fetched
 
     async def _fetch_name_servers(self) -> None:
-        """Ask the address server for the list, and take it if it is another one."""
+        """Ask the address server for the list of NameServers, and take a list that is new."""
         assert self._addressing is not None
         fetched = await self._addressing.fetch()
         if fetched:
@@ -291,7 +294,7 @@ class Broker:
         return self._processor(connection, request)
 
     def _handle_vip(self, connection: Connection, request: RemotingCommand) -> Answer:
-        """As `fastRemotingServer`, for which nobody registers the processor of pulls."""
+        """Handle a request at the VIP port, where no pull is served (`fastRemotingServer`)."""
         return not_supported(request.code) if request.code in _NOT_VIP else self._processor(connection, request)
 
     def _channel_lost(self, connection: Connection, _: str) -> None:
@@ -306,13 +309,16 @@ class Broker:
         self._serving.appended()
 
     def _copied(self, topic: str, queue_id: int) -> None:
-        """A slave of 4.9 wakes nobody for what it copied: who waits has it at the next 5 s check
-        (`DefaultMessageStore.ReputMessageService`)."""
+        """A slave copied messages. A slave of 4.9 wakes no held pull: the next check, within 5 s, answers them
+        (`DefaultMessageStore.ReputMessageService`).
+        """
         if self._config.is_5x:
             self._pull.arrived(topic, queue_id)
 
     def _registered(self, answer: RegisterBrokerResponseHeader) -> None:
-        """What the NameServers say of a slave's master. One that is not there any more is still asked for its log."""
+        """A NameServer has named the slave's master. Where it names none, the slave goes on asking the last one for its
+        log.
+        """
         if not self.services.config.is_slave:
             return
         self._synchronize.master = Address.parse(answer.master_addr) if answer.master_addr else None
@@ -335,7 +341,7 @@ class Broker:
             self._registration.topic_changed(topic, self.services.topics.data_version)
 
     def _record_topic(self, name: str, topic: TopicConfig | None) -> None:
-        """What NameServers take of it; of a slave they take no topics."""
+        """Record the topic as NameServers take it from this broker. They take no topics from a slave."""
         if self.services.config.is_slave:
             return
         value = None
@@ -370,7 +376,7 @@ class Broker:
             return None
 
     async def _check_held_pulls(self) -> None:
-        """`PullRequestHoldService`: waits after each check."""
+        """Check held pulls; the wait comes after each check (`PullRequestHoldService`)."""
         clock = self._context.clock
         while True:
             await clock.sleep(self._pull.check_period_s)
@@ -378,7 +384,7 @@ class Broker:
             self._ran("checkHoldRequest", begin_s, self._turn(self._pull.check) or None)
 
     async def _scan_clients(self) -> None:
-        """`ClientHousekeepingService`: at a fixed rate."""
+        """Look for silent clients at a fixed rate (`ClientHousekeepingService`)."""
         clock = self._context.clock
         due_s = clock.monotonic_s() + CLIENT_SCAN_S
         while True:
@@ -389,7 +395,7 @@ class Broker:
             self._ran("scanExceptionChannel", begin_s)
 
     async def _check_transactions(self) -> None:
-        """`TransactionalMessageCheckService`: waits after each check."""
+        """Check half messages; the wait comes after each check (`TransactionalMessageCheckService`)."""
         while True:
             await self._context.clock.sleep(self.services.config.transaction_check_period_s)
             try:
@@ -402,7 +408,7 @@ class Broker:
         self._context.record("scheduled_task", f=task, duration_ms=took_ms, value=value)
 
     def _persist(self) -> None:
-        """Tables to disk, each on its own: a full disk must not keep the others from a later try."""
+        """Write each table to disk. Where one cannot be written, the others are written all the same."""
         for table in (self.services.offsets, self.services.topics, self.services.groups, self._schedule):
             try:
                 table.persist()
@@ -426,7 +432,7 @@ def _role(config: BrokerConfig) -> tuple[str, int]:
 
 
 def _store_host(address: Address) -> Address:
-    """What records and message ids hold: an IP address, so a host name becomes the loopback's."""
+    """The IP address that records and message ids have. Where the broker has a host name, the loopback address."""
     try:
         ip_address(address.host)
     except ValueError:

@@ -24,13 +24,13 @@ from .topics import TopicTable
 
 @dataclass(slots=True)
 class HeldRequest:
-    """A pull request that waits: run again when it is woken, its answer goes into `answer`."""
+    """A pull request that waits. It is run again when it is woken, and `answer` then has its answer."""
 
     run_again: Callable[[], RemotingCommand | None]
     answer: asyncio.Future[RemotingCommand | None]
 
     def finish(self) -> RemotingCommand | None:
-        """Answer now, from what the queue holds now; the answer, where there is one."""
+        """Answer the request now, with what the queue has now. Returns the answer, if there is one."""
         if self.answer.done():
             return None
         try:
@@ -42,7 +42,7 @@ class HeldRequest:
         return response
 
     def abandon(self) -> None:
-        """Its connection is gone: there is nobody to answer."""
+        """Give the request up: its connection is closed."""
         if not self.answer.done():
             self.answer.set_result(None)
 
@@ -60,20 +60,20 @@ class Services:
     offsets: ConsumerOffsets
     holds: PullHolds[HeldRequest]
     arrived: Callable[[str, int], None]
-    """Told (topic, queue id) after messages were stored there."""
+    """Called with (topic, queue id) after messages were stored there."""
     copied: Callable[[int], Awaitable[ResponseCode]]
-    """Waits until a slave has the commit log up to there (`LogServing.copied`)."""
+    """Waits until a slave has the commit log up to an offset (`LogServing.copied`)."""
     clients: ClientManager = field(default_factory=ClientManager)
     locks: QueueLocks = field(default_factory=QueueLocks)
     transferred_messages: int = 0
-    """Messages handed to consumers since the start."""
+    """How many messages consumers were given since the start."""
 
     @property
     def now_ms(self) -> int:
         return self.context.clock.now_ms()
 
     def put(self, messages: Sequence[PutMessage]) -> Append:
-        """Store `messages` of one queue and wake who waits for them. Raises MessageIllegal, StoreFull."""
+        """Store `messages` of one queue, and wake the pulls that wait for them. Raises MessageIllegal, StoreFull."""
         if self.config.is_slave:
             raise StoreFull("message store is slave mode, so putMessage is forbidden")
         stored = self.store.append(messages, now_ms=self.now_ms)
@@ -81,9 +81,9 @@ class Services:
         return stored
 
     def commit(self, connection: Connection, f: str, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """Note that `group` has consumed below `offset`, and record it where that is new; the offset until now, or -1.
+        """Store that `group` has consumed below `offset`, and record a new offset. Returns the offset before, or -1.
 
-        `f`: in what way it came.
+        `f`: which request brought it.
         """
         before = self.offsets.commit(group, topic, queue_id, offset)
         if before != offset:
@@ -99,7 +99,7 @@ class Services:
         return before
 
     def invalid(self, remark: str) -> RemotingCommand:
-        """The answer to a parameter that cannot be: 4.9 has no code of its own for it."""
+        """The answer to a parameter that is not allowed. 4.9 has no code of its own for that."""
         return RemotingCommand.response(self.invalid_code, remark)
 
     @property
@@ -107,17 +107,17 @@ class Services:
         return ResponseCode.INVALID_PARAMETER if self.config.is_5x else ResponseCode.SYSTEM_ERROR
 
     def queue(self, topic: str, queue_id: int) -> MessageQueue:
-        """One of this broker's, as clients name it."""
+        """One of this broker's queues, with the names that clients use."""
         return MessageQueue(topic, self.config.broker_name, queue_id)
 
     @property
     def host(self) -> str:
-        """The broker's host as remarks name it."""
+        """The broker's host, as answers' remarks name it."""
         return self.config.broker_ip1 or self.address.host
 
 
 class Refused(Exception):
-    """A request is answered so, and nothing is done."""
+    """The request is answered with this code and remark, and has no effect."""
 
     def __init__(self, code: ResponseCode, remark: str, header: Mapping[str, str] | None = None) -> None:
         super().__init__(remark)
@@ -125,5 +125,5 @@ class Refused(Exception):
 
 
 def refuse(code: ResponseCode, remark: str) -> RemotingCommand:
-    """A response other than SUCCESS."""
+    """Raise Refused with this code and remark."""
     return RemotingCommand.response(code, remark)

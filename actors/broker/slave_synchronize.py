@@ -26,14 +26,14 @@ TASK = "SlaveSynchronize"
 
 
 class SlaveSynchronize:
-    """`master` is set by who registers."""
+    """Takes over tables from `master`, which the registration sets."""
 
     def __init__(self, services: Services, client: RemotingClient, schedule: ScheduleService) -> None:
         self._services, self._client, self._schedule = services, client, schedule
         self.master: Address | None = None
 
     async def run(self) -> None:
-        """At a fixed rate, for as long as the broker is a slave."""
+        """Take over the tables at a fixed rate, as long as the broker is a slave."""
         context = self._services.context
         due_s = context.clock.monotonic_s() + FIRST_S
         while True:
@@ -45,7 +45,7 @@ class SlaveSynchronize:
             context.record("scheduled_task", f=TASK, duration_ms=took_ms)
 
     async def all(self) -> None:
-        """Each table, from the master that is known when its turn comes."""
+        """Take over each table, from the master that is known at that moment."""
         await self._table(RequestCode.GET_ALL_TOPIC_CONFIG, self._topics)
         await self._table(RequestCode.GET_ALL_CONSUMER_OFFSET, self._services.offsets.take)
         await self._table(RequestCode.GET_ALL_DELAY_OFFSET, self._schedule.take)

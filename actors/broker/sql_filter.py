@@ -45,11 +45,11 @@ _FLOAT = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
 
 
 class SqlError(ValueError):
-    """A filter that is none; the text says where and why."""
+    """The text is no SQL filter. The message says where and why."""
 
 
 class _Incomparable(Exception):
-    """Two values that no order is known of."""
+    """Two values that have no order."""
 
 
 class Filter:
@@ -68,7 +68,7 @@ class Filter:
 
 @lru_cache(maxsize=256)
 def compile_filter(text: str, *, with_contains: bool = True) -> Filter:
-    """The filter that `text` says; `with_contains`: as 5.x reads it. Raises SqlError."""
+    """The compiled filter. `with_contains`: read it as 5.x does. Raises SqlError."""
     parser = _Parser(text, _WORDS | _WORDS_5 if with_contains else _WORDS)
     return Filter(_truth(parser.either()).evaluate)
 
@@ -76,7 +76,7 @@ def compile_filter(text: str, *, with_contains: bool = True) -> Filter:
 class _Node(NamedTuple):
     evaluate: Evaluate
     kind: str
-    """property, literal, truth (a comparison or logic), number (a negated value)."""
+    """What the node is: a property, a literal, a truth (comparison or logic) or a number (a negated value)."""
     literal: Value = None
 
 
@@ -93,7 +93,7 @@ class _Parser:
         return nodes[0] if len(nodes) == 1 else _any(*map(_truth, nodes))
 
     def expect(self, kind: str, *texts: str) -> str:
-        """The next token, which must be one of those."""
+        """The next token, which must be one of `words`. Raises SqlError."""
         found_kind, found, position = self._next()
         if found_kind != kind or (texts and found not in texts):
             wanted = " or ".join(texts) or "a text in quotes"
@@ -212,7 +212,7 @@ class _Parser:
         return self.expect("text")[1:-1].replace("''", "'")
 
     def _take(self, kind: str, *texts: str) -> str | None:
-        """The next token where it is one of those."""
+        """The next token where it is one of `words`; else None, and no token is taken."""
         found_kind, found, _ = self._next()
         if found_kind != kind or found not in texts:
             return None
@@ -220,14 +220,14 @@ class _Parser:
         return found
 
     def _next(self, ahead: int = 0) -> tuple[str, str, int]:
-        """The token that comes next, or the one `ahead` of it. Raises SqlError where it is none."""
+        """The next token, or the token `ahead` of it; nothing is taken."""
         token = self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
         if token[0] == "nothing":
             raise SqlError(f"{token[1]!r} at {token[2]} is nothing of SQL92")
         return token
 
     def _take_before(self, word: str, *following: str) -> str | None:
-        """The next token where it is `word` and one of `following` comes after it."""
+        """Take the next token where it is `word`, and one of `following` comes after it."""
         if self._next()[:2] != ("word", word):
             return None
         kind, after, _ = self._next(1)
@@ -264,7 +264,7 @@ _NULL = _literal(None)
 
 
 def _truth(node: _Node) -> _Node:
-    """`node` where a truth is needed: a property, being a text, is never true."""
+    """The node, where the grammar asks for a truth. A property is a text, and so never true."""
     if node.kind == "property":
         return _Node(lambda properties: None if node.evaluate(properties) is None else False, "truth")
     if node.kind == "truth" or (node.kind == "literal" and (node.literal is None or isinstance(node.literal, bool))):
@@ -281,7 +281,9 @@ def _all(*nodes: _Node) -> _Node:
 
 
 def _deciding(nodes: Sequence[_Node], decides: bool) -> _Node:
-    """`decides` where one of `nodes` is so, and those after it are not looked at; else null where one is null."""
+    """AND and OR: `decides` where one of `nodes` is so, without a look at those after it; else null where one is
+    null.
+    """
 
     def evaluate(properties: Properties) -> Value:
         unknown = False
@@ -339,7 +341,9 @@ def _ordered(left: _Node, sign: str, right: _Node) -> _Node:
 
 
 def _part(node: _Node, word: str, part: str, negated: bool) -> _Node:
-    """CONTAINS, STARTSWITH, ENDSWITH: false, negated or not, where there is no text or nothing is looked for."""
+    """CONTAINS, STARTSWITH, ENDSWITH. False, negated or not, where the property is no text, or the text to look for is
+    empty.
+    """
     found_in = {"CONTAINS": str.__contains__, "STARTSWITH": str.startswith, "ENDSWITH": str.endswith}[word]
 
     def evaluate(properties: Properties) -> Value:
@@ -350,7 +354,7 @@ def _part(node: _Node, word: str, part: str, negated: bool) -> _Node:
 
 
 def _compare(left: Value, right: Value) -> int:
-    """Below, at or above zero. Of two kinds that have no order the left is the smaller one, as in Java's."""
+    """-1, 0 or 1. Of two kinds that have no order the left one is smaller, as in Java."""
     if isinstance(left, bool) and isinstance(right, str):
         raise _Incomparable
     if isinstance(left, str) and isinstance(right, bool):

@@ -34,9 +34,9 @@ from .server import Broker
 
 
 def run(namesrv_addr: str, config_file: str | None, listen_port: int | None = None) -> int:
-    """Serve until SIGTERM or SIGINT, then 0. 2: wrong settings; 4: the port or the store cannot be had.
+    """Serve until SIGTERM or SIGINT. Returns 0; 2: wrong settings; 4: the port or the store cannot be opened.
 
-    `namesrv_addr` is `host:port;host:port` and comes before the file's; empty leaves the file's.
+    `namesrv_addr` is `host:port;host:port` and comes before the file's list. Empty: the file's list.
     """
     try:
         config = load_config(namesrv_addr, config_file, listen_port)
@@ -99,7 +99,7 @@ async def _serve(config: BrokerConfig, log: logging.Logger) -> int:
 
 
 async def _local_host(peer: Address) -> str:
-    """The address of this machine on the way to `peer`; the loopback's when there is no way. Nothing is sent."""
+    """This machine's address on the way to `peer`; the loopback address where there is no way. Nothing is sent."""
     try:
         transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
             asyncio.DatagramProtocol, remote_addr=(peer.host, peer.port or 9)

@@ -38,7 +38,7 @@ from .stored import (
 )
 
 ENTRY = struct.Struct(">qiq")
-"""Of a queue: the commit-log offset of a message, its size, its tags code."""
+"""An entry of a consume queue: the message's commit-log offset, its size, its tags code."""
 
 
 class ConsumeQueue:
@@ -55,7 +55,7 @@ class ConsumeQueue:
 
     @property
     def end(self) -> int:
-        """The next queue offset to be given out."""
+        """The queue offset of the next message."""
         return self.first + len(self._entries) // ENTRY.size
 
     def add(self, physical_offset: int, size: int, tags_code: int) -> None:
@@ -69,7 +69,7 @@ class ConsumeQueue:
         return found
 
     def entries(self, offset: int, count: int) -> Iterator[tuple[int, int, int]]:
-        """Up to `count` entries from `offset` (not below `first`) on."""
+        """Up to `count` entries from `offset` on; `offset` must not be below `first`."""
         position = (max(offset, self.first) - self.first) * ENTRY.size
         chunk = bytes(self._entries[position : position + count * ENTRY.size])
         return ENTRY.iter_unpack(chunk)
@@ -77,12 +77,12 @@ class ConsumeQueue:
 
 _LOCALHOST = Address("127.0.0.1", 10911)
 SCAN_LIMIT = 800
-"""Entries looked at in one pull (`maxFilterMessageSize` 16000 B)."""
+"""How many entries one pull looks at (`maxFilterMessageSize` 16000 B)."""
 
 Takes = Callable[[Mapping[str, str]], bool]
 """Whether a message with these properties is wanted."""
 TagsCode = Callable[[StoredMessage], int]
-"""What the consume queue holds beside a record: the tag's hash, or a delayed message's due time."""
+"""What the consume queue has beside each message: the hash of its tag, or a delayed message's due time."""
 
 
 class MessageStore:
@@ -115,7 +115,9 @@ class MessageStore:
         self._broken: str | None = None
 
     def open(self) -> Recovery:
-        """Take the store and recover it. Raises StoreError when it is in use, unreadable, or damaged in the middle."""
+        """Lock the store and recover it. Raises StoreError where another process has it, or a file is unreadable or
+        damaged.
+        """
         try:
             self._commit_log.open()
             return self._recover()
@@ -129,7 +131,7 @@ class MessageStore:
             raise
 
     def close(self) -> None:
-        """Flush and let go of the files. Nothing may be called afterwards."""
+        """Write everything to disk and close the files. The store cannot be used afterwards."""
         try:
             self._commit_log.sync()
         except OSError as exc:
@@ -137,7 +139,7 @@ class MessageStore:
         self._commit_log.close()
 
     def abandon(self) -> None:
-        """Let go of the files as the kernel does when the process has died. Nothing may be called afterwards."""
+        """Close the files as the kernel does when the process has died. The store cannot be used afterwards."""
         self._commit_log.close()
 
     # Appending
@@ -191,7 +193,7 @@ class MessageStore:
             raise StoreFull(_disk_text(exc)) from exc
 
     def _take_back(self, base: int) -> None:
-        """Cut off what a failed write left, or later records would stand behind half a one."""
+        """Cut off what a failed write left; later records would otherwise stand behind half a record."""
         try:
             self._commit_log.cut(base)
         except OSError as exc:
@@ -306,9 +308,9 @@ class MessageStore:
         tags_codes: frozenset[int] | None = None,
         takes: Takes | None = None,
     ) -> Found:
-        """The messages from `offset` on whose tags code and properties are wanted (None: all), at least one.
+        """The messages from `offset` on that the consumer wants by tags code and properties (None: all), at least one.
 
-        At most `max_messages`, and `max_bytes` unless the first alone is larger.
+        At most `max_messages`, and at most `max_bytes` unless the first message alone is larger.
         """
         queue = self._queues.get(topic, {}).get(queue_id)
         if queue is None:
@@ -355,7 +357,7 @@ class MessageStore:
     def wanted_in(
         self, topic: str, queue_id: int, offset: int, tags_codes: frozenset[int] | None, takes: Takes | None = None
     ) -> tuple[bool, int]:
-        """Whether a wanted message stands at `offset` or later, and up to which offset that was looked at."""
+        """Whether a message at `offset` or later is wanted, and the offset up to which entries were looked at."""
         queue = self._queues.get(topic, {}).get(queue_id)
         if queue is None or offset >= queue.end:
             return False, offset
@@ -371,12 +373,12 @@ class MessageStore:
         return stored is not None and takes(stored.properties)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
-        """The first queue offset still kept; 0 for a queue without messages."""
+        """The offset of the queue's first message that is still kept; 0 for a queue without messages."""
         queue = self._queues.get(topic, {}).get(queue_id)
         return 0 if queue is None else queue.first
 
     def max_offset(self, topic: str, queue_id: int) -> int:
-        """The next queue offset to be given out; 0 for a queue without messages."""
+        """The queue offset of the next message; 0 for a queue without messages."""
         queue = self._queues.get(topic, {}).get(queue_id)
         return 0 if queue is None else queue.end
 
@@ -408,9 +410,10 @@ class MessageStore:
         return -1 if stored is None else stored.store_timestamp
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False) -> int:
-        """The first queue offset stored at `timestamp_ms` or later; with `upper` the last stored at it or earlier.
+        """The offset of the first message that was stored at `timestamp_ms` or later; with `upper`, of the last one at
+        or before it.
 
-        The max offset (`upper`: the min) when there is none.
+        Where there is no such message: the max offset (`upper`: the min offset).
         """
         low = first = self.min_offset(topic, queue_id)
         high = self.max_offset(topic, queue_id)
@@ -439,7 +442,7 @@ class MessageStore:
     # Topics and recovery
 
     def delete_topic(self, topic: str) -> None:
-        """Forget the messages of `topic`, for good: a restart does not bring them back. Raises OSError."""
+        """Delete the messages of `topic`. A restart does not bring them back. Raises OSError."""
         if self._queues.pop(topic, None) is not None:
             self._deleted[topic] = self._commit_log.end
             write_whole(self._deleted_path, orjson.dumps(self._deleted))
@@ -465,7 +468,7 @@ class MessageStore:
 
 
 def default_tags_code(message: StoredMessage) -> int:
-    """The hash of the message's tag, as it stands in its properties."""
+    """The hash of the message's tag; 0 for a message without one."""
     return tags_code(message.properties.get(TAGS))
 
 

@@ -19,12 +19,12 @@ class StoreFull(StoreError):
 
 
 class MessageIllegal(Exception):
-    """Nothing was stored: the message does not fit a record, or the log's limits."""
+    """Nothing was stored: the message is too long for a record or for the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutMessage:
-    """A message to store. Its broker side (offsets, store time, store host) is given by the store."""
+    """A message to store. The store gives it its offsets, store time and store host."""
 
     topic: str
     queue_id: int
@@ -37,11 +37,11 @@ class PutMessage:
     sys_flag: int = 0
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
-    """Of a committed transaction: where its half message lies."""
+    """Of a committed transaction's message: the commit-log offset of its half message."""
 
 
 def copied(stored: StoredMessage, topic: str, queue_id: int, properties: Mapping[str, str]) -> PutMessage:
-    """`stored` to be stored once more, there and with these properties."""
+    """A stored message, to be stored once more in this topic and queue with these properties."""
     return PutMessage(
         topic=topic,
         queue_id=queue_id,
@@ -57,15 +57,15 @@ def copied(stored: StoredMessage, topic: str, queue_id: int, properties: Mapping
 
 
 def set_aside(message: PutMessage, topic: str, queue_id: int, properties: Mapping[str, str]) -> PutMessage:
-    """`message`, with these properties of its own, as it waits in a topic of RocketMQ's for its time to come."""
+    """The message as it waits in one of RocketMQ's own topics, with these properties added."""
     kept = {**properties, REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
     return replace(message, topic=topic, queue_id=queue_id, properties=format_properties(kept).encode())
 
 
 def taken_up(stored: StoredMessage) -> PutMessage | None:
-    """A message that was set aside as it was meant; None when its record does not say where to.
+    """The message that waited, as its sender meant it. None where its record does not say its topic and queue.
 
-    REAL_TOPIC, REAL_QID and what it waited for stay among its properties, as consumers of Apache's brokers see them.
+    REAL_TOPIC, REAL_QID and the property that it waited for stay, as consumers of Apache's brokers see them.
     """
     properties = stored.properties
     topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
@@ -74,23 +74,25 @@ def taken_up(stored: StoredMessage) -> PutMessage | None:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Where messages went: consecutive queue offsets from `queue_offset`, and each one's commit-log offset."""
+    """Where messages were stored: consecutive queue offsets from `queue_offset`, and the commit-log offset of each."""
 
     queue_offset: int
     physical_offsets: tuple[int, ...]
 
 
 SYS_FLAG_AT, STORE_TIME = 39, struct.Struct(">q")
-"""In a record: the low byte of its sysFlag."""
+"""Offsets in a record: of the low byte of its sysFlag, and of its store time."""
 
 
 def store_time_at(sys_flag: int) -> int:
-    """Where in a record with that sysFlag its store time is: 12 B further on where the born host is of IPv6."""
+    """The offset of the store time in a record with this sysFlag: 12 bytes further where the born host is an IPv6
+    address.
+    """
     return 68 if sys_flag & 0x10 else 56
 
 
 class GetStatus(Enum):
-    """Names as they stand in a pull answer's remark (`GetMessageStatus`)."""
+    """What a pull found, named as in the answer's remark (`GetMessageStatus`)."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -104,7 +106,7 @@ class GetStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a pull got: records back to back in `data`, and where to pull next."""
+    """What a pull is given: the records in `data`, and the offset to pull from next."""
 
     status: GetStatus
     next_offset: int
@@ -116,7 +118,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What was there at the start: topic -> queue id -> max offset, and how much of a torn tail was cut off."""
+    """What the start found: topic -> queue id -> max offset, and how many bytes of a torn tail were cut off."""
 
     recovered: dict[str, dict[int, int]] = field(default_factory=dict)
     truncated_bytes: int = 0

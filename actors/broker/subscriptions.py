@@ -13,19 +13,19 @@ TAG, SQL92 = "TAG", "SQL92"
 
 
 class FilterUnsupported(Exception):
-    """This broker does not filter in that way."""
+    """The broker does not have this kind of filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`tags_codes` None: every tag. `sql` None: whatever its properties."""
+    """The messages that a subscription wants. `tags_codes` None: any tag. `sql` None: any properties."""
 
     tags_codes: frozenset[int] | None = None
     sql: Filter | None = None
 
     @property
     def takes(self) -> Callable[[Mapping[str, str]], bool] | None:
-        """Whether a message with these properties is wanted; None: its properties do not matter."""
+        """The filter of a message's properties; None where the properties do not matter."""
         return None if self.sql is None else self.sql.matches
 
 
@@ -33,7 +33,7 @@ EVERYTHING = Wanted()
 
 
 def wanted_by(subscription: SubscriptionData, config: BrokerConfig) -> Wanted:
-    """What `subscription` wants. Raises FilterUnsupported, SqlError."""
+    """The messages that `subscription` wants. Raises FilterUnsupported, SqlError."""
     kind = subscription.expression_type
     if kind in ("", TAG):
         everything = subscription.sub_string == SUB_ALL or subscription.class_filter_mode

@@ -26,7 +26,9 @@ from .files import VersionedTable
 TOPIC_MAX_LENGTH = 127
 SCHEDULE_QUEUE_NUMS = 18
 MAX_TOPICS = 100_000
-"""A client that names ever new topics must not take the memory of the broker and of every NameServer."""
+"""The most topics of a broker. A client that names ever new topics must not fill the memory of brokers and
+NameServers.
+"""
 NAME_CHARACTERS = frozenset("%|_-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 
 TopicListener = Callable[[str, TopicConfig | None], None]
@@ -87,12 +89,12 @@ class TopicTable(VersionedTable):
         return topic in self._system or is_system_topic(topic)
 
     def begin_with(self, topic: TopicConfig) -> None:
-        """The topic is there as if the file had had it; nobody is told of it. One that is there already stays."""
+        """Have the topic as if the file had had it. Nobody is told; a topic that exists stays as it is."""
         self._dirty = topic.topic_name not in self.topic_config_table or self._dirty
         self.topic_config_table.setdefault(topic.topic_name, topic)
 
     def put(self, topic: TopicConfig, *, now_ms: int) -> bool:
-        """Create or replace `topic`; False when it was exactly so already (then nothing changes)."""
+        """Create or replace the topic. False where the table had just that topic already."""
         if self.topic_config_table.get(topic.topic_name) == topic:
             return False
         self.topic_config_table[topic.topic_name] = topic
@@ -109,10 +111,11 @@ class TopicTable(VersionedTable):
     def create_by_default(
         self, topic: str, default_topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
     ) -> TopicConfig | None:
-        """`topic`, created from `default_topic` when absent; None when that does not exist or does not pass on.
+        """`topic`, created from `default_topic` where it is absent. None where the default topic does not exist, or may
+        not pass its settings on.
 
-        The new topic gets the default's permission without the inherit bit, and the smaller of `queue_nums` and the
-        default's write queues for both counts (`createTopicInSendMessageMethod`).
+        The new topic gets the default's permission without the inherit bit. Its read and write queues are the smaller
+        of `queue_nums` and the default's write queues (`createTopicInSendMessageMethod`).
         """
         existing = self.topic_config_table.get(topic)
         if existing is not None:
@@ -135,7 +138,9 @@ class TopicTable(VersionedTable):
     def create_for_group(
         self, topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
     ) -> TopicConfig | None:
-        """A group's retry or dead-letter topic, created with both permissions when absent; None: there is no room."""
+        """A group's retry or dead-letter topic, created with both permissions where it is absent. None where the table
+        is full.
+        """
         existing = self.topic_config_table.get(topic)
         if existing is not None:
             return existing
@@ -153,12 +158,12 @@ class TopicTable(VersionedTable):
         return created
 
     def take(self, topics: Mapping[str, TopicConfig], version: DataVersion) -> None:
-        """All of the master's topics and its version, for a slave's own; NameServers hear of them from the master."""
+        """Replace the slave's topics and version by the master's. The master tells the NameServers of them."""
         self.topic_config_table = dict(topics)
         self._taken(version)
 
     def set_order(self, ordered: Iterable[str], *, now_ms: int) -> None:
-        """Mark exactly the topics in `ordered` as ordered (the NameServers' ORDER_TOPIC_CONFIG)."""
+        """Mark these topics, and no others, as ordered (ORDER_TOPIC_CONFIG of the NameServers)."""
         names = frozenset(ordered)
         for topic in list(self.topic_config_table.values()):
             if topic.order != (topic.topic_name in names):

@@ -32,21 +32,21 @@ from .stored import Append, MessageIllegal, PutMessage, StoreFull, copied, set_a
 
 GROUP = "CID_RMQ_SYS_TRANS"
 NOT_ENDED, COMMIT, ROLLBACK = 0, 8, 12
-"""The transaction bits of a record's sysFlag, and what a producer says."""
+"""The transaction bits of a record's sysFlag, which are also what a producer answers."""
 _ENDED_TAG = "d"
 _RESERVED_MS = 72 * 3_600_000
-"""Older half messages are given up unasked (`fileReservedTime`)."""
+"""Half messages that are older are given up without asking the producer (`fileReservedTime`)."""
 CHUNK = 200
-"""Half messages looked at before other requests are let in between."""
+"""How many half messages are looked at before other requests have a turn."""
 
 
 def half(message: PutMessage, properties: Mapping[str, str]) -> PutMessage:
-    """`message` as it waits for its producer's word; `properties` are its own."""
+    """The message as it waits for its producer's word, with these properties."""
     return replace(set_aside(message, HALF_TOPIC, 0, properties), sys_flag=message.sys_flag & ~ROLLBACK)
 
 
 def committed(stored: StoredMessage) -> PutMessage | None:
-    """A half message as consumers get it; None when its record does not say where to."""
+    """The message that consumers get of a half message. None where the record does not say its topic and queue."""
     meant = taken_up(stored)
     return meant and replace(
         meant,
@@ -57,7 +57,7 @@ def committed(stored: StoredMessage) -> PutMessage | None:
 
 
 class Transactions:
-    """The half queue of one broker. Nothing here waits or sends."""
+    """The half messages of one broker. Nothing here waits or sends."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -65,7 +65,7 @@ class Transactions:
         self._uniq_ids: UniqIdGenerator | None = None
 
     def open(self) -> None:
-        """Read which half messages have been ended, as the op queue has it after a restart."""
+        """Read from the op queue, after a restart, which half messages have been ended."""
         store = self._services.store
         for offset in range(self._offset(OP_TOPIC), store.max_offset(OP_TOPIC, 0)):
             stored = self._look(OP_TOPIC, offset)
@@ -86,12 +86,12 @@ class Transactions:
         return stored if stored is not None and stored.topic == HALF_TOPIC else None
 
     def resume(self, stored: StoredMessage) -> None:
-        """Put a message that was set aside back among the half messages. Raises MessageIllegal, StoreFull."""
+        """Put back a half message that was set aside. Raises MessageIllegal, StoreFull."""
         properties = {**stored.properties, TRANSACTION_CHECK_TIMES: "0"}
         self._services.put([copied(stored, HALF_TOPIC, 0, properties)])
 
     def end(self, stored: StoredMessage) -> None:
-        """Note that a half message needs no asking any more. Raises MessageIllegal, StoreFull."""
+        """Record that a half message is ended, so that nobody is asked for it. Raises MessageIllegal, StoreFull."""
         services = self._services
         if self._uniq_ids is None:
             # not before one is needed: what is drawn here shifts everything that a seed repeats
@@ -111,16 +111,18 @@ class Transactions:
     # One turn of the check
 
     def begin(self) -> Turn:
-        """A turn of the check over what stands in the half queue now; the first one makes its topic in 4.9."""
+        """Begin a turn of the check over the present half queue. In 4.9 the first turn makes the queue's topic."""
         services, store = self._services, self._services.store
         services.topics.create_for_group(HALF_TOPIC, 1, now_ms=services.now_ms)
         first = min(self._offset(HALF_TOPIC), store.max_offset(HALF_TOPIC, 0))
         return Turn(first, store.max_offset(HALF_TOPIC, 0))
 
     def step(self, turn: Turn) -> StoredMessage | None:
-        """Look at the next half message of the turn: it, as the half queue has it now, if its producer is to be asked.
+        """The next half message of the turn whose producer must be asked, as it stands in the half queue now; None
+        where there is none.
 
-        The last one, or one that is too young, ends the turn (`turn.over`): what follows is younger still.
+        The turn is over (`turn.over`) at the end of the queue, or at a message that is too young: later ones are
+        younger still.
         """
         services, config = self._services, self._services.config
         if turn.next_offset >= turn.end:
@@ -159,7 +161,7 @@ class Transactions:
         return asked
 
     def finish(self, turn: Turn) -> None:
-        """Keep how far the half queue has been read, and the op queue with it."""
+        """Store how far the half queue and the op queue have been read."""
         services, group = self._services, GROUP
         if turn.next_offset >= turn.end:
             self._ended = {offset: op for offset, op in self._ended.items() if offset >= turn.end}
@@ -199,7 +201,7 @@ class Transactions:
 
 @dataclass(slots=True)
 class Turn:
-    """One turn of the check: half queue offsets `begin` to `end` (not included), read up to `next_offset`."""
+    """One turn of the check: half queue offsets from `begin` to `end` (not included), read up to `next_offset`."""
 
     begin: int
     end: int
@@ -211,7 +213,9 @@ class Turn:
 
 
 def immunity_ms(seconds: str, otherwise_ms: int) -> int:
-    """For how long nobody is asked about a message that says so itself; -1, or no number: as any other."""
+    """For how long nobody is asked about a message that sets that time itself. -1, or no number: as for any other
+    message.
+    """
     number = _number(seconds)
     return otherwise_ms if number is None or number == -1 else number * 1000
 

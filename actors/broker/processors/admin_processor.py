@@ -70,7 +70,7 @@ from ..transactions import Transactions
 
 MAX_QUEUE_NUMS = 65_536
 MAX_ENTRIES = 1024
-"""Entries of a consume queue in one answer."""
+"""The most entries of a consume queue in one answer."""
 _VERSIONS = {Profile.V4_9: "V4_9_8", Profile.V5_X: "V5_3_3"}
 _OF_THE_MASTER = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
 _PERMS = frozenset(range(8))
@@ -78,7 +78,7 @@ _NOT_CHANGEABLE = frozenset(
     {"brokerName", "brokerClusterName", "brokerId", "brokerRole", "listenPort", "storePathRootDir"}
 )
 _ROLE = frozenset({"brokerId", "brokerRole"})
-"""Of these both may be, together: a slave becomes master, or a master a slave."""
+"""Roles between which a running broker may change: a slave becomes master, or a master slave."""
 
 
 class AdminProcessor:
@@ -118,7 +118,7 @@ class AdminProcessor:
         return self._put_topics(connection, (topic,))
 
     def create_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """18: all of them, or none where one cannot be."""
+        """18: create several topics; none where one cannot be created."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         return self._put_topics(connection, CreateTopicListRequestBody.decode(request.body).topic_config_list)
@@ -134,7 +134,7 @@ class AdminProcessor:
         return RemotingCommand.response()
 
     def _topic_error(self, topic: TopicConfig) -> str | None:
-        """Why there cannot be such a topic; None: there can."""
+        """Why the topic cannot be created; None where it can."""
         nums = (topic.read_queue_nums, topic.write_queue_nums)
         if error := topic_name_error(topic.topic_name):
             return error
@@ -198,7 +198,7 @@ class AdminProcessor:
         return self._put_groups((SubscriptionGroupConfig.decode(request.body),))
 
     def update_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """225: all of them, or none where one cannot be."""
+        """225: create or change several groups; none where one cannot be."""
         if self._services.config.is_slave:
             return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         return self._put_groups(SubscriptionGroupList.decode(request.body).group_config_list)
@@ -261,7 +261,7 @@ class AdminProcessor:
         return RemotingCommand.response(body=ConsumeStats(offset_table=table).encode())
 
     def _offsets(self, group: str, topic: str, queues: int) -> dict[MessageQueue, OffsetWrapper]:
-        """How far the broker and the group are in each of the topic's first queues."""
+        """For each of the topic's first queues, the broker's offset and the group's."""
         services, store, table = self._services, self._services.store, {}
         for queue_id in range(queues):
             committed = max(0, services.offsets.query(group, topic, queue_id))
@@ -355,7 +355,7 @@ class AdminProcessor:
     # What it looks into
 
     def consume_queue(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """321: entries from an index on, and what a group that is online filters by."""
+        """321: entries of a consume queue from an index on, and by what the group filters where it is online."""
         header = QueryConsumeQueueRequestHeader.from_ext_fields(request.ext_fields)
         store, topic, queue_id = self._services.store, header.topic, header.queue_id
         if queue_id not in store.queue_ids(topic):

@@ -98,7 +98,9 @@ class ClientProcessor:
         return RemotingCommand.response(body=ConsumerIdList(consumer_id_list=group.client_ids).encode())
 
     def check_client(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """46: asked by a consumer that filters by SQL before it starts; one that is refused does not start."""
+        """46: an SQL filter, which a consumer has checked before it starts. A consumer whose filter is refused does not
+        start.
+        """
         body = CheckClientRequestBody.decode(request.body)
         try:
             wanted_by(body.subscription_data, self._services.config)
@@ -116,7 +118,7 @@ class ClientProcessor:
         return RemotingCommand.response()
 
     def connection_lost(self, connection: Connection) -> None:
-        """Every client on that channel is gone."""
+        """Remove every client of a closed channel."""
         client = self._services.clients.on_channel(connection.id)
         changed = self._services.clients.channel_lost(connection.id)
         if client is not None:
@@ -124,7 +126,7 @@ class ClientProcessor:
         self._notify(changed)
 
     def expire(self) -> None:
-        """The 10 s scan: clients without a heartbeat for 120 s are gone, and their channels are closed."""
+        """The scan of each 10 s: remove clients that sent no heartbeat for 120 s, and close their channels."""
         gone = self._services.clients.expire(now_ms=self._services.now_ms)
         for group, client in gone:
             self._services.context.log.warning(
@@ -148,7 +150,7 @@ class ClientProcessor:
         self._services.context.record(event, **channel, value=value, **fields)
 
     def _notify(self, groups: Iterable[str]) -> None:
-        """Tell every member of each group, oneway, that its members have changed."""
+        """Tell every member of these groups, oneway, that the group's members have changed."""
         if not self._services.config.notify_consumer_ids_changed_enable:
             return
         for group in groups:
@@ -179,7 +181,9 @@ class ClientProcessor:
         return entry is None or self._services.store.max_physical_offset - entry[0] <= IN_MEMORY_BYTES
 
     def update_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """15: note how far a group has consumed. Only of what exists, so that the table stays bounded."""
+        """15: store how far a group has consumed. Only for topics and groups that exist, so that the table stays
+        small.
+        """
         header = UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         if services.groups.find(header.consumer_group, now_ms=services.now_ms) is None:
@@ -209,7 +213,7 @@ class ClientProcessor:
     # Locks
 
     def lock_queues(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
-        """41: those of the queues that the client now holds."""
+        """41: lock queues for a client. The answer has the queues that it holds now."""
         body = LockBatchRequestBody.decode(request.body)
         queues = [queue for queue in sorted(body.mq_set) if self._is_ours(queue.topic, queue.queue_id)]
         held = self._services.locks.lock(body.consumer_group, queues, body.client_id, now_ms=self._services.now_ms)

@@ -141,5 +141,5 @@ class BrokerProcessor:
 
 
 def not_supported(code: int) -> RemotingCommand:
-    """The answer to a request that nobody here answers."""
+    """The answer to a request code that this broker does not know."""
     return refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported")

@@ -29,24 +29,23 @@ from .client_processor import IN_MEMORY_BYTES
 
 @dataclass(slots=True)
 class HoldTimes:
-    """How long held pulls waited, from one check of them to the next, in milliseconds: what a broker's history says of
-    its long polling.
+    """How long held pulls waited between two checks, in milliseconds: what the history says of long polling.
 
-    A pull is held until a message comes, or for as long as it asked (`suspendTimeoutMillis`) and then until the next
-    check. Both are measured where the answer is made, by the record's own store time, so that a message of which nobody
-    told the held pulls counts, too.
+    A pull is held until a message comes, or for `suspendTimeoutMillis` and then until the next check. Both times end
+    when the answer is made and begin with the message's own store time. So a message of which nobody told the held
+    pulls counts, too.
     """
 
     notified: int = 0
     slowest_ms: float = 0.0
-    """From when a message that was wanted was stored until its pull was answered, at most."""
+    """The longest time from the store time of a wanted message to the answer of the pull that waited for it."""
     timed_out: int = 0
     shortest_ms: float = 0.0
-    """How long after its own time a pull was answered that found nothing: at least, and at most."""
+    """The shortest and the longest time by which a pull that found nothing was answered after its own time was over."""
     longest_ms: float = 0.0
 
     def answered(self, response: RemotingCommand, *, held_ms: int, wait_ms: int, now_ms: int) -> None:
-        """One that was held since `held_ms` and wanted to wait for `wait_ms` is answered now."""
+        """Count a pull that is answered now: it was held since `held_ms` and asked to wait for `wait_ms`."""
         if response.code == ResponseCode.SUCCESS:
             self.notified += 1
             self.slowest_ms = max(self.slowest_ms, now_ms - max(held_ms, _first_stored_ms(response.body, now_ms)))
@@ -57,7 +56,7 @@ class HoldTimes:
             self.timed_out += 1
 
     def taken(self) -> dict[str, float]:
-        """What there is to say, and nothing from here on."""
+        """The times until now; counting begins anew."""
         said: dict[str, float] = {}
         if self.notified:
             said |= {"notified": self.notified, "slowest_ms": self.slowest_ms}
@@ -69,7 +68,7 @@ class HoldTimes:
 
 
 def _first_stored_ms(records: bytes, now_ms: int) -> int:
-    """When the first of these records was stored; now, where it cannot be read."""
+    """The store time of the first of these records; the present time where no record can be read."""
     if len(records) < store_time_at(0x10) + STORE_TIME.size:
         return now_ms
     return int(STORE_TIME.unpack_from(records, store_time_at(records[SYS_FLAG_AT]))[0])
@@ -92,7 +91,7 @@ _CODES = {
 
 
 class _Looked(NamedTuple):
-    """What a pull found, not yet an answer: most pulls find nothing at first, and wait."""
+    """What a pull found, before an answer is made of it: most pulls find nothing at first, and wait."""
 
     code: ResponseCode
     found: Found
@@ -102,7 +101,7 @@ class _Looked(NamedTuple):
 
 
 class PullProcessor:
-    """Answers pulls, and keeps those that wait in `services.holds`."""
+    """Answers pulls, and keeps the pulls that wait in `services.holds`."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -143,7 +142,7 @@ class PullProcessor:
     # Waking
 
     def arrived(self, topic: str, queue_id: int) -> None:
-        """Messages were stored there. Who waits for them is answered after what is being handled now is done."""
+        """Messages were stored in the queue: the pulls that wait for them are answered after the present request."""
         key = (topic, queue_id)
         if key in self._services.holds:
             if not self._arrived:
@@ -151,7 +150,9 @@ class PullProcessor:
             self._arrived[key] = None
 
     def check(self) -> dict[str, float]:
-        """The 5 s check of all that wait; says how long those waited that were answered since the last."""
+        """The check of all held pulls, each 5 s. Returns how long the pulls waited that were answered since the last
+        check.
+        """
         services = self._services
         for pull in services.holds.check(services.now_ms, services.store.max_offset):
             self._finish(pull)
@@ -159,12 +160,12 @@ class PullProcessor:
 
     @property
     def check_period_s(self) -> float:
-        """How long after one check the next begins."""
+        """The time between two checks of held pulls, in seconds."""
         config = self._services.config
         return CHECK_PERIOD_S if config.long_polling_enable else config.short_polling_time_mills / 1000
 
     def connection_lost(self, connection: Connection) -> None:
-        """Nobody is left to answer on that channel."""
+        """Drop the held pulls of a closed channel."""
         for pull in self._services.holds.drop_connection(connection.id):
             pull.request.abandon()
 
@@ -199,7 +200,7 @@ class PullProcessor:
     def _look(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader, *, may_commit: bool
     ) -> _Looked:
-        """What there is at this moment. Raises Refused."""
+        """What the queue holds for the pull at this moment. Raises Refused."""
         topic, group, wanted = self._checked(connection, request, header)
         services, config = self._services, self._services.config
         max_bytes = config.max_transfer_bytes_on_message_in_memory
@@ -260,7 +261,7 @@ class PullProcessor:
         return RemotingCommand.response(code, found.status.value, header=fields, body=found.data)
 
     def _suggested(self, header: PullMessageRequestHeader, found: Found, group: SubscriptionGroupConfig) -> int:
-        """Whom to pull from next: a slave, for what the master would have to read from its disk."""
+        """The broker id to pull from next: a slave's where the master would have to read from its disk."""
         store = self._services.store
         if self._services.config.slave_read_enable and found.status is GetStatus.FOUND:
             last = store.entry(header.topic, header.queue_id, found.next_offset - 1)
@@ -271,7 +272,7 @@ class PullProcessor:
     def _checked(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
     ) -> tuple[TopicConfig, SubscriptionGroupConfig, Wanted]:
-        """Topic, group and what is wanted of a pull that may be served. Raises Refused."""
+        """Topic, group and filter of a pull that may be served. Raises Refused."""
         services, config = self._services, self._services.config
         if not config.broker_permission & PERM_READ:
             raise self._forbidden(_FORBIDDEN_BROKER, f"the broker[{services.host}] pulling message is forbidden")

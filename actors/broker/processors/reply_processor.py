@@ -62,7 +62,7 @@ class ReplyProcessor:
     async def _push(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> str | None:
-        """Hand the reply to who asked; why that failed, or None."""
+        """Push the reply to the client that asked. Returns why that failed, or None."""
         services = self._services
         properties = parse_properties(header.properties)
         client_id = properties.get(REPLY_TO_CLIENT)
@@ -103,7 +103,9 @@ class ReplyProcessor:
     def _store(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader, queue_id: int
     ) -> Append | None:
-        """Keep the reply in its topic; None where it is not kept, which is nobody's failure but a line in the log."""
+        """Store the reply in its topic. Where that fails the log says so, and the reply counts as delivered all the
+        same.
+        """
         services = self._services
         if not services.config.store_reply_message_enable:
             return None

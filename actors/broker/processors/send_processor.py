@@ -116,7 +116,7 @@ class SendProcessor:
     def checked(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> TopicConfig:
-        """The topic to store under, created if need be. Raises Refused."""
+        """The topic to store the message under, created where need be. Raises Refused."""
         services = self._services
         if not services.config.broker_permission & PERM_WRITE:
             raise self._broker_forbids()
@@ -236,7 +236,7 @@ class SendProcessor:
         return services.put([message]), properties.get(UNIQ_KEY)
 
     def _marked(self, text: str, properties: dict[str, str]) -> str:
-        """`text` with what this broker says of itself in each message; `properties`, which it spells, get it too."""
+        """The properties with what this broker adds to each message, as text; the mapping gets the same."""
         for name, value in self._marks.items():
             if name not in properties:
                 properties[name] = value
@@ -244,7 +244,9 @@ class SendProcessor:
         return text
 
     def _retry_is_dead(self, request: RemotingCommand, header: SendMessageRequestHeader) -> TopicConfig | None:
-        """The DLQ topic when a retry sent as an ordinary message has used up its tries. Raises Refused."""
+        """The dead-letter topic, where a retry that came as an ordinary send has used up its tries; else None. Raises
+        Refused.
+        """
         services, group = self._services, header.topic[len(RETRY_GROUP_TOPIC_PREFIX) :]
         settings = services.groups.find(group, now_ms=services.now_ms)
         if settings is None:
@@ -317,7 +319,7 @@ class SendProcessor:
         return topic
 
     def _put_back(self, stored: StoredMessage, target: TopicConfig, level: int) -> None:
-        """Store a copy of `stored` under `target`, after the delay of `level` unless that is 0."""
+        """Store a copy of `stored` in `target`, after the delay of `level`; at once for level 0."""
         services = self._services
         properties = stored.properties
         properties.setdefault(RETRY_TOPIC, stored.topic)
@@ -334,7 +336,7 @@ class SendProcessor:
         services.put([message])
 
     def acknowledge(self, stored: Append | None, queue_id: int, uniq_key: str | None) -> RemotingCommand:
-        """The answer to a send; None: nothing was stored, and nothing went wrong."""
+        """The answer to a send. None where nothing was stored, and nothing failed."""
         host = self._services.store.store_host
         offsets = () if stored is None else stored.physical_offsets
         fields = {
@@ -353,5 +355,5 @@ def _is_transactional(properties: dict[str, str]) -> bool:
 
 
 def _level(text: str | None) -> int:
-    """A DELAY property as a level; 0 for none, and for what is no number."""
+    """The level that a DELAY property says; 0 where there is none, or no number."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0

@@ -73,7 +73,7 @@ class TransactionProcessor:
         return None
 
     async def check(self) -> None:
-        """One turn of the check: producers of half messages that are old enough are asked for their state."""
+        """One turn of the check: ask the producers of old half messages for the state of their transactions."""
         turn = self._transactions.begin()
         looked = 0
         while not turn.over:
@@ -110,7 +110,7 @@ class TransactionProcessor:
             services.context.log.warning("cannot ask %s of group %s for its transaction: %s", channel, group, exc)
 
     def _channel(self, group: str) -> Connection | None:
-        """A producer of the group, each in its turn; None without any."""
+        """The channel of one of the group's producers, each in turn; None where the group has none."""
         clients = list(self._services.clients.producers.get(group, {}).values())
         self._asked += 1
         for number in range(len(clients)):
