@@ -43,14 +43,16 @@ def _at_least(default: int, least: int, most: int = 2**31 - 1, *, since_5: bool 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What no file sets, because in Java it is a constant; an experiment may ask what would be if it were another."""
+    """Values that no file sets, because they are constants in Java. An experiment may ask what another value would
+    change.
+    """
 
     broker_channel_expired_ms: int = BROKER_CHANNEL_EXPIRED_MS
     """`RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME`; a 5.x broker's registration may say otherwise."""
     scan_4_9_ms: int = 10_000
     """How often 4.9 looks for silent brokers (`NamesrvController.initialize`)."""
     frame_max: int = FRAME_MAX
-    """`NettyDecoder.FRAME_MAX_LENGTH`, of the JVM's property com.rocketmq.remoting.frameMaxLength."""
+    """`NettyDecoder.FRAME_MAX_LENGTH`, which the JVM's property com.rocketmq.remoting.frameMaxLength sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,9 @@ class NamesrvConfig:
 
     listen_port: int = _at_least(9876, 0, 65535)
     bind_address: str = "127.0.0.1"
-    """Upstream's default is every interface; here that has to be asked for (0.0.0.0). Empty is the default, too."""
+    """The address to listen on. Upstream's default is every interface; here empty is the loopback, and 0.0.0.0 has to
+    be asked for.
+    """
     server_worker_threads: int = _at_least(8, 0)
     server_callback_executor_threads: int = _at_least(0, 0)
     server_selector_threads: int = _at_least(3, 0)
@@ -136,7 +140,9 @@ class NamesrvConfig:
         return replace(self, **changes)  # type: ignore[arg-type]  # the values have just been parsed by field type
 
     def properties(self) -> dict[str, str]:
-        """Every setting of this profile but paths not set, and the file's unknown keys: texts, sorted by key."""
+        """Every setting of this profile and the file's unknown keys, as texts sorted by key; paths that are not set are
+        left out.
+        """
         found = dict(self.extra)
         for key in known_keys(self.profile):
             value = getattr(self, _FIELDS[key].name)
@@ -150,7 +156,7 @@ class NamesrvConfig:
 
     @property
     def black_list(self) -> frozenset[str]:
-        """Keys that UPDATE_NAMESRV_CONFIG refuses."""
+        """Keys that UPDATE_NAMESRV_CONFIG refuses to change."""
         return _ALWAYS_BLACK | {key for key in self.config_black_list.split(";") if key}
 
     @property
@@ -160,7 +166,7 @@ class NamesrvConfig:
 
     @property
     def route_options(self) -> RouteOptions:
-        """What of this the route table obeys; in 4.9 there is only the constant."""
+        """The settings that the route table obeys; in 4.9 that is only the constant."""
         expired_ms = self.constants.broker_channel_expired_ms
         if self.profile is Profile.V4_9:
             return RouteOptions(broker_channel_expired_ms=expired_ms)
@@ -204,7 +210,9 @@ _TRIMMED = "".join(map(chr, range(0x21)))  # Java's trim
 
 
 def _parse(source: str, key: str, value: str, profile: Profile) -> object:
-    """`value` as that of `key`. ConfigError when it is none: as upstream, a blank at its end is part of it."""
+    """The value of `key` that `value` says. ConfigError where it is none. As upstream, a blank at its end is part of
+    it.
+    """
     setting = _FIELDS[key]
     if setting.type == "bool":
         if value.lower() not in ("true", "false"):

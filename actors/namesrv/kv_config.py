@@ -62,7 +62,7 @@ class KVConfig:
         return self._table.get(namespace, {}).get(key)
 
     def delete(self, namespace: str, key: str) -> None:
-        """Forget one value, known or not, and rewrite the file; a namespace stays when its last key goes."""
+        """Delete one value, known or not, and rewrite the file. A namespace stays when its last key goes."""
         items = self._table.get(namespace)
         if items is not None:
             value = items.pop(key, None)
@@ -75,7 +75,7 @@ class KVConfig:
         return self._table.get(namespace)
 
     def say_all(self) -> None:
-        """The dump that upstream logs every ten minutes."""
+        """Write the whole table to the log, as upstream does every ten minutes."""
         self._say(INFO, "--------------------------------------------------------")
         self._say(INFO, "configTable SIZE: %s", len(self._table))
         for namespace, items in self._table.items():
@@ -90,7 +90,7 @@ class KVConfig:
         )
 
     def _persist(self) -> None:
-        """Write the file; a disk that fails is logged and the change stays in memory, as upstream."""
+        """Write the file. Where the disk fails the log says so, and the change stays in memory, as upstream."""
         if self._path is None:
             return
         temporary = self._path.with_name(self._path.name + ".tmp")

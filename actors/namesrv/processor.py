@@ -71,11 +71,13 @@ NO_CODE_SET = "not set any response code"
 """The remark that a fresh response has upstream, and that 901 forgets to clear."""
 
 _SHOWN_MAX = 1024
-"""How much of a name that nobody knows comes back in a remark."""
+"""How many characters of an unknown name an answer's remark repeats."""
 
 
 class Caller:
-    """Who asks: the channel's id, by which its brokers are found when it is lost, and its remote address."""
+    """The sender of a request: the channel's id, by which its brokers are found when it is lost, and its remote
+    address.
+    """
 
     __slots__ = ("channel_id", "remote_address")
 
@@ -161,12 +163,12 @@ class DefaultRequestProcessor:
         return _refused(str(exc))
 
     def take_dropped(self) -> list[Dropped]:
-        """The brokers that requests have taken out since the last call."""
+        """The brokers that requests have removed since the last call."""
         dropped, self._dropped = self._dropped, []
         return dropped
 
     def take_notifications(self) -> list[MinBrokerIdChanged]:
-        """What registrations since the last call want told to brokers."""
+        """The notifications to brokers that registrations have caused since the last call."""
         notifications, self._notifications = self._notifications, []
         return notifications
 

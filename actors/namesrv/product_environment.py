@@ -48,7 +48,9 @@ class ProductEnvironment:
         self._index = 0
 
     async def refresh(self) -> None:
-        """Ask where production is; what was known stays when nobody answers, or with nonsense."""
+        """Ask where production's NameServers are. Where nobody answers, or the answer is nonsense, the last list
+        stays.
+        """
         text = await self._fetch()
         if not text or not text.strip() or text == self._text:
             return
@@ -68,7 +70,7 @@ class ProductEnvironment:
             await self._context.clock.sleep(REFRESH_PERIOD_S)
 
     async def route(self, topic: str) -> TopicRouteData | None:
-        """What production says of `topic`; None when nobody answers within CALL_TIMEOUT_S, or with no route."""
+        """Production's route of `topic`. None where nobody answers within CALL_TIMEOUT_S, or nobody has a route."""
         addresses: Sequence[Address] = self._addresses
         until_s = self._context.clock.monotonic_s() + CALL_TIMEOUT_S
         for _ in addresses:

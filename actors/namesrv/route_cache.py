@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ...remoting.codes import RequestCode, SerializeType
 
 MAX_FRAME = 1024
-"""Longer requests are not remembered: no client sends them, and a key costs what the frame is long."""
+"""Longer requests are not remembered: no client sends them, and a key is as long as its frame."""
 
 _OPAQUE = b'"opaque":'
 _OPAQUE_LENGTH = len(_OPAQUE)
@@ -40,7 +40,7 @@ class _Answer(NamedTuple):
 
 
 def may_be_route_request(frame: bytes) -> bool:
-    """Cheaply, and never wrong for a request that RocketMQ's own clients would write: is `frame` a code 105?"""
+    """Whether `frame` may be a code 105. Cheap; never False for a request as RocketMQ's own clients write it."""
     if len(frame) > MAX_FRAME:
         return False
     if frame[4] == SerializeType.ROCKETMQ:
@@ -112,7 +112,7 @@ class RouteCache:
         self._body_bytes += len(body)
 
     def forget(self, topics: Set[str]) -> None:
-        """The routes of `topics` have changed."""
+        """The routes of `topics` have changed: their answers are deleted."""
         for topic in _both(self._keys_of, topics):
             for key in self._keys_of.pop(topic):
                 del self._answers[key]
@@ -121,7 +121,7 @@ class RouteCache:
                 self._body_bytes -= len(body)
 
     def clear(self) -> None:
-        """Something that every answer depends on has changed."""
+        """Something has changed that every answer depends on: all answers are deleted."""
         self._answers.clear()
         self._keys_of.clear()
         self._bodies.clear()
@@ -129,12 +129,12 @@ class RouteCache:
 
 
 def _both(held: Mapping[str, object], topics: Set[str]) -> list[str]:
-    """What is in both: a broker may change ten thousand topics of which nobody has asked for ten."""
+    """The topics that are in both. A broker may change ten thousand topics of which clients have asked for ten."""
     return [topic for topic in held if topic in topics] if len(held) < len(topics) else [t for t in topics if t in held]
 
 
 def _split_json(frame: bytes, opaque: int) -> _Key | None:
-    """What stands before and after the opaque's digits; None unless there is exactly one place it can be."""
+    """What stands before and after the opaque's digits. None unless there is exactly one place where they can be."""
     digits = b"%d" % opaque
     at = frame.find(_OPAQUE) + _OPAQUE_LENGTH
     end = at + len(digits)

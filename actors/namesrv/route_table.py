@@ -34,7 +34,7 @@ MAPPINGS_MAX = 64 * 1024 * 1024
 
 
 def why_refused(tables: Tables, r: Registration) -> str | None:
-    """The limit that `r` would break, as a sentence; None when it breaks none."""
+    """The limit that `r` would exceed, as a sentence; None where it exceeds none."""
     names = (r.cluster_name, r.broker_name, r.broker_addr, r.ha_server_addr, r.zone_name or "")
     if any(len(name) > NAME_MAX for name in (*names, *(r.filter_servers or ()))):
         return f"a name or address of the registration is longer than {NAME_MAX} characters"
@@ -55,7 +55,7 @@ def why_refused(tables: Tables, r: Registration) -> str | None:
 
 
 def why_rows_refused(tables: Tables, topics: Sequence[str], broker_names: Iterable[str]) -> str | None:
-    """The limit that a row for each topic and its broker name would break, as a sentence; None when they break none."""
+    """The limit that a row for each topic and its broker name would exceed, as a sentence; None where there is none."""
     table = tables.topic_queue_table
     long_name = f"a topic's name is longer than {NAME_MAX} characters"
     if (len(table) + len(topics)) * (len(tables.broker_addr_table) + 1) <= ROWS_MAX:  # never more rows than that
@@ -71,7 +71,7 @@ def why_rows_refused(tables: Tables, topics: Sequence[str], broker_names: Iterab
 
 
 def mappings_size(mappings: Mapping[str, Mapping[str, object]]) -> int:
-    """Roughly the bytes that mapping infos take."""
+    """About how many bytes the mapping infos take."""
     return sum(len(topic) + len(repr(info)) for topic, info in mappings.items())
 
 
@@ -86,7 +86,7 @@ class RouteTable(Tables):
     # -- REGISTER_BROKER ---------------------------------------------------------------------------------------------
 
     def register(self, registration: Registration, *, now_ms: int) -> Registered:
-        """Take a broker in or refresh it; what its answer has to say."""
+        """Register a broker, new or known. Returns what the answer to it says."""
         r = registration
         refused = why_refused(self, r)
         if refused is not None:
@@ -159,7 +159,9 @@ class RouteTable(Tables):
         return Registered(master_addr=master_addr, ha_server_addr=ha_server_addr, notification=notification)
 
     def _conflicts(self, group: BrokerGroup, r: Registration) -> bool:
-        """5.x: another live address holds this id with a greater stateVersion; the newcomer is forgotten."""
+        """5.x: whether another living address holds this broker id with a greater stateVersion. The newcomer is then
+        removed.
+        """
         old_addr = group.addrs.get(r.broker_id)
         if old_addr is None or old_addr == r.broker_addr:
             return False
@@ -245,7 +247,7 @@ class RouteTable(Tables):
             self._row_changed(broker_name)
 
     def _say_registered(self, topics: list[str], old: QueueData | None, new: QueueData | None) -> None:
-        """That these topics are new (without an old row), or that each has the new row for the old one."""
+        """Write to the log that these topics are new (no old row), or which row each had before."""
         if topics and old is None:
             self._say_each(INFO, "new topic registered, %s %s", topics, Shown(new))
         elif topics:
@@ -311,7 +313,9 @@ class RouteTable(Tables):
         return None if live is None else live.data_version
 
     def is_changed(self, cluster_name: str, broker_addr: str, version: DataVersion) -> bool:
-        """Whether `version` differs from the one held; a broker that is not known has changed. No ordering."""
+        """Whether `version` differs from the version held; True for an unknown broker. Neither version is older or
+        newer.
+        """
         held = self.data_version(cluster_name, broker_addr)
         if held is None:
             return True
@@ -327,7 +331,7 @@ class RouteTable(Tables):
         return changed, self.data_version(cluster_name, broker_addr)
 
     def heartbeat(self, cluster_name: str, broker_addr: str, *, now_ms: int) -> None:
-        """BROKER_HEARTBEAT: a known broker is alive now; its channel stays what it was."""
+        """BROKER_HEARTBEAT: a known broker is alive now. Its channel stays the one that it registered by."""
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         if live is not None:
             live.last_update_ms = now_ms
@@ -335,11 +339,11 @@ class RouteTable(Tables):
     # -- changes asked for by an admin -------------------------------------------------------------------------------
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Clear the write bit on every row of the broker; how many rows it has."""
+        """Clear the write bit in every row of the broker. Returns how many rows it has."""
         return self._set_perms(broker_name, keep=~PERM_WRITE, put=0)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Make every row of the broker exactly readable and writable; how many rows it has."""
+        """Set exactly the read and the write bit in every row of the broker. Returns how many rows it has."""
         return self._set_perms(broker_name, keep=0, put=PERM_READ | PERM_WRITE)
 
     def _set_perms(self, broker_name: str, *, keep: int, put: int) -> int:
@@ -456,7 +460,9 @@ class RouteTable(Tables):
         return tuple(topic for topic, rows in self.topic_queue_table.items() if not names.isdisjoint(rows))
 
     def system_topics(self) -> tuple[tuple[str, ...], str | None]:
-        """(cluster names each followed by its broker names, the address of some broker or None)."""
+        """The cluster names, each followed by its broker names, and the address of some broker (None where there is
+        none).
+        """
         names: list[str] = []
         for cluster, broker_names in self.cluster_addr_table.items():
             names += [cluster, *sorted(broker_names)]

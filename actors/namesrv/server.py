@@ -50,7 +50,7 @@ class ChannelLog:
         self._log.info(_PIPELINE + "channelActive, the channel[%s]", address)
 
     def closing(self, connection: Connection) -> None:
-        """This NameServer closes it, for a reason of its own."""
+        """This NameServer closes the channel, for a reason of its own."""
         address = connection.remote_address
         self._log.info("closeChannel: close the connection to remote address[%s] result: true", address)
 
@@ -84,7 +84,9 @@ class NameServer:
         listen: Address,
         fetch_product: FetchAddresses | None = None,
     ) -> None:
-        """`fetch_product` says where production is, for a NameServer with `clusterTest`; None: nobody knows."""
+        """`fetch_product` says where production's NameServers are, for a NameServer with `clusterTest`. None: nobody
+        knows.
+        """
         self._context, self._listen = context, listen
         self._log = context.log
         self._channels = ChannelLog(context.log)
@@ -258,7 +260,9 @@ class NameServer:
     # -- consequences ------------------------------------------------------------------------------------------------
 
     def _settle(self, dropped: Iterable[Dropped]) -> None:
-        """After anything that may have changed the table: record, forget stale answers, wake the worker, notify."""
+        """After anything that may have changed the table: record routes, delete stale answers, wake the worker,
+        notify.
+        """
         for broker in dropped:
             self._context.record(
                 "broker_dropped",
@@ -277,7 +281,7 @@ class NameServer:
         self._notify(self.processor.take_notifications())
 
     def _record_routes(self, topics: Iterable[str]) -> None:
-        """One `route` event for each topic that a client would now be told something else about."""
+        """Record a `route` event for each topic whose answer to clients has changed."""
         for topic in topics:
             route = self.table.route(topic)
             value = None if route is None else canonical(route)
@@ -314,7 +318,9 @@ class NameServer:
             self._log.warning("notify %s of min broker id %s failed: %s", address, notification.min_broker_id, exc)
 
     def _dialling_end(self) -> RemotingClient:
-        """Made when it is first needed: most NameServers never call anybody."""
+        """The client that this NameServer calls others with. It is made when it is first needed; most never call
+        anybody.
+        """
         if self._client is None:
             self._client = RemotingClient(
                 clock=self._context.clock,

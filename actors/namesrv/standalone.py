@@ -83,7 +83,7 @@ FILES_MAX = 1_048_576
 
 
 def run(config_file: str | None = None, listen_port: int | None = None) -> int:
-    """Serve until SIGTERM or SIGINT, then 0. 2: wrong settings; 4: the port cannot be had; one line says why."""
+    """Serve until SIGTERM or SIGINT. Returns 0; 2: wrong settings; 4: the port is taken. One line says why."""
     try:
         config = load_config(config_file, listen_port)
     except ValueError as exc:
@@ -104,7 +104,8 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
 
 
 def product_name_servers(config: NamesrvConfig, log: logging.Logger) -> FetchAddresses:
-    """Who says where production is, for `clusterTest`: what was told at the start, else an HTTP address server.
+    """A function that says where production's NameServers are, for `clusterTest`: the list of the start, else an HTTP
+    address server's.
 
     The three keys are system properties in Java (`-Drocketmq.namesrv.domain=...`), and keys of the `-c` file here.
     """
@@ -154,7 +155,9 @@ async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Lo
 
 
 def _allow_many_files() -> None:
-    """A channel is a file: take as many as the system lets this process have (the usual soft limit is 1,024)."""
+    """Allow this process as many open files as the system permits; each channel is one. The usual soft limit is
+    1,024.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -26,7 +26,7 @@ from ...remoting.codes import PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
 
 BROKER_CHANNEL_EXPIRED_MS = 120_000
-"""How long a broker may be silent, unless its 5.x registration says otherwise."""
+"""How long a broker may be silent, in milliseconds, unless its 5.x registration says otherwise."""
 
 LiveKey = tuple[str, str]
 
@@ -38,17 +38,17 @@ class Say(Protocol):
 
 
 def silent(level: int, msg: str, /, *args: object) -> None:
-    """Tables that nobody listens to."""
+    """Log nothing: for tables that nobody listens to."""
 
 
 class SayEach(Protocol):
-    """As `Say` called with `(level, msg, item, *args)` for each of `items`, but quicker."""
+    """Like `Say` with `(level, msg, item, *args)` for each of `items`, but quicker."""
 
     def __call__(self, level: int, msg: str, items: Sequence[str], /, *args: object) -> None: ...
 
 
 def one_by_one(say: Say) -> SayEach:
-    """For a log that has nothing quicker."""
+    """A `SayEach` made of a `Say`, for a log that has nothing quicker."""
 
     def say_each(level: int, msg: str, items: Sequence[str], /, *args: object) -> None:
         for item in items:
@@ -115,7 +115,7 @@ class MinBrokerIdChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """What a registration came to. `refused` is the remark of a refusal: the 5.x single-topic rule, or a limit."""
+    """The result of a registration. `refused` is the remark of a refusal: the 5.x single-topic rule, or a limit."""
 
     refused: str | None = None
     master_addr: str | None = None
@@ -125,7 +125,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unregistration:
-    """One broker to take out, asked for by the broker itself or made from its lost channel."""
+    """One broker to remove. The broker itself asked for it, or its channel was lost."""
 
     cluster_name: str
     broker_name: str
@@ -142,7 +142,7 @@ class Unregistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """A broker address that has just left broker_addr_table, and why."""
+    """A broker address that has just left broker_addr_table, and the reason."""
 
     broker_name: str
     broker_id: int
@@ -158,9 +158,9 @@ class LiveInfo:
     channel_id: int
     ha_server_addr: str
     pieces: Pieces = NO_PIECES
-    """What its last registration was read from, if all rows of that went into the table."""
+    """The pieces that its last registration was read from, if all its rows went into the table."""
     rows_version: int = 0
-    """That of its group after its last registration."""
+    """The `rows_version` of its group after its last registration."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class BrokerGroup:
     cluster: str
     broker_name: str
     rows_version: int = 0
-    """Another number after each change of a row of this name, never one that was before."""
+    """A number that changes with each change of a row of this broker name, and never repeats."""
     addrs: dict[int, str] = field(default_factory=dict)
     enable_acting_master: bool = False
     zone_name: str | None = None

@@ -45,7 +45,9 @@ from .tables import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
-    """A scan's finding: the channels to close, and what already left the tables (4.9; 5.x waits for its batch)."""
+    """What a scan found: channels to close, and brokers that have already left the tables (4.9; 5.x waits for its
+    batch).
+    """
 
     channel_ids: tuple[int, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -94,7 +96,7 @@ class Tables:
             self._changed_topics.update(self.topic_queue_table)
 
     def take_changed_topics(self) -> set[str]:
-        """The topics whose route may differ from what it was at the last call; each is told once."""
+        """The topics whose route may have changed since the last call. Each change is told once."""
         if not self._changed_topics:
             return set()
         changed, self._changed_topics = self._changed_topics, set()
@@ -104,7 +106,7 @@ class Tables:
         return ("", broker_addr) if self.profile is Profile.V4_9 else (cluster_name, broker_addr)
 
     def live_key(self, registration: Registration) -> LiveKey:
-        """Where the broker's LiveInfo is, or would be."""
+        """The key under which the broker's LiveInfo is, or would be."""
         return self._live_key(registration.cluster_name, registration.broker_addr)
 
     def _live_text(self, key: LiveKey) -> str:
@@ -118,9 +120,9 @@ class Tables:
         self._changed_topics.update(topic for topic, rows in self.topic_queue_table.items() if broker_name in rows)
 
     def standing(self, cluster_name: str, broker_name: str, broker_addr: str, broker_id: int) -> Pieces:
-        """The pieces of this master's last registration, if all rows in them are in the table as it sent them.
+        """The pieces of this master's last registration, if the table still has all their rows as the master sent them.
 
-        Its next registration may leave them out.
+        The next registration may leave these pieces out.
         """
         live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
         group = self.broker_addr_table.get(broker_name)
@@ -148,7 +150,7 @@ class Tables:
         self._changed_topics.add(topic)
 
     def _remove_row(self, topic: str, broker_name: str) -> QueueData | None:
-        """Remove one broker's row, and the topic with its last one; the removed row, None when it had none."""
+        """Remove one broker's row, and with the last row the topic. Returns the row; None where there was none."""
         rows = self.topic_queue_table[topic]
         removed = rows.pop(broker_name, None)
         if removed is not None:
@@ -202,7 +204,9 @@ class Tables:
         return self._destroy(remote_address if found is None else found[1], reason)
 
     def _destroy(self, address: str, reason: DropReason) -> tuple[Dropped, ...]:
-        """4.9: remove `address` from the first group that holds it, and cascade."""
+        """4.9: remove `address` from the first group that holds it, then the group and rows that nothing holds any
+        more.
+        """
         key = ("", address)
         self.broker_live_table.pop(key, None)
         self.filter_server_table.pop(key, None)
@@ -309,7 +313,7 @@ class Tables:
         )
 
     def run_unregistrations(self) -> Batch:
-        """5.x: do everything that is queued as one batch; what was dropped, and whom to notify."""
+        """5.x: remove all queued brokers as one batch. Returns the removed brokers, and whom to notify."""
         if not self._unregister_queue:
             return Batch()
         requests, self._unregister_queue = list(self._unregister_queue), deque()
