@@ -90,6 +90,13 @@ def _unlisted(logs: Logged, failure: Failure, server: LoggedNameServer | None) -
         return
     words: dict[str, Any] = {"server": logs.called(address), "client": failure.client, "topic": failure.topic}
     if len(without) == len(known):
+        clusters = {broker.cluster for broker in without if broker.cluster}
+        if server is not None and server.clusters and clusters and clusters.isdisjoint(server.clusters):
+            how = f"while {failure.topic} is looked for in {all_of(sorted(clusters))}; {failure.asked}"
+            theirs = [at.where for at in server.clusters.values()]
+            words |= {"clusters": all_of(sorted(server.clusters)), "how": how}
+            yield cause("name-server-of-another-cluster", address, lines=[failure.first.where, *theirs], **words)
+            return
         taken = [
             at
             for broker in without

@@ -117,6 +117,8 @@ class LoggedNameServer:
     refused: list[tuple[At, str]] = field(default_factory=list)
     """Registrations whose checksum was wrong, and from where."""
     not_ready: list[At] = field(default_factory=list)
+    clusters: dict[str, At] = field(default_factory=dict)
+    """Of the brokers that registered there, and where it says so."""
 
     def held(self, ms: float) -> list[Stay]:
         return [stay for stay in self.stays if stay.since.ms <= ms and (stay.until is None or stay.until.ms > ms)]
@@ -138,6 +140,7 @@ class LoggedBroker:
     registered: dict[str, list[At]] = field(default_factory=lambda: defaultdict(list))
     failed: dict[str, list[At]] = field(default_factory=lambda: defaultdict(list))
     creates_topics: bool | None = None
+    cluster: str = ""
 
     def listed(self, ms: float) -> frozenset[str] | None:
         """Its list then; None: it does not say one."""
@@ -244,6 +247,8 @@ def _name_server(source: Source, server: LoggedNameServer, logs: Logged) -> None
     for line in source.lines:
         at, fields = _at(source, line), line.fields
         address = fields.get("address", "")
+        if "cluster" in fields and line.event in ("master_address", "broker_registered"):
+            server.clusters.setdefault(fields["cluster"], at)
         match line.event:
             case "master_address" if fields.get("old", "null") not in ("null", address):
                 # 4.x has no word for two brokers of one name: the master's address goes to and fro
@@ -286,6 +291,8 @@ def _broker(source: Source, broker: LoggedBroker, logs: Logged) -> None:
             case "setting" if fields["key"] == "namesrvAddr" and not broker.lists:
                 if names := frozenset(_ADDRESS.findall(fields["value"])):
                     broker.lists.append((at, names))
+            case "setting" if fields["key"] == "brokerClusterName":
+                broker.cluster = fields["value"].strip()
             case "setting" if fields["key"] == "autoCreateTopicEnable":
                 broker.creates_topics = fields["value"].strip() == "true"
             case "topic_created":

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..inferring.conditions import LIKELY, Condition, conditions, no_broker, shared
+from ..inferring.conditions import LIKELY, Condition, clock_set_back, conditions, no_broker, shared
 from ..inferring.said import Said, Texts
 from ..inferring.telling import Episode
 from ..logs_to_rows.reconstruct import Reconstructed
@@ -131,7 +131,7 @@ def probable(
         for one in told:
             one.weight -= EXPLAINED if one.cause in FOLLOWS else 0.0
     told += [*map(_of_cause, causes[:1]), *faults]  # further causes of no route go with the first, not against it
-    told += no_broker(found, texts) if found is not None else []
+    told += [*no_broker(found, texts), *clock_set_back(found)] if found is not None else []
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
     if found is not None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import NAME_SERVER
 from .said import Said, Texts
@@ -139,6 +140,15 @@ WORDING: Mapping[str, Wording] = {
         "Look at the brokers' logs: whether they run, and whether namesrvAddr has this NameServer's address and port. "
         "A NameServer does not look for brokers.",
     ),
+    "clock-set": Wording(
+        "The clock of {who} was set back by {by_s:.0f} s while it ran: its stamps go back and on again.",
+        "Have clocks slewed (chrony, ntpd -x), not set, while RocketMQ runs; compare logs with others by --offset.",
+    ),
+    "not-rocketmq": Wording(
+        "Something that does not speak RocketMQ's protocol connects to a port of RocketMQ's{said}.",
+        "Find who connects: a browser, a health check or scanner by HTTP, a client with TLS where the server has none. "
+        "RocketMQ closes such a connection, and its own clients suffer nothing.",
+    ),
     "broker-gives-no-answer": Wording(
         "Broker {address} does not answer in time.",
         "Look whether its process or its disk stands still (store.log, CPU, GC); the link may lose packets.",
@@ -193,10 +203,15 @@ def _condition(cause: str, lines: Sequence[Said]) -> Condition:
     words = {
         "address": detail or "of its list",
         "used": f" ({float(detail):.0%} in use)" if cause == "disk-full" and detail else "",
+        "said": f" ({_PROTOCOLS[detail]})" if detail in _PROTOCOLS else "",
     }
     sentence, remedy = WORDING[cause]
     times = len({one.where for one in lines})
     return Condition(cause, weight, times, sentence.format(**words), remedy, _strongest(best))
+
+
+_PROTOCOLS = {"1195725860": "an HTTP GET", "1347375960": "an HTTP POST", "369295620": "a TLS handshake"}
+"""What its first four bytes are, plus 4, as Netty counts a frame's length by them."""
 
 
 def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
@@ -247,6 +262,34 @@ def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
         weight = min(7.5, 4.0 + math.log(lasts_ms / NO_BROKER_MS))
         where = f"{boots[0].file}:{boots[0].line}"
         yield Condition("no-broker-registered", weight, 1, said, remedy, [(where, "")])
+
+
+SET_BACK_MS, STEPS, AROUND = 60_000.0, 2, 6
+"""So far back a stamp goes, no more often in a log, with so many lines before and behind: else it was pasted so."""
+
+
+def clock_set_back(found: Reconstructed) -> Iterator[Condition]:
+    """Logs whose stamps go back in the middle, and on, without a start."""
+    for source in found.found:
+        by_file: dict[str, list[Line]] = defaultdict(list)
+        for line in source.lines:
+            by_file[line.file].append(line)
+        for lines in by_file.values():
+            lines.sort(key=lambda line: line.line)
+            steps = [at for at in range(1, len(lines)) if lines[at].stamp_ms < lines[at - 1].stamp_ms - SET_BACK_MS]
+            if not 1 <= len(steps) <= STEPS or steps[0] < AROUND or len(lines) - steps[-1] < AROUND:
+                continue
+            if any(line.event in _STARTS for at in steps for line in lines[at : at + AROUND]):
+                continue
+            before, after = lines[steps[0] - 1], lines[steps[0]]
+            sentence, remedy = WORDING["clock-set"]
+            said = sentence.format(who=source.name, by_s=(before.stamp_ms - after.stamp_ms) / 1000)
+            told = [(f"{line.file}:{line.line}", "") for line in (before, after)]
+            yield Condition("clock-set", CLOCK_SET, len(steps), said, remedy, told)
+
+
+CLOCK_SET = 5.5
+_STARTS = frozenset({"name_server_boot", "broker_boot", "setting", "client_created", "client_started"})
 
 
 def _span(ms: float) -> str:

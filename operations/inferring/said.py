@@ -73,6 +73,7 @@ SAYS: Sequence[Says] = (
     _says("auto-create-off", 4.0, "TBW102", r"for the topic: TBW102\b|Get topic\[TBW102\] route failed"),
     _says("no-route", 1.0, "for the topic: ", r"No topic route info.* topic: (?!TBW102\b|RMQ_SYS_)\S+"),
     _says("no-route", 1.0, "No route info of this topic"),
+    _says("not-rocketmq", 4.5, "Adjusted frame length exceeds", r"exceeds \d+: (?P<address>\d+) - discarded"),
     _says("list-changed", 4.5, "Replace, key: namesrvAddr", r"value: *(?P<old>\S+) -> (?!(?P=old)\s*$)\S+"),
     _says("stopped-in-order", 5.5, "hutdown hook was invoked", r"[Ss]hutdown hook was invoked, 1"),
     _says("stopped-in-order", 4.0, " ShutdownHook - "),

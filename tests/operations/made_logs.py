@@ -12,6 +12,7 @@ BROKER_A, BROKER_B = "10.0.2.1:10911", "10.0.2.2:10911"
 WHY = "because channel destroyed"
 Said = tuple[float, str]
 Logs = dict[str, Sequence[Said]]
+"""File to what stands in it, put in order by when; a tuple is in order already."""
 
 
 def row(broker: str = "broker-a") -> str:
@@ -89,7 +90,7 @@ def written(folder: Path, logs: Logs) -> Path:
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = []
-        for at_s, text in sorted(said, key=lambda one: one[0]):
+        for at_s, text in said if isinstance(said, tuple) else sorted(said, key=lambda one: one[0]):
             at = BEGIN + timedelta(hours=8, seconds=at_s)
             lines.append(f"{at:%Y-%m-%d %H:%M:%S} INFO main - {text}\n")
         path.write_text("".join(lines))

@@ -341,3 +341,12 @@ def test_what_is_pasted_into_standard_input_is_read(tmp_path: Path) -> None:
 def test_an_empty_standard_input_is_said_in_a_sentence(command: list[Any]) -> None:
     error = CliRunner().invoke(command[0], command[1:], input=" \n", standalone_mode=False).exception
     assert "standard input (-) is empty" in str(error)
+
+
+def test_a_name_server_at_which_another_clusters_brokers_register_is_named(tmp_path: Path) -> None:
+    there = [(at, text.replace("[C]", "[D]")) for at, text in heard(10, 600, "broker-x", "10.7.2.1:10911")]
+    ours = [*broker(names=NS_0), (5, "brokerClusterName=C")]
+    logs = logs_of(ns_1=[*boot(0, NS_1), *there], broker_a=ours, producer=client(300, at=NS_1))
+    name, certain, sentence = only(seen(tmp_path, logs))
+    assert (name, certain) == ("name-server-of-another-cluster", True)
+    assert "another cluster's: it holds D, while orders is looked for in C" in sentence

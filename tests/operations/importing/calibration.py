@@ -175,6 +175,62 @@ def _topic(rng: random.Random) -> Logs:
     return logs_of(producer=client(*(rng.uniform(100, 590) for _ in range(rng.randint(1, 5))), topic="ordres"))
 
 
+def _set_back(rng: random.Random) -> Logs:
+    """A broker whose clock is set back by minutes in the middle, and runs on."""
+    at_s, by_s = rng.uniform(250, 400), rng.uniform(90, 3_000)
+    said = sorted([*broker(until_s=900)], key=lambda one: one[0])
+    shifted = tuple((when if when < at_s else when - by_s, text) for when, text in said)
+    servers = [[*boot(0, at), *heard(10, 900)] for at in (NS_0, NS_1)]
+    return logs_of(*servers, broker_a=shifted, producer=[])
+
+
+def _wrong_list(rng: random.Random) -> Logs:
+    """A broker whose only NameServer is an address at which none listens."""
+    wrong = f"10.9.{rng.randint(1, 9)}.{rng.randint(1, 9)}:9876"
+    said = [
+        (5.0, f"namesrvAddr={wrong}"),
+        (5.0, f"The broker[broker-a, {BROKER_A}] boot success. serializeType=JSON and name server is {wrong}"),
+    ]
+    times = [10.0 + 30 * number for number in range(rng.randint(2, 20))]
+    return {"broker.log": [*said, *((at, f"registerBroker Exception, {wrong}\n{_refused(wrong)}") for at in times)]}
+
+
+def _two_of_one_name(rng: random.Random) -> Logs:
+    """Two masters of one name take turns at both NameServers."""
+    other = f"10.0.2.{rng.randint(20, 90)}:10911"
+    said = "cluster [C] brokerName [broker-a] master address change from {} to {}"
+    phase = rng.uniform(3, 27)
+    turns = [
+        (at_s, said.format(*addresses))
+        for number in range(15)
+        for at_s, addresses in (
+            (40 + 30 * number, (other, BROKER_A)),
+            (40 + 30 * number + phase, (BROKER_A, other)),
+        )
+    ]
+    servers = [[*boot(0, at), *heard(10, 11), *turns] for at in (NS_0, NS_1)]
+    return logs_of(*servers, producer=client())
+
+
+def _of_another_cluster(rng: random.Random) -> Logs:
+    """A client's second NameServer is that of another cluster, where its topic is not."""
+    foreign = f"10.7.2.{rng.randint(1, 9)}:10911"
+    there = [(at_s, text.replace("cluster [C]", "cluster [D]")) for at_s, text in heard(10, 600, "broker-x", foreign)]
+    ours = [*broker("broker-a", BROKER_A, NS_0), (5.0, "brokerClusterName=C")]
+    asked = client(*(rng.uniform(100, 590) for _ in range(rng.randint(1, 5))), at=NS_1)
+    return logs_of(ns_1=[*boot(0, NS_1), *there], broker_a=ours, producer=asked)
+
+
+def _strangers(rng: random.Random) -> Logs:
+    """A health check by HTTP at a broker's port."""
+    said = (
+        "NETTY SERVER PIPELINE: exceptionCaught exception.\nio.netty.handler.codec.TooLongFrameException: Adjusted "
+        f"frame length exceeds 16777216: {rng.choice((1195725860, 369295620, 1347375960))} - discarded"
+    )
+    times = [rng.uniform(20, 590) for _ in range(rng.choice((1, 5, 50)))]
+    return logs_of(broker_a=broker("broker-a", BROKER_A, f"{NS_0};{NS_1}", *((at, said) for at in times)), producer=[])
+
+
 MADE: Mapping[str, tuple[Made, Sequence[str]]] = {
     "disk full": (
         _into_broker(
@@ -213,6 +269,11 @@ MADE: Mapping[str, tuple[Made, Sequence[str]]] = {
     "address moved": (_moved, ["address-changed"]),
     "no broker ever": (_never, ["no-broker-registered"]),
     "no such topic": (_topic, ["topic-is-nowhere", "topics-are-not-created"]),
+    "clock set back": (_set_back, ["clock-set"]),
+    "wrong NameServer": (_wrong_list, ["name-server-not-reached"]),
+    "two of one name": (_two_of_one_name, ["another-broker-has-the-name"]),
+    "another cluster's": (_of_another_cluster, ["name-server-of-another-cluster"]),
+    "strangers": (_strangers, ["not-rocketmq", "nothing"]),
     "well": (_well, ["nothing"]),
     "a visit": (_visits, ["nothing"]),
 }
