@@ -54,9 +54,6 @@ differential: setup ## 100,000 random operations a profile on Apache's own NameS
 apache-tests: setup ## Apache's own integration tests (rocketmq-test 4.9.7) at our NameServer and brokers (about 5 minutes)
 	@$(PY) -m tests.apache
 
-live-differential: setup ## 1,000 random histories judged whole and in parts (hours on 2 cores; may be stopped and run again)
-	@$(PY) -m tests.chaos.live.differential --histories $${HISTORIES:-1000} --out runs/live-differential.jsonl
-
 random-scenarios: setup ## 400 random scenarios with nothing planted, in which no check may find anything (about 40 minutes on 2 cores)
 	@$(PY) -m tests.chaos.experiment.virtual.random_scenarios --scenarios $${SCENARIOS:-400}
 
@@ -81,4 +78,4 @@ mutation: setup ## mutants of the route table and the selection code, and what t
 bench: setup ## the benchmarks, each beside its baseline
 	@$(PY) -m tests.bench $(ARGS)
 
-.PHONY: help setup packages demo dist site pictures apache test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios hosts fuzz mutation bench docs clients client-hour
+.PHONY: help setup packages demo dist site pictures apache test test-all check format test-fast selftest differential apache-tests random-scenarios hosts fuzz mutation bench docs clients client-hour

@@ -3,16 +3,15 @@
     history ── readings (counted of its traffic) ── gather ──► facts: few, frozen ── judge, with the World ──► Verdict
 
 A reading counts the same of a whole history in this process and, added up, of its parts under Spark (plain/part.py).
-`judge` knows nothing of that, so that a test may hand it facts made by hand. While a history grows, the facts of what
-is sealed away and of what is new are added up, never verdicts.
+`judge` knows nothing of that, so that a test may hand it facts made by hand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 if TYPE_CHECKING:
     from ..oracle.world import World
@@ -89,46 +88,33 @@ class Needs(StrEnum):
     """The harness's own rows: which faults were planned, and injected."""
 
 
-class Inconsistent(Exception):
-    """Facts do not give what they should when parts are taken from them."""
-
-
 @dataclass(frozen=True)
 class Facts:
     """Facts that add up: numbers add, tables of numbers add entry by entry, tuples of rows are joined.
 
-    For a check whose facts of two parts of a history, none of which cuts through what belongs together, are the facts
-    of the whole. A field that says something else is `least`, `largest` or `of_the_rest`.
+    The facts of two parts of a history, none of which cuts through what belongs together, are those of the whole. A
+    field that says something else is `least`, `largest`, `first` or `joined`.
     """
 
     def plus(self, other: Self) -> Self:
         """The facts of both parts, `other` being the later one."""
-        return self._each(other, "plus")
-
-    def minus(self, part: Self) -> Self:
-        """The facts of the rest. Inconsistent when the part has more than the whole."""
-        return self._each(part, "minus")
-
-    def _each(self, other: Self, sign: str) -> Self:
         return replace(
             self,
-            **{f.name: getattr(_adding(f), sign)(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)},
+            **{
+                f.name: f.metadata.get(_ADDING, _add)(getattr(self, f.name), getattr(other, f.name))
+                for f in fields(self)
+            },
         )
 
 
 def least() -> Any:
-    """A field for the least of all values, None without any; what a part is taken from keeps its own."""
-    return field(default=None, metadata={_ADDING: _Adding(lambda one, other: _best(min, one, other), _whole)})
+    """A field for the least of all values, None without any."""
+    return field(default=None, metadata={_ADDING: lambda one, other: _best(min, one, other)})
 
 
 def largest() -> Any:
-    """A field for the largest of all values, None without any; what a part is taken from keeps its own."""
-    return field(default=None, metadata={_ADDING: _Adding(lambda one, other: _best(max, one, other), _whole)})
-
-
-def of_the_rest(default: Callable[[], Any]) -> Any:
-    """A field for what is carried whole while a history grows, such as control rows: the later part has all of it."""
-    return field(default_factory=default, metadata={_ADDING: _Adding(_other, _other)})
+    """A field for the largest of all values, None without any."""
+    return field(default=None, metadata={_ADDING: lambda one, other: _best(max, one, other)})
 
 
 def first(count: int, key: Callable[[Any], Any]) -> Any:
@@ -137,35 +123,15 @@ def first(count: int, key: Callable[[Any], Any]) -> Any:
     def plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(sorted(_add(one, other), key=key)[:count])
 
-    return field(default=(), metadata={_ADDING: _Adding(plus, _take)})
+    return field(default=(), metadata={_ADDING: plus})
 
 
 def joined() -> Any:
     """A field for rows of which no two parts have the same."""
-    return field(default=(), metadata={_ADDING: _Adding(lambda one, other: one + other, _take)})
+    return field(default=(), metadata={_ADDING: lambda one, other: one + other})
 
 
 _ADDING = "adding"
-
-
-class _Adding(NamedTuple):
-    """How a field adds up."""
-
-    plus: Callable[[Any, Any], Any]
-    minus: Callable[[Any, Any], Any]
-
-
-def _adding(of: Field[Any]) -> _Adding:
-    found: _Adding = of.metadata.get(_ADDING, _Adding(_add, _take))
-    return found
-
-
-def _whole(whole: Any, _part: Any) -> Any:
-    return whole
-
-
-def _other(_one: Any, other: Any) -> Any:
-    return other
 
 
 def _best(of: Callable[[Iterable[Any]], Any], *values: Any) -> Any:
@@ -204,16 +170,12 @@ class Check(Generic[Facts_]):
     """What `gather` asks for of the traffic: it is counted for all checks at once."""
     tells: Callable[[Mapping[str, Any]], str] | None = None
     """What `measured` of its verdict comes to, as a person would say it; "" or None: the numbers speak."""
-    adds_up: bool = False
-    """Whether its facts are `Facts` and may be sealed; else all rows that decide its verdict are carried."""
     clients: tuple[str, ...] | None = None
     """The kinds of clients that it looks at. None: producers and consumers, but for a check of routes, none."""
     outside: bool = False
     """Whether it judges clients under test too, which were only seen from outside."""
     settles: Callable[[World], float] | None = None
     """For how many milliseconds after a fault it judges nothing. None: it always has something to look at."""
-    takes_all_rows: tuple[str, ...] = ()
-    """What of `measured` only all rows of a history tell: it is left out while one grows."""
     never_invalid: bool = False
     """Whether it tells what did not happen, which makes a run UNKNOWN and never INVALID."""
     joins_for: tuple[str, ...] = ()
@@ -243,20 +205,6 @@ def _add(one: Any, other: Any) -> Any:
     if isinstance(one, tuple):
         return one + tuple(row for row in other if row not in one)
     return one + other
-
-
-def _take(whole: Any, part: Any) -> Any:
-    if isinstance(whole, Facts):
-        return whole.minus(part)
-    if isinstance(whole, Mapping):
-        if more := part.keys() - whole.keys():
-            raise Inconsistent(f"the part has {sorted(map(str, more))[0]}, and the whole has not")
-        return {key: _take(value, part[key]) if key in part else value for key, value in whole.items()}
-    if isinstance(whole, tuple):
-        return tuple(row for row in whole if row not in part)
-    if part > whole:
-        raise Inconsistent(f"{whole} became {part}")
-    return whole - part
 
 
 def by_section(checks: Iterable[Check[Any]]) -> dict[str, Check[Any]]:

@@ -74,8 +74,6 @@ def up(
     from ..live.up import CLIENT_CHECKS, UP_CHECKS, Up, scenario_of
 
     checks = named_checks(check, "--check", (*UP_CHECKS, *CLIENT_CHECKS) if clients else UP_CHECKS)
-    if checks is not None:
-        require_extras("nemesrv up --check", "spark")
     scenario = scenario_of(
         name_servers=name_servers,
         brokers=brokers,

@@ -1,12 +1,8 @@
-"""A cluster that stays up (`nemesrv up`), and its history while it grows: kept in parts, judged by Spark's streaming.
+"""A cluster that stays up (`nemesrv up`), and its history while it grows: kept in parts, and judged.
 
-    up.py: an experiment without a workload ◄── control.py ◄── nemesrv fault
-    <run>/history/_raw/*.jsonl ─► segments.py: what all have written up to one moment ─► _parts, thinned at rest
-        ─► growing.py, when changes.py says so ─► judge.py: the checks over carried and new rows
-
-The checks are those of a finished run, unchanged; carry.py says which rows they still need, and the facts of all others
-are sealed and added up (checks/check.py). `python -m tests.chaos.live.differential` holds the result against that of
-the whole history at once.
+up.py: an experiment without a workload ◄── fault_door.py ◄── nemesrv fault
+<run>/history/_raw/*.jsonl ─► segments.py: what all have written up to one moment ─► _parts, thinned at rest
+    ─► growing.py, when changes.py says so: the checks of a finished run over all of it
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What of a growing history is a change, how long it can matter, and when it is judged again; without Spark.
+"""What of a growing history is a change, how long it can matter, and when it is judged again.
 
     change ──10 s── judged ──10 s── judged ────20 s──── judged ────────40 s──────── judged … at least each RARELY_S
 
-Judging takes seconds of a processor, mostly to plan the queries. After a change a verdict can still become another,
-when a NameServer does not do what it must for instance, but the later it does so the less a little more delay matters:
-the next judging is due after as long as the change is ago.
+Judging takes up to seconds of a processor. After a change a verdict can still become another, when a NameServer does
+not do what it must for instance, but the later it does so the less a little more delay matters: the next judging is due
+after as long as the change is ago.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CHANGES = (
 CALLS = ("send", "pull", "name_server_call")
 """Around these, too, when they failed."""
 
-LAG_STEP_MS = 10_000.0
-"""The grid in which what is near a change is looked up."""
+MARGIN_MS = 20_000.0
+"""For what a check rounds."""
 
 
 def matters(row: Mapping[str, Any]) -> bool:
@@ -35,35 +35,17 @@ def matters(row: Mapping[str, Any]) -> bool:
     return row["event"] in CHANGES or (row["event"] in CALLS and row.get("type") in ("fail", "info"))
 
 
-def settle_ms(world: World) -> float:
-    """How long after a change of the world nothing that it caused can still be open, drops by expiry apart."""
-    from ..oracle import quiet as disturbances
-
-    timers, brokers = world.timers, len(world.of_kind("broker"))
-    stale_ms = timers.P_ms + timers.A_ms if any(fault.target is None for fault in world.faults) else 0.0
-    shared_ms = timers.H_ms + timers.Qr_ms + timers.A_ms
-    return disturbances.settle_ms(world) + shared_ms + stale_ms + brokers * timers.A_ms + timers.lateness_cap_ms
-
-
-def longest_window_ms(world: World) -> float:
-    """No window of any check is longer than this, counted from the change it belongs to."""
-    timers, nodes = world.timers, len(world.nodes)
-    detected_ms = 2 * timers.R_ms + timers.E_ms + timers.S_ms
-    return detected_ms + settle_ms(world) + nodes * (timers.P_ms + timers.A_ms)
-
-
 def quiet_after_ms(world: World) -> float:
-    """So long before and after a row, without a change, it is near none, whatever faults the world will see."""
-    return longest_window_ms(world) + world.timers.P_ms + world.timers.A_ms + 2 * LAG_STEP_MS
+    """So long before and after a row, without a change, it is near none, whatever faults the world will see.
 
+    No window of any check is longer, counted from its change.
+    """
+    from ..oracle.quiet import settle_ms
 
-def quiet_at(world: World, at_ms: float) -> bool:
-    """Whether no fault is active then, every node lives, and all that earlier changes caused has settled."""
-    settled_ms = settle_ms(world)
-    lasting = any(fault.start_ms <= at_ms < fault.end_ms + settled_ms for fault in world.faults)
-    starting = any(life.start_ms <= at_ms < life.start_ms + settled_ms for life in world.lives)
-    gone = any(lives[-1].end_ms <= at_ms for node in world.nodes if (lives := world.lives_of(node.name)))
-    return not (lasting or starting or gone)
+    t, nodes, brokers = world.timers, len(world.nodes), len(world.of_kind("broker"))
+    detected_ms = 2 * t.R_ms + t.E_ms + t.S_ms
+    settled_ms = settle_ms(world) + t.H_ms + t.Qr_ms + t.lateness_cap_ms
+    return detected_ms + settled_ms + (nodes + 1) * (t.P_ms + t.A_ms) + (brokers + 1) * t.A_ms + MARGIN_MS
 
 
 EVERY_S = 10.0

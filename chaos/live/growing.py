@@ -1,42 +1,36 @@
-"""A cluster's history while it grows: kept in parts, and, where checks are named, judged by Spark in the background.
+"""A cluster's history while it grows: kept in parts, and judged again and again where checks are named.
 
-    each STEP_S: read what was recorded ─► time (changes.py)? ─► a part ─► streaming query ─► verdicts that changed
-    finish:      the rest of it is in parts ───────────────────────────────► verdicts of everything
+    each STEP_S: read what was recorded ─► time (changes.py)? ─► a part ─► all parts judged ─► verdicts that changed
 
-Spark judges at the lowest priority in threads of its own, because the cluster's timers share the machine. Rows may come
-at any time; the first verdicts follow when Spark is up. Far from every change parts are written rarely, and thinned
-(segments.py): a cluster at rest takes some kilobytes a day, and of the machine's time next to none.
+Each judging is of the whole history so far, as of a finished run, in this process. Beyond ROWS_MAX rows it would take
+too much of a machine that the cluster's timers share, so nothing more is said until the end. Far from every change
+parts are written rarely, and thinned (segments.py): a cluster at rest takes some kilobytes a day, and of the machine's
+time next to none.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from ..errors import HarnessError
+from ..checks.plain.verdicts import in_memory, verdicts_of
 from ..experiment.stage import StageClock
+from ..history.files import part_files
+from ..history.rows import table_in
 from ..verdict import Verdict
 from .changes import Pace
-from .segments import SegmentWriter, live_dir
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
-
-    from .judge import LiveJudge
+from .segments import SegmentWriter
 
 log = logging.getLogger("nemesrv.live")
 
 STEP_S = 1.0
-LOWEST_PRIORITY = 19
+ROWS_MAX = 1_000_000
+"""So many are judged in 4 s and 1.1 GB."""
 
 Say = Callable[[float, Verdict], None]
 """Told the run's time in milliseconds up to which it was judged, and a verdict that is not as it was."""
@@ -44,10 +38,9 @@ Say = Callable[[float, Verdict], None]
 
 @dataclass(slots=True, kw_only=True)
 class LiveWatch:
-    """Context manager: while it is entered the history is kept and judged; `finish` afterwards.
+    """Context manager: while it is entered the history is kept and judged.
 
-    `quiet_after_ms`: so far from every change nothing but the worst lateness matters (changes.py). `spark` waits for
-    the session, and ends with nobody's help; it is not called where there are no `checks`.
+    `quiet_after_ms`: so far from every change nothing but the worst lateness matters (changes.py).
     """
 
     run_dir: Path
@@ -55,67 +48,37 @@ class LiveWatch:
     checks: Sequence[str]
     say: Say
     quiet_after_ms: float
-    spark: Callable[[], SparkSession]
     pace: Pace = field(default_factory=Pace)
     _segments: SegmentWriter = field(init=False)
     _said: dict[str, tuple[str, int]] = field(default_factory=dict, init=False)
-    _last: Sequence[Verdict] = field(default=(), init=False)
-    _error: BaseException | None = field(default=None, init=False)
-    _query: StreamingQuery | None = field(default=None, init=False)
-    _judge: LiveJudge | None = field(default=None, init=False)
+    _is_too_large: bool = field(default=False, init=False)
     _ends: threading.Event = field(default_factory=threading.Event, init=False)
-    _threads: list[threading.Thread] = field(default_factory=list, init=False)
+    _thread: threading.Thread = field(init=False)
     _changed_ms: float = field(default=float("-inf"), init=False)
 
     def __post_init__(self) -> None:
-        self._segments = SegmentWriter(self.run_dir, judged=bool(self.checks))
+        self._segments = SegmentWriter(self.run_dir)
+        self._thread = threading.Thread(target=self._keep, name="live", daemon=True)
 
     def __enter__(self) -> Self:
-        targets = [self._keep, *([self._begin_to_judge] if self.checks else [])]
-        self._threads = [threading.Thread(target=self._run, args=(each,), daemon=True) for each in targets]
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """No part is written any more until `finish`."""
         self._ends.set()
-        if self._threads:
-            self._threads[0].join()
-
-    def finish(self) -> Sequence[Verdict]:
-        """The verdicts of everything that was recorded; nobody records any more. HarnessError when the judge failed."""
-        for thread in self._threads:
-            thread.join()
-        if self._error is not None:
-            raise HarnessError(f"the history could not be judged while it grew: {_line(self._error)}")
-        self._segments.finish()
-        if self._judge is not None and self._query is not None:
-            try:
-                self._query.processAllAvailable()
-                self._query.stop()
-                self._on_verdicts(self._judge.judge(), self._segments.latest_ms)
-            except Exception as exc:
-                raise HarnessError(f"the history could not be judged to its end: {_line(exc)}") from exc
-        shutil.rmtree(live_dir(self.run_dir), ignore_errors=True)
-        return self._last
-
-    def _run(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as exc:
-            log.error("the history is no longer %s: %s", "judged" if self.checks else "kept", _line(exc))
-            log.info("where", exc_info=True)
-            self._error = exc
+        self._thread.join()
 
     def _keep(self) -> None:
         while not self._ends.wait(STEP_S):
-            self.step(time.monotonic())
-            if self._query is not None and not self._query.isActive:
-                raise HarnessError(_line(self._query.exception() or RuntimeError("the streaming query has ended")))
+            try:
+                self.step(time.monotonic())
+            except Exception as exc:
+                log.error("the history is judged at the end only: %s", exc)
+                log.info("where", exc_info=True)
+                return
 
     def step(self, now_s: float) -> None:
-        """Take in what was recorded, and write it into a part when it is time."""
+        """Take in what was recorded; when it is time, write it into a part, and judge."""
         segments = self._segments
         until_ms = segments.read(self.clock.monotonic_s() * 1000, now_s)
         if segments.changed_ms > self._changed_ms:
@@ -130,24 +93,21 @@ class LiveWatch:
             segments.emit(until_ms)
         elif far_ms > segments.watermark_ms:
             segments.emit(far_ms, thin_after_ms=quiet_from_ms)
+        if self.checks and segments.rows:
+            self._judge()
 
-    def _begin_to_judge(self) -> None:
-        if sys.platform == "linux":  # there a niceness is the thread's own, and those that it makes inherit it
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
-        from .judge import LiveJudge, start_query
+    def _judge(self) -> None:
+        if self._segments.rows <= ROWS_MAX:
+            table = table_in(part_files(self.run_dir))
+            self.hear(verdicts_of(*in_memory(table), self.checks), self._segments.watermark_ms)
+        elif not self._is_too_large:
+            self._is_too_large = True
+            log.warning("more than %s rows: they are judged at the end only", f"{ROWS_MAX:,}")
 
-        spark, folder = self.spark(), live_dir(self.run_dir)
-        self._judge = LiveJudge(spark, folder / "carry", self.checks)
-        self._query = start_query(spark, self._segments.folder, folder, self._judge, self._on_verdicts)
-
-    def _on_verdicts(self, verdicts: Sequence[Verdict], until_ms: float) -> None:
-        self._last = verdicts
+    def hear(self, verdicts: Sequence[Verdict], until_ms: float) -> None:
+        """Say those that are not as they were."""
         for verdict in verdicts:
             now = (str(verdict.verdict), verdict.violations)
             if self._said.get(verdict.name) != now:
                 self._said[verdict.name] = now
                 self.say(until_ms, verdict)
-
-
-def _line(error: BaseException) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

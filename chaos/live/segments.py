@@ -1,25 +1,20 @@
-"""From the lines that processes append to whole parts that Spark can stream: everything up to one common moment.
+"""From the lines that processes append to whole parts of a history: everything up to one common moment.
 
     ns-0.0.jsonl      ────────┤ last row            watermark = the earliest last row of the writers that still write,
     broker-a.0.jsonl  ──────┤                                   at most now
     broker-a.1.jsonl  ─┤ killed, holds nothing up
     harness.0.jsonl   ┤ idle, holds nothing up      rows up to it ─► _parts/part-000017.parquet, never touched
-                                                                     ─► the same file, linked, for the live judge
 
 Each process stamps its rows in order of time and writes at least a `timer_lag` row every 250 ms, so what it has written
 is complete up to its last row. A process that has not written for IDLE_S (dead, paused or idle) is not waited for. Its
-later rows that are older than the watermark are in the next part, and counted as late. A torn line is skipped, as
-history.py does. A raw file whose process writes in its next one is deleted when all of
-it is in parts. This module reads files and starts nothing.
+later rows that are older than the watermark are in the next part. A torn line is skipped. A raw file whose process
+writes in its next one is deleted when all of it is in parts.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import orjson
 
@@ -31,16 +26,6 @@ from .changes import matters
 
 IDLE_S = 1.0
 """Of the machine's time."""
-
-
-def live_dir(run_dir: Path | str) -> Path:
-    """What judging a growing history keeps; Spark ignores it beside the history, because of the underscore."""
-    return Path(run_dir) / "history" / "_live"
-
-
-class WholeSegment(NamedTuple):
-    path: Path
-    rows: int
 
 
 @dataclass(slots=True)
@@ -63,15 +48,14 @@ class _Writer:
     tells: bool = False
     """Whether its rows tell of the axis."""
 
-    def read(self, now_s: float) -> int:
-        """Take in what was appended; the number of torn lines."""
-        torn = 0
+    def read(self, now_s: float) -> None:
+        """Take in what was appended."""
         while True:
             following = rotated(self._first(), number_of(self.path) + 1)
             rotated_away = following.exists()  # looked at before: whatever this file will ever hold is in it then
-            torn += self._read_file(now_s)
+            self._read_file(now_s)
             if not rotated_away:
-                return torn
+                return
             self.read_out.append((self.path, self.last_seq))
             self.path, self.offset, self.partial = following, 0, b""
 
@@ -79,16 +63,15 @@ class _Writer:
         node, incarnation = process_of(self.path)
         return self.path.with_name(f"{node}.{incarnation}.jsonl")
 
-    def _read_file(self, now_s: float) -> int:
+    def _read_file(self, now_s: float) -> None:
         size = self.path.stat().st_size
         if size <= self.offset:
-            return 0
+            return
         with self.path.open("rb") as file:
             file.seek(self.offset)
             data = file.read(size - self.offset)
         self.offset, self.grew_s = self.offset + len(data), now_s
         *lines, self.partial = (self.partial + data).split(b"\n")
-        torn = 0
         for line in lines:
             try:
                 row = orjson.loads(line)
@@ -100,10 +83,8 @@ class _Writer:
                 if matters(row):
                     self.changed_ms = max(self.changed_ms, row["time_ms"])
             except (orjson.JSONDecodeError, KeyError, TypeError):
-                torn += 1
-            else:
-                self.waiting.append(row)
-        return torn
+                continue
+            self.waiting.append(row)
 
     def delete_read_out(self) -> None:
         """The files of which every row has been taken are gone."""
@@ -121,39 +102,24 @@ class _Writer:
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Turns lines that are appended under `<run>/history/_raw` into parts: call `step` regularly, `finish` at the end.
-
-    `judged`: each part appears in `folder`, too, for a streaming query, which may delete it there.
-    """
+    """Turns lines that are appended under `<run>/history/_raw` into parts: call `step` regularly."""
 
     run_dir: Path
     unwaited: frozenset[str] = frozenset({HARNESS, CLOCKS})
     """Nodes whose rows are in the file as soon as they happen: silence means that nothing happened."""
-    judged: bool = True
     watermark_ms: float = field(default=float("-inf"), init=False)
-    latest_ms: float = field(default=0.0, init=False)
-    """The last row that is in a part."""
-    late: int = field(default=0, init=False)
-    torn: int = field(default=0, init=False)
     rows: int = field(default=0, init=False)
     segments: int = field(default=0, init=False)
     _writers: dict[Process, _Writer] = field(default_factory=dict, init=False)
     _axis: LiveAxis = field(default_factory=LiveAxis, init=False)
 
     @property
-    def folder(self) -> Path:
-        """Where the segments are; made when missing."""
-        path = live_dir(self.run_dir) / "segments"
-        path.mkdir(parents=True, exist_ok=True)
-        return path
-
-    @property
     def changed_ms(self) -> float:
         """The last row that matters, of all that have been read."""
         return max((writer.changed_ms for writer in self._writers.values()), default=float("-inf"))
 
-    def step(self, clock_ms: float, now_s: float) -> WholeSegment | None:
-        """`read` and `emit` all that is known: the next segment, None when there is nothing new up to the watermark."""
+    def step(self, clock_ms: float, now_s: float) -> Path | None:
+        """`read` and `emit` all that is known: the next part, None when there is nothing new up to the watermark."""
         return self.emit(self.read(clock_ms, now_s))
 
     def read(self, clock_ms: float, now_s: float) -> float:
@@ -164,28 +130,19 @@ class SegmentWriter:
         self._read(now_s)
         return max(self.watermark_ms, min(self._known_until_ms(now_s), clock_ms))
 
-    def emit(self, until_ms: float, thin_after_ms: float = float("inf")) -> WholeSegment | None:
+    def emit(self, until_ms: float, thin_after_ms: float = float("inf")) -> Path | None:
         """The rows up to `until_ms` are in a part; of lateness after `thin_after_ms` one row a minute (`thinned`)."""
         rows = [row for writer in self._writers.values() for row in writer.take(until_ms)]
-        self.late += sum(row["time_ms"] <= self.watermark_ms for row in rows)
         self.watermark_ms = max(self.watermark_ms, until_ms)
         if not rows:
             return None
-        self.latest_ms = max(self.latest_ms, max(row["time_ms"] for row in rows))
         rows = thinned(rows, thin_after_ms)
         path = write_part(self.run_dir, self.segments, rows)
-        if self.judged:
-            _link(path, self.folder / f"segment-{self.segments:06d}.parquet")
         for writer in self._writers.values():
             writer.delete_read_out()
         self.segments += 1
         self.rows += len(rows)
-        return WholeSegment(path, len(rows))
-
-    def finish(self) -> WholeSegment | None:
-        """Everything that is left; nobody writes any more."""
-        self._read(float("inf"))
-        return self.emit(float("inf"))
+        return path
 
     def _read(self, now_s: float) -> None:
         for path in sorted(raw_dir(self.run_dir).glob("*.jsonl"), key=number_of):
@@ -194,7 +151,7 @@ class SegmentWriter:
                 tells = process[0] in (HARNESS, CLOCKS)
                 self._writers[process] = _Writer(path, grew_s=now_s, axis=self._axis, tells=tells)
         for writer in sorted(self._writers.values(), key=lambda writer: not writer.tells):
-            self.torn += writer.read(now_s)
+            writer.read(now_s)
 
     def _known_until_ms(self, now_s: float) -> float:
         """Up to when every process that is waited for has said all. Infinity when none is."""
@@ -231,13 +188,3 @@ def thinned(rows: list[Row], after_ms: float) -> list[Row]:
             lag_ms, duration_ms = max(before["lag_ms"], row["lag_ms"]), before["duration_ms"] + row["duration_ms"]
             of_minute[key] = {**row, "lag_ms": lag_ms, "duration_ms": duration_ms}
     return found + list(of_minute.values())
-
-
-def _link(path: Path, as_: Path) -> None:
-    """The same file under another name, whole from its first moment on; a copy where the file system has no links."""
-    try:
-        os.link(path, as_)
-    except OSError:
-        temporary = as_.with_name(f".{as_.name}.tmp")
-        shutil.copyfile(path, temporary)
-        os.replace(temporary, as_)

@@ -1,6 +1,6 @@
 """`nemesrv up`: an experiment without a workload of its own, for a person's own clients, until Ctrl-C or for a time.
 
-    session (experiment/): cluster up ─► announced ─► faults, by `nemesrv fault` (control.py) or by others ─► end
+    session (experiment/): cluster up ─► announced ─► faults, by `nemesrv fault` (fault_door.py) or by others ─► end
         └─ watch: the history kept in parts, and judged meanwhile by --check ──────────────────────────────► verdicts
 
 Every address that a client gets to see, in the JSON line and in routes, is that of a proxy of the dialler `external`,
@@ -34,7 +34,7 @@ from ..experiment.run_folder import RunFolder, refuse_used
 from ..experiment.session import RunningCluster, session
 from ..experiment.stage import RealStage
 from ..history.merge import discard
-from ..judging import Engine, Judged, exit_status, keep, of_run, show
+from ..judging import Judged, engine_for, exit_status, judge, of_run, show
 from ..oracle.recorded import NodeInfo
 from ..oracle.world import World
 from ..preflight import MachineNeeds, require, require_programs
@@ -127,30 +127,30 @@ class Up:
         """The exit status: the verdict's where it was judged, else 0. HarnessError when a part does not start."""
         scenario = self.scenario
         refuse_used(self.out)
-        here = MachineNeeds.of_run(scenario, spark=self.judged) if self.ray is None else MachineNeeds(java=self.judged)
+        here = MachineNeeds.of_judging(spark=False) if self.ray else MachineNeeds.of_run(scenario, spark=False)
         require(here, self.out or Path("runs"))
         if self.ray is None:  # the hosts of a Ray cluster say what they lack
             require_programs(scenario, scenario.timers.time_scale)
         folder = RunFolder.create(scenario.name, self.out)
         workers = len(scenario.topology().nodes) + 1
-        with Harness(rehearses=False, workers=workers, ray=self.ray) as harness:
-            if self.judged:
-                harness.start_spark()  # without Java it fails before anything else is started
+        with Harness(workers=workers, ray=self.ray) as harness:
             stage = real_stage(harness, unplanned=self._died, rotates=True)
             judged: list[Judged] = []
 
-            def judge(run: RunFolder, as_run: Scenario) -> Sequence[Verdict]:
-                harness.hurry()
-                verdicts = watch.finish()
+            def conclude(run: RunFolder, as_run: Scenario) -> Sequence[Verdict]:
                 discard(run.path)
-                if self.judged:
-                    judged.append(keep(of_run(run, as_run), verdicts, Engine.SPARK))
-                return verdicts
+                if not self.judged:
+                    return ()
+                # As on the virtual clock: who reads the verdicts of a small history need not wait for a JVM.
+                engine = engine_for(None, virtual=True, where=run.path)
+                judged.append(judge(of_run(run, as_run), engine, harness.spark))
+                watch.hear(judged[-1].verdicts, stage.clock.monotonic_s() * 1000)
+                return judged[-1].verdicts
 
             try:
-                with session(scenario, folder, stage, judge) as cluster:
+                with session(scenario, folder, stage, conclude) as cluster:
                     self._cluster = cluster
-                    watch = self._watch(folder, stage, harness)
+                    watch = self._watch(folder, stage)
                     with watch:
                         self._stay(cluster, stage)
                         cluster.experiment.end()
@@ -162,7 +162,7 @@ class Up:
             self._conclude(each)
         return exit_status(judged) if judged else 0
 
-    def _watch(self, folder: RunFolder, stage: RealStage, harness: Harness) -> LiveWatch:
+    def _watch(self, folder: RunFolder, stage: RealStage) -> LiveWatch:
         kinds = self.scenario.topology().kinds.items()
         nodes = tuple(NodeInfo(name, str(kind), None) for name, kind in kinds)
         return LiveWatch(
@@ -171,7 +171,6 @@ class Up:
             checks=self.scenario.checks if self.judged else (),
             say=self._say,
             quiet_after_ms=quiet_after_ms(World(timers=timers_of(self.scenario), nodes=nodes)),
-            spark=lambda: harness.spark(hurry=False),
         )
 
     def _stay(self, cluster: RunningCluster, stage: RealStage) -> None:

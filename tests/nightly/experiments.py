@@ -32,8 +32,6 @@ _HAND_WRITTEN = "tests/chaos/checks/messages/test_order_kept.py"
 _BY_HAND = f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_not_done_as_asked_is_found"
 _LESS_ALIKE = "tests/operations/replay/test_replay.py::test_what_is_not_the_same_is_less_alike"
 _RESTARTED = "tests/operations/cluster/test_watch.py::test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row"
-_CARRY = "tests/chaos/live/test_carry.py"
-_SEALED = "tests/chaos/live/test_stream.py::test_verdicts_follow_the_segments_and_sealed_messages_stay_counted"
 _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
 
 _TWO_ODD = (
@@ -243,11 +241,6 @@ NIGHTLY = (
         ),
     ),
     Nightly(
-        "tests/chaos/live/test_differential.py::test_parts_come_to_the_verdict_of_the_whole",
-        "random histories judged whole and in parts (`make live-differential` does 1,000)",
-        ("tests/chaos/live/test_carry.py", "tests/chaos/live/test_stream.py", "tests/chaos/checks"),
-    ),
-    Nightly(
         "tests/packaging/test_example_project.py"
         "::test_the_example_passes_on_both_clocks_and_a_test_that_must_fail_says_how_to_replay_it",
         "the example project with the wheel in an environment of its own, on both clocks",
@@ -411,20 +404,5 @@ NIGHTLY = (
         "tests/chaos/checks/spark/test_class_archive.py::test_a_jvm_starts_with_classes_that_it_cannot_read",
         "a JVM over a class archive that is damaged",
         ("tests/chaos/checks/spark/test_class_archive.py",),
-    ),
-    Nightly(
-        f"{_CARRY}::test_what_is_finished_is_sealed_and_what_may_still_matter_is_carried",
-        "which rows are carried over a seal, one by one",
-        (_SEALED,),
-    ),
-    Nightly(
-        f"{_CARRY}::test_a_sealed_message_that_comes_again_is_taken_back_and_counted_once",
-        "a message that comes again after it was sealed",
-        (_SEALED,),
-    ),
-    Nightly(
-        f"{_CARRY}::test_without_a_quiet_moment_rows_wait_and_too_many_are_sealed_and_told",
-        "rows that wait because no moment is quiet",
-        (_SEALED,),
     ),
 )

@@ -79,7 +79,6 @@ CHECK = Check(
     judge=judge,
     outside=True,
     tells=lambda measured: _told(measured.get("last_use") or ()),
-    adds_up=True,
 )
 
 

@@ -38,7 +38,7 @@ from ...oracle.slaves import served_by_slaves
 from ...oracle.time_outs import avoidance, avoids, isolation_ms
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
-from ..check import Check, Facts, Group, Needs, Reads, Section, of_the_rest
+from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, at_a_moment, finding, verdict_of
 from ..plain.part import Gathering
 from ..plain.uses import READS, SHARES, STEPS, TRIES
@@ -61,11 +61,11 @@ READ_PARTS = 3
 
 
 @dataclass(frozen=True)
-class Used(Facts):
+class Used:
     """Counts, and the rows that say what there was to use."""
 
     shares: BrokerShares = field(default_factory=BrokerShares)
-    control: Control = of_the_rest(lambda: Control.of_rows(()))  # noqa: RUF009 - it is a dataclass field
+    control: Control = field(default_factory=lambda: Control.of_rows(()))
 
 
 def gather(gathering: Gathering, world: World) -> Used:
@@ -120,7 +120,6 @@ CHECK = Check(
     readings=(SHARES, TRIES, READS, STEPS),
     judge=judge,
     tells=lambda measured: _told(measured),
-    adds_up=True,
 )
 
 

@@ -171,7 +171,6 @@ CHECK = Check(
     judge=judge,
     tells=lambda measured: _told(measured),
     clients=("consumer",),
-    adds_up=True,
 )
 
 

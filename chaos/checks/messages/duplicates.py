@@ -105,7 +105,6 @@ CHECK = Check(
     tells=lambda measured: ", ".join(
         f"{measured.get(name, 0):,} {name.replace('_', ' ')}" for name in ("received_again", "stored_again")
     ),
-    adds_up=True,
 )
 
 

@@ -189,7 +189,6 @@ CHECK = Check(
     readings=(DELIVERIES,),
     judge=judge,
     tells=lambda measured: _told(measured),
-    adds_up=True,
 )
 
 

@@ -83,7 +83,6 @@ CHECK = Check(
     readings=(FATES,),
     judge=judge,
     tells=lambda measured: _told(measured),
-    adds_up=True,
 )
 
 

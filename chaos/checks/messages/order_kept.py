@@ -67,7 +67,6 @@ CHECK = Check(
     readings=(ORDER,),
     judge=judge,
     tells=lambda measured: f"{measured.get('out_of_order', 0):,} out of order",
-    adds_up=True,
 )
 
 

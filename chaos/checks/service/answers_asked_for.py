@@ -96,7 +96,6 @@ CHECK = Check(
     readings=(ANSWERS,),
     judge=judge,
     tells=lambda measured: f"{measured.get('unasked', 0):,} that nobody asked for",
-    adds_up=True,
 )
 
 

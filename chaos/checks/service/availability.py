@@ -46,7 +46,7 @@ from ...oracle.recovery import LOOK_UP, share_lost, turns_lost, unrouted_window
 from ...oracle.windows import NEVER
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Facts, Group, Needs, Reads, Section, largest, least, of_the_rest
+from ..check import Check, Facts, Group, Needs, Reads, Section, largest, least
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
@@ -82,7 +82,7 @@ class Tally(Facts):
 
 
 @dataclass(frozen=True)
-class Tallies(Facts):
+class Tallies:
     """The operations of a run, counted where a floor may hold."""
 
     whole: Mapping[str, Tally] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Tallies(Facts):
     """Those that began after the first fault, by operation."""
     series: Mapping[str, Mapping[int, Tally]] = field(default_factory=dict)
     """By operation and bucket."""
-    lateness: Lateness = of_the_rest(Lateness)  # noqa: RUF009
+    lateness: Lateness = field(default_factory=Lateness)
 
 
 class Shortfall(NamedTuple):
@@ -210,9 +210,7 @@ CHECK = Check(
     readings=(SLOTS,),
     judge=judge,
     outside=True,
-    adds_up=True,
     settles=settle_ms,
-    takes_all_rows=("bucket_ms", "series"),
 )
 
 

@@ -179,7 +179,6 @@ CHECK = Check(
     readings=(EFFECTS, SLOTS),
     judge=judge,
     tells=lambda measured: _told(measured),
-    takes_all_rows=("effects", "by_fault"),
     never_invalid=True,
     joins_for=("not_done",),
 )

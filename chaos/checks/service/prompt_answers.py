@@ -38,7 +38,7 @@ from ...oracle.recorded import PROXIES
 from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
-from ..check import Check, Facts, Group, Needs, Reads, Section, of_the_rest
+from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, rounded, verdict_of
 from ..plain.latencies import delivery_times, send_times
 from ..plain.part import Gathering
@@ -74,11 +74,11 @@ def bound_ms(world: World) -> float:
 
 
 @dataclass(frozen=True)
-class Times(Facts):
+class Times:
     """How long everything took that ended in quiet times."""
 
     timed: Mapping[Who, Timed] = field(default_factory=dict)
-    lateness: Lateness = of_the_rest(Lateness)  # noqa: RUF009
+    lateness: Lateness = field(default_factory=Lateness)
 
 
 def gather(gathering: Gathering, world: World) -> Times:
@@ -208,7 +208,6 @@ CHECK = Check(
     readings=(SENDS, DELIVERY),
     judge=judge,
     tells=lambda measured: _told(measured),
-    adds_up=True,
 )
 
 

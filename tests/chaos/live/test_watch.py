@@ -1,19 +1,25 @@
-"""A history is kept while it grows: everything near a change at once, a long rest rarely and in little room."""
+"""A history is kept while it grows: everything near a change at once, a long rest rarely and in little room. Where
+checks are named, all of it is judged after each change."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.history.files import part_files
+from nemesrv.chaos.live import growing
 from nemesrv.chaos.live.changes import Pace
 from nemesrv.chaos.live.growing import LiveWatch
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import cluster
 
 from .test_segments import Raw
+
+CHECK = "no_false_eviction"
 
 
 @dataclass
@@ -28,10 +34,6 @@ class Clock:
         raise AssertionError(f"nobody waits here: {name}")
 
 
-def no_spark() -> NoReturn:
-    raise AssertionError("nothing is judged")
-
-
 QUIET_S = 300
 
 
@@ -43,15 +45,15 @@ def raw(tmp_path: Path) -> Raw:
 class Kept:
     """One NameServer's rows, a second after the other."""
 
-    def __init__(self, raw: Raw) -> None:
+    def __init__(self, raw: Raw, checks: tuple[str, ...] = ()) -> None:
         self.raw, self.clock = raw, Clock()
+        self.said: list[tuple[float, Validity]] = []
         self.watch = LiveWatch(
             run_dir=raw.run_dir,
             clock=self.clock,  # type: ignore[arg-type]
-            checks=(),
-            say=lambda _at_ms, _verdict: None,
+            checks=checks,
+            say=lambda at_ms, verdict: self.said.append((at_ms, verdict.verdict)),
             quiet_after_ms=QUIET_S * 1_000.0,
-            spark=no_spark,
             pace=Pace(every_s=10, rarely_s=100),
         )
 
@@ -88,5 +90,37 @@ def test_what_came_before_a_change_is_not_thinned(raw: Raw) -> None:
     kept.seconds(11)
     assert kept.times_s()[-QUIET_S:] == sorted(kept.times_s()[-QUIET_S:])
     assert set(range(1_000 - QUIET_S, 1_001)) <= set(kept.times_s())
-    assert kept.watch.finish() == ()
     assert kept.times_s()[-1] == 1_011
+
+
+def test_what_has_changed_since_the_last_judging_is_said_and_nothing_twice(raw: Raw) -> None:
+    kept = Kept(raw, (CHECK,))
+    story = cluster()
+    for at_s in (1, 31, 61, 91):
+        story.at(at_s).event("ns-0", "registration", broker_name="broker-a", broker_id=0, code=0)
+    story.at(100).event("ns-0", "broker_dropped", value={"reason": "closed"}, broker_name="broker-a", broker_id=0)
+
+    def judged_at(now_s: float) -> None:
+        story.at(now_s - 20).lag(1.0, until_s=now_s)
+        kept.clock.now_s = now_s
+        for row in [row for row in story.rows if row["time_ms"] <= now_s * 1_000.0]:
+            raw.row(row)
+            story.rows.remove(row)
+        kept.watch.step(now_s)
+
+    for now_s in range(20, 161, 20):
+        judged_at(now_s)
+    verdicts = [verdict for _, verdict in kept.said]
+    assert verdicts == [Validity.UNKNOWN, Validity.VALID, Validity.INVALID]
+    assert kept.said[-1][0] == 120_000.0
+
+
+def test_a_history_that_has_grown_too_large_is_judged_at_the_end_only(
+    raw: Raw, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(growing, "ROWS_MAX", 5)
+    kept = Kept(raw, (CHECK,))
+    kept.change()
+    kept.seconds(40)
+    assert kept.said, "as long as it was small"
+    assert ["more than 5 rows" in record.message for record in caplog.records] == [True]

@@ -317,7 +317,6 @@ def test_the_uses_of_two_parts_are_those_of_the_whole() -> None:
     whole = one.plus(other)
     assert whole.sends == {segment: {RING[0]: 5, RING[1]: 1}}
     assert whole.reads == {read: {4: 1, 5: 2}}
-    assert whole.minus(other).sends[segment][RING[0]] == 3
 
 
 def test_all_kinds_together_are_each_counted() -> None:

@@ -160,6 +160,6 @@ def test_what_nothing_explains_is_shown_before_what_lateness_may_explain() -> No
     verdict = judge(found, world)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 9, 1)
     assert [example.more["msg_key"] for example in verdict.examples] == ["k-0"]
-    verdict = judge(found.minus(Repeats(messages=1, stored_again=1, wrong=1, first_stored=(wrong,))), world)
+    verdict = judge(Repeats(messages=8, received_again=1, late=1, lag_ms=40.0, first_stored=(late,)), world)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 8)
     assert verdict.why.startswith("1 duplicates may be the machine's lateness (up to 40 ms)")

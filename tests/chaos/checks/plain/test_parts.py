@@ -69,4 +69,3 @@ def test_of_many_rows_the_first_stay_whatever_the_order_of_the_parts() -> None:
     parts = [Few((5, 7, 9)), Few((1, 8)), Few(), Few((6,))]
     assert parts[0].plus(parts[1]).plus(parts[2]).plus(parts[3]) == Few((1, 5, 6))
     assert parts[3].plus(parts[2]).plus(parts[1]).plus(parts[0]) == Few((1, 5, 6))
-    assert Few((1, 5, 6)).minus(Few((1,))) == Few((5, 6))
