@@ -31,7 +31,7 @@ if ! have_toxiproxy && ! command -v go >/dev/null 2>&1; then
 fi
 
 stamp=.venv/.nemesrv-$(cat pyproject.toml constraints.txt deploy/setup.sh | cksum | tr -d ' ')
-archived=.venv/.nemesrv-archive
+archived=.venv/.nemesrv-archive-$java_version
 begun="" build="" parts=""
 trap 'kill $begun 2>/dev/null || true; rm -rf "$build" "$parts"' EXIT
 
@@ -156,7 +156,7 @@ install_packages() {
 # Spark then starts in half the time; without it, it only takes longer, and the command has said why.
 if [ "${1:-}" != packages ] && [ ! -f "$archived" ]; then
     part "an archive of Spark's classes" "170 MB, so that Spark starts in half the time"
-    .venv/bin/python -m nemesrv.chaos.checks.spark.make_class_archive --if-missing >/dev/null || true
+    .venv/bin/python -m nemesrv.chaos.checks.spark.class_archive >/dev/null || true
     ready "an archive of Spark's classes"
     touch "$archived"
 fi

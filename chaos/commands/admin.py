@@ -7,20 +7,20 @@ Upstream: `tools/command/**/*SubCommand`, whose columns these are.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
 import click
 
 from ...clients.admin import AdminClient
-from ...clients.config import parse_name_servers
-from ...remoting.bodies.client import ConsumeStats, TopicOffset
+from ...remoting.bodies.client import TopicOffset
 from ...remoting.bodies.route import BrokerData, ClusterInfo, TopicRouteData
-from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, ResponseCode
+from ...remoting.codes import MASTER_ID, ResponseCode
 from ...remoting.errors import ClientError, ResponseError, RocketMQError
 from ...remoting.message import MessageQueue
 from ...remoting.node.clock import Clock
@@ -28,15 +28,29 @@ from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from ..errors import HarnessError
+from .options import AddressList
 
 MAX_QUEUE_NUMS = 65_536
-_PERM_TEXT = {PERM_READ: "R--", PERM_WRITE: "-W-", PERM_READ | PERM_WRITE: "RW-"}
+_PERMS = {"2": "-W-", "4": "R--", "6": "RW-"}
 
-NameServers = tuple[Address, ...]
-Command = TypeVar("Command", bound=Callable[..., Any])
-
+T = TypeVar("T")
+Flag = Callable[[Any], Any]
+Work = Callable[..., Awaitable[None]]
 
 admin = click.Group("admin")
+
+
+def command(name: str, *flags: Flag) -> Callable[[Work], click.Command]:
+    """A sub-command of the coroutine, which gets an AdminSession and what its flags say, after `-n`."""
+
+    def made(work: Work) -> click.Command:
+        @functools.wraps(work)
+        def call(name_servers: tuple[Address, ...], **said: Any) -> None:
+            run(name_servers, lambda session: work(session, **said))
+
+        return admin.command(name)(functools.reduce(lambda given, flag: flag(given), reversed((_n, *flags)), call))
+
+    return made
 
 
 # -- flags
@@ -55,37 +69,25 @@ def _text(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
     return value.strip()
 
 
-def _address(_: click.Context, __: click.Parameter, value: str | None) -> Address | None:
-    return None if value is None else _addresses(value, "host:port")[0]
+def _address(_: click.Context, __: click.Parameter, value: tuple[Address, ...] | None) -> Address | None:
+    if value is not None and len(value) > 1:
+        raise click.BadParameter("it is several; expected one host:port")
+    return value[0] if value else None
 
 
-def _name_servers(_: click.Context, __: click.Parameter, value: str) -> NameServers:
-    return _addresses(value, "host:port;host:port")
-
-
-def _addresses(text: str, form: str) -> NameServers:
-    try:
-        addresses = parse_name_servers(text)
-        for address in addresses:
-            address.host.encode("idna")
-    except ValueError as exc:  # a UnicodeError, from a host that no resolver would take, is one as well
-        raise click.BadParameter(f"{text!r} is not {form}: {exc}") from exc
-    if not addresses or (";" not in form and len(addresses) > 1):
-        raise click.BadParameter(f"{text!r} is not {form}")
-    return tuple(dict.fromkeys(addresses))
-
-
-def _flag(*names: str, help: str, required: bool = True) -> Callable[[Command], Command]:
+def _flag(*names: str, help: str, required: bool = True) -> Flag:
     return click.option(*names, help=help, required=required, callback=_text)
 
 
 _n = click.option(
-    "-n", "--namesrvAddr", "name_servers", required=True, callback=_name_servers, help='"host:port;host:port".'
+    "-n", "--namesrvAddr", "name_servers", required=True, type=AddressList(), help='"host:port;host:port".'
 )
 _t = _flag("-t", "--topic", "topic", help="Topic.")
-_maybe_b = click.option("-b", "--brokerAddr", "broker", callback=_address, help="One broker, host:port.")
+_maybe_b = click.option(
+    "-b", "--brokerAddr", "broker", type=AddressList(), callback=_address, help="One broker, host:port."
+)
 _maybe_c = _flag("-c", "--clusterName", "cluster", help="Every broker of this cluster.", required=False)
-_queue_nums = click.IntRange(0, MAX_QUEUE_NUMS)
+_queues = functools.partial(click.option, type=click.IntRange(0, MAX_QUEUE_NUMS), default=8, show_default=True)
 _broker_name = _flag("-b", "--brokerName", "broker_name", help="Broker name.")
 _namespace = _flag("-s", "--namespace", "namespace", help="Namespace, e.g. ORDER_TOPIC_CONFIG.")
 _key = _flag("-k", "--key", "key", help="Key.")
@@ -100,37 +102,21 @@ def _one_of(broker: Address | None, cluster: str | None) -> None:
 # -- cluster and brokers
 
 
-@admin.command("clusterList")
-@_n
-def cluster_list(name_servers: NameServers) -> None:
+@command("clusterList")
+async def cluster_list(session: AdminSession) -> None:
     """Every broker of every cluster: version, load, age and space of its store."""
-
-    async def work(session: AdminSession) -> None:
-        info = await session.cluster_info()
-        rows = [
-            (cluster, data.broker_name, broker_id, parsed(text))
-            for cluster in sorted(info.cluster_addr_table)
-            for data in brokers_of(info, cluster)
-            for broker_id, text in sorted(data.broker_addrs.items())
-        ]
-        tables = await session.each([row[-1] for row in rows], session.client.broker_runtime_info)
-        print_table(
-            (
-                "#Cluster Name",
-                "#Broker Name",
-                "#BID",
-                "#Addr",
-                "#Version",
-                "#InTPS(LOAD)",
-                "#OutTPS(LOAD)",
-                "#PCWait(ms)",
-                "#Hour",
-                "#SPACE",
-            ),
-            [(*row, *_load(tables.get(row[-1]), session.clock.now_ms())) for row in rows],
-        )
-
-    run(name_servers, work)
+    info = await session.cluster_info()
+    rows = [
+        (cluster, data.broker_name, broker_id, parsed(text))
+        for cluster in sorted(info.cluster_addr_table)
+        for data in brokers_of(info, cluster)
+        for broker_id, text in sorted(data.broker_addrs.items())
+    ]
+    tables = await session.each([row[-1] for row in rows], session.client.broker_runtime_info)
+    of_broker = ("#Cluster Name", "#Broker Name", "#BID", "#Addr")
+    of_load = ("#Version", "#InTPS(LOAD)", "#OutTPS(LOAD)", "#PCWait(ms)", "#Hour", "#SPACE")
+    loads = [_load(tables.get(row[-1]), session.clock.now_ms()) for row in rows]
+    print_table((*of_broker, *of_load), [(*row, *load) for row, load in zip(rows, loads, strict=True)])
 
 
 def _load(table: Mapping[str, str] | None, now_ms: int) -> tuple[str, ...]:
@@ -164,95 +150,68 @@ def _number(text: str | None) -> float:
         return 0.0
 
 
-@admin.command("brokerStatus")
-@_n
-@_maybe_b
-@_maybe_c
-def broker_status(name_servers: NameServers, broker: Address | None, cluster: str | None) -> None:
+@command("brokerStatus", _maybe_b, _maybe_c)
+async def broker_status(session: AdminSession, broker: Address | None, cluster: str | None) -> None:
     """A broker's runtime figures, or those of every broker of a cluster."""
     _one_of(broker, cluster)
-
-    async def work(session: AdminSession) -> None:
-        brokers = [broker] if broker is not None else await session.brokers(cluster)
-        tables = await session.each(brokers, session.client.broker_runtime_info)
-        for address, table in tables.items():
-            for key, value in sorted(table.items()):
-                click.echo(f"{'' if broker else f'{address!s:<24} '}{key:<32}: {value}")
-
-    run(name_servers, work)
+    brokers = [broker] if broker is not None else await session.brokers(cluster)
+    tables = await session.each(brokers, session.client.broker_runtime_info)
+    for address, table in tables.items():
+        for key, value in sorted(table.items()):
+            click.echo(f"{'' if broker else f'{address!s:<24} '}{key:<32}: {value}")
 
 
 # -- topics
 
 
-@admin.command("topicList")
-@_n
-@click.option("-c", "--clusterModel", "with_cluster", is_flag=True, help="With clusters and consumer groups.")
-def topic_list(name_servers: NameServers, with_cluster: bool) -> None:
+@command("topicList", click.option("-c", "--clusterModel", "with_cluster", is_flag=True, help="With clusters, groups."))
+async def topic_list(session: AdminSession, with_cluster: bool) -> None:
     """Every topic that the NameServer knows."""
-
-    async def work(session: AdminSession) -> None:
-        client = session.client
-        topics = sorted(await session.ask(lambda ns: client.topic_list(name_server=ns)))
-        if not with_cluster:
-            for topic in topics:
-                click.echo(topic)
-            return
-        info = await session.cluster_info()
-        groups = await session.each(masters_of(info.broker_addr_table.values()), client.consumer_groups)
-        cluster_of = {name: cluster for cluster, names in info.cluster_addr_table.items() for name in names}
-        rows = []
+    client = session.client
+    topics = sorted(await session.ask(lambda ns: client.topic_list(name_server=ns)))
+    if not with_cluster:
         for topic in topics:
-            if topic.startswith((RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)):
-                continue
-            try:
-                clusters = {cluster_of.get(data.broker_name, "") for data in (await session.route(topic)).broker_datas}
-            except click.ClickException:  # it has no route any more
-                clusters = set()
-            consumers = {group for table in groups.values() for group in table.get(topic, ())}
-            for cluster in sorted(clusters) or [""]:
-                rows += [(cluster, topic, group) for group in sorted(consumers) or [""]]
-        print_table(("#Cluster Name", "#Topic", "#Consumer Group"), rows)
+            click.echo(topic)
+        return
+    info = await session.cluster_info()
+    groups = await session.each(masters_of(info.broker_addr_table.values()), client.consumer_groups)
+    cluster_of = {name: cluster for cluster, names in info.cluster_addr_table.items() for name in names}
+    rows = []
+    for topic in topics:
+        if topic.startswith((RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)):
+            continue
+        try:
+            clusters = {cluster_of.get(data.broker_name, "") for data in (await session.route(topic)).broker_datas}
+        except click.ClickException:  # it has no route any more
+            clusters = set()
+        consumers = {group for table in groups.values() for group in table.get(topic, ())}
+        for cluster in sorted(clusters) or [""]:
+            rows += [(cluster, topic, group) for group in sorted(consumers) or [""]]
+    print_table(("#Cluster Name", "#Topic", "#Consumer Group"), rows)
 
-    run(name_servers, work)
 
-
-@admin.command("topicRoute")
-@_n
-@_t
-def topic_route(name_servers: NameServers, topic: str) -> None:
+@command("topicRoute", _t)
+async def topic_route(session: AdminSession, topic: str) -> None:
     """A topic's route as JSON."""
-
-    async def work(session: AdminSession) -> None:
-        route = await session.route(topic)
-        click.echo(json.dumps(json.loads(route.encode(standard_json=True)), indent=2, sort_keys=True))
-
-    run(name_servers, work)
+    route = await session.route(topic)
+    click.echo(json.dumps(json.loads(route.encode(standard_json=True)), indent=2, sort_keys=True))
 
 
-@admin.command("topicStatus")
-@_n
-@_t
-def topic_status(name_servers: NameServers, topic: str) -> None:
+@command("topicStatus", _t)
+async def topic_status(session: AdminSession, topic: str) -> None:
     """Offsets of a topic's queues, and when the last message came."""
-
-    async def work(session: AdminSession) -> None:
-        tables = await session.each(
-            masters_of((await session.route(topic)).broker_datas),
-            lambda broker: session.client.topic_stats(broker, topic),
-        )
-        queues: dict[MessageQueue, TopicOffset] = {}
-        for table in tables.values():
-            queues |= table.offset_table
-        print_table(
-            ("#Broker Name", "#QID", "#Min Offset", "#Max Offset", "#Last Updated"),
-            [
-                (queue.broker_name, queue.queue_id, at.min_offset, at.max_offset, _time(at.last_update_timestamp))
-                for queue, at in sorted(queues.items(), key=lambda row: row[0])
-            ],
-        )
-
-    run(name_servers, work)
+    masters = masters_of((await session.route(topic)).broker_datas)
+    tables = await session.each(masters, lambda broker: session.client.topic_stats(broker, topic))
+    queues: dict[MessageQueue, TopicOffset] = {}
+    for table in tables.values():
+        queues |= table.offset_table
+    print_table(
+        ("#Broker Name", "#QID", "#Min Offset", "#Max Offset", "#Last Updated"),
+        [
+            (queue.broker_name, queue.queue_id, at.min_offset, at.max_offset, _time(at.last_update_timestamp))
+            for queue, at in sorted(queues.items(), key=lambda row: row[0])
+        ],
+    )
 
 
 def _time(time_ms: int) -> str:
@@ -263,56 +222,37 @@ def _time(time_ms: int) -> str:
         return ""
 
 
-@admin.command("updateTopic")
-@_n
-@_maybe_b
-@_maybe_c
-@_t
-@click.option("-r", "--readQueueNums", "read", type=_queue_nums, default=8, show_default=True, help="Read queues.")
-@click.option("-w", "--writeQueueNums", "write", type=_queue_nums, default=8, show_default=True, help="Write queues.")
-@click.option(
-    "-p", "--perm", type=click.Choice(["2", "4", "6"]), default="6", show_default=True, help="2 W, 4 R, 6 RW."
+@command(
+    "updateTopic",
+    _maybe_b,
+    _maybe_c,
+    _t,
+    _queues("-r", "--readQueueNums", "read", help="Read queues."),
+    _queues("-w", "--writeQueueNums", "write", help="Write queues."),
+    click.option("-p", "--perm", type=click.Choice([*_PERMS]), default="6", show_default=True, help="2 W, 4 R, 6 RW."),
 )
-def update_topic(
-    name_servers: NameServers, broker: Address | None, cluster: str | None, topic: str, read: int, write: int, perm: str
+async def update_topic(
+    session: AdminSession, broker: Address | None, cluster: str | None, topic: str, read: int, write: int, perm: str
 ) -> None:
     """Create or change a topic at one broker, or at every master of a cluster."""
     _one_of(broker, cluster)
 
-    async def work(session: AdminSession) -> None:
-        async def create(address: Address) -> None:
-            await session.client.create_topic(
-                address, topic, read_queue_nums=read, write_queue_nums=write, perm=int(perm)
-            )
+    async def create(address: Address) -> None:
+        await session.client.create_topic(address, topic, read_queue_nums=read, write_queue_nums=write, perm=int(perm))
 
-        done = await session.each([broker] if broker is not None else await session.masters(cluster), create)
-        for address in done:
-            text = f"readQueueNums={read} writeQueueNums={write} perm={_PERM_TEXT[int(perm)]}"
-            click.echo(f"{address}  topic {topic} is there: {text}")
-
-    run(name_servers, work)
+    done = await session.each([broker] if broker is not None else await session.masters(cluster), create)
+    _say(done, f"topic {topic} is there: readQueueNums={read} writeQueueNums={write} perm={_PERMS[perm]}")
 
 
-@admin.command("deleteTopic")
-@_n
-@_flag("-c", "--clusterName", "cluster", help="Cluster.")
-@_t
-def delete_topic(name_servers: NameServers, cluster: str, topic: str) -> None:
+@command("deleteTopic", _flag("-c", "--clusterName", "cluster", help="Cluster."), _t)
+async def delete_topic(session: AdminSession, cluster: str, topic: str) -> None:
     """Delete a topic at every master of a cluster, then at every NameServer."""
-
-    async def work(session: AdminSession) -> None:
-        client = session.client
-        done = await session.each(
-            await session.masters(cluster), lambda broker: client.delete_topic_in_broker(broker, topic)
-        )
-        _say(done, f"broker: topic {topic} is deleted")
-        session.settle("name servers were not asked, because a broker that keeps the topic registers it again")
-        done = await session.each(
-            name_servers, lambda ns: client.delete_topic_in_name_server(topic, cluster=cluster, name_server=ns)
-        )
-        _say(done, f"name server: topic {topic} is deleted")
-
-    run(name_servers, work)
+    client, masters = session.client, await session.masters(cluster)
+    done = await session.each(masters, lambda broker: client.delete_topic_in_broker(broker, topic))
+    _say(done, f"broker: topic {topic} is deleted")
+    session.settle("name servers were not asked, because a broker that keeps the topic registers it again")
+    done = await session.every(lambda ns: client.delete_topic_in_name_server(topic, cluster=cluster, name_server=ns))
+    _say(done, f"name server: topic {topic} is deleted")
 
 
 def _say(addresses: Iterable[Address], text: str) -> None:
@@ -323,131 +263,72 @@ def _say(addresses: Iterable[Address], text: str) -> None:
 # -- NameServers
 
 
-@admin.command("wipeWritePerm")
-@_n
-@_broker_name
-def wipe_write_perm(name_servers: NameServers, broker_name: str) -> None:
+@command("wipeWritePerm", _broker_name)
+async def wipe_write_perm(session: AdminSession, broker_name: str) -> None:
     """Take a broker's write permission, at every NameServer."""
-
-    async def work(session: AdminSession) -> None:
-        done = await session.each(name_servers, lambda ns: session.client.wipe_write_perm(broker_name, name_server=ns))
-        for address, count in done.items():
-            click.echo(f"{address}  {broker_name}: {count} topics without write permission")
-
-    run(name_servers, work)
+    done = await session.every(lambda ns: session.client.wipe_write_perm(broker_name, name_server=ns))
+    for address, count in done.items():
+        click.echo(f"{address}  {broker_name}: {count} topics without write permission")
 
 
-@admin.command("addWritePerm")
-@_n
-@_broker_name
-def add_write_perm(name_servers: NameServers, broker_name: str) -> None:
+@command("addWritePerm", _broker_name)
+async def add_write_perm(session: AdminSession, broker_name: str) -> None:
     """Give a broker's write permission back, at every NameServer."""
-
-    async def work(session: AdminSession) -> None:
-        done = await session.each(name_servers, lambda ns: session.client.add_write_perm(broker_name, name_server=ns))
-        for address, count in done.items():
-            click.echo(f"{address}  {broker_name}: {count} topics with write permission again")
-
-    run(name_servers, work)
+    done = await session.every(lambda ns: session.client.add_write_perm(broker_name, name_server=ns))
+    for address, count in done.items():
+        click.echo(f"{address}  {broker_name}: {count} topics with write permission again")
 
 
-@admin.command("updateKvConfig")
-@_n
-@_namespace
-@_key
-@_value
-def update_kv_config(name_servers: NameServers, namespace: str, key: str, value: str) -> None:
+@command("updateKvConfig", _namespace, _key, _value)
+async def update_kv_config(session: AdminSession, namespace: str, key: str, value: str) -> None:
     """Set a KV entry at every NameServer."""
-
-    async def work(session: AdminSession) -> None:
-        client = session.client
-        done = await session.each(name_servers, lambda ns: client.put_kv_config(namespace, key, value, name_server=ns))
-        _say(done, f"{namespace}: {key} = {value}")
-
-    run(name_servers, work)
+    done = await session.every(lambda ns: session.client.put_kv_config(namespace, key, value, name_server=ns))
+    _say(done, f"{namespace}: {key} = {value}")
 
 
-@admin.command("deleteKvConfig")
-@_n
-@_namespace
-@_key
-def delete_kv_config(name_servers: NameServers, namespace: str, key: str) -> None:
+@command("deleteKvConfig", _namespace, _key)
+async def delete_kv_config(session: AdminSession, namespace: str, key: str) -> None:
     """Delete a KV entry at every NameServer."""
-
-    async def work(session: AdminSession) -> None:
-        client = session.client
-        done = await session.each(name_servers, lambda ns: client.delete_kv_config(namespace, key, name_server=ns))
-        _say(done, f"{namespace}: {key} is deleted")
-
-    run(name_servers, work)
+    done = await session.every(lambda ns: session.client.delete_kv_config(namespace, key, name_server=ns))
+    _say(done, f"{namespace}: {key} is deleted")
 
 
-@admin.command("getNamesrvConfig")
-@_n
-def get_namesrv_config(name_servers: NameServers) -> None:
+@command("getNamesrvConfig")
+async def get_namesrv_config(session: AdminSession) -> None:
     """Every NameServer's settings."""
-
-    async def work(session: AdminSession) -> None:
-        done = await session.each(name_servers, lambda ns: session.client.name_server_config(name_server=ns))
-        for address, properties in done.items():
-            click.echo(f"============{address}============")
-            for key, value in sorted(properties.items()):
-                click.echo(f"{key:<50}=  {value}".rstrip())
-
-    run(name_servers, work)
+    done = await session.every(lambda ns: session.client.name_server_config(name_server=ns))
+    for address, properties in done.items():
+        click.echo(f"============{address}============")
+        for key, value in sorted(properties.items()):
+            click.echo(f"{key:<50}=  {value}".rstrip())
 
 
-@admin.command("updateNamesrvConfig")
-@_n
-@_key
-@_value
-def update_namesrv_config(name_servers: NameServers, key: str, value: str) -> None:
+@command("updateNamesrvConfig", _key, _value)
+async def update_namesrv_config(session: AdminSession, key: str, value: str) -> None:
     """Change a setting of every NameServer."""
-
-    async def work(session: AdminSession) -> None:
-        client = session.client
-        done = await session.each(
-            name_servers, lambda ns: client.update_name_server_config({key: value}, name_server=ns)
-        )
-        _say(done, f"{key} = {value}")
-
-    run(name_servers, work)
+    done = await session.every(lambda ns: session.client.update_name_server_config({key: value}, name_server=ns))
+    _say(done, f"{key} = {value}")
 
 
 # -- consumers
 
 
-@admin.command("consumerProgress")
-@_n
-@_flag("-g", "--groupName", "group", help="Consumer group.")
-def consumer_progress(name_servers: NameServers, group: str) -> None:
+@command("consumerProgress", _flag("-g", "--groupName", "group", help="Consumer group."))
+async def consumer_progress(session: AdminSession, group: str) -> None:
     """How far a consumer group is behind, queue by queue."""
-
-    async def work(session: AdminSession) -> None:
-        brokers = masters_of((await session.route(RETRY_GROUP_TOPIC_PREFIX + group)).broker_datas)
-        stats = await session.each(brokers, lambda broker: session.client.consume_stats(broker, group))
-        _print_progress(stats.values())
-
-    run(name_servers, work)
-
-
-def _print_progress(stats: Collection[ConsumeStats]) -> None:
+    brokers = masters_of((await session.route(RETRY_GROUP_TOPIC_PREFIX + group)).broker_datas)
+    stats = (await session.each(brokers, lambda broker: session.client.consume_stats(broker, group))).values()
     queues = sorted(((queue, at) for each in stats for queue, at in each.offset_table.items()), key=lambda row: row[0])
+    behind = [at.broker_offset - at.consumer_offset for _, at in queues]
     print_table(
         ("#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff", "#LastTime"),
         [
-            (
-                *queue,
-                at.broker_offset,
-                at.consumer_offset,
-                at.broker_offset - at.consumer_offset,
-                _time(at.last_timestamp),
-            )
-            for queue, at in queues
+            (*queue, at.broker_offset, at.consumer_offset, diff, _time(at.last_timestamp))
+            for (queue, at), diff in zip(queues, behind, strict=True)
         ],
     )
     click.echo(f"\nConsume TPS: {sum(each.consume_tps for each in stats):.2f}")
-    click.echo(f"Diff Total: {sum(at.broker_offset - at.consumer_offset for _, at in queues)}")
+    click.echo(f"Diff Total: {sum(behind)}")
 
 
 # -- what every `nemesrv admin` command shares: whom it asks, what becomes of those that do not answer, how it prints.
@@ -457,8 +338,6 @@ def _print_progress(stats: Collection[ConsumeStats]) -> None:
 #
 # Exit status through `main`: 2 (click.ClickException) when a peer refuses what was asked, 4 (HarnessError) when a peer
 # could not be reached. One line names every peer that failed; what the others answered has been printed by then.
-
-T = TypeVar("T")
 
 
 class AdminSession:
@@ -489,6 +368,10 @@ class AdminSession:
         asked = tuple(dict.fromkeys(addresses))
         answers = await asyncio.gather(*(self._one(address, question) for address in asked))
         return {address: answer[0] for address, answer in zip(asked, answers, strict=True) if answer is not None}
+
+    async def every(self, question: Callable[[Address], Awaitable[T]]) -> dict[Address, T]:
+        """Of all NameServers."""
+        return await self.each(self.name_servers, question)
 
     async def _one(self, address: Address, question: Callable[[Address], Awaitable[T]]) -> tuple[T] | None:
         try:

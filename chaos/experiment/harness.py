@@ -21,7 +21,6 @@ from ...actors.processes import family, signals_deferred
 from ...actors.ray_host import RayHost
 from ..errors import HarnessError
 from ..faults.ports import PortHolder
-from ..machine import processors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 SPARK_NICENESS = 19
 SPARK_LIMIT_S = 180
 HURRY_EACH_S = 0.5
-BUSY = 1.5
-"""Processes a core that want their turn: from then on a made-up run takes more from the nodes than its end saves."""
 
 
 class Harness:
@@ -38,9 +35,8 @@ class Harness:
 
     `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
     can be made late, and on a loaded machine the lowest priority may never get its turn. `large`: Spark is started for
-    a large history. `rehearses`: whether it judges a made-up run first, where the machine has time for it.
-    `workers`: how many processes for nodes are started ahead. `ray`: the address of a Ray cluster that is joined in
-    place of one of our own.
+    a large history. `workers`: how many processes for nodes are started ahead. `ray`: the address of a Ray cluster
+    that is joined in place of one of our own.
     """
 
     def __init__(
@@ -49,13 +45,11 @@ class Harness:
         spark_master: str | None = None,
         gentle: bool = True,
         large: bool = False,
-        rehearses: bool = True,
         workers: int = 14,
         ray: str | None = None,
         after_ctrl_c_s: float | None = None,
     ) -> None:
         self._gentle, self._large = gentle, large
-        self._rehearses = gentle and rehearses and not is_busy()  # asked before a cluster of ours makes it busy
         self.ports = PortHolder()
         self.ray: RayHost | JoinedRay = (
             RayHost(workers=workers, after_ctrl_c_s=after_ctrl_c_s) if ray is None else JoinedRay(ray)
@@ -78,30 +72,20 @@ class Harness:
     def _start_spark(self) -> None:
         try:
             from ..checks.spark.session import session
-            from ..checks.spark.warm_up import rehearse
 
             if self._gentle and sys.platform == "linux":  # a niceness is the thread's own there; the JVM inherits it
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), SPARK_NICENESS)
             spark = session(self._spark_master, large=self._large)
-            if self._rehearses:
-                rehearse(spark)
-                with suppress(ImportError):  # bokeh is an extra; half a second that the report need not wait for then
-                    from ..reports import html as html
         except BaseException as exc:
             self._spark.set_exception(exc)
         else:
             self._spark.set_result(spark)
 
-    def spark(self, *, hurry: bool = True) -> SparkSession:
-        """The session, once it has started. Raises HarnessError when it could not.
-
-        `hurry`: someone waits for what it does from now on.
-        """
-        if self._spark_thread is None:
-            self._rehearses = False  # somebody waits already, for a history that can be judged as soon as a made-up one
+    def spark(self) -> SparkSession:
+        """The session, once it has started, for someone who waits for it. HarnessError when it could not."""
         self.start_spark()
         try:
-            spark = self._awaited(hurry=hurry)
+            spark = self._awaited()
         except TimeoutError as exc:
             raise HarnessError(
                 f"Spark did not start within {SPARK_LIMIT_S} s: see whether the machine is overloaded"
@@ -113,26 +97,24 @@ class Harness:
 
             lines = str(exc).strip().splitlines() or [type(exc).__name__]
             raise HarnessError(jvm_death(1.0) or f"Spark failed while it started: {lines[0]}") from exc
-        if hurry:
-            self.hurry()
+        self._hurry()
         return spark
 
-    def _awaited(self, *, hurry: bool) -> SparkSession:
+    def _awaited(self) -> SparkSession:
         """The session; TimeoutError when the limit has passed.
 
-        In a hurry its JVM has its turn as soon as it is there: at the lowest priority it may never get one.
+        Its JVM has its turn as soon as it is there: at the lowest priority it may never get one.
         """
         until_s = time.monotonic() + SPARK_LIMIT_S
         while True:
-            if hurry:
-                self.hurry()
+            self._hurry()
             try:
                 return self._spark.result(timeout=min(HURRY_EACH_S, max(0.0, until_s - time.monotonic())))
             except TimeoutError:
                 if time.monotonic() >= until_s:
                     raise
 
-    def hurry(self) -> None:
+    def _hurry(self) -> None:
         """From now on Spark is waited for, so it gets the priority of everybody else, where we may give it."""
         if sys.platform != "linux" or self._hurried or not self._gentle or self._spark_thread is None:
             return
@@ -187,11 +169,6 @@ class Harness:
     def __exit__(self, *_: object) -> None:
         with signals_deferred(patient=True):
             self.close()
-
-
-def is_busy() -> bool:
-    """Whether others have more to do on this machine, over the last minute, than it has cores for."""
-    return os.getloadavg()[0] > BUSY * processors()
 
 
 def _is_spark(command: str) -> bool:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import java_import, launch_gateway
@@ -24,15 +24,20 @@ from ...machine import require_java
 from . import class_archive
 from .settings import conf_of, is_local
 
-log = logging.getLogger("nemesrv.spark")
 
-
-def session(master: str | None = None, *, log_file: Path | None = None, large: bool = False) -> SparkSession:
+def session(
+    master: str | None = None,
+    *,
+    log_file: Path | None = None,
+    large: bool = False,
+    options: Sequence[str] | None = None,
+) -> SparkSession:
     """The session of this process, started when there is none (about 5 s). HarnessError when Java is missing.
 
     `master` is a Spark cluster's URL; None is two threads of this process, which open no port but on 127.0.0.1.
     `log_file` gets what the JVM prints; None is nowhere. `large`: it is started for more than SMALL_BYTES of history.
-    The JVM has the priority of the thread that calls this.
+    `options`: more of the JVM's; None: those of the class archive, for a small history. It has the priority of the
+    thread that calls this.
     """
     require_java()
     running = SparkSession.getActiveSession()
@@ -41,15 +46,16 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
     conf = conf_of(master, large=large)
     quieten_py4j()
     temporary = _new_temporary()
-    own = _own_options(temporary)
-    options = " ".join(f'"{option}"' for option in own)
-    conf.set("spark.driver.extraJavaOptions", f"{conf.get('spark.driver.extraJavaOptions')} {options}")
+    if options is None:
+        options = class_archive.options() if is_local(master) and not large else ()
+    said_options = " ".join(f'"{option}"' for option in (*options, *_own_options(temporary)))
+    conf.set("spark.driver.extraJavaOptions", f"{conf.get('spark.driver.extraJavaOptions')} {said_options}")
     surroundings = _surroundings(master, conf)
     before = {name: os.environ.get(name) for name in surroundings}
     os.environ.update(surroundings)
     try:
         with open(log_file or os.devnull, "ab") as said:
-            gateway = _gateway(conf, said, temporary, own, quick=is_local(master) and not large)
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})
         # Named here it is found at once; PySpark's own wildcards let the JVM look through all jars at each mention.
         java_import(gateway.jvm, "org.apache.spark.api.python.PythonUtils")
         if not _has_name():
@@ -153,17 +159,6 @@ def _surroundings(master: str | None, conf: SparkConf) -> dict[str, str]:
     if "utf" not in named.lower():  # or it finds no file whose name has other letters than English
         found["LC_ALL"] = "C.UTF-8"
     return found
-
-
-def _gateway(conf: SparkConf, said: IO[bytes], temporary: Path, own: Sequence[str], *, quick: bool) -> Any:
-    """A JVM and the way to it; a quick one from the archive of Spark's classes, where there is one that works."""
-    archive = class_archive.find() if quick else None
-    if archive is not None:
-        try:
-            return class_archive.launch(archive.command(conf, *own), said, temporary)
-        except (HarnessError, OSError):
-            log.warning("the JVM does not start with %s: without it", archive.file, exc_info=True)
-    return launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})
 
 
 def jvm_pid() -> int | None:
