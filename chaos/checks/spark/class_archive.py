@@ -15,39 +15,33 @@ from pathlib import Path
 
 from ...errors import HarnessError
 from .. import CHECKS
+from .judge import check_run
+from .session import session, stop
+from .settings import CLASSES
 
-FILE = Path(sys.prefix).resolve() / "share" / "nemesrv" / "spark-classes.jsa"
 DUMP_LIMIT_S = 180
 """The JVM writes it when it ends: about 10 s on an idle core."""
 _RECORD = ("run", "broker-crash", "--clock", "virtual", "--engine", "plain", "--seed", "1", "-q", "--out")
 
 
-def options() -> list[str]:
-    """Of a JVM that uses it; none where there is none."""
-    return [f"-XX:SharedArchiveFile={FILE}"] if FILE.is_file() else []
-
-
 def make() -> None:
     """It is there, with every class that a session needed to judge a virtual run by all checks. HarnessError."""
-    from .judge import check_run
-    from .session import session, stop
-
     try:
-        FILE.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=FILE.parent, prefix="making-") as folder:
-            run, made = Path(folder) / "run", Path(folder) / FILE.name
+        CLASSES.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CLASSES.parent, prefix="making-") as folder:
+            run, made = Path(folder) / "run", Path(folder) / CLASSES.name
             subprocess.run(
                 [sys.executable, "-m", "nemesrv.chaos", *_RECORD, str(run)], check=True, stdout=subprocess.DEVNULL
             )
             spark = session(options=[f"-XX:ArchiveClassesAtExit={made}"])
             check_run(run, CHECKS, spark)
             stop(spark, limit_s=DUMP_LIMIT_S)
-            made.replace(FILE)
+            made.replace(CLASSES)
     except (OSError, subprocess.CalledProcessError) as exc:
-        raise HarnessError(f"{FILE} cannot be made: {exc}") from exc
+        raise HarnessError(f"{CLASSES} cannot be made: {exc}") from exc
 
 
-if __name__ == "__main__" and not (sys.argv[1:] == ["--if-missing"] and FILE.is_file()):
+if __name__ == "__main__" and not (sys.argv[1:] == ["--if-missing"] and CLASSES.is_file()):
     try:
         make()
     except HarnessError as error:

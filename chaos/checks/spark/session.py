@@ -21,8 +21,7 @@ from pyspark.sql import SparkSession
 from ....actors.processes import sweep, temporary_folder
 from ...errors import HarnessError
 from ...machine import require_java
-from . import class_archive
-from .settings import conf_of, is_local
+from .settings import class_options, conf_of, is_local
 
 
 def session(
@@ -47,7 +46,7 @@ def session(
     quieten_py4j()
     temporary = _new_temporary()
     if options is None:
-        options = class_archive.options() if is_local(master) and not large else ()
+        options = class_options() if is_local(master) and not large else ()
     said_options = " ".join(f'"{option}"' for option in (*options, *_own_options(temporary)))
     conf.set("spark.driver.extraJavaOptions", f"{conf.get('spark.driver.extraJavaOptions')} {said_options}")
     surroundings = _surroundings(master, conf)

@@ -7,7 +7,9 @@ changed while a session lasts; those of the JVM cannot, so who starts a session 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyspark import SparkConf
@@ -60,6 +62,15 @@ _LARGE_PLANS = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.files.maxPartitionBytes": str(PARTITION_BYTES),
 }
+
+
+CLASSES = Path(sys.prefix).resolve() / "share" / "nemesrv" / "spark-classes.jsa"
+"""Spark's classes as the JVM holds them in memory (class_archive.py)."""
+
+
+def class_options() -> list[str]:
+    """Of a JVM that starts with these classes; none where they are not there."""
+    return [f"-XX:SharedArchiveFile={CLASSES}"] if CLASSES.is_file() else []
 
 
 def is_local(master: str | None) -> bool:

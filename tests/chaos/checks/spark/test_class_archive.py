@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.spark import class_archive
+from nemesrv.chaos.checks.spark import settings
 from nemesrv.chaos.checks.spark.session import jvm_pid
 
 
 def test_a_session_has_the_archive_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(class_archive, "FILE", tmp_path / "classes.jsa")
-    assert class_archive.options() == []
-    class_archive.FILE.write_bytes(b"classes")
-    assert class_archive.options() == [f"-XX:SharedArchiveFile={tmp_path / 'classes.jsa'}"]
+    monkeypatch.setattr(settings, "CLASSES", tmp_path / "classes.jsa")
+    assert settings.class_options() == []
+    settings.CLASSES.write_bytes(b"classes")
+    assert settings.class_options() == [f"-XX:SharedArchiveFile={tmp_path / 'classes.jsa'}"]
 
 
 _COUNT_BY_SPARK = """
@@ -38,6 +38,6 @@ def test_a_jvm_starts_with_classes_that_it_cannot_read(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_the_session_of_a_small_history_has_the_archive_that_set_up_made(spark: Any) -> None:
-    if not class_archive.FILE.is_file():
+    if not settings.CLASSES.is_file():
         pytest.skip("no archive of Spark's classes: python -m nemesrv.chaos.checks.spark.class_archive makes it")
-    assert class_archive.FILE.name in Path(f"/proc/{jvm_pid()}/maps").read_text()
+    assert settings.CLASSES.name in Path(f"/proc/{jvm_pid()}/maps").read_text()
