@@ -7,11 +7,12 @@ ADDED has them by the heading of their recipe, file by file. `house` makes a cop
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,33 @@ COPIED = (
     *("remoting", "actors", "clients", "chaos", "conformance", "operations", "src", "tests", "docs", "README.md"),
     *("CONTRIBUTING.md", "Makefile", "pyproject.toml", "conftest.py"),
 )
+
+
+class Counted(NamedTuple):
+    """Where a page counts the planted defects, or the scenarios that they are in, each of which has a clean twin."""
+
+    page: str
+    words: str
+    twins: bool = False
+
+
+NUMBER = r"(\d+)"
+COUNTED = (
+    Counted("README.md", r"Each of (\d+) planted defects"),
+    Counted("README.md", r"(\d+) nodes without the defect are clean", twins=True),
+    Counted("docs/checks.md", r"each of (\d+) defects is found"),
+    Counted("docs/checks.md", r"each of (\d+) twins is clean", twins=True),
+)
+
+
+def how_many(counted: Counted) -> int:
+    defects = of("chaos.proof.defects").DEFECTS
+    return len({defect.scenario for defect in defects.values()} if counted.twins else defects)
+
+
+def said(counted: Counted) -> list[str]:
+    """What the page says, each time that it does."""
+    return re.findall(counted.words, (ROOT / counted.page).read_text(encoding="utf-8"))
 
 
 class Edit(NamedTuple):
@@ -138,6 +166,15 @@ steady_s: 40
 settle_s: 20
 checks: [look_ups_served]
 """
+
+
+def _one_more(counted: Counted) -> Edit:
+    """The page counts one more than it does now."""
+    (number,) = said(counted)
+    old = counted.words.replace(NUMBER, number)
+    return Edit(counted.page, old.replace(number, str(int(number) + 1)), old)
+
+
 _SETTING = '    broker_config("gossipInterval", MS, "how often it gossips"),\n'
 
 ADDED: Mapping[str, tuple[Edit, ...]] = {
@@ -145,6 +182,7 @@ ADDED: Mapping[str, tuple[Edit, ...]] = {
     "A planted defect": (
         Edit("chaos/proof/defects/answers.py", _DEFECT, "# -- as before, or twice\n"),
         Edit("chaos/scenarios/selftest/look-ups-fail.yaml", _SELF_TEST),
+        *map(_one_more, COUNTED),
     ),
     "A scenario": (Edit("chaos/scenarios/thin-link.yaml", _THIN),),
     "A fault": (
@@ -259,6 +297,9 @@ def asks_of_recipes() -> Mapping[str, Mapping[str, Callable[[], object]]]:
     def has(page: str, name: str) -> bool:
         return f"| `{name}` |" in pages()[ROOT / page]
 
+    def counts(counted: Counted) -> bool:
+        return said(counted) == [str(how_many(counted))]
+
     def parsed(**document: object) -> object:
         return loading.parse({"name": "x", "checks": ["exercised"], **document}, file="x.yaml")
 
@@ -285,6 +326,7 @@ def asks_of_recipes() -> Mapping[str, Mapping[str, Callable[[], object]]]:
         "A planted defect": {
             "chaos/proof/defects/__init__.py": lambda: defect in of("chaos.proof.defects").DEFECTS,
             "docs/defects.md": lambda: has("docs/defects.md", defect),
+            **{f"{counted.page}: {counted.words}": partial(counts, counted) for counted in COUNTED},
         },
         "A scenario": {
             "chaos/scenarios/loading.py": lambda: "thin-link" in loading.shipped(),

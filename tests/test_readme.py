@@ -18,11 +18,11 @@ from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.faults import kinds
-from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
 from nemesrv.conformance.rules import RULES
 from tests.generated import files
+from tests.recipes import COUNTED, NUMBER, Counted, how_many, said
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -135,8 +135,15 @@ def test_the_page_of_checks_names_every_check_once() -> None:
     assert sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == sorted(CHECK_NAMES)
 
 
-def test_the_readme_counts_defects_and_rules_as_they_are() -> None:
-    assert re.findall(r"Each of (\d+) planted defects", README) == [str(len(DEFECTS))]
+@pytest.mark.parametrize("counted", COUNTED, ids=lambda counted: counted.words)
+def test_pages_count_planted_defects_and_their_twins_as_they_are(counted: Counted) -> None:
+    count = str(how_many(counted))
+    right = counted.words.replace(NUMBER, count)
+    shown = "once `nemesrv selftest --clock virtual` has shown it"
+    assert said(counted) == [count], f"{counted.page}: write {right!r} there, {shown}"
+
+
+def test_the_readme_counts_rules_as_they_are() -> None:
     assert re.findall(r"(\d+) rules", README) == [str(len(RULES))]
 
 
