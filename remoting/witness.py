@@ -11,11 +11,14 @@ docs/history.md.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from typing import Protocol
 
+from .bodies.register_rows import read_rows
 from .codes import RequestCode
 from .command import RemotingCommand
+from .errors import ProtocolError
 from .node.recording import Recorder
 
 
@@ -26,26 +29,39 @@ class Channel(Protocol):
     ended_by_peer: bool
 
 
-OF_BROKERS = frozenset(
+OF_ROUTES = frozenset(
     {
         RequestCode.REGISTER_BROKER,
         RequestCode.UNREGISTER_BROKER,
         RequestCode.QUERY_DATA_VERSION,
         RequestCode.BROKER_HEARTBEAT,
+        RequestCode.WIPE_WRITE_PERM_OF_BROKER,
+        RequestCode.ADD_WRITE_PERM_OF_BROKER,
+        RequestCode.DELETE_TOPIC_IN_NAMESRV,
+        RequestCode.REGISTER_TOPIC_IN_NAMESRV,
     }
 )
-"""What a NameServer's table of brokers is made of."""
+"""What a NameServer's tables are made of."""
 
 
-def read_fields(request_code: int, fields: Mapping[str, str], channel: str) -> dict[str, object]:
-    """The columns of a `request_read` row: of a request with this code and these header fields."""
-    number = fields.get("brokerId", "")
+def said_by(request: RemotingCommand, fields: Mapping[str, str]) -> dict[str, object] | None:
+    """What a REGISTER_BROKER says besides who it is; None of one whose body nobody can read."""
+    crc32 = fields.get("bodyCrc32", "0")
+    if crc32 not in ("0", str(zlib.crc32(request.body) & 0x7FFFFFFF)):
+        return None
+    try:
+        read = read_rows(request.body, fields.get("brokerName", ""), version=request.version)
+    except ProtocolError:
+        return None
+    version, acting = read.body.data_version, fields.get("enableActingMaster")
     return {
-        "f": RequestCode(request_code).name,
-        "op_id": channel,
-        "broker_name": fields.get("brokerName"),
-        "broker_id": int(number) if number.isdigit() else None,
-        "address": fields.get("brokerAddr"),
+        "version": [version.state_version, version.timestamp, version.counter],
+        "topics": {
+            topic: [row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag] for topic, row in read.rows
+        },
+        "cluster": fields.get("clusterName"),
+        "timeout_ms": fields.get("heartbeatTimeoutMillis"),
+        "acting": None if acting is None else acting == "true",
     }
 
 
@@ -56,11 +72,37 @@ class Witness:
         self._record, self._codes = record, codes
         self._told: set[int] = set()
         """The channels that brought any of these requests."""
+        self._said: dict[tuple[object, ...], int] = {}
+        """Of each broker, what identifies the last thing that it registered."""
 
     def received(self, connection: Channel, request: RemotingCommand) -> None:
-        if request.code in self._codes:
-            self._told.add(connection.id)
-            self._record("request_read", **read_fields(request.code, request.ext_fields or {}, str(connection.id)))
+        if request.code not in self._codes:
+            return
+        self._told.add(connection.id)
+        fields = request.ext_fields or {}
+        number = fields.get("brokerId", "")
+        broker = (
+            fields.get("brokerName"),
+            int(number) if number.removeprefix("-").isdigit() else None,
+            fields.get("brokerAddr"),
+        )
+        said: dict[str, object] | None = (
+            {"cluster": fields["clusterName"]} if "topic" in fields and "clusterName" in fields else None
+        )
+        if request.code == RequestCode.REGISTER_BROKER:
+            same = hash((request.body, *sorted(fields.items())))
+            said = None if self._said.get(broker) == same else {"registers": said_by(request, fields)}
+            self._said[broker] = same
+        self._record(
+            "request_read",
+            f=RequestCode(request.code).name,
+            op_id=str(connection.id),
+            topic=fields.get("topic"),
+            broker_name=broker[0],
+            broker_id=broker[1],
+            address=broker[2],
+            value=said,
+        )
 
     def ended(self, connection: Channel, reason: str) -> None:
         """`reason`: closed, exception or idle, as the transport gives it."""

@@ -27,7 +27,7 @@ from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.node.recording import ignore
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
-from ...remoting.witness import OF_BROKERS, Witness
+from ...remoting.witness import OF_ROUTES, Witness
 from ..standalone import LineLogger
 from .config import NamesrvConfig
 from .kv_config import KVConfig
@@ -118,7 +118,7 @@ class NameServer:
             idle_s=config.server_channel_max_idle_time_seconds,
             frame_max=config.constants.frame_max,
             fast_path=None if config.cluster_test else self._fast_path,
-            witness=None if context.record is ignore else Witness(context.record, OF_BROKERS),
+            witness=None if context.record is ignore else Witness(context.record, OF_ROUTES),
             language=LanguageCode.JAVA,
             version=config.profile.version,
             log=context.log,

@@ -314,9 +314,12 @@ _CATALOGUE: tuple[Event, ...] = (
         "request_read",
         Group.CONTROL,
         "NameServer's transport",
-        ("f", "op_id", "broker_name", "broker_id", "address"),
-        "the transport has read a broker's request off a channel (op_id), whatever the NameServer makes of it: f is "
-        "REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION or BROKER_HEARTBEAT; address: the broker's, as it says",
+        ("f", "op_id", "topic", "broker_name", "broker_id", "address", "value"),
+        "the transport has read a request off a channel (op_id), whatever the NameServer makes of it: f is the name of "
+        "its code, of those that routes are made of; address: the broker's, as it says; value.registers: what is "
+        "registered, where it is not what this broker registered here last: version (stateVersion, timestamp, "
+        "counter), topics (name to readQueueNums, writeQueueNums, perm, topicSysFlag), cluster, timeout_ms, acting; "
+        "null where it cannot be read",
     ),
     Event(
         "channel_ended",

@@ -1,4 +1,4 @@
-"""One NameServer process and one broker: when the broker must be in the table, and when it must not.
+"""One NameServer process: when a broker must be in its table, and when it must not; and which routes it shows.
 
     read     REGISTER_BROKER   HEARTBEAT, 322 (5.x)    its channel ends, UNREGISTER_BROKER      REGISTER_BROKER
                     │                  │                              │                               │
@@ -15,6 +15,17 @@
 |                     | the channel idle for I                            |                                          |
 | may be either       | another broker registers under its name and id    | registerBroker: the last writer has it   |
 
+Its routes (`RoutesRead`) are what those requests make of each other, one after the other:
+
+| the rows of a broker's topics         | by                                                  | of RouteInfoManager   |
+|---------------------------------------|-----------------------------------------------------|-----------------------|
+| as its master registers them          | a registration that is new: of a name, of an id, or | registerBroker        |
+|                                       | of another version; 5.x: missing rows, of any       |                       |
+| as its first slave does, not writable | 5.x, enableActingMaster: while there is no master   | registerBroker        |
+| not writable; to be read and written  | 205; 327: until the next registration that is new   | operateWritePerm…     |
+| gone                                  | 216; with the last broker of the name               | deleteTopic, …        |
+| not writable                          | 5.x, enableActingMaster: its master is gone         | cleanTopicByUnReg…    |
+
 What was read is the process's own transport's record (`request_read`, `channel_ended`); no fault is looked at. Where
 nobody recorded that (Apache's servers, logs, histories of before), it follows from what the broker says that it sent
 and from the way between (link.py): each arrival is a stretch then, and may be unsure.
@@ -23,9 +34,11 @@ and from the way between (link.py): each arrival is a stretch then, and may be u
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
 from .link import Handled, Way
 from .recorded import OURS, Life
@@ -248,3 +261,217 @@ def joined(kept: Iterable[Kept]) -> Iterator[Sequence[Kept]]:
         group.append(one)
     if group:
         yield group
+
+
+class Request(NamedTuple):
+    """What one process's transport read, or what the process did, of what its routes are made of."""
+
+    at_ms: float
+    f: str
+    """The name of a request's code; ended: a channel, by the peer, or (closed) by the process itself; dropped: a
+    broker, as the process says; scanned: for silence."""
+    channel: str = ""
+    topic: str = ""
+    name: str = ""
+    id_: int = 0
+    address: str = ""
+    said: Mapping[str, Any] = {}
+    """Of REGISTER_BROKER: version, topics, cluster, timeout_ms, acting; empty where nobody can read it."""
+    reason: str = ""
+    """Of what ended, or was dropped."""
+
+
+class _Live(NamedTuple):
+    """As BrokerLiveInfo."""
+
+    channel: str
+    heard_ms: float
+    timeout_ms: float
+    version: Sequence[int]
+
+
+Route = Mapping[str, Mapping[str, Any]]
+"""As the history has it: brokers (name to id to address) and queues (name to read, write, perm, topicSysFlag)."""
+
+
+class RoutesRead:
+    """RouteInfoManager, fed with what was read. `shown`: topic → from when which route."""
+
+    def __init__(self, world: World, life: Life) -> None:
+        self._world, self._life, self._timers = world, life, world.timers_of(life.node)
+        self._is_5 = self._timers.profile is Profile.V5_X
+        self._shows_acting = self._is_5 and bool(world.setting(life.node, "supportActingMaster"))
+        self._brokers: dict[str, dict[int, str]] = {}
+        self._clusters: dict[str, set[str]] = defaultdict(set)
+        self._acting: set[str] = set()
+        self._rows: dict[str, dict[str, Sequence[int]]] = defaultdict(dict)
+        self._live: dict[str, _Live] = {}
+        self._leaving: list[tuple[float, str, str]] = []
+        """5.x: since when, name and address: a thread of its own takes them out."""
+        self._touched: set[str] = set()
+        self.shown: dict[str, list[tuple[float, Route | None]]] = defaultdict(list)
+        self.registered: set[tuple[str, str, str]] = set()
+        """Name, id and address of all that registered."""
+        self.unknown: set[str] = set()
+        """Topics that somebody registered without a broker (217)."""
+
+    def take(self, one: Request) -> None:
+        for since_ms, name, address in [*self._leaving]:
+            if since_ms + self._timers.delivery_ms < one.at_ms:
+                self._leave(name, address)
+                self._note(since_ms)
+        match one.f:
+            case "REGISTER_BROKER" if one.said:
+                self._register(one)
+            case "QUERY_DATA_VERSION" | "BROKER_HEARTBEAT" if one.address in self._live:
+                self._live[one.address] = self._live[one.address]._replace(heard_ms=one.at_ms)
+            case "UNREGISTER_BROKER" if self._is_5:
+                self._leaving.append((one.at_ms, one.name, one.address))
+            case "UNREGISTER_BROKER":
+                self._live.pop(one.address, None)
+                self._remove(one.name, [one.id_])
+            case "WIPE_WRITE_PERM_OF_BROKER":
+                self._permit(one.name, keep=~PERM_WRITE, put=0)
+            case "ADD_WRITE_PERM_OF_BROKER":
+                self._permit(one.name, keep=0, put=PERM_READ | PERM_WRITE)
+            case "DELETE_TOPIC_IN_NAMESRV":
+                cluster = one.said.get("cluster")
+                for name in [*self._rows[one.topic]]:
+                    if not cluster or cluster in self._clusters[name]:
+                        del self._rows[one.topic][name]
+                self._touched.add(one.topic)
+            case "REGISTER_TOPIC_IN_NAMESRV":
+                self.unknown.add(one.topic)
+            case "closed" if not self._may_close(one):
+                pass
+            case "ended" | "closed":
+                for _ in range(1 if one.reason == "closed" else 2):  # a reset, and an idle channel, are closed, too
+                    self._lose(one)
+            case "dropped":
+                since = [left for left in self._leaving if left[1:] == (one.name, one.address)]
+                if since or (one.address in self._live and self._is_silent(one, -self._timers.delivery_ms)):
+                    self._leave(one.name, one.address)
+            case "scanned":
+                silent = [
+                    at for at in self._live if self._is_silent(one._replace(address=at), self._timers.delivery_ms)
+                ]
+                for address in silent:
+                    self._expire(one.at_ms, address)
+        self._note(one.at_ms)
+
+    # -- registrations
+
+    def _register(self, one: Request) -> None:
+        name, id_, address, said = one.name, one.id_, one.address, one.said
+        is_new = name not in self._brokers
+        ids = self._brokers.setdefault(name, {})
+        self._clusters[name].add(str(said["cluster"]))
+        self._touch(name)
+        for other in [held for held, at in ids.items() if at == address and held != id_]:
+            del ids[other]
+        if self._is_5:
+            (self._acting.add if said["acting"] else self._acting.discard)(name)
+            stands = self._live.get(ids.get(id_, "")) if ids.get(id_) != address else None
+            if stands is not None and stands.version[0] > said["version"][0]:
+                self._live.pop(address, None)
+                return
+            if id_ not in ids and len(said["topics"]) == 1:
+                return
+        held = self._live.get(address)
+        is_new = is_new or id_ not in ids or held is None or not self._is_same(held.version, said["version"])
+        ids[id_] = address
+        acts = self._is_5 and said["acting"] is not None and id_ != MASTER_ID and id_ == min(ids)
+        if id_ == MASTER_ID or acts:
+            keep = ~PERM_WRITE if acts and name in self._acting else -1
+            for topic, (read, write, perm, flag) in said["topics"].items():
+                if is_new or (self._is_5 and name not in self._rows[topic]):
+                    self._rows[topic][name] = [read, write, perm & keep, flag]
+        timeout_ms = float(said["timeout_ms"] or self._timers.E_ms) if self._is_5 else self._timers.E_ms
+        self._live[address] = _Live(one.channel, one.at_ms, timeout_ms, said["version"])
+        self.registered.add((name, str(id_), address))
+        self._touch(name)
+
+    def _is_same(self, one: Sequence[int], other: Sequence[int]) -> bool:
+        return one == other if self._is_5 else one[1:] == other[1:]
+
+    def _permit(self, name: str, *, keep: int, put: int) -> None:
+        for rows in self._rows.values():
+            if name in rows:
+                read, write, perm, flag = rows[name]
+                rows[name] = [read, write, perm & keep | put, flag]
+        self._touch(name)
+
+    # -- who leaves
+
+    def _lose(self, one: Request) -> None:
+        """One of those that registered by this channel."""
+        address = next((at for at, live in self._live.items() if live.channel == one.channel), None)
+        if address is not None:
+            self._expire(one.at_ms, address)
+
+    def _expire(self, at_ms: float, address: str) -> None:
+        name = next((name for name, ids in self._brokers.items() if address in ids.values()), "")
+        if self._is_5:
+            self._leaving.append((at_ms, name, address))
+        else:
+            self._leave(name, address)
+
+    def _leave(self, name: str, address: str) -> None:
+        self._leaving = [left for left in self._leaving if left[1:] != (name, address)]
+        self._live.pop(address, None)
+        ids = self._brokers.get(name, {})
+        self._remove(name, [id_ for id_, at in ids.items() if at == address])
+        if self._is_5 and name in self._acting and min(ids, default=MASTER_ID) != MASTER_ID:
+            self._permit(name, keep=~PERM_WRITE, put=0)
+
+    def _remove(self, name: str, ids: Iterable[int]) -> None:
+        held = self._brokers.get(name)
+        if held is None:
+            return
+        self._touch(name)
+        for id_ in ids:
+            held.pop(id_, None)
+        if not held:
+            del self._brokers[name]
+            for rows in self._rows.values():
+                rows.pop(name, None)
+
+    def _may_close(self, one: Request) -> bool:
+        """Whether it heard nothing of those that registered by the channel for so long that it may end that."""
+        of = (live.heard_ms for live in self._live.values() if live.channel == one.channel)
+        return one.at_ms - max(of, default=0.0) > self._timers.silence_ms - self._timers.delivery_ms
+
+    def _is_silent(self, one: Request, over_ms: float) -> bool:
+        live, wall_ms = self._live[one.address], self._world.wall_ms
+        silent_ms = wall_ms(self._life.node, one.at_ms) - wall_ms(self._life.node, live.heard_ms)
+        return silent_ms > live.timeout_ms + over_ms
+
+    # -- what is shown
+
+    def _touch(self, name: str) -> None:
+        self._touched.update(topic for topic, rows in self._rows.items() if name in rows)
+
+    def _note(self, at_ms: float) -> None:
+        for topic in self._touched:
+            route, before = self._route(topic), self.shown[topic]
+            if not before or before[-1][1] != route:
+                before.append((at_ms, route))
+        self._touched = set()
+
+    def _route(self, topic: str) -> Route | None:
+        rows = self._rows[topic]
+        brokers = {name: self._ids(name, rows[name]) for name in rows if name in self._brokers}
+        return {"brokers": brokers, "queues": dict(rows)} if brokers else None
+
+    def _ids(self, name: str, row: Sequence[int]) -> Mapping[str, str]:
+        """As pickupTopicRouteData tells of them."""
+        ids = {str(id_): address for id_, address in self._brokers[name].items()}
+        if (
+            self._shows_acting
+            and name in self._acting
+            and ids
+            and str(MASTER_ID) not in ids
+            and not row[2] & PERM_WRITE
+        ):
+            ids[str(MASTER_ID)] = ids.pop(str(min(self._brokers[name])))
+        return ids

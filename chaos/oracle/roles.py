@@ -199,12 +199,6 @@ def at_work(world: World, node: str, at_ms: float) -> bool:
     return not stopped and _lives(world, node, at_ms, at_ms)
 
 
-def may_be_master(world: World, node: str, to_ms: float) -> bool:
-    """Whether the broker may be its name's master at any time up to then."""
-    members = members_of(world).get(broker_name(node))
-    return (members is not None and members.elects) or 0 in world.ids_of(node, -math.inf, to_ms)
-
-
 def shown_ids(world: World, node: str, from_ms: float, to_ms: float) -> tuple[int, ...]:
     """Under which ids routes may show the broker at some time of these: those that it may have, and 0 of a slave that
     acts as master."""
@@ -221,14 +215,6 @@ def may_be_shown(world: World, name: str, id_: str, address: str) -> bool:
     members = members_of(world).get(name)
     owner = members.owner(address) if members is not None else None
     return owner is not None and id_ in map(str, shown_ids(world, owner, math.inf, math.inf))
-
-
-def has_id(world: World, name: str, id_: int, from_ms: float, to_ms: float) -> bool:
-    """Whether some broker of the name has this id at some time of these."""
-    members = members_of(world)[name]
-    if members.elects and 0 <= id_ <= len(members.nodes):  # dLegerSelfId counts from 0, the ids made of it from 1
-        return True
-    return any(id_ in world.ids_of(node, from_ms, to_ms) for node in members.nodes)
 
 
 def election(timers: Timers, members: Members) -> Window:

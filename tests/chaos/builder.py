@@ -123,6 +123,21 @@ class HistoryBuilder:
     def route(self, name_server: str, topic: str, *brokers: str) -> HistoryBuilder:
         return self.event(name_server, "route", topic=topic, value=route_of(*brokers))
 
+    def read(self, name_server: str, f: str, broker: str = "", channel: str = "", **more: Any) -> HistoryBuilder:
+        """The NameServer's transport read a request about the broker, at its own address unless `more` says another."""
+        about = {"broker_name": broker_name(broker), "broker_id": broker_id(broker), "address": None}
+        if broker:
+            about["address"] = address_of(broker) if broker.startswith("broker-") else None
+        return self.event(name_server, "request_read", f=f, op_id=channel or broker, **{**about, **more})
+
+    def registers(
+        self, name_server: str, broker: str, topics: dict[str, list[int]] | None = None, version: int = 1, **more: Any
+    ) -> HistoryBuilder:
+        """The NameServer's transport read the registration of these topics (name to read, write, perm, flag)."""
+        said = {"version": [0, 0, version], "topics": topics or {"orders": [4, 4, 6, 0]}, "cluster": "DefaultCluster"}
+        said |= {"timeout_ms": None, "acting": more.pop("acting", None)}
+        return self.read(name_server, "REGISTER_BROKER", broker, value={"registers": said}, **more)
+
     def topic(self, broker: str, topic: str) -> HistoryBuilder:
         return self.event(broker, "topic", topic=topic, value={"read": 4, "write": 4, "perm": 6})
 

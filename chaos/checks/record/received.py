@@ -2,7 +2,10 @@
 
 request_read    this broker's: its name and id, and an address that it has
                 of its name and id with another address: somebody took its place, or may have
+                whatever it registers (value): nothing where that is what it registered here last
 channel_ended   of the channel that its last registration came by; `closed` where the NameServer itself ended it
+
+The routes of a process also go by who it says that it dropped for silence: whether it may, no_false_eviction judges.
 """
 
 from __future__ import annotations
@@ -10,15 +13,18 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from ...oracle.name_server import BrokerAtNameServer, Read
+from ....remoting.codes import MASTER_ID
+from ...oracle.name_server import BrokerAtNameServer, Read, Request, RoutesRead
 from ...oracle.promises import PromisedAtNameServer
 from ...oracle.recorded import OURS, Life
 from ...oracle.roles import elects
+from ...oracle.schedules import SCAN
 from ...oracle.world import World
 from ...topology import broker_name
 from ..tolerance import Tolerance, tolerance
-from .control import Control, Row
+from .control import Control, Row, order
 from .registered_rows import registered_rows
 
 REGISTERED = "REGISTER_BROKER"
@@ -38,6 +44,8 @@ class Received:
         self.is_recorded = bool(self._of_process)
         """Whether the transports of our own NameServers recorded what they read."""
         self._made: dict[tuple[str, int, str], Machine] = {}
+        self._requests: dict[tuple[str, int], list[Request]] = {}
+        self._routes: dict[tuple[str, int], RoutesRead | None] = {}
 
     def at(self, life: Life, broker: str) -> Machine:
         """This process and this broker."""
@@ -86,10 +94,35 @@ class Received:
             elif row.address in own or is_its_id:  # who was it, and with what is it now?
                 yield Read(at_ms, "replaced", False)
 
-    def was_read(self, broker_name: str, id_: str, address: str) -> bool:
-        """Whether any NameServer's transport read a registration of that name, id and address."""
-        rows = (row for of in self._of_process.values() for row in of if row.f == REGISTERED)
-        return any((row.broker_name, str(row.broker_id), row.address) == (broker_name, id_, address) for row in rows)
+    def routes(self, life: Life) -> RoutesRead | None:
+        """What this process must show; None where its transport did not record what was registered."""
+        key = life.node, life.incarnation
+        if key not in self._routes:
+            requests, made = self.requests(life), RoutesRead(self._world, life)
+            for request in requests:
+                made.take(request)
+            made.take(Request(min(life.end_ms, self._world.end_ms), ""))
+            self._routes[key] = made if any(request.said.get("topics") for request in requests) else None
+        return self._routes[key]
+
+    def requests(self, life: Life) -> list[Request]:
+        """In the order in which the process read, and did, what its routes are made of."""
+        key = life.node, life.incarnation
+        if key not in self._requests:
+            rows = [*self._of_process.get(key, ()), *self._control.rows("broker_dropped", "scheduled_task")]
+            rows = [row for row in rows if row.process == key and (row.event != "scheduled_task" or row.f == SCAN)]
+            said: dict[tuple[object, ...], Any] = {}
+            self._requests[key] = [self._request(row, said) for row in sorted(rows, key=order)]
+        return self._requests[key]
+
+    def _request(self, row: Row, said: dict[tuple[object, ...], Any]) -> Request:
+        ended = "ended" if row.f == "peer" else "closed"
+        f = {"channel_ended": ended, "broker_dropped": "dropped", "scheduled_task": "scanned"}.get(row.event, row.f)
+        value, broker = row.decoded or {}, (row.broker_name, row.broker_id, row.address)
+        if f == REGISTERED:
+            value = said[broker] = (value["registers"] or {}) if "registers" in value else said.get(broker, {})
+        who = row.broker_name or "", MASTER_ID if row.broker_id is None else row.broker_id, row.address or ""
+        return Request(row.time_ms, f or "", row.op_id or "", row.topic or "", *who, value, value.get("reason") or "")
 
     def after(self, life: Life, broker: str, at_ms: float) -> str:
         """Which fault of the broker, or of its way, began last before that; "" for none."""

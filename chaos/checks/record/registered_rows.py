@@ -1,4 +1,4 @@
-"""How each broker registered each topic at each NameServer, and when a route may, or must, show it so.
+"""How each broker registered each topic at each NameServer, as it says, and when a route may show it so.
 
     broker's `topic` rows        setting 1 ────────────┬─ setting 2 ──────────────
     its `register` rows                ├──ok──┤        │  ├──ok──┤  (begun, ended, with the dataVersion that they sent)
@@ -6,31 +6,22 @@
                          setting 2 may be held             ├──────────────────────
 
 A setting may be held from the beginning of the first registration that sent it, answered or not (from when it was made,
-where its process ended before it recorded any), until the end of the
-first that sent a newer one and was acknowledged. One that nobody answered may lie in a link and arrive last, so the
-registration after that must be acknowledged, too. Both ends are the broker's own record, not the NameServer's. Where
-somebody had the broker's write permission wiped or added at a NameServer, that process may hold that, too.
+where its process ended before it recorded any), until the end of the first that sent a newer one and was acknowledged.
+One that nobody answered may lie in a link and arrive last, so the registration after that must be acknowledged, too.
+What a NameServer read where its transport recorded that, is received.py.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ....remoting.node.profile import Profile
-from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.name_server import Sent
-from ...oracle.promises import told_by_hand
-from ...oracle.roles import members_of
-from ...oracle.slaves import slaves_of
 from ...oracle.world import World
 from .control import Control, Row
 
-READ, WRITE = 4, 2
-_RETRY = 1, 1, READ | WRITE
-"""The row of a group's own topic."""
 QueueRow = tuple[int, int, int]
 """readQueueNums, writeQueueNums and perm."""
 
@@ -47,96 +38,24 @@ class RegisteredRows:
     """For each NameServer (by name), topic and broker. A broker that recorded no topic is in none of it."""
 
     def __init__(self, control: Control, world: World) -> None:
-        self._control, self._world = control, world
+        self._world = world
         self._settings = _settings(control)
         self._sent_by = _sent(control, world)
-        self._held: dict[tuple[str, str, str], Sequence[Held]] = {}
-        self._perms_set: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-        """(NameServer, broker) → from when until when its write permission may be what somebody had it set to there."""
-        for row in control.rows("write_perm"):
-            lives = (life for life in world.lives_of(row.node) if life.incarnation == row.incarnation)
-            until_ms = max((life.end_ms for life in lives), default=math.inf)
-            until_ms = min(until_ms, self._changed_ms(row.broker_name or "", row.node, row.time_ms))
-            self._perms_set[row.node, row.broker_name or ""].append((row.time_ms, until_ms))
-
-    def _changed_ms(self, broker: str, name_server: str, at_ms: float) -> float:
-        """When the NameServer had acknowledged all topics of a version that was new to it, and with it the broker's own
-        rows. One topic of a new version brings the version, and leaves the other rows as they are."""
-        sent = self.sent(broker, name_server)
-        held = max((one.version for one in sent if one.is_ok and one.ended_ms <= at_ms), default=None)
-        if held is None or any(one.began_ms <= at_ms < one.ended_ms for one in sent):
-            return math.inf
-        for one in sent:
-            if one.began_ms > at_ms and one.is_ok and one.version > held:
-                if one.topics > 1:
-                    return one.ended_ms
-                held = one.version
-        return math.inf
 
     def held(self, name_server: str, topic: str, broker: str) -> Sequence[Held]:
         """Every setting of the topic at the broker, with when the NameServer may hold it; empty for a topic that the
         broker never had."""
-        key = name_server, topic, broker
-        if key not in self._held:
-            settings = self._settings.get(broker, {}).get(topic, ())
-            spans = _spans(settings, self._sent_by.get((broker, name_server), ()))
-            set_here = self._perms_set.get((name_server, broker), ())
-            spans = [*spans, *self._told_by_hand(*key), *self._told_by_slaves(name_server, topic, broker, settings)]
-            self._held[key] = [*spans, *(held for span in set_here for held in _with_perms_set(spans, *span))]
-        return self._held[key]
+        settings = self._settings.get(broker, {}).get(topic, ())
+        return _spans(settings, self._sent_by.get((broker, name_server), ()))
 
-    def _told_by_hand(self, name_server: str, topic: str, broker: str) -> Iterator[Held]:
-        """What somebody else registered for the broker: its own next registration need not replace that."""
-        for act in told_by_hand(self._world).registered.get(name_server, ()):
-            queues = (act.value.get("topics") or {}).get(topic)
-            if act.broker == broker and queues is not None:
-                yield Held(act.began_ms, math.inf, (queues, queues, act.value.get("perm") or READ | WRITE))
-
-    def _told_by_slaves(
-        self, name_server: str, topic: str, broker: str, settings: Sequence[_Setting]
-    ) -> Iterator[Held]:
-        """What slaves register of their master's topics: in 5.x the one with the smallest id does while there is no
-        master, as old as it is there (`isPrimeSlave`); in 4.9 none does."""
-        slaves = slaves_of(self._world, broker) if self._world.timers.profile is Profile.V5_X else ()
-        sent = [one.began_ms for slave in slaves for one in self.sent(slave, name_server)]
-        if sent:
-            yield from (Held(min(sent), math.inf, setting.row) for setting in settings)
-            if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):  # made, too, when the first of the group's consumers comes
-                yield Held(min(sent), math.inf, _RETRY)
-        members = members_of(self._world).get(broker)
-        if members is not None and members.has_acting_master:  # of such a name none may be written to without a master
-            yield from [
-                Held(max(own.from_ms, from_ms), to_ms, (read, write, perm & ~WRITE))
-                for own in (*_spans(settings, ()), Held(-math.inf, math.inf, _RETRY))
-                if own.row is not None
-                for read, write, perm in (own.row,)
-                for from_ms, to_ms in self._without_master(name_server, broker)
-                if own.from_ms < to_ms
-            ]
-        for slave in slaves_of(self._world, broker):  # one that was made master has topics of its own
-            yield from (Held(-math.inf, math.inf, own.row) for own in self._settings.get(slave, {}).get(topic, ()))
-
-    def _without_master(self, name_server: str, name: str) -> Sequence[tuple[float, float]]:
-        """From when until when each process of the NameServer had no master of that name, as it says itself.
-
-        With the master's registration its rows take the place of those that a slave acted by.
-        """
-        found, at_once_ms = list[tuple[float, float]](), self._world.timers.delivery_ms
-        told = [row for row in self._control.rows("registration", "broker_dropped") if row.node == name_server]
-        told = [row for row in told if row.broker_name == name and not row.broker_id and not row.code]
-        for life in self._world.lives_of(name_server):
-            since_ms: float | None = -math.inf if life.incarnation == 0 else life.start_ms
-            for row in sorted(told, key=lambda row: (row.time_ms, row.seq)):
-                if row.incarnation != life.incarnation:
-                    continue
-                if row.event == "broker_dropped":
-                    since_ms = row.time_ms - at_once_ms if since_ms is None else since_ms
-                elif since_ms is not None:
-                    found.append((since_ms, row.time_ms + at_once_ms))
-                    since_ms = None
-            if since_ms is not None:
-                found.append((since_ms, math.inf))
-        return found
+    def had(self, broker: str, version: float, rows: Mapping[str, QueueRow]) -> bool:
+        """Whether some process of the broker had exactly these topics at this version (the counter)."""
+        settings = self._settings.get(broker, {})
+        started = {setting.version[0] for of in settings.values() for setting in of}
+        return any(
+            rows == {topic: row for topic, of in settings.items() if (row := _newest(of, (life, version))) is not None}
+            for life in started
+        )
 
     def sent(self, broker: str, name_server: str) -> Sequence[Sent]:
         """The broker's registrations there, in the order in which they began."""
@@ -188,11 +107,15 @@ class _Setting(NamedTuple):
 def _settings(control: Control) -> Mapping[str, Mapping[str, Sequence[_Setting]]]:
     """Broker → topic → its settings in order of time; what a restart says again is one."""
     found: dict[str, dict[str, list[_Setting]]] = defaultdict(lambda: defaultdict(list))
+    last: dict[tuple[str, int], float] = {}
     for row in control.rows("topic"):
         settings = found[row.node][row.topic or ""]
         is_as = row_of(row.decoded)
+        # A row of a topic that is gone does not say its version: it is the next one.
+        version = last.get(row.process, row.time_ms) + 1 if is_as is None else _version(row, row.time_ms)
+        last[row.process] = max(version, last.get(row.process, version))
         if not settings or settings[-1].row != is_as:
-            settings.append(_Setting((row.incarnation, _version(row, row.time_ms)), is_as, row.time_ms))
+            settings.append(_Setting((row.incarnation, version), is_as, row.time_ms))
     return found
 
 
@@ -238,13 +161,8 @@ def _spans(settings: Sequence[_Setting], sent: Sequence[Sent]) -> Sequence[Held]
     return found
 
 
-def _with_perms_set(spans: Sequence[Held], from_ms: float, to_ms: float) -> Iterator[Held]:
-    """The same rows without the write permission, and with no other than to read and write, in that time."""
-    for held in spans:
-        start_ms, end_ms = max(held.from_ms, from_ms), min(held.to_ms, to_ms)
-        if held.row is not None and start_ms < end_ms:
-            read, write, perm = held.row
-            yield from (Held(start_ms, end_ms, (read, write, set_)) for set_ in (perm & ~WRITE, READ | WRITE))
+def _newest(settings: Sequence[_Setting], version: tuple[int, float]) -> QueueRow | None:
+    return next((setting.row for setting in reversed(settings) if setting.version <= version), None)
 
 
 def _acknowledged_ms(sent: Sequence[Sent], version: tuple[int, float]) -> float:

@@ -6,8 +6,8 @@ end, and the answer must have been right at one of them. Whether that table was 
 routes_are_true's to say:
 
     its table    it is the topic's route in this NameServer's own table, code 17 where it holds none
-    rows         queue counts and permissions are those that the broker registered there, and none older than the
-                 newest that was acknowledged (registered_rows.py); addresses and ids are the broker's own
+    rows         where nobody recorded that: queue counts and permissions are those that the broker registered there,
+                 and none older than the newest that was acknowledged (registered_rows.py); its own addresses and ids
     codes        0, or 17; 1 only by a NameServer that is to wait for service, or one of 5.x that is being stopped
 """
 
@@ -161,6 +161,8 @@ class _Judged:
     def _not_registered(self, answer: RouteAnswer) -> _Wrong | None:
         """A broker's row, name, id or address that this broker did not register there."""
         route = answer.route or {}
+        if answer.name_server in self._records:
+            return None  # whether its table is right, routes_as_registered says
         for broker, addresses in (route.get("brokers") or {}).items():
             known = self._known.get(broker)
             by_hand = self._by_hand

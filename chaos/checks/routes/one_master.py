@@ -1,36 +1,36 @@
-"""A broker name has one master, and every id in its routes is one of its brokers'.
+"""A broker name has one master.
 
     claims     a broker claims a name by registering as id 0 (`registration`), and goes on doing so until it registers
                as something else, is dropped, stands still, ends, or leaves a registration out. Where another's claim
                begins meanwhile, both are masters until one of them claims no more.
-    id 0       in a table or an answer it is who may be master (oracle/roles.py); a slave that acts as one has no write
-               permission, and no other id is smaller
     no id 0    where a slave may act as master, nobody may write to what the name has; where brokers elect their master,
-               there is one again in time (elected_masters.py)
-    other ids  some broker of the name has them; -1 is nobody's, but for a short time of one that waits for an election
-    addresses  one address has one id
+               there is one again in time (elected_masters.py), and -1 is an id for a short time only
 
-Names that the run has no broker of, and what somebody registered by hand, are nobody's to judge here, but where the
-scenario promises that `masters_stay` (promised.py).
+Who else a table names, as which id, at which address and with which permission is routes_as_registered's; of a slave
+that acts as master, too, where its transport recorded what it read. Names that the run has no broker of, and what
+somebody registered by hand, are nobody's to judge here, but where the scenario promises that `masters_stay`
+(promised.py).
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...oracle.intervals import Stretch, merged, until_next, without
+from ...oracle.intervals import Stretch, merged, without
 from ...oracle.promises import told_by_hand
-from ...oracle.roles import NO_ID, Members, election, has_id, may_be_master, members_of, two_masters, unsettled
+from ...oracle.roles import NO_ID, Members, election, members_of, two_masters, unsettled
 from ...oracle.windows import Window
 from ...oracle.world import World
+from ...topology import is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import NEVER, at_no_time, finding, rounded, verdict_of
-from ..record.control import Control, Row, decoded, order
+from ..record.control import Control, decoded, order
 from ..record.known_brokers import MASTER_ID, words
+from ..record.received import received
+from ..record.route_tables import route_tables
 from ..tolerance import tolerance
 from .elected_masters import NO_MASTER, NOT_TOLD, of_elections
 from .promised import masters_stay
@@ -51,26 +51,17 @@ class _Claim(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """A route in a table, an answer or a client's hands in [from_ms, to_ms)."""
+    """What a table showed of a name in [from_ms, to_ms)."""
 
-    node: str
-    is_table: bool
-    topic: str
     from_ms: float
     to_ms: float
-    value: str
-
-
-class _Wrong(NamedTuple):
-    kind: str
-    broker: str
+    topic: str
     came: str
 
 
 def judge(control: Control, world: World) -> Verdict:
-    """Examined: names that masters claimed at each NameServer, and routes. Violations: two masters, and ids that nobody
-    has."""
-    findings = [*_of_claims(control, world), *_of_routes(control, world), *of_elections(control, world)]
+    """Examined: names that masters claimed at each NameServer, and tables. Violations: two masters, or none."""
+    findings = [*_of_claims(control, world), *_of_tables(control, world), *of_elections(control, world)]
     findings += masters_stay(control, world)
     return verdict_of(
         NAME,
@@ -83,15 +74,14 @@ def judge(control: Control, world: World) -> Verdict:
                 max((f.measured_ms or 0.0 for f in findings if f.kind == "two masters"), default=0.0)
             ),
         },
-        nothing="no broker registered as master, and no route was seen",
-        noun="names had two masters, none, or an id that is nobody's",
+        nothing="no broker registered as master",
+        noun="names had two masters, or none",
     )
 
 
 CHECK = Check(
     name=NAME,
-    says="no broker name had two masters, none for longer than an election takes, a slave for its master, or an id "
-    "that none of its brokers has",
+    says="no broker name had two masters, or none for longer than an election takes",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES,),
@@ -213,117 +203,46 @@ def _both(claims: Sequence[_Claim], *, may_meet: bool) -> Iterator[Stretch]:
             yield Stretch(later.first_ms, until_ms)
 
 
-# -- what routes show ------------------------------------------------------------------------------------------------
+# -- what tables show ------------------------------------------------------------------------------------------------
 
 
-def _of_routes(control: Control, world: World) -> Iterator[Finding]:
-    judged = _Judged(world)
-    right: dict[str, list[_Shown]] = defaultdict(list)
-    wrong: dict[tuple[str, str, str], list[tuple[_Shown, _Wrong]]] = defaultdict(list)
-    for shown in _routes(control, world):
-        found = list(judged.wrong(shown))
-        if not found and judged.names(shown):
-            right[shown.node].append(shown)
-        for one in found:
-            wrong[shown.node, one.broker, one.kind].append((shown, one))
-    for (node, broker, kind), seen in sorted(wrong.items()):
-        yield _finding(control, world, node, broker, kind, seen)
-    for node, routes in sorted(right.items()):
-        yield finding(
-            node,
-            "as it is",
-            (routes[0].from_ms, max(shown.to_ms for shown in routes)),
-            at_no_time(_ROW),
-            examined=len(routes),
-        )
+def _of_tables(control: Control, world: World) -> Iterator[Finding]:
+    """Of names whose master changes: for each NameServer one finding of what it showed wrongly, else of all routes."""
+    members = {name: of for name, of in members_of(world).items() if of.elects or of.has_acting_master}
+    permitted = {act.broker for act in world.acts if act.may_be_done}
+    shown: dict[tuple[str, str, str], list[_Shown]] = defaultdict(list)
+    for (node, incarnation), topics in route_tables(control, world).stretches.items():
+        life = next(life for life in world.lives_of(node) if life.incarnation == incarnation)
+        if received(control, world).routes(life) is not None:
+            continue
+        for topic, stretches in topics.items():
+            for st in stretches:
+                route = decoded(st.value) or {}
+                for name in (route.get("brokers") or {}).keys() & members.keys() - permitted:
+                    kind = _kind(members[name], route["brokers"][name], (route.get("queues") or {}).get(name))
+                    shown[node, name, kind].append(_Shown(st.s, st.e, topic, words(route)))
+    for (node, name, kind), seen in sorted(shown.items()):
+        if kind:
+            yield _finding(control, world, node, name, kind, seen)
+        else:
+            span = min(one.from_ms for one in seen), max(one.to_ms for one in seen)
+            yield finding((node, name), "as it is", span, at_no_time(_ROW), examined=len(seen))
 
 
-def _routes(control: Control, world: World) -> Iterator[_Shown]:
-    """Every route that a process held, got or took, and when: until its next of the topic, or the process' end."""
-    ends = {(life.node, life.incarnation): min(life.end_ms, world.end_ms) for life in world.lives}
-    of: dict[tuple[str, str, int, str, str], list[Row]] = defaultdict(list)
-    for row in control.rows("route", "route_answer", "route_changed"):
-        if row.time_ms < world.end_ms:
-            asked = (row.name_server or "") if row.event == "route_answer" else ""
-            of[row.event, row.node, row.incarnation, asked, row.topic or ""].append(row)
-    for (event, node, incarnation, _, topic), rows in of.items():
-        end_ms = ends.get((node, incarnation), world.end_ms)
-        for row, to_ms in until_next(rows, end_ms):
-            if row.value is not None and row.value != "null":
-                yield _Shown(node, event == "route", topic, row.time_ms, to_ms, row.value)
+def _kind(members: Members, ids: Mapping[str, str], row: Sequence[int] | None) -> str:
+    """In words, what is wrong; "" for nothing."""
+    if str(NO_ID) in ids and members.elects:
+        return _WAITS
+    is_led = not is_slave(members.owner(ids.get(MASTER_ID, "")) or "broker/1")
+    if members.has_acting_master and not members.elects and not is_led and row is not None and row[2] & _WRITE:
+        return "without a master, and with the write permission"
+    return ""
 
 
-class _Judged:
-    """What every route is held against."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._members = members_of(world)
-        self._by_hand = told_by_hand(world)
-        self._permitted = {act.broker for act in world.acts if act.f == "add_write_perm"}
-        """The names that somebody gave the write permission by hand."""
-
-    def names(self, shown: _Shown) -> bool:
-        """Whether the route names any broker of the run."""
-        route = decoded(shown.value)
-        return isinstance(route, Mapping) and any(name in self._members for name in route.get("brokers") or {})
-
-    def wrong(self, shown: _Shown) -> Iterator[_Wrong]:
-        """One entry for each broker name that is shown wrongly."""
-        route = decoded(shown.value)
-        if not isinstance(route, Mapping):
-            return
-        for name, ids in (route.get("brokers") or {}).items():
-            members = self._members.get(name)
-            if members is None:
-                continue
-            ids = {id_: at for id_, at in ids.items() if not self._by_hand.may_name(name, id_, at)}
-            kinds = [self._kind(shown, name, members, id_, at, route) for id_, at in ids.items()]
-            row = (route.get("queues") or {}).get(name)
-            is_writable = row is not None and bool(row[2] & _WRITE) and name not in self._permitted
-            if members.has_acting_master and shown.is_table and MASTER_ID not in ids and is_writable:
-                kinds.append("without a master, and with the write permission")
-            if len(set(ids.values())) < len(ids):
-                kinds.append("one address under two ids")
-            if kind := next((kind for kind in kinds if kind), ""):
-                yield _Wrong(kind, name, words(route))
-
-    def _kind(
-        self, shown: _Shown, name: str, members: Members, id_: str, address: str, route: Mapping[str, Any]
-    ) -> str:
-        """In words, what is wrong with an entry; "" for nothing."""
-        # A client keeps a route for as long as nobody gives it another.
-        from_ms = shown.from_ms if shown.is_table else -math.inf
-        if id_ == str(NO_ID) and members.elects:
-            return _WAITS if shown.is_table else ""
-        number = int(id_) if id_.lstrip("-").isdigit() else NO_ID
-        if id_ != MASTER_ID:
-            return (
-                "" if has_id(self._world, name, number, from_ms, shown.to_ms) else "an id that none of its brokers has"
-            )
-        owner = members.owner(address)
-        if owner is None:
-            return "a master that is none of its brokers"
-        if may_be_master(self._world, owner, shown.to_ms):
-            return ""
-        if not members.has_acting_master:
-            return "a slave as master"
-        others = (route.get("brokers") or {}).get(name, {}).keys() - {MASTER_ID}
-        ids = self._world.ids_of(owner, from_ms, shown.to_ms)
-        if any(int(other) < min(ids) for other in others):
-            return "a slave that acts as master beside one with a smaller id"
-        row = (route.get("queues") or {}).get(name)
-        if row is not None and row[2] & _WRITE:
-            return "a slave that acts as master with the write permission"
-        return ""
-
-
-def _finding(
-    control: Control, world: World, node: str, broker: str, kind: str, seen: Sequence[tuple[_Shown, _Wrong]]
-) -> Finding:
+def _finding(control: Control, world: World, node: str, broker: str, kind: str, seen: Sequence[_Shown]) -> Finding:
     """Of all topics together: for how long the node showed the broker so, at a stretch."""
     window = Window(0, 0, NEVER, _ROW)
-    stretches = merged(Stretch(shown.from_ms, max(shown.to_ms, shown.from_ms + 1.0)) for shown, _ in seen)
+    stretches = merged(Stretch(shown.from_ms, max(shown.to_ms, shown.from_ms + 1.0)) for shown in seen)
     if kind == _WAITS:
         window = election(world.timers, members_of(world)[broker])
         away = unsettled(world, broker)
@@ -332,18 +251,16 @@ def _finding(
     length_ms = longest.end_ms - longest.start_ms
     over_ms = max(length_ms - window.latest_ms, 0.0)
     lag_ms = control.lateness.largest(world, (node,), longest.start_ms - world.timers.R_ms, longest.end_ms)
-    allowed = tolerance(world.timers, lag_ms, window.timers)
-    first, what = seen[0]
     return finding(
-        (node, broker, first.topic),
+        (node, broker, seen[0].topic),
         kind,
-        (min(shown.from_ms for shown, _ in seen), max(shown.to_ms for shown, _ in seen)),
+        (min(shown.from_ms for shown in seen), max(shown.to_ms for shown in seen)),
         window,
         out=(longest.start_ms + window.latest_ms, longest.end_ms) if over_ms else None,
-        tolerance=allowed,
+        tolerance=tolerance(world.timers, lag_ms, window.timers),
         measured_ms=length_ms,
         over_ms=over_ms,
         examined=len(seen),
-        more={"came": what.came},
+        more={"came": seen[0].came},
         **({} if kind == _WAITS else {"wrong": 1}),
     )

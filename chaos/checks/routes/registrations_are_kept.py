@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ...oracle.intervals import Stretch, until_next, without
 from ...oracle.name_server import BrokerAtNameServer, Kept, Silence, joined
-from ...oracle.promises import told_by_hand
 from ...oracle.recorded import Life
 from ...oracle.roles import elects
 from ...oracle.world import World
+from ...topology import broker_name
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, counted, finding, verdict_of
@@ -82,14 +83,20 @@ class _Pair:
         self.control, self.world, self.broker, self.machine = control, world, broker, machine
         self.life, self.process = life, (life.node, life.incarnation)
         self.tables = route_tables(control, world)
+        self.routes = received(control, world).routes(life) if machine.is_witnessed else None
 
     def holds(self) -> Iterator[_Hold]:
         """What the NameServer must have, registrations of the same topics that touch as one."""
         rows, by_id = registered_rows(self.control, self.world), elects(self.world, self.broker)
         of_topics: dict[tuple[str, ...], list[Kept]] = {}
         for kept in self.machine.must():
-            topics = rows.topics(self.broker, kept.sent.version) if kept.sent else ()
-            if kept.sent and topics and not (by_id and kept.sent.id_):  # topics are taken of a master only
+            if self.routes is not None:
+                topics = tuple(self.routes.shown)
+            elif kept.sent is None or (by_id and kept.sent.id_):  # topics are taken of a master only
+                continue
+            else:
+                topics = rows.topics(self.broker, kept.sent.version)
+            if topics:
                 of_topics.setdefault(topics, []).append(kept)
         for topics, stretches in of_topics.items():
             for group in joined(stretches):
@@ -129,6 +136,11 @@ class _Pair:
             for stretch in self.tables.presence(self.process, topic, self.broker, anywhere=True)
             if stretch.present and stretch.e > last_ms and stretch.s < (silence.end_ms if never else due_ms)
         ]
+        if kind == "must not hold what left" and self.routes is not None:  # which of several it was, RoutesRead says
+            due = {topic: [Stretch(*of) for of in self._due(topic, due_ms, silence.end_ms)] for _, topic, _ in held}
+            held = [
+                (e, topic, s) for until_ms, topic, from_ms in held for s, e in without(from_ms, until_ms, due[topic])
+            ]
         gone_ms, topic, since_ms = max(held, default=(None, "", 0.0))
         over_ms = max((gone_ms or 0.0) - max(since_ms, due_ms), 0.0)
         return finding(
@@ -147,13 +159,27 @@ class _Pair:
     def _missing(self, hold: _Hold) -> tuple[float, str, tuple[float, float] | None]:
         """The longest time for which a topic lacked the broker: how long, which topic, from when to when."""
         worst: tuple[float, str, tuple[float, float] | None] = (0.0, "", None)
-        by_hand = told_by_hand(self.world)
         moves = len({self.world.address_at(self.broker, at_ms) for at_ms in (hold.from_ms, hold.to_ms)}) > 1
         for topic in hold.topics:
-            if by_hand.is_deleted(self.life.node, topic, hold.from_ms, hold.to_ms):
-                continue
+            due = [*self._due(topic, hold.from_ms, hold.to_ms)]
             for held in self.tables.presence(self.process, topic, self.broker, anywhere=moves):
-                s, e = max(held.s, hold.from_ms), min(held.e, hold.to_ms)
-                if not held.present and e - s > worst[0]:
-                    worst = e - s, topic, (s, e)
+                for from_ms, to_ms in due if not held.present else ():
+                    s, e = max(held.s, from_ms), min(held.e, to_ms)
+                    if e - s > worst[0]:
+                        worst = e - s, topic, (s, e)
         return worst
+
+    def _due(self, topic: str, from_ms: float, to_ms: float) -> Iterator[tuple[float, float]]:
+        """When the broker's registrations, and what somebody did by hand, made the topic's route name it."""
+        if self.routes is None:
+            acts = (
+                act
+                for act in self.world.acts
+                if (act.f, act.node, act.topic) == ("delete_topic", self.life.node, topic)
+            )
+            yield from_ms, min([to_ms, *(act.began_ms for act in acts)])
+            return
+        own = next(node.addresses for node in self.world.nodes if node.name == self.broker)
+        for (at_ms, route), until_ms in until_next(self.routes.shown[topic], to_ms):
+            if route is not None and {*own} & {*route["brokers"].get(broker_name(self.broker), {}).values()}:
+                yield max(at_ms, from_ms), until_ms

@@ -78,7 +78,7 @@ def client_takes_no_broker_back(node: Node) -> None:
     _taking(node, without_new_brokers)
 
 
-@planted(PRODUCERS, "smoke", caught_by="client_routes_are_true routes_as_registered")
+@planted(PRODUCERS, "smoke", caught_by="client_routes_are_true")
 def producer_takes_a_queue_less(node: Node) -> None:
     """producers take every route with one write queue less than they were told"""
 

@@ -65,7 +65,7 @@ def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
         return register(replace(registration, heartbeat_timeout_ms=None), now_ms=now_ms)
 
 
-@planted(NS_0, _ACTING, caught_by="one_master")
+@planted(NS_0, _ACTING, caught_by="routes_as_registered")
 @may_find(_OF_ROUTES)
 def name_server_lets_an_acting_master_be_written_to(server: NameServer) -> None:
     """a NameServer leaves the write permission to a name whose master is gone"""
@@ -117,7 +117,7 @@ def name_server_forgets_slaves(server: NameServer) -> None:
         return registered
 
 
-@planted(NS_0, _READS_LATE, caught_by="one_master routes_as_registered routes_are_true")
+@planted(NS_0, _READS_LATE, caught_by="routes_as_registered routes_are_true")
 @may_find("answers_are_true client_routes_are_true routes_converge no_resurrection")
 def name_server_lists_a_slave_as_master(server: NameServer) -> None:
     """a NameServer lists the slave as id 0 when its master is gone"""

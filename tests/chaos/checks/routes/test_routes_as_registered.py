@@ -19,60 +19,54 @@ def check(builder: HistoryBuilder) -> Verdict:
 
 
 def story() -> HistoryBuilder:
-    """One NameServer holds the route of two brokers, and a client has taken it."""
-    builder = cluster(name_servers=1, clients=("consumer-0",))
-    return builder.at(2).event("consumer-0", "route_changed", topic="orders", value=route_of(*BOTH))
+    """One NameServer holds the route of two brokers; nobody recorded what it read."""
+    return cluster(name_servers=1)
 
 
-def told(at_s: float = 40, who: str = "ns-0", brokers: Any = (), queues: Any = (), **run: Any) -> Verdict:
-    """From then on `who` has a route with other addresses or rows than the right one."""
+def told(at_s: float = 40, brokers: Any = (), queues: Any = (), **run: Any) -> Verdict:
+    """From then on ns-0 has a route with other addresses or rows than the right one."""
     route = route_of(*BOTH)
     assert route is not None
     route["brokers"].update(brokers)
     route["queues"].update(queues)
-    builder = story().at(at_s).event(who, "route" if who == "ns-0" else "route_changed", topic="orders", value=route)
+    builder = story().at(at_s).event("ns-0", "route", topic="orders", value=route)
     builder.rows[0]["value"].update(run)
     return check(builder.end(60))
 
 
 def test_routes_of_the_runs_brokers_are_valid() -> None:
     verdict = check(story().end(60))
-    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 1, 0)
 
 
-@pytest.mark.parametrize("who", ["ns-0", "consumer-0"])
 @pytest.mark.parametrize(
     ("brokers", "queues", "kind", "what"),
     [
         ({"broker-z": {"0": "10.9.9.9:1"}}, {"broker-z": [4, 4, 6, 0]}, "no broker has this name", "broker-z"),
         ({}, {"broker-z": [4, 4, 6, 0]}, "no broker has this name", "broker-z"),
-        ({"broker-a": {"0": "10.9.9.9:1"}}, {}, "an address that no broker has", "broker-a"),
-        ({"broker-a": {"0": B}}, {}, "one address under two names", "broker-a"),
-        ({"broker-a": {"0": B}, "broker-b": {"0": A}}, {}, "another broker's address", "broker-a"),
-        ({"broker-a": {"0": A, "1": "10.9.9.9:1"}}, {}, "two addresses under one name", "broker-a"),
-        ({"broker-a": {"1": A}}, {}, "an id that the broker has not", "broker-a"),
+        ({"broker-a": {"0": "10.9.9.9:1"}}, {}, "registered by nobody", "broker-a"),
+        ({"broker-a": {"0": B}}, {}, "registered by nobody", "broker-a"),
+        ({"broker-a": {"0": A, "1": "10.9.9.9:1"}}, {}, "registered by nobody", "broker-a"),
+        ({"broker-a": {"1": A}}, {}, "registered by nobody", "broker-a"),
         ({}, {"broker-a": [3, 4, 6, 0]}, "not as registered", "broker-a"),
         ({}, {"broker-a": [4, 4, 4, 0]}, "not as registered", "broker-a"),
     ],
 )
-def test_what_no_broker_is_or_has_is_told_as_what_it_is(
-    who: str, brokers: Any, queues: Any, kind: str, what: str
-) -> None:
-    verdict = told(who=who, brokers=brokers, queues=queues)
+def test_what_no_broker_is_or_has_is_told_as_what_it_is(brokers: Any, queues: Any, kind: str, what: str) -> None:
+    verdict = told(brokers=brokers, queues=queues)
     assert verdict.verdict is Validity.INVALID
     example = next(example for example in verdict.examples if example.what == what)
-    assert (example.who, example.more["kind"], example.topic) == (who, kind, "orders")
+    assert (example.who, example.more["kind"], example.topic) == ("ns-0", kind, "orders")
     assert (example.from_ms, example.to_ms) == (40_000.0, 60_000.0)
 
 
-@pytest.mark.parametrize("who", ["ns-0", "consumer-0"])
-def test_queues_of_a_broker_that_the_route_gives_no_address_of_are_told(who: str) -> None:
+def test_queues_of_a_broker_that_the_route_gives_no_address_of_are_told() -> None:
     route = route_of("broker-a")
     assert route is not None
     route["queues"]["broker-b"] = [4, 4, 6, 0]
-    builder = story().at(40).event(who, "route" if who == "ns-0" else "route_changed", topic="orders", value=route)
+    builder = story().at(40).event("ns-0", "route", topic="orders", value=route)
     (found,) = [one for one in check(builder.end(60)).findings if one.wrong]
-    assert (found.subject, found.object, found.kind) == (who, "broker-b", "queues without an address")
+    assert (found.subject, found.object, found.kind) == ("ns-0", "broker-b", "queues without an address")
 
 
 def test_a_row_that_is_right_only_later_was_wrong_while_it_was_held_and_no_longer() -> None:
@@ -112,21 +106,6 @@ def test_what_a_broker_sent_in_its_last_moment_a_route_may_show_though_nobody_re
     assert check(builder.end(60)).verdict is (Validity.VALID if killed else Validity.INVALID)
 
 
-def test_a_write_permission_that_somebody_had_wiped_at_the_name_server_is_right() -> None:
-    def wiped(broker: str, perm: int) -> Validity:
-        route = route_of(*BOTH)
-        assert route is not None
-        route["queues"]["broker-a"] = [4, 4, perm, 0]
-        builder = story().at(40).event("ns-0", "write_perm", broker_name=broker, value={"wiped": 1})
-        return check(builder.event("ns-0", "route", topic="orders", value=route).end(60)).verdict
-
-    assert [wiped("broker-a", 4), wiped("broker-a", 2), wiped("broker-b", 4)] == [
-        Validity.VALID,
-        Validity.INVALID,
-        Validity.INVALID,
-    ]
-
-
 def test_a_broker_that_others_brought_into_a_cluster_that_is_up_is_theirs() -> None:
     def joined(scenario: str) -> Validity:
         route = route_of(*BOTH)
@@ -142,32 +121,72 @@ def test_a_broker_that_others_brought_into_a_cluster_that_is_up_is_theirs() -> N
     assert joined("smoke") is Validity.INVALID
 
 
-def test_a_route_that_a_client_borrowed_from_tbw102_is_right() -> None:
-    builder = story().event("broker-a", "topic", topic="TBW102", value={"read": 8, "write": 8, "perm": 7})
-    value = {"brokers": {"broker-a": {"0": A}}, "queues": {"broker-a": [4, 4, 7, 0]}}
-    assert check(builder.at(5).event("consumer-0", "route_changed", topic="new", value=value).end(60)).verdict is (
-        Validity.VALID
-    )
+def read(*said: tuple[float, int, dict[str, list[int]]], at: str = A) -> HistoryBuilder:
+    """ns-0 reads of broker-a: at which time which version of which topics; and shows 4 queues all the time."""
+    builder = cluster(1, ("broker-a",)).at(0)
+    for at_s, version, topics in said:
+        builder.at(at_s).registers("ns-0", "broker-a", topics, version, address=at)
+    return builder
 
 
-@pytest.mark.parametrize(("read_only_until_s", "expected"), [(30.05, Validity.VALID), (40, Validity.INVALID)])
-def test_what_a_slave_acted_by_is_right_until_its_masters_registration_and_not_for_ever(
-    read_only_until_s: float, expected: Validity
-) -> None:
-    brokers = "broker-a", "broker-a/1"
-    builder = cluster(1, brokers, settings={broker: {"enableSlaveActingMaster": True} for broker in brokers})
-    builder.topic("broker-a", "orders")
-    builder.rows[0]["value"]["profile"] = "5.x"
-    master = {"broker_name": "broker-a", "broker_id": 0, "address": A}
-    builder.at(1).event("ns-0", "registration", code=0, **master)
-    route = route_of("broker-a")
-    assert route is not None
-    read_only = {**route, "queues": {"broker-a": [4, 4, 4, 0]}}
-    builder.at(10).event("ns-0", "broker_dropped", **master, value={"reason": "expired"})
-    builder.event("ns-0", "route", topic="orders", value=read_only)
-    builder.at(30).event("ns-0", "registration", code=0, **master)
-    builder.at(read_only_until_s).event("ns-0", "route", topic="orders", value=route)
-    assert check(builder.end(60)).verdict is expected
+def kinds(builder: HistoryBuilder) -> list[tuple[str, str]]:
+    return [(one.subject, one.kind) for one in check(builder.end(60)).findings if one.wrong]
+
+
+ORDERS = {"orders": [4, 4, 6, 0]}
+MORE = {"orders": [4, 4, 6, 0], "more": [4, 4, 6, 0]}
+
+
+def test_a_name_server_that_shows_what_it_read_is_right_and_one_that_shows_another_row_is_not() -> None:
+    assert kinds(read((1, 1, ORDERS))) == []
+    shows = read((1, 1, ORDERS)).at(20).event("ns-0", "route", topic="orders", value=None)
+    route = {"brokers": {"broker-a": {"0": A}}, "queues": {"broker-a": [3, 4, 6, 0]}}
+    assert kinds(shows.at(21).event("ns-0", "route", topic="orders", value=route)) == [("ns-0", "not as registered")]
+
+
+@pytest.mark.parametrize(
+    ("builder", "kind"),
+    [
+        (read((1, 1, ORDERS), at=B), "registers an address that it has not"),
+        (read((1, 1, MORE)), "registers other topics than it has"),
+        (read((1, 1, {**ORDERS, "a": [1, 1, 6, 0]}), (9, 1, {**ORDERS, "b": [1, 1, 6, 0]})), "registers other topics"),
+        (read((1, 1, ORDERS)).registers("ns-0", "broker-a", ORDERS, broker_id=3), "registers an id that it has not"),
+    ],
+)
+def test_a_broker_that_registers_what_it_is_not_or_has_not_is_guilty(builder: HistoryBuilder, kind: str) -> None:
+    found = [one for one in kinds(builder) if one[0] == "broker-a"]
+    assert len(found) == 1
+    assert found[0][1].startswith(kind)
+
+
+def test_a_broker_that_registers_one_topic_more_under_the_same_version_is_guilty() -> None:
+    def registers(version: int) -> list[tuple[str, str]]:
+        builder = read((1, 1, MORE), (20, version, {**MORE, "late": [4, 4, 6, 0]})).at(0.5)
+        for topic, since in ({**dict.fromkeys(MORE, 1), "late": version}).items():
+            value = {"read": 4, "write": 4, "perm": 6, "version": since}
+            builder.at(19 if topic == "late" else 0.5).event("broker-a", "topic", topic=topic, value=value)
+        return [one for one in kinds(builder) if one[0] == "broker-a"]
+
+    assert registers(2) == []
+    assert registers(1) == [("broker-a", "registers other topics than it has")]
+
+
+def test_what_a_slave_acts_by_is_not_writable_until_its_master_registers() -> None:
+    def shows(perm: int) -> list[tuple[str, str]]:
+        builder = cluster(1, ("broker-a", "broker-a/1"))
+        builder.rows[0]["value"]["profile"] = "5.x"
+        for broker in ("broker-a", "broker-a/1"):
+            builder.at(1).registers("ns-0", broker, MORE, acting=True)
+        builder.at(1).event("ns-0", "route", topic="more", value=route_of("broker-a", "broker-a/1"))
+        builder.event("ns-0", "route", topic="orders", value=route_of("broker-a", "broker-a/1"))
+        builder.at(20).event("ns-0", "channel_ended", f="peer", op_id="broker-a", value={"reason": "closed"})
+        left = {"brokers": {"broker-a": {"1": address_of("broker-a/1")}}, "queues": {"broker-a": [4, 4, perm, 0]}}
+        for topic in MORE:
+            builder.at(20).event("ns-0", "route", topic=topic, value=left)
+        return [one for one in kinds(builder) if one[0] == "ns-0"]
+
+    assert shows(4) == []
+    assert {kind for _, kind in shows(6)} == {"not as registered"}
 
 
 def test_no_route_at_all_is_unknown() -> None:

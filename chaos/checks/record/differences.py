@@ -1,0 +1,126 @@
+"""Where a NameServer's routes are not what its transport read (`RoutesRead` of oracle/name_server.py), name by name.
+
+read     registers 4 queues ─── wiped ──────────────── registers 8 queues
+due      perm 6                 perm 4                 8 queues, perm 6
+`route`  perm 6                 ├──── still perm 6 ────┤ 8 queues, perm 6      one difference
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from ...oracle.name_server import Route, RoutesRead
+from ...oracle.recorded import Life
+from ...oracle.world import World
+from .control import Control, decoded
+from .known_brokers import known_brokers, words
+from .received import received
+from .route_tables import route_tables
+
+GONE, MISSING = "must be gone", "must be there"
+ROW, ADDRESS, QUEUES = "not as registered", "registered by nobody", "queues without an address"
+
+
+class Difference(NamedTuple):
+    """In [from_ms, to_ms) the topic's route showed the broker name so."""
+
+    topic: str
+    name: str
+    kind: str
+    from_ms: float
+    to_ms: float
+    came: str
+    due: str
+
+    @property
+    def length_ms(self) -> float:
+        return self.to_ms - self.from_ms
+
+
+def differences(control: Control, world: World, life: Life) -> Sequence[Difference] | None:
+    """The longest of each topic, broker name and beginning; None where nobody recorded what the process read."""
+
+    def found() -> Sequence[Difference] | None:
+        routes = received(control, world).routes(life)
+        return None if routes is None else [*_differences(control, world, life, routes)]
+
+    made: Sequence[Difference] | None = control.memoized(("differences", life.node, life.incarnation), found)
+    return made
+
+
+def _differences(control: Control, world: World, life: Life, routes: RoutesRead) -> Iterator[Difference]:
+    of_process = route_tables(control, world).stretches.get((life.node, life.incarnation), {})
+    end_ms = min(life.end_ms, world.end_ms)
+    for topic in {*of_process, *routes.shown} - routes.unknown:
+        open_: dict[str, Difference] = {}
+        for from_ms, to_ms, shown, due in _both(of_process.get(topic, ()), routes.shown.get(topic, ()), end_ms):
+            now = {}
+            for name in {*_names(shown), *_names(due)}:
+                if kind := _kind(name, shown or {}, due or {}, routes, name in known_brokers(world)):
+                    before = open_.get(name)
+                    since_ms = from_ms if before is None else before.from_ms
+                    now[name] = Difference(topic, name, kind, since_ms, to_ms, words(shown), words(due))
+            yield from (one for name, one in open_.items() if name not in now)
+            open_ = now
+        yield from open_.values()
+
+
+def _both(
+    held: Sequence[Any], due: Sequence[tuple[float, Route | None]], end_ms: float
+) -> Iterator[tuple[float, float, Route | None, Route | None]]:
+    """The stretches in which neither changed: what was shown, and what had to be."""
+    cuts = sorted({*(one.s for one in held), *(at_ms for at_ms, _ in due if at_ms < end_ms), end_ms})
+    shown_at, due_at = 0, -1
+    for from_ms, to_ms in pairwise(cuts):
+        while shown_at < len(held) and held[shown_at].e <= from_ms:
+            shown_at += 1
+        while due_at + 1 < len(due) and due[due_at + 1][0] <= from_ms:
+            due_at += 1
+        is_held = shown_at < len(held) and held[shown_at].s <= from_ms
+        yield (
+            from_ms,
+            to_ms,
+            decoded(held[shown_at].value) if is_held else None,
+            due[due_at][1] if due_at >= 0 else None,
+        )
+
+
+def _names(route: Mapping[str, Any] | None) -> set[str]:
+    return {*(route or {}).get("brokers", ()), *(route or {}).get("queues", ())}
+
+
+def _kind(name: str, shown: Mapping[str, Any], due: Mapping[str, Any], routes: RoutesRead, is_known: bool) -> str:
+    """In words, what is wrong; "" for nothing."""
+    ids, due_ids = ((route.get("brokers") or {}).get(name, {}) for route in (shown, due))
+    row, due_row = ((route.get("queues") or {}).get(name) for route in (shown, due))
+    for id_, address in ids.items():
+        if due_ids.get(id_) != address and (name, id_, address) not in routes.registered:
+            return ADDRESS
+    if not ids and row is not None:
+        return QUEUES
+    if not due_ids:
+        return GONE if ids else ""
+    if not ids:
+        return MISSING
+    if ids != due_ids:
+        return GONE if len(ids) > len(due_ids) else MISSING
+    return ROW if row is None or [*row] != [*(due_row or ())] else ""
+
+
+_OF_BROKER = ("register", "unregister", "wipe_write_perm", "add_write_perm")
+
+
+def by_hand(world: World, life: Life, one: Difference) -> str:
+    """The act by hand that the difference is of; "" for none: of strangers whatever comes after they were registered,
+    of brokers of the run what shows as soon as it was done."""
+    late_ms = world.timers_of(life.node).delivery_ms
+    found = ""
+    for act in world.acts:
+        is_of = act.broker == one.name if act.f in _OF_BROKER else act.f == "delete_topic" and act.topic == one.topic
+        until_ms = act.ended_ms + late_ms if one.name in known_brokers(world) else math.inf
+        if is_of and act.node == life.node and act.began_ms - late_ms <= one.from_ms <= until_ms:
+            found = act.act_id
+    return found
