@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from ..remoting.node.clock import RealClock
+from ..remoting.node.clock import Clock, RealClock
 from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
 from .errors import HarnessError
@@ -45,13 +45,84 @@ class NodeState(StrEnum):
     GONE = "gone"
 
 
-@dataclasses.dataclass(slots=True)
-class _Member:
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Member:
+    """A node, and what a cluster made of it."""
+
     spec: NodeSpec
-    handle: Any
     state: NodeState = NodeState.STARTING
-    process: AnyProcess | None = None
     address: Address | None = None
+
+
+_Known = TypeVar("_Known", bound=Member)
+
+
+class NodesByName(Generic[_Known]):
+    """What is known of each node by its name, here and on virtual time. Context manager."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._members: dict[str, _Known] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._members)
+
+    def address(self, name: str) -> Address | None:
+        """Where the node listens, the same after every restart; None for a node that only dials."""
+        return self._member(name).address
+
+    def incarnation(self, name: str) -> int:
+        return self._member(name).spec.incarnation
+
+    def state(self, name: str) -> NodeState:
+        return self._member(name).state
+
+    def _member(self, name: str) -> _Known:
+        member = self._members.get(name)
+        if member is None:
+            raise ClusterError(f"there is no node called {name}; there are {', '.join(self._members) or 'none'}")
+        return member
+
+    def _alive(self, name: str) -> _Known:
+        if self.state(name) is NodeState.GONE:
+            raise ClusterError(f"{name} is not running: restart it first")
+        return self._members[name]
+
+    def _running(self, name: str) -> _Known:
+        member = self._alive(name)
+        if member.state is NodeState.PAUSED:
+            raise ClusterError(f"{name} is paused: resume it first")
+        return member
+
+    def _came_back(self, name: str, before: Address | None) -> None:
+        """Its next process listens: ClusterError where that is at another address than it may be."""
+        member = self._members[name]
+        if member.address != before and not member.spec.moves:
+            raise ClusterError(f"{name} listened at {before} and came back at {member.address}: give it a fixed port")
+
+    def _effect(self, on_effect: Callable[[], None] | None) -> float:
+        """What was asked for has happened: when."""
+        time_ms = self._clock.monotonic_s() * 1000
+        if on_effect is not None:
+            on_effect()
+        return time_ms
+
+    def shutdown(self) -> None:
+        """Every process is killed, paused ones too."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class _Member(Member):
+    handle: Any
+    process: AnyProcess | None = None
 
 
 class Watch(Protocol):
@@ -91,8 +162,8 @@ class _Alarmed:
         return self.future.result(0)
 
 
-class Cluster:
-    """Nodes by name. Context manager; `shutdown` may be called at any moment, from any thread, and twice.
+class Cluster(NodesByName[_Member]):
+    """Nodes as Ray actors. `shutdown` may be called at any moment, from any thread, and twice.
 
     Times are RocketMQ milliseconds on `clock`, the history's axis. `on_effect` is called at the moment at which the
     thing asked for has happened, before anything slow that follows it. `watch` is told of each node's process, and of
@@ -110,9 +181,9 @@ class Cluster:
         dials: Dials | None = None,
         home: Callable[[str], Host] = lambda _name: LOCAL,
     ) -> None:
-        self._ray, self._clock, self._watch, self._alarm, self._dials = ray, clock, watch, alarm, dials
+        super().__init__(clock)
+        self._ray, self._watch, self._alarm, self._dials = ray, watch, alarm, dials
         self._home = home
-        self._members: dict[str, _Member] = {}
         self._shared: dict[str, _Shared] = {}
         self._closed = False
 
@@ -134,13 +205,13 @@ class Cluster:
             raise ClusterError(f"{spec.name} cannot be started: the cluster is shut down")
         how = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, **self._home(spec.name).options}
         if spec.process is None:
-            return _Member(spec, ray.remote(NodeActor).options(**how).remote(spec, own_process=True))
+            return _Member(spec=spec, handle=ray.remote(NodeActor).options(**how).remote(spec, own_process=True))
         shared = self._shared.get(spec.process)
         if shared is None or (shared.process is not None and shared.process.gone()):
             own = (spec.process, spec.log_file and spec.log_file.with_name(f"{spec.process}.log"), spec.niceness)
             actor = ray.remote(SharedProcess).options(**how).remote(*own, own_process=True)
             shared = self._shared[spec.process] = _Shared(actor)
-        return _Member(spec, OneOfMany(shared.actor, spec))
+        return _Member(spec=spec, handle=OneOfMany(shared.actor, spec))
 
     def _bind(self, names: list[str]) -> dict[str, Address | None]:
         asked = {name: self._members[name].handle.listen.remote() for name in names}
@@ -229,21 +300,10 @@ class Cluster:
         future: concurrent.futures.Future[Any] = self._running(name).handle.call.remote(method, args, kwargs).future()
         return future if self._alarm is None else _Alarmed(future, self._alarm)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._members)
-
-    def address(self, name: str) -> Address | None:
-        """Where the node listens, the same after every restart; None for a node that only dials."""
-        return self._member(name).address
-
     def pid(self, name: str) -> int | None:
         """The node's process; None when it is gone."""
         process = self._member(name).process
         return None if process is None else process.pid
-
-    def incarnation(self, name: str) -> int:
-        return self._member(name).spec.incarnation
 
     def state(self, name: str) -> NodeState:
         """What the cluster made of it; a process that ended by itself is gone too."""
@@ -308,9 +368,8 @@ class Cluster:
         if self._dials is not None:
             self._dials.make_way(name)
         self._members[name] = self._launch(member.spec.next_incarnation())
-        now = self._bind([name])[name]
-        if now != before and not member.spec.moves:
-            raise ClusterError(f"{name} listened at {before} and came back at {now}: give it a fixed port")
+        self._bind([name])
+        self._came_back(name, before)
         time_ms = self._effect(on_effect)
         self.start(name)
         return time_ms
@@ -338,23 +397,11 @@ class Cluster:
                 one.process.close()
         self._shared.clear()
 
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-
     # -- helpers -----------------------------------------------------------------------------------------------------
 
     def _plan_end(self, *names: str) -> None:
         if self._watch is not None:
             self._watch.remove(*names)
-
-    def _effect(self, on_effect: Callable[[], None] | None) -> float:
-        time_ms = self._clock.monotonic_s() * 1000
-        if on_effect is not None:
-            on_effect()
-        return time_ms
 
     def _end(self, member: _Member) -> Any:
         """SIGKILL to a process of its own; one that it shares is asked to end the node alone: what to wait for then."""
@@ -382,23 +429,6 @@ class Cluster:
                     process.close()
         if process is not None and not ended:
             raise ClusterError(f"{name} (pid {process.pid}) outlived SIGKILL for {SIGNAL_LIMIT_S} s")
-
-    def _member(self, name: str) -> _Member:
-        member = self._members.get(name)
-        if member is None:
-            raise ClusterError(f"there is no node called {name}; there are {', '.join(self._members) or 'none'}")
-        return member
-
-    def _alive(self, name: str) -> _Member:
-        if self.state(name) is NodeState.GONE or self._members[name].process is None:
-            raise ClusterError(f"{name} is not running: restart it first")
-        return self._members[name]
-
-    def _running(self, name: str) -> _Member:
-        member = self._alive(name)
-        if member.state is NodeState.PAUSED:
-            raise ClusterError(f"{name} is paused: resume it first")
-        return member
 
     def _answers(self, asked: Mapping[str, Any], what: str, limit_s: float) -> dict[str, Any]:
         deadline_s = time.monotonic() + limit_s

@@ -27,7 +27,7 @@ from .experiment.hosts_stage import real_stage
 from .experiment.progress import Progress, expected_s, expected_to_judge_s
 from .experiment.run_folder import RunFolder, refuse_used
 from .experiment.stage import Stage
-from .experiment.virtual.stage import Stall, VirtualStage, seldom_collected
+from .experiment.virtual.stage import VirtualStage, seldom_collected
 from .faults.link_faults import LinkFault
 from .history.store import HistoryStore, is_hadoops
 from .history.stored import SMALL_BYTES, local_size
@@ -251,18 +251,18 @@ def record_virtual(
     defect: Defect | None = None,
     *,
     latest: bool = True,
-    stalls: Sequence[Stall] = (),
+    stage: VirtualStage | None = None,
 ) -> RunFolder:
     """The run folder `out` (None: one of runs/) with one run's history on the virtual clock, for `nemesrv check`.
 
-    No Spark is started. `stalls`: when the machine stands still, which no row tells but those of lateness.
+    No Spark is started. `stage`: where it takes place, if not on a stage of its own.
 
     For many at once: call it in a pool of processes, and judge all folders in one session.
     """
     as_run = as_run_with(scenario, Options(seed=seed, virtual=True), defect)
     folder = RunFolder.create(as_run.name, out, latest=latest)
     found = planted(as_run, defect)
-    record(with_file_beside(as_run, found), folder, VirtualStage(stalls), found, lambda _text: None)
+    record(with_file_beside(as_run, found), folder, stage or VirtualStage(), found, lambda _text: None)
     return folder
 
 

@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import itertools
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
@@ -55,19 +55,17 @@ class Front:
         see: See,
         clock: Clock,
         *,
-        addresses: Mapping[str, str] | None = None,
         process: Callable[[Address, Address], int | None] | None = None,
         vip: bool = False,
-        connections: Iterator[int] = _CONNECTIONS,
     ) -> None:
         self.name, self.upstream, self.clock = name, upstream, clock
         self.see = see
-        self.addresses: Mapping[str, str] = dict(addresses or {})
+        self.addresses: Mapping[str, str] = {}
         self.said: Mapping[str, str] = {}
         self.leads: Callable[[bytes], Awaitable[Address | None]] | None = None
         self.tells_by: Callable[[bytes], bool] = bool
         self.behaviour = PASSES
-        self._process, self._numbers = process, connections
+        self._process = process
         self._connections: set[FrontConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ports = [Port(self._accepted) for _ in range(2 if vip else 1)]
@@ -139,7 +137,7 @@ class Front:
     # --- for port and connections -------------------------------------------------------------------------------------
 
     def _accepted(self, taken: socket.socket, peer: Address) -> None:
-        number, process = next(self._numbers), None
+        number, process = next(_CONNECTIONS), None
         if self._process is not None:
             process = self._process(peer, Address(*taken.getsockname()[:2]))
         self.see(Opened(at_ms=self.now_ms(), front=self.name, connection=number, peer=peer, process=process))

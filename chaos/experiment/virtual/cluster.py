@@ -14,7 +14,16 @@ from typing import Any
 
 from ....actors.actor import Listening, NodeActor, NodeSpec, Surroundings
 from ....actors.broker.server import Broker
-from ....actors.cluster import LISTEN_LIMIT_S, START_LIMIT_S, STOP_LIMIT_S, ClusterError, NodeFailed, NodeState
+from ....actors.cluster import (
+    LISTEN_LIMIT_S,
+    START_LIMIT_S,
+    STOP_LIMIT_S,
+    ClusterError,
+    Member,
+    NodeFailed,
+    NodesByName,
+    NodeState,
+)
 from ....remoting.node.network import Address
 from .loop import ProcessLoop, Scheduler, VirtualClock
 from .network import MemoryNetwork, NodeNetwork
@@ -24,15 +33,12 @@ PATIENCE = 10
 """Limits of a real cluster are seconds of the machine, here they are so many virtual ones."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Member:
-    spec: NodeSpec
+@dataclasses.dataclass(slots=True, kw_only=True)
+class _Member(Member):
     process: ProcessLoop
     actor: NodeActor
     log_closed: Callable[[], None]
     pid: int
-    state: NodeState = NodeState.STARTING
-    address: Address | None = None
 
 
 class Answer:
@@ -47,8 +53,8 @@ class Answer:
         return self._cluster.finish(self._name, self._method, self._task, limit_s, own_errors=True)
 
 
-class VirtualCluster:
-    """Nodes by name. `run` makes virtual time go on until a future is done, or raises TimeoutError."""
+class VirtualCluster(NodesByName[_Member]):
+    """Nodes on virtual time. `run` makes virtual time go on until a future is done, or raises TimeoutError."""
 
     def __init__(
         self,
@@ -57,9 +63,9 @@ class VirtualCluster:
         seed: int,
         run: Callable[[asyncio.Future[Any], float], None],
     ) -> None:
-        self._scheduler, self._clock, self._run = scheduler, clock, run
+        super().__init__(clock)
+        self._scheduler, self._run = scheduler, run
         self.network = MemoryNetwork(scheduler, random.Random(f"{seed}/network"))
-        self._members: dict[str, _Member] = {}
         self._graves: list[tuple[ProcessLoop, NodeActor]] = []
         self._pids = 0
 
@@ -77,7 +83,8 @@ class VirtualCluster:
         log, log_closed = node_logger(spec, self._clock)
         process = self._scheduler.process(spec.name, log)
         around = Surroundings(network=NodeNetwork(self.network, process, spec.name), log=log, pid=self._pids)
-        return _Member(spec, process, NodeActor(spec, surroundings=around), log_closed, self._pids)
+        actor = NodeActor(spec, surroundings=around)
+        return _Member(spec=spec, process=process, actor=actor, log_closed=log_closed, pid=self._pids)
 
     def _bind(self, names: list[str]) -> dict[str, Address | None]:
         asked = {name: self._begin(name, self._members[name].actor.listen()) for name in names}
@@ -124,32 +131,16 @@ class VirtualCluster:
                 raise
             raise NodeFailed(f"{name} failed to {what}: {type(exc).__name__}: {exc}") from exc
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._members)
-
-    def address(self, name: str) -> Address | None:
-        """Where the node listens, the same after every restart; None for a node that only dials."""
-        return self._member(name).address
-
     def pid(self, name: str) -> int | None:
         """The number of the node's process; None when it is gone."""
         member = self._member(name)
         return None if member.state is NodeState.GONE else member.pid
 
-    def incarnation(self, name: str) -> int:
-        return self._member(name).spec.incarnation
-
-    def state(self, name: str) -> NodeState:
-        return self._member(name).state
-
     # -- faults
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
         """As SIGKILL: no callback of it ever runs again, and its kernel closes what it had open."""
-        member = self._member(name)
-        if member.state is NodeState.GONE:
-            raise ClusterError(f"{name} is not running: restart it first")
+        member = self._alive(name)
         member.process.kill()
         time_ms = self._effect(on_effect)
         self._bury(member)
@@ -188,27 +179,11 @@ class VirtualCluster:
         elif member.state is not NodeState.GONE:
             self.stop(name)
         self._members[name] = self._launch(member.spec.next_incarnation())
-        now = self._bind([name])[name]
-        if now != member.address and not member.spec.moves:
-            raise ClusterError(f"{name} listened at {member.address} and came back at {now}: give it a fixed port")
+        self._bind([name])
+        self._came_back(name, member.address)
         time_ms = self._effect(on_effect)
         self.start(name)
         return time_ms
-
-    def stall(self, name: str, at_s: float, lasts_s: float) -> None:
-        """The machine does not run this node's process for a while: as `pause`, but nobody's act, and in no row."""
-
-        def begin() -> None:
-            member = self._members.get(name)
-            if member is not None and member.state in (NodeState.STARTING, NodeState.RUNNING):
-                member.process.pause()
-                self.network.loop.call_later(lasts_s, end, member)
-
-        def end(member: _Member) -> None:
-            if member.state is not NodeState.PAUSED:  # by a fault of the timeline, which lasts
-                member.process.resume()
-
-        self.network.loop.call_at(at_s, begin)
 
     # -- going down
 
@@ -222,19 +197,7 @@ class VirtualCluster:
             process.bury()
         self._graves.clear()
 
-    def __enter__(self) -> VirtualCluster:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-
     # -- helpers
-
-    def _effect(self, on_effect: Callable[[], None] | None) -> float:
-        time_ms = self._clock.monotonic_s() * 1000
-        if on_effect is not None:
-            on_effect()
-        return time_ms
 
     def _bury(self, member: _Member) -> None:
         """The kernel closes connections and files of a dead process; its coroutines rest until the end."""
@@ -246,17 +209,3 @@ class VirtualCluster:
             node.store.abandon()
         member.log_closed()
         self._graves.append((member.process, member.actor))
-
-    def _member(self, name: str) -> _Member:
-        member = self._members.get(name)
-        if member is None:
-            raise ClusterError(f"there is no node called {name}; there are {', '.join(self._members) or 'none'}")
-        return member
-
-    def _running(self, name: str) -> _Member:
-        member = self._member(name)
-        if member.state is NodeState.GONE:
-            raise ClusterError(f"{name} is not running: restart it first")
-        if member.state is NodeState.PAUSED:
-            raise ClusterError(f"{name} is paused: resume it first")
-        return member

@@ -4,7 +4,6 @@
       ├─ ProcessLoop ns-0     runs
       ├─ ProcessLoop broker-a paused: what becomes due is put off until `resume`, first what came in, then timers
       └─ ProcessLoop ...      dead: whatever was scheduled, or still schedules itself, is dropped
-    Scheduler.stand_still     the whole machine stops for a while: no callback runs, then all that is overdue does
 
 Nothing ever waits, and no order depends on the machine: equal times are taken in the order in which they were asked
 for. What this is not: a whole asyncio event loop. It has timers, tasks and futures, and no sockets, threads, signals or
@@ -95,7 +94,6 @@ class Scheduler:
         self.running: Scheduled | None = None
         """The callback that runs now."""
         self._stopping = False
-        self._stalls: list[tuple[float, float]] = []
         self.spin_turns = SPIN_TURNS
         self.on_spin: Callable[[str, str], None] = lambda _name, _why: None
         """Told the name of a node that was stopped for good because it never waits, and a sentence."""
@@ -104,13 +102,9 @@ class Scheduler:
         """A new loop that runs."""
         return ProcessLoop(self, name, log or logging.getLogger(f"nemesrv.{name}"))  # type: ignore[abstract]
 
-    def stand_still(self, from_s: float, to_s: float) -> None:
-        """No callback of any process runs in [from_s, to_s]; what was due then runs at its end, in its order."""
-        heapq.heappush(self._stalls, (from_s, to_s))
-
     def run(self, until_s: float) -> bool:
         """Everything up to `until_s` has run and it is that time; or, sooner, True when something said `stop`."""
-        ready, timers, stalls, heappop = self._ready, self._timers, self._stalls, heapq.heappop
+        ready, timers, heappop = self._ready, self._timers, heapq.heappop
         running: ProcessLoop | None = None
         turns, until_turn, spin_end_s = 0, self.spin_turns, self.now_s + SPIN_S
         blamed: Counter[ProcessLoop] = Counter()
@@ -120,10 +114,6 @@ class Scheduler:
             while not self._stopping:
                 if ready:
                     handle = ready.popleft()
-                elif stalls and stalls[0][0] <= (min(timers[0][0], until_s) if timers else until_s):
-                    self.now_s = max(self.now_s, heapq.heappop(stalls)[1])
-                    until_s = max(until_s, self.now_s)  # what was due meanwhile still runs
-                    continue
                 elif timers and timers[0][0] <= until_s:
                     when_s, _, handle = heappop(timers)
                     if handle.done:

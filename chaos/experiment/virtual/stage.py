@@ -6,10 +6,10 @@ import asyncio
 import gc
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ....actors.actor import Probe
 from ....actors.namesrv.server import FIRST_SCAN_S
@@ -20,7 +20,6 @@ from ....remoting.node.recording import Recorder
 from ....remoting.top_addressing import FIRST_S, TIMEOUT_S
 from ...errors import HarnessError
 from ...faults.processes import not_done
-from ...history.recorder import LagProbe
 from ...oracle.client_profiles import ClientProfile
 from ...scenarios.model import Scenario
 from ...topology import Link, NodeKind
@@ -37,42 +36,27 @@ SLICE_S = 5.0
 """Virtual seconds that pass between two looks at whether the person wants it to end."""
 
 
-class Stall(NamedTuple):
-    """A time in which the machine runs no process of the run, or only not this one: nobody's fault, and no row's.
-
-    Seconds after the timeline's start, and how long it lasts.
-    """
-
-    at_s: float
-    lasts_s: float
-    node: str | None = None
-
-
 @dataclass(slots=True)
 class VirtualStage(Stage):
-    stalls: Sequence[Stall] = ()
     scheduler: Scheduler = field(default_factory=Scheduler)
     clock: VirtualClock = field(init=False)
     _folder: RunFolder = field(init=False)
     _seed: int = field(init=False)
     _links: MemoryLinkFaults = field(init=False)
-    _timeline_s: float = field(init=False)
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
         self._folder, self._seed = folder, seed
         self.clock = VirtualClock(self.scheduler, scale)
 
     def starts(self, scenario: Scenario, seed: int) -> Starts:
-        starts = drawn_starts(scenario, seed)
-        self._timeline_s = starts.timeline_s
-        return starts
+        return drawn_starts(scenario, seed)
 
     def recorder_spec(self, node: str, role: str) -> MemoryRecorderSpec:
         return MemoryRecorderSpec(self._folder.path, node, role, 0, self.clock)
 
     @property
     def probe(self) -> Callable[[], Probe]:
-        return LagProbe if self.stalls else VirtualLagProbe
+        return VirtualLagProbe
 
     @property
     def shared_probe(self) -> Callable[[], Probe]:
@@ -93,12 +77,6 @@ class VirtualStage(Stage):
         self._links = MemoryLinkFaults(cluster.network, self.clock, record)
         self._links.open(upstreams)
         self._links.watch_bandwidth(stack)
-        for at_s, lasts_s, node in self.stalls:
-            at_s += self._timeline_s
-            if node is None:
-                self.scheduler.stand_still(at_s, at_s + lasts_s)
-            else:
-                cluster.stall(node, at_s, lasts_s)
         return cluster, self._links
 
     def dials_of(self, node: str) -> dict[Address, Address]:

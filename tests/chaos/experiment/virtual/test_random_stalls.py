@@ -6,19 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.experiment.virtual.stage import Stall
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import find
 from nemesrv.chaos.verdict import Validity
 
-from .random_stalls import SHIPPED, judged, of_defect
+from .random_stalls import SHIPPED, Stall, StallingStage, judged, of_defect
 
 
 def test_a_stall_makes_all_processes_late_or_one_and_its_own_rows_say_so(tmp_path: Path) -> None:
     of = find("smoke")
-    record_virtual(of, 1, tmp_path / "run", stalls=[Stall(20, 5), Stall(40, 3, "ns-0")])
+    record_virtual(of, 1, tmp_path / "run", stage=StallingStage([Stall(20, 5), Stall(40, 3, "ns-0")]))
     rows = read_rows(tmp_path / "run")
     begin_ms = next(row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] == "steady")
     late = {(row["node"], round((row["time_ms"] - begin_ms) / 1000)) for row in rows if (row["lag_ms"] or 0) > 2_000}
