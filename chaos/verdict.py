@@ -17,6 +17,27 @@ class Validity(StrEnum):
     INVALID = "INVALID"
 
 
+NEVER = "never"
+"""The formula of a check whose bound is that it happens at no time."""
+
+
+def length(ms: float) -> str:
+    """How long: seconds, and below one milliseconds."""
+    if ms < 10:
+        return f"{ms:.1f} ms"
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+def seconds(ms: float) -> str:
+    """`154.9 s`."""
+    return f"{tenths(ms)} s"
+
+
+def tenths(ms: float) -> str:
+    """Seconds to a tenth; what rounds to nothing has no sign."""
+    return f"{round(ms / 1000, 1) + 0.0:.1f}"
+
+
 _BADNESS = {Validity.VALID: 0, Validity.UNKNOWN: 1, Validity.INVALID: 2}
 
 EXAMPLES_MAX = 5
@@ -59,6 +80,21 @@ class Example:
     @property
     def too_early(self) -> bool:
         return _too_early(self.measured_ms, self.earliest_ms, self.latest_ms)
+
+    @property
+    def is_of_due_time(self) -> bool:
+        """Whether it was wrong from when it was due on, and not once it had been right."""
+        return self.from_ms == self.due_ms
+
+    @property
+    def against_bound(self) -> str:
+        """`allowed 33.0 s: 2.0 s over`; `never allowed`; `allowed not before 120.0 s: 16.0 s too soon`."""
+        over = length(self.over_ms or 0.0)
+        if self.too_early:
+            return f"allowed not before {length(self.earliest_ms or 0.0)}: {over} too soon"
+        if self.latest_ms:
+            return f"allowed {length(self.latest_ms)}: {over} over"
+        return f"allowed at once: {over} over" if self.is_of_due_time else f"{NEVER} allowed"
 
     def to_json(self) -> dict[str, Any]:
         """One object without what is empty, `more` beside the rest; times to a tenth of a millisecond."""

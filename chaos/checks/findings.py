@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 from ..oracle.windows import Window
 from ..verdict import EXAMPLES_MAX, Example, Finding, Validity, Verdict
+from ..verdict import NEVER as NEVER
 from .tolerance import Tolerance
-
-NEVER = "never"
-"""The formula of what may be at no time."""
 
 
 class Rule(NamedTuple):
@@ -160,15 +158,11 @@ def verdict_by_counts(
 
 
 def _says(finding: Finding) -> str:
-    """The bound in words; where there is none in time, what is allowed in its place."""
-    if finding.too_early:
-        bound = f"not before {finding.earliest_ms or 0:.0f} - {finding.tolerance_ms:.0f} ms"
-    elif finding.bound_ms is None or finding.bound_ms == finding.tolerance_ms == 0:
-        said = "never allowed" if finding.formula == NEVER else f"allowed: {finding.formula}"
-        return f"{said} ({finding.row})"
-    else:
-        bound = f"{finding.bound_ms:.0f} + {finding.tolerance_ms:.0f} ms"
-    return f"allowed {bound} ({finding.formula}; {finding.row})"
+    """What is allowed, by how much that was exceeded, and what it comes from."""
+    if finding.bound_ms is None and finding.earliest_ms is None and finding.formula != NEVER:
+        return f"allowed: {finding.formula} ({finding.row})"
+    comes_from = "; ".join(part for part in (finding.formula, finding.row) if part not in ("", NEVER))
+    return f"{finding.example.against_bound} ({comes_from})"
 
 
 def wrongs(findings: Iterable[Finding]) -> dict[str, int]:

@@ -24,9 +24,9 @@ from ..oracle.windows import legend
 from ..scenarios.action import ActionModel, fault_ids, is_chosen
 from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
-from ..verdict import Finding, Validity, Verdict, worst
+from ..verdict import Finding, Validity, Verdict, seconds, worst
 from .groups import of_each
-from .sentences import allowed, happened, undecided_sentences, wrong_sentence
+from .sentences import happened, undecided_sentences, wrong_sentence
 from .text import all_of
 
 _CLIENTS = (Group.CLIENT_ROUTES, Group.NAME_SERVERS, Group.MESSAGES, Group.CONSUMING)
@@ -126,7 +126,7 @@ def _first(verdicts: Sequence[Verdict]) -> str:
         if example is not None and happened(example):
             return wrong_sentence(wrong)
         timed = example is not None and (example.latest_ms or example.too_early)
-        return cause.sentence.rstrip(".") + (f"; {allowed(example)}" if example is not None and timed else "")
+        return cause.sentence.rstrip(".") + (f"; {example.against_bound}" if example is not None and timed else "")
     unknown = [v for v in verdicts if v.verdict is Validity.UNKNOWN]
     if not unknown:
         return ""
@@ -329,11 +329,7 @@ def _in_time(change: Finding) -> str:
     """`109.0 s after black_hole-1 start (90 to 130 s allowed)`."""
     ends = [f"{at_ms / 1000:.4g}" for at_ms in (change.earliest_ms, change.bound_ms) if at_ms]
     allowed = f" ({' to '.join(ends)} s allowed)" if ends else ""
-    return f"{_s(change.measured_ms)} after {change.after}{allowed}"
-
-
-def _s(ms: float | None) -> str:
-    return f"{(ms or 0.0) / 1000:.1f} s"
+    return f"{seconds(change.measured_ms or 0.0)} after {change.after}{allowed}"
 
 
 def _clients(verdicts: Sequence[Verdict]) -> list[str]:
@@ -360,7 +356,7 @@ def _when(right: Verdict) -> str:
         return ""
     lost = last.get("broker_name") or last["name_server"]
     allowed_s = f"; {last['bound_ms'] / 1000:.4g} s allowed" if last.get("bound_ms") else ""
-    return f" ({last['client']} the last, {_s(last['after_ms'])} after {lost} was lost{allowed_s})"
+    return f" ({last['client']} the last, {seconds(last['after_ms'])} after {lost} was lost{allowed_s})"
 
 
 def _not_arrived(counts: Mapping[str, int]) -> str:

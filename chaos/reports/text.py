@@ -11,8 +11,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-NEVER = "never"
-"""The formula of a check whose bound is that it happens at no time."""
+from ..verdict import NEVER
 
 
 def label(key: str) -> str:

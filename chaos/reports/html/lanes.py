@@ -10,10 +10,11 @@ import numpy as np
 from bokeh.models import FixedTicker, Range1d
 
 from ...oracle.world import World
+from ...verdict import seconds
 from .canvas import Canvas, hover, legend, source_of
 from .data import Array, Recorded, spread
 from .found import Place
-from .stretches import Lane, LaneMark, LaneStretch, seconds, span, thin_marks
+from .stretches import Lane, LaneMark, LaneStretch, span, thin_marks
 
 LANE_PX, ROW_PX = 28, 19
 GAP = 0.5

@@ -22,12 +22,12 @@ from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.lost_name_servers import name_server_losses
 from ...oracle.recorded import Life
 from ...oracle.world import World
-from ...verdict import Verdict
+from ...verdict import Verdict, seconds
 from .data import Array, Recorded, Traffic
 from .found import LANE_MAX
 from .rule_stretches import RuleArea, bound, rules
 from .run_in_words import Names
-from .stretches import Lane, LaneMark, LaneStretch, seconds, span, thin, thin_marks
+from .stretches import Lane, LaneMark, LaneStretch, span, thin, thin_marks
 
 EQUAL = "routes_converge"
 """The check whose findings say when NameServers had to be equal."""

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource, Range1d
 
+from ...verdict import seconds
 from . import series
 from .canvas import Canvas, hover, legend
 from .data import Array, Recorded, Traffic, send_details
 from .series import PER_SLICE, SLICES_MAX, Flow, Points, Slices, TimedColumns, quantiles
-from .stretches import seconds
 
 LEAST_MS = 0.1
 """The bottom of the logarithmic axis."""

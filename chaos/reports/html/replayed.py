@@ -13,10 +13,9 @@ from typing import Any
 
 from bokeh.models import Range1d
 
-from ...verdict import Validity
+from ...verdict import Validity, seconds
 from .canvas import Canvas, hover, legend, source_of
 from .lanes import name_rows
-from .stretches import seconds
 
 FILE = "replay.json"
 SECTION = "replay"

@@ -24,7 +24,8 @@ from ...oracle.promises import ObligationKind, obligations
 from ...oracle.recorded import Life
 from ...oracle.windows import Window
 from ...oracle.world import World
-from .stretches import LaneStretch, seconds, span
+from ...verdict import seconds
+from .stretches import LaneStretch, span
 
 
 class RuleArea(StrEnum):

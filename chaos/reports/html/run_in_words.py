@@ -13,8 +13,8 @@ import numpy as np
 from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import later_address
+from ...verdict import seconds
 from .data import Recorded, spread
-from .stretches import seconds
 
 
 def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:

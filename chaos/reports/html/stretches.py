@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from ...verdict import seconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneStretch:
@@ -111,11 +113,6 @@ def thin_marks(marks: Sequence[LaneMark], most: int) -> list[LaneMark]:
         text = shown.text if count == shown.count else f"{shown.text} (and {count - shown.count} more here)"
         found.append(replace(shown, text=text, count=count))
     return found
-
-
-def seconds(ms: float) -> str:
-    """`154.9 s`."""
-    return f"{ms / 1000:.1f} s"
 
 
 def span(start_ms: float, end_ms: float) -> str:

@@ -8,13 +8,12 @@ from typing import Any
 
 from ...checks import CHECKS
 from ...oracle.windows import legend
-from ...verdict import Validity, Verdict
+from ...verdict import NEVER, Validity, Verdict, length, seconds
 from ..groups import groups
-from ..sentences import clients_sentence, length, measured_sentences, nearest_sentence
-from ..text import NEVER, label, phrase, phrases
+from ..sentences import clients_sentence, measured_sentences, nearest_sentence
+from ..text import label, phrase, phrases
 from .found import Place
 from .run_to_draw import RunToDraw
-from .stretches import seconds
 
 LONG, SHOWN = 110, 56
 """A text of more than LONG letters opens on demand; SHOWN of them stand in the table."""
