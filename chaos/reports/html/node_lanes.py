@@ -25,7 +25,7 @@ from ...oracle.world import World
 from ...verdict import Verdict, seconds
 from .data import Array, Recorded, Traffic
 from .found import LANE_MAX
-from .rule_stretches import RuleArea, bound, rules
+from .rule_stretches import bound, rules
 from .run_in_words import Names
 from .stretches import Lane, LaneMark, LaneStretch, span, thin, thin_marks
 
@@ -59,7 +59,7 @@ def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = (
                     label=broker.name,
                     group=name_server.name,
                     bars=thin(sorted(bars, key=lambda s: s.start_ms), LANE_MAX),
-                    windows=thin(ruled.get((*pair, RuleArea.ROUTE), []), LANE_MAX),
+                    windows=thin(ruled.get(pair, []), LANE_MAX),
                 )
             )
     return lanes
@@ -204,7 +204,7 @@ def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane
         for broker in world.of_kind("broker"):
             pair = (client.name, broker.name)
             times = uses.get(pair, np.empty(0))
-            windows = ruled.get((*pair, RuleArea.USE), [])
+            windows = ruled.get(pair, [])
             if all(rule.kind == "may" for rule in windows):
                 windows = []  # it was never lost
             lanes.append(
