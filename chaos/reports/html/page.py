@@ -104,7 +104,7 @@ def _page(told: Sequence[RunToDraw], replay: Mapping[str, Any] | None, **shown: 
     if replay is not None and not any(t.verdicts for t in told):
         overall, badge = replayed.badge(replay)
     start_ms, end_ms = min(t.start_ms for t in told), max(t.end_ms for t in told)
-    recorded = [t for t in told if t.recorded.events]
+    recorded = [t for t in told if len(t.recorded.table)]
     body, script, story = "", "", ""
     rows: dict[str, Mapping[str, float]] = {}
     if recorded:
@@ -216,7 +216,7 @@ def _hosts(told: RunToDraw) -> Iterator[tuple[str, object]]:
 
 def _facts(told: RunToDraw, incident: Mapping[str, Any] | None = None) -> str:
     run = told.run
-    facts: list[tuple[str, object]] = [("profile", run.profile), ("events", f"{told.recorded.events:,}")]
+    facts: list[tuple[str, object]] = [("profile", run.profile), ("events", f"{len(told.recorded.table):,}")]
     if incident is None:
         facts[:1] = [
             ("seed", run.seed),

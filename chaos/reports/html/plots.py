@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from bokeh.models import ColumnDataSource, Range1d
 
 from ...verdict import seconds
 from . import series
 from .canvas import Canvas, hover, legend
-from .data import Array, Recorded, Traffic, send_details
+from .data import Array, Recorded, Traffic
 from .series import PER_SLICE, SLICES_MAX, Flow, Points, Slices, TimedColumns, quantiles
 
 LEAST_MS = 0.1
 """The bottom of the logarithmic axis."""
 
 
-def latency_plot(canvas: Canvas, recorded: Recorded, sliced: Slices, run_dir: Path) -> Any:
+def latency_plot(canvas: Canvas, recorded: Recorded, sliced: Slices) -> Any:
     """Send latency: the range, p50 and p99 of each slice, the slowest sends and all that failed as points."""
     plot = canvas.plot("latency", 300, y_axis_type="log")
     plot.yaxis.axis_label = "send latency, ms"
@@ -42,11 +41,8 @@ def latency_plot(canvas: Canvas, recorded: Recorded, sliced: Slices, run_dir: Pa
     line50 = plot.line(source=source, x="x", y="p50", line_width=2, tags=["line:p50"])
     line99 = plot.line(source=source, x="x", y="p99", line_width=2, tags=["line:p99"])
     sends, failures = series.shown_sends(recorded.traffic), series.shown_failures(recorded.traffic)
-    details = send_details(run_dir, recorded.traffic.row[np.concatenate((sends.index, failures.index))])
-    for row in details.values():
-        row["time_ms"] -= recorded.timeline_ms
-    ok = _sends(plot, recorded.traffic, sends, details, "circle", 5, "mark:send")
-    bad = _sends(plot, recorded.traffic, failures, details, "x", 9, "mark:failed")
+    ok = _sends(plot, recorded.traffic, sends, "circle", 5, "mark:send")
+    bad = _sends(plot, recorded.traffic, failures, "x", 9, "mark:failed")
     columns = [("time", "@x{0.0} s"), ("sends", "@count (@ok ok, @unknown unknown, @failed failed)")]
     columns += [("p50", "@p50{0.0} ms"), ("p99", "@p99{0.0} ms"), ("min … max", "@low{0.0} … @high{0.0} ms")]
     hover(plot, [line50], columns, mode="vline")
@@ -56,27 +52,20 @@ def latency_plot(canvas: Canvas, recorded: Recorded, sliced: Slices, run_dir: Pa
     return plot
 
 
-def _sends(
-    plot: Any,
-    traffic: Traffic,
-    points: Points,
-    details: Mapping[int, Mapping[str, Any]],
-    marker: str,
-    size: int,
-    tag: str,
-) -> list[Any]:
+def _sends(plot: Any, traffic: Traffic, points: Points, marker: str, size: int, tag: str) -> list[Any]:
     if not len(points.index):
         return []
     texts = []
-    for at, others in zip(points.index.tolist(), points.others.tolist(), strict=True):
-        row = details[int(traffic.row[at])]
+    times = traffic.time_ms[points.index]
+    rows = traffic.rows.take(pa.array(points.index)).to_pylist()
+    for row, at_ms, others in zip(rows, times.tolist(), points.others.tolist(), strict=True):
         where = f" at {row['broker_name']} queue {row['queue_id']}" if row["broker_name"] else ""
         took = f" after {row['duration_ms']:.1f} ms" if row["duration_ms"] is not None else ""
         code = f", code {row['code']}" if row["code"] else ""
         text = f"{row['node']} sent {row['msg_key'] or row['op_id']}: {row['type']}{where}{took}{code}"
-        texts.append(f"{text}, {seconds(row['time_ms'])}" + (f" (slowest of {others + 1} here)" if others else ""))
+        texts.append(f"{text}, {seconds(at_ms)}" + (f" (slowest of {others + 1} here)" if others else ""))
     duration_ms = np.maximum(np.nan_to_num(traffic.duration_ms[points.index], nan=LEAST_MS), LEAST_MS)
-    source = ColumnDataSource({"x": traffic.time_ms[points.index] / 1000, "y": duration_ms, "text": texts})
+    source = ColumnDataSource({"x": times / 1000, "y": duration_ms, "text": texts})
     return [plot.scatter(source=source, marker=marker, size=size, tags=[tag])]
 
 

@@ -138,7 +138,7 @@ def _every(rows: Sequence[Any], most: int, *, always: Sequence[Any]) -> list[Any
 
 def left_out(recorded: Recorded, more: int) -> str:
     """How many events there are, and how many of them cannot be looked up."""
-    text = f"{recorded.events:,} events were recorded."
+    text = f"{len(recorded.table):,} events were recorded."
     if more:
         text += f" {more:,} that were worth a line are left out, between the first and the last of a moment."
     return text

@@ -106,7 +106,7 @@ class RunToDraw:
     @cached_property
     def cost(self) -> str:
         """What the run cost its clients, in a sentence; "" where nothing was recorded."""
-        return cost_sentence(self.recorded, self.flow, self.gaps) if self.recorded.events else ""
+        return cost_sentence(self.recorded, self.flow, self.gaps) if len(self.recorded.table) else ""
 
     @property
     def guilty(self) -> str:
@@ -121,7 +121,7 @@ class RunToDraw:
 
     @cached_property
     def flow(self) -> Flow:
-        return read_flow(self.run_dir, self.recorded.timeline_ms)
+        return read_flow(self.recorded)
 
     @cached_property
     def logged(self) -> list[dict[str, Any]]:

@@ -78,8 +78,8 @@ def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Ma
             found[section], rows[section] = lanes.lanes_plot(
                 canvas, section, some, told.places, entries, px, names, colour
             )
-    if recorded.counts.get("send"):
-        found["latency"] = plots.latency_plot(canvas, recorded, sliced, told.run_dir)
+    if recorded.traffic.where("send").any():
+        found["latency"] = plots.latency_plot(canvas, recorded, sliced)
         found["availability"] = plots.availability_plot(canvas, sliced)
         found["sends"] = plots.sends_plot(canvas, sliced)
     flow = told.flow

@@ -9,15 +9,13 @@ So a spike or a failure is always seen as a point of its own, whatever lies besi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .data import Array, Lags, Traffic, batches, history_files, numbers
+from .data import Array, Lags, Recorded, Texts, Traffic, numbers
 
 SLICES_MAX = 1200
 PER_SLICE = 20
@@ -139,8 +137,6 @@ def lateness(lags: Lags, start_ms: float, end_ms: float) -> tuple[Array, Array]:
 # send (ok), receive            ─► joined by the message's key: from the send's beginning to its first receipt
 # acknowledged − first received ─► the lag: messages that were acknowledged and not received yet
 
-_COLUMNS = ("time_ms", "event", "type", "duration_ms", "msg_key")
-
 _NO_TIMES: Array = np.empty(0)
 
 
@@ -171,64 +167,36 @@ class Flow:
         return np.maximum(found, 0)
 
 
-def read_flow(run_dir: Path, timeline_ms: float) -> Flow:
-    """The flow of the run whose history is in `run_dir`; times count from `timeline_ms`."""
-    timed: dict[str, list[tuple[Array, Array]]] = {"name_server_call": [], "pull": []}
-    acknowledged: list[tuple[pa.Array, Array, Array]] = []
-    received: list[tuple[pa.Array, Array]] = []
-    for _, batch in batches(history_files(run_dir), _COLUMNS):
-        time_ms = numbers(batch["time_ms"], "f8") - timeline_ms
-        took_ms = numbers(batch["duration_ms"], "f8")
-        ended = _is(batch["type"], "ok")
-        for event, parts in timed.items():
-            here = _is(batch["event"], event) & ended & ~np.isnan(took_ms)
-            if here.any():
-                parts.append((time_ms[here], took_ms[here]))
-        keyed = ~batch["msg_key"].is_null().to_numpy(zero_copy_only=False)
-        here = _is(batch["event"], "send") & ended & keyed
-        if here.any():
-            acknowledged.append((batch["msg_key"].filter(pa.array(here)), time_ms[here], took_ms[here]))
-        here = _is(batch["event"], "receive") & keyed
-        if here.any():
-            received.append((batch["msg_key"].filter(pa.array(here)), time_ms[here]))
-    end_to_end, acknowledged_ms, received_ms = _joined(acknowledged, received)
+def read_flow(recorded: Recorded) -> Flow:
+    """The flow of the run."""
+    table = recorded.table
+    event, ended = Texts(table["event"]), Texts(table["type"]).among("ok")
+    time_ms = numbers(table["time_ms"], "f8") - recorded.timeline_ms
+    took_ms = numbers(table["duration_ms"], "f8")
+    keyed = table["msg_key"].is_valid().to_numpy()
+
+    def timed(name: str) -> TimedColumns:
+        here = event.among(name) & ended & ~np.isnan(took_ms)
+        return TimedColumns(time_ms=time_ms[here], took_ms=took_ms[here])
+
+    sent, received = event.among("send") & ended & keyed, event.among("receive") & keyed
+    end_to_end, acknowledged_ms, received_ms = TimedColumns(time_ms=_NO_TIMES, took_ms=_NO_TIMES), _NO_TIMES, _NO_TIMES
+    if sent.any() and received.any():  # where nobody consumes there is no lag to tell
+        keys, seen = (table["msg_key"].filter(pa.array(here)).combine_chunks() for here in (sent, received))
+        which = pc.fill_null(pc.index_in(seen, value_set=keys), -1).to_numpy(zero_copy_only=False)
+        known = which >= 0
+        first_ms = np.full(len(keys), np.inf)
+        np.minimum.at(first_ms, which[known], time_ms[received][known])
+        got = np.isfinite(first_ms)
+        began_ms = time_ms[sent] - np.nan_to_num(took_ms[sent])
+        end_to_end = TimedColumns(time_ms=first_ms[got], took_ms=np.maximum(first_ms[got] - began_ms[got], 0.0))
+        # A message may be received before its acknowledgement is: it was never behind.
+        behind_ms = np.where(got, np.minimum(time_ms[sent], first_ms), time_ms[sent])
+        acknowledged_ms, received_ms = np.sort(behind_ms), np.sort(first_ms[got])
     return Flow(
-        look_ups=_timed(timed["name_server_call"]),
-        pulls=_timed(timed["pull"]),
+        look_ups=timed("name_server_call"),
+        pulls=timed("pull"),
         end_to_end=end_to_end,
         acknowledged_ms=acknowledged_ms,
         received_ms=received_ms,
     )
-
-
-def _is(column: pa.Array, text: str) -> Array:
-    found: Array = pc.fill_null(pc.equal(column, text), False).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _timed(parts: Sequence[tuple[Array, Array]]) -> TimedColumns:
-    if not parts:
-        return TimedColumns(time_ms=_NO_TIMES, took_ms=_NO_TIMES)
-    return TimedColumns(time_ms=np.concatenate([t for t, _ in parts]), took_ms=np.concatenate([d for _, d in parts]))
-
-
-def _joined(
-    acknowledged: Sequence[tuple[pa.Array, Array, Array]], received: Sequence[tuple[pa.Array, Array]]
-) -> tuple[TimedColumns, Array, Array]:
-    """From the send to the first receipt of each acknowledged message; when each was acknowledged, and received."""
-    if not acknowledged or not received:  # nobody consumes: there is no lag to tell
-        return _timed([]), _NO_TIMES, _NO_TIMES
-    keys = pa.chunked_array([pc.cast(key, pa.string()) for key, _, _ in acknowledged])
-    ended_ms = np.concatenate([t for _, t, _ in acknowledged])
-    sent_ms = ended_ms - np.nan_to_num(np.concatenate([d for _, _, d in acknowledged]))
-    seen = pa.chunked_array([pc.cast(key, pa.string()) for key, _ in received])
-    seen_ms = np.concatenate([t for _, t in received])
-    which = pc.fill_null(pc.index_in(seen, value_set=keys.combine_chunks()), -1).to_numpy()
-    known = which >= 0
-    first_ms = np.full(len(keys), np.inf)
-    np.minimum.at(first_ms, which[known], seen_ms[known])
-    got = np.isfinite(first_ms)
-    end_to_end = TimedColumns(time_ms=first_ms[got], took_ms=np.maximum(first_ms[got] - sent_ms[got], 0.0))
-    # A message may be received before its acknowledgement is: it was never behind.
-    behind_ms = np.where(got, np.minimum(ended_ms, first_ms), ended_ms)
-    return end_to_end, np.sort(behind_ms), np.sort(first_ms[got])

