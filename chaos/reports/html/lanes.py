@@ -20,6 +20,8 @@ LANE_PX, ROW_PX = 28, 19
 GAP = 0.5
 """Rows between two groups."""
 LABEL_MAX = 26
+ABOVE, BELOW = 0.1, -0.24
+"""Where marks are, of a lane's height."""
 
 Phase = tuple[str, float, float]
 
@@ -112,7 +114,7 @@ def lanes_plot(
             if window.kind == "over":
                 marks["over"].append((window.start_ms / 1000, y, window.text))
         for mark in lane.marks:
-            marks[mark.kind].append((mark.at_ms / 1000, y + 0.1, mark.text))
+            marks[mark.kind].append((mark.at_ms / 1000, y + (BELOW if mark.is_below else ABOVE), mark.text))
     shown = {  # a verdict leads to its first example
         ((place.from_ms + place.to_ms) / 2000, heights[place.lane], f"{place.check}: {place.text}"): None
         for place in places
@@ -121,10 +123,11 @@ def lanes_plot(
     if shown:
         marks["example"] = list(shown)
     order = ["held", "partly", "missing", "away", *(f"{colour}{i}" for i in range(8)), "used", "fault"]
-    order += ["may", "must", "must_not", "late", "over"]
+    order += ["may", "must", "must_not", "late", "over", "replayed", "replayed_partly"]
     drawn = {kind: _quads(plot, kind, quads[kind]) for kind in order if quads.get(kind)}
     hover(plot, list(drawn.values()))
     markers = {"failed": ("x", 8), "over": ("inverted_triangle", 13), "example": ("diamond", 14)}
+    markers |= {"joined": ("circle", 6), "missing": ("x", 12), "extra": ("diamond", 13)}
     for kind, (marker, size) in markers.items():
         if marks.get(kind):
             drawn[f"mark:{kind}"] = plot.scatter(

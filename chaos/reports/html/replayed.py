@@ -5,17 +5,15 @@ is the same change in both joined. Nothing is compared here.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from bokeh.models import Range1d
-
 from ...verdict import Validity, seconds
-from .canvas import Canvas, hover, legend, source_of
-from .lanes import name_rows
+from .canvas import Canvas, source_of
+from .lanes import ABOVE, BELOW, lanes_plot
+from .stretches import Lane, LaneMark, LaneStretch, span
 
 FILE = "replay.json"
 SECTION = "replay"
@@ -23,7 +21,6 @@ LANE_PX = 34
 LANES_MAX = 60
 _ROWS_MAX = 400
 """So many transitions stand in the table, those in one of the two only first."""
-_UP, _DOWN, _HALF = 0.19, -0.19, 0.13
 SHOWN_AS = {"again": Validity.VALID, "in part": Validity.UNKNOWN, "not": Validity.INVALID, "nothing": Validity.UNKNOWN}
 _SAID = {
     "again": "happens again",
@@ -39,7 +36,7 @@ _LANE_OF = {
     **dict.fromkeys(("started", "stopped"), "process"),
 }
 
-Lane = tuple[str, str]
+LaneName = tuple[str, str]
 
 
 def read_replay(run_dir: Path) -> dict[str, Any] | None:
@@ -56,12 +53,12 @@ def badge(document: Mapping[str, Any]) -> tuple[str, str]:
     return str(SHOWN_AS[document["happens"]]), _SAID[document["happens"]]
 
 
-def lane_of(one: Mapping[str, Any]) -> Lane:
+def lane_of(one: Mapping[str, Any]) -> LaneName:
     """The lane in which the transition is drawn."""
     return one["node"], _LANE_OF.get(one["kind"]) or one["subject"]
 
 
-def lanes_of(document: Mapping[str, Any]) -> tuple[list[Lane], int]:
+def lanes_of(document: Mapping[str, Any]) -> tuple[list[LaneName], int]:
     """The lanes in which anything changed, those of NameServers first; and how many more there are."""
     changed = dict.fromkeys(lane_of(one) for one in document["transitions"])
     servers = {
@@ -83,77 +80,51 @@ def _all(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return found
 
 
+_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
+    ("original", ("held",)),
+    ("replay", ("replayed",)),
+    ("a route with fewer brokers", ("partly", "replayed_partly")),
+    ("in both", ("mark:joined",)),
+    ("only in the original", ("mark:missing",)),
+    ("only in the replay", ("mark:extra",)),
+)
+_OF_SIDE = {"original": ("held", "partly"), "replay": ("replayed", "replayed_partly")}
+"""How a bar is coloured: with all brokers that the lane ever had, and with fewer."""
+
+
 def replay_plot(canvas: Canvas, document: Mapping[str, Any]) -> Any:
-    """Both time lines on the axis of the run."""
-    lanes, _ = lanes_of(document)
-    heights: dict[Lane, float] = {}
-    y = 0.0
-    for at, lane in enumerate(lanes):
-        if at:
-            y -= 1.0 if lanes[at - 1][0] == lane[0] else 1.25
-        heights[lane] = y
-    top = 0.5 + 18 / LANE_PX
-    bottom = min(heights.values(), default=0.0) - 0.55
-    plot = canvas.plot(SECTION, int((top - bottom) * LANE_PX) + 74, y_range=Range1d(bottom, top))
+    """Both time lines on the axis of the run: bars of the original, and below them those of the replay."""
+    kept, _ = lanes_of(document)
+    drawn = {lane: Lane(key="/".join(lane), label=lane[1], group=lane[0]) for lane in kept}
     servers = sorted({what for one in document["lanes"] if one["of"] == "NameServer" for *_, what in _bars(one)})
-    quads: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for one in document["lanes"]:
-        lane = one["node"], one["of"]
-        if lane not in heights:
-            continue
-        whole = max(map(_brokers, (what for *_, what in _bars(one))), default=0)
-        for side, dy in (("original", _UP), ("replay", _DOWN)):
-            for from_ms, to_ms, what in one[side]:
-                if what == "nobody":
-                    continue
-                sat = one["of"] == "NameServer"
-                own = _OF_SIDE[side][_brokers(what) < whole]
-                kind = f"ns{servers.index(what) % 8}" if sat else own
-                middle = heights[lane] + dy
-                said = f"{side}: {lane[0]} {'sat on' if sat else 'had'} {what}"
-                said += f" from {seconds(from_ms)} to {seconds(to_ms)}"
-                quads[kind].append((from_ms / 1000, to_ms / 1000, middle - _HALF, middle + _HALF, said))
-    drawn = {
-        kind: plot.quad(source=source_of(rows, "left", "right", "bottom", "top", "text"), line_width=1, tags=[kind])
-        for kind, rows in quads.items()
-    }
-    hover(plot, list(drawn.values()))
-    joins, points = _changes(document, heights)
+        if (lane := drawn.get((one["node"], one["of"]))) is not None:
+            lane.bars, lane.windows = (_stretches(one, side, servers) for side in _OF_SIDE)
+    joins: list[tuple[Any, ...]] = []
+    for one in document["transitions"]:
+        if (lane := drawn.get(lane_of(one))) is not None:
+            lane.marks = [*lane.marks, *_marks(one)]
+            if one["found"] == "both":
+                joins.append((one["original_ms"] / 1000, one["replay_ms"] / 1000, lane.key))
+    plot, heights = lanes_plot(canvas, SECTION, [*drawn.values()], (), _LEGEND, LANE_PX, servers)
     if joins:
-        plot.segment(
-            "x0",
-            "y0",
-            "x1",
-            "y1",
-            source=source_of(joins, "x0", "y0", "x1", "y1"),
-            line_width=1.5,
-            tags=["line:joined"],
-        )
-    markers = {"joined": ("circle", 6), "missing": ("x", 12), "extra": ("diamond", 13)}
-    marks = {
-        kind: plot.scatter(
-            source=source_of(points[kind], "x", "y", "text"),
-            marker=marker,
-            size=size,
-            tags=[f"mark:{kind}"],
-            line_width=2,
-        )
-        for kind, (marker, size) in markers.items()
-        if points.get(kind)
-    }
-    hover(plot, list(marks.values()))
-    canvas.label_bands(plot, top)
-    named = [(name, [drawn[f"ns{at % 8}"]]) for at, name in enumerate(servers) if f"ns{at % 8}" in drawn]
-    entries = [("original", "held"), ("replay", "replayed"), ("a route with fewer brokers", "partly")]
-    shown = [(label, [drawn[kind]]) for label, kind in entries if kind in drawn]
-    told = [("in both", "joined"), ("only in the original", "missing"), ("only in the replay", "extra")]
-    legend(plot, [*shown, *named[:8], *((label, [marks[kind]]) for label, kind in told if kind in marks)])
-    name_rows(plot, {heights[lane]: _label(lane) for lane in lanes})
+        rows = [(a_s, heights[key] + ABOVE, b_s, heights[key] + BELOW) for a_s, b_s, key in joins]
+        ends = ("x0", "y0", "x1", "y1")
+        plot.segment(*ends, source=source_of(rows, *ends), line_width=1.5, tags=["line:joined"])
     return plot
 
 
-_OF_SIDE = {"original": ("held", "partly"), "replay": ("replayed", "replayed_partly")}
-"""How a bar is coloured: with all brokers that the lane ever had, and with fewer."""
+def _stretches(one: Mapping[str, Any], side: str, servers: Sequence[str]) -> list[LaneStretch]:
+    """What the lane had in the original, or in the replay."""
+    whole = max(map(_brokers, (what for *_, what in _bars(one))), default=0)
+    sat = one["of"] == "NameServer"
+    found = []
+    for from_ms, to_ms, what in one[side]:
+        if what != "nobody":
+            kind = f"ns{servers.index(what) % 8}" if sat else _OF_SIDE[side][_brokers(what) < whole]
+            text = f"{side}: {one['node']} {'sat on' if sat else 'had'} {what} {span(from_ms, to_ms)}"
+            found.append(LaneStretch(start_ms=from_ms, end_ms=to_ms, kind=kind, text=text))
+    return found
 
 
 def _brokers(what: str) -> int:
@@ -164,31 +135,20 @@ def _bars(one: Mapping[str, Any]) -> Iterable[tuple[float, float, str]]:
     return [*map(tuple, one["original"]), *map(tuple, one["replay"])]
 
 
-def _label(lane: Lane) -> str:
-    text = f"{lane[0]} · {lane[1]}"
-    return text if len(text) <= 26 else f"{text[:25]}…"
-
-
-def _changes(
-    document: Mapping[str, Any], heights: Mapping[Lane, float]
-) -> tuple[list[tuple[Any, ...]], dict[str, list[tuple[Any, ...]]]]:
-    """Lines between the same change in both, and a mark at each."""
-    joins: list[tuple[Any, ...]] = []
-    points: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for one in _all(document):
-        y = heights.get(lane_of(one))
-        if y is None:
-            continue
-        here, there = one["original_ms"], one["replay_ms"]
-        if one["found"] == "both":
-            text = f"{one['told']}: {seconds(here)} in the original, {_later(there - here)} in the replay"
-            joins.append((here / 1000, y + _UP, there / 1000, y + _DOWN))
-            points["joined"] += [(here / 1000, y + _UP, text), (there / 1000, y + _DOWN, text)]
-        elif one["found"] == "original":
-            points["missing"].append((here / 1000, y + _UP, f"{one['told']} at {seconds(here)}: only in the original"))
-        else:
-            points["extra"].append((there / 1000, y + _DOWN, f"{one['told']} at {seconds(there)}: only in the replay"))
-    return joins, points
+def _marks(one: Mapping[str, Any]) -> list[LaneMark]:
+    """A mark at the change, in the original and in the replay."""
+    here, there = one["original_ms"], one["replay_ms"]
+    if one["found"] == "both":
+        text = f"{one['told']}: {seconds(here)} in the original, {_later(there - here)} in the replay"
+        return [
+            LaneMark(at_ms=here, kind="joined", text=text),
+            LaneMark(at_ms=there, kind="joined", text=text, is_below=True),
+        ]
+    if one["found"] == "original":
+        text = f"{one['told']} at {seconds(here)}: only in the original"
+        return [LaneMark(at_ms=here, kind="missing", text=text)]
+    text = f"{one['told']} at {seconds(there)}: only in the replay"
+    return [LaneMark(at_ms=there, kind="extra", text=text, is_below=True)]
 
 
 def _later(apart_ms: float) -> str:

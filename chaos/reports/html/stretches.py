@@ -34,6 +34,8 @@ class LaneMark:
     kind: str
     text: str
     count: int = 1
+    is_below: bool = False
+    """Whether it is one of what is drawn below the lane's bars."""
 
 
 @dataclass(slots=True, kw_only=True)
