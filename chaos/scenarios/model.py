@@ -43,6 +43,7 @@ ClientProfileName = Literal[
     "java-5.0",
     "java-5.3",
     "go",
+    "go-2.0",
     "cpp",
     "cpp-1",
     "cpp-2.1",

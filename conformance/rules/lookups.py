@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -228,25 +228,34 @@ def lookups(watched: Watched, topic: str | None = None) -> list[Try]:
 def label_in(watched: Sequence[Watched]) -> Label:
     """Which machine the client is that was watched: as was found over all that it did, else by this alone."""
     found = next((one.label for one in watched if one.label is not None), None)
-    return found if found is not None else label_of(walk(one) for one in watched)
+    if found is not None:
+        return found
+    label = label_of(walk(one) for one in watched)
+    if label.word is None and label.takes_turns:  # to whom an error code is no other reason to go elsewhere
+        return label_of(walk(one, coded=True) for one in watched)
+    return label
 
 
-def walk(watched: Watched) -> Walk:
-    """Its steps from NameServers that had answered, and of which nothing was heard since; what came of others is told
-    by other rules. Of look-ups that were under way at once nobody knows which was first."""
+def walk(watched: Watched, *, coded: bool = False) -> Walk:
+    """Its steps from NameServers that had answered (`coded`: with an error code, too), and of which nothing was heard
+    since; what came of others is told by other rules. Of look-ups that were under way at once nobody knows which was
+    first."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
-    return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in free_steps(watched)]
+    steps = free_steps(watched, ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,))
+    return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in steps]
 
 
-def free_steps(watched: Watched) -> Iterator[tuple[Try, Try, bool]]:
-    """Each try that was answered, and the one after it, where nothing was a reason to leave; and whether others were
-    under way at once."""
+def free_steps(
+    watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
+) -> Iterator[tuple[Try, Try, bool]]:
+    """Each try with one of these outcomes, and the one after it, where nothing was a reason to leave; and whether
+    others were under way at once."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     made = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED and one.front in fronts]
     at_once = [a.ended_ms is None or b.began_ms < a.ended_ms for a, b in itertools.pairwise(made)]
     for number, (a, b) in enumerate(itertools.pairwise(made)):
-        if a.outcome is not TryOutcome.ANSWERED or a.ended_ms is None or a.ended_ms - a.began_ms > SLOW_MS:
+        if a.outcome not in outcomes or a.ended_ms is None or a.ended_ms - a.began_ms > SLOW_MS:
             continue
         if not any(one.at_ms <= b.began_ms and _is_reason(one, a) for one in changes):
             yield a, b, any(at_once[max(0, number - 1) : number + 2])

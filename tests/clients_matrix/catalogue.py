@@ -155,7 +155,7 @@ _ALL = (
         driver="driver.go",
         needs=("go",),
         command=("env", "HOME={home}", "ROCKETMQ_GO_LOG_LEVEL=error", "{folder}/driver"),
-        profile="go",
+        profile="go-2.0",
     ),
     Client(
         name="cpp-1.x",
@@ -230,7 +230,7 @@ _ALL = (
         driver="driver_rocketmq.js",
         needs=("node", "npm"),
         command=("env", "HOME={home}", "node", "{folder}/driver_rocketmq.js"),
-        profile="node",
+        profile="node-2",
     ),
     Client(
         name="rust-1.0.0",
