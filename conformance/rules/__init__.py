@@ -22,7 +22,7 @@ _FILES = (choosing, leaving, trying, polling, brokers, consumers)
 RULES: Mapping[str, Rule] = {rule.name: rule for file in _FILES for rule in file.RULES}
 """By name, in the order in which they are told."""
 
-OF_PROGRAM = frozenset(rule.name for file in (brokers, consumers) for rule in file.RULES) - {"send_retries"}
-"""Rules about brokers that are of the program as a whole; all others are of each client in it."""
+OF_PROGRAM = frozenset(rule.name for file in (brokers, consumers) for rule in file.RULES)
+"""Rules about brokers, which are of the program as a whole; all others are of each client in it."""
 
 __all__ = ["OF_PROGRAM", "RULES", "LeftOut", "Measured", "Rule"]

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
+from ...chaos.fronts.instances import topics_of
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
 from ..situations import KILL, RESTART, SENDS, Watched
 from .lookups import at_ms
@@ -105,11 +106,14 @@ def _key(asked: Asked) -> str:
 
 
 def sends_on_the_wire(watched: Watched) -> list[Send]:
-    """Each message that was sent to a broker, in order of its first try."""
+    """Each message of the topic that was sent to a broker, in order of its first try. Those of a trace are of another
+    one, and sent without a retry."""
     found: dict[str, Send] = {}
     open_: dict[tuple[int, int], tuple[Send, int]] = {}
     for one in watched.seen:
         if isinstance(one, Asked) and one.code in SENDS and one.front in watched.brokers and not one.oneway:
+            if all(topic.rpartition("%")[2] != watched.topic for topic in topics_of(one)):
+                continue
             if one.at_ms > watched.stopping_ms:
                 break
             send = found.setdefault(_key(one), Send(began_ms=one.at_ms, tries=[]))

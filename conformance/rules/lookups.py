@@ -249,7 +249,8 @@ def free_steps(
     watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
 ) -> Iterator[tuple[Try, Try, bool]]:
     """Each try with one of these outcomes, and the one after it, where nothing was a reason to leave; and whether
-    others were under way at once."""
+    others were under way at once. Nobody sees when a program's first call began: one that closes its first connection
+    may have waited for it too long, as programs do that start beside many others."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     made = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED and one.front in fronts]
@@ -257,8 +258,15 @@ def free_steps(
     for number, (a, b) in enumerate(itertools.pairwise(made)):
         if a.outcome not in outcomes or a.ended_ms is None or a.ended_ms - a.began_ms > SLOW_MS:
             continue
+        if not number and a.front != b.front and any(_is_closed_by_its_client(one, a, b) for one in changes):
+            continue
         if not any(one.at_ms <= b.began_ms and _is_reason(one, a) for one in changes):
             yield a, b, any(at_once[max(0, number - 1) : number + 2])
+
+
+def _is_closed_by_its_client(change: Behaved | Closed | Happened, a: Try, b: Try) -> bool:
+    by_client = isinstance(change, Closed) and change.by is By.CLIENT and change.front == a.front
+    return by_client and a.began_ms < change.at_ms < b.began_ms + JOIN_MS
 
 
 def _is_reason(change: Behaved | Closed | Happened, a: Try) -> bool:

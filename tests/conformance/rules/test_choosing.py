@@ -169,6 +169,25 @@ def test_few_look_ups_give_no_label_and_rule_out_what_they_do() -> None:
     ]  # fmt: skip
 
 
+def test_who_closes_its_first_connection_may_have_waited_too_long_for_what_nobody_saw_begin() -> None:
+    slow = turns(1, *[2] * 15)
+    assert verdict("sticky", "kept", slow) is Validity.INVALID
+    story = Story("quiet").ask("ns-1", 1.0).ask("ns-2", 2.6).close("ns-1", 2.65)
+    assert verdict("sticky", "kept", story.watched(), turns(*[1] * 15, number=1)) is Validity.VALID
+    story = Story("quiet").ask("ns-1", 1.0).ask("ns-1", 2.0).ask("ns-2", 3.0).close("ns-1", 3.05)
+    assert verdict("sticky", "kept", story.watched(), turns(*[1] * 15, number=1)) is Validity.INVALID
+
+
+def test_a_client_that_goes_elsewhere_anyhow_is_known_by_what_follows_error_codes_too() -> None:
+    draws = random.Random(7)
+    story = Story("quiet", number=1, for_s=300.0)
+    for poll in range(150):
+        story.ask(f"ns-{draws.randrange(3)}", 1.0 + poll, code=17)
+    few = turns(2, 0, 1, 0, 2, 1)
+    assert found("sticky", few).value is None
+    assert found("sticky", few, story.watched()).value == "random at each request"
+
+
 def test_who_takes_turns_draws_or_moves_is_called_so() -> None:
     assert found("sticky", turns(*(at % 3 for at in range(20)))).value == "next at every request"
     assert found("sticky", turns(*[1] * 20, 2, *[2] * 5)).value == "moves"
