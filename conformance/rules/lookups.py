@@ -33,6 +33,8 @@ EARLY_JOIN_MS = 100.0
 """The same before it is at work, when the program itself asks again as soon as it was told of a failure."""
 SLOW_MS = 2_500.0
 """An answer that takes longer may have come too late for its client, whose call takes 3 s."""
+STARVED_MS = 1_000.0
+"""Where our own loop was so late, programs were kept from answers that had come for as long as a call may take."""
 SKEW_MS = 50.0
 """A dial is noted by another thread than its connection, which may be seen first."""
 
@@ -249,8 +251,8 @@ def free_steps(
     watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
 ) -> Iterator[tuple[Try, Try, bool]]:
     """Each try with one of these outcomes, and the one after it, where nothing was a reason to leave; and whether
-    others were under way at once. Nobody sees when a program's first call began: one that closes its first connection
-    may have waited for it too long, as programs do that start beside many others."""
+    others were under way at once. Who closes the connection itself may have waited too long for it: by its first
+    call, whose beginning nobody sees, or on a machine that was late."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     made = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED and one.front in fronts]
@@ -258,7 +260,8 @@ def free_steps(
     for number, (a, b) in enumerate(itertools.pairwise(made)):
         if a.outcome not in outcomes or a.ended_ms is None or a.ended_ms - a.began_ms > SLOW_MS:
             continue
-        if not number and a.front != b.front and any(_is_closed_by_its_client(one, a, b) for one in changes):
+        may_wait = (not number or watched.late_ms >= STARVED_MS) and a.front != b.front
+        if may_wait and any(_is_closed_by_its_client(one, a, b) for one in changes):
             continue
         if not any(one.at_ms <= b.began_ms and _is_reason(one, a) for one in changes):
             yield a, b, any(at_once[max(0, number - 1) : number + 2])
