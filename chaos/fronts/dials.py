@@ -124,10 +124,16 @@ class DialWatch:
 
     def _heard(self, line: dict[str, object]) -> None:
         match line:
-            case {"host": str(host), "port": int(port), "at_ns": int(at_ns), "process": int(process)}:
+            case {
+                "host": str(host),
+                "port": int(port),
+                "at_ns": int(at_ns),
+                "process": int(process),
+                "thread": int(thread),
+            }:
                 scale = float(getattr(self._clock, "scale", 1.0))
                 at_ms = self._clock.monotonic_s() * 1000.0 - (time.monotonic_ns() - at_ns) / 1e6 * scale
-                self._dialled(Address(host, port), at_ms, process)
+                self._dialled(Address(host, port), at_ms, process, thread)
             case {"not_started": int(number)}:
                 self.not_started = OSError(number, os.strerror(number))
                 self._told.set()
@@ -140,9 +146,9 @@ class DialWatch:
                     self._look_on()
                 self._told.set()
 
-    def _dialled(self, address: Address, at_ms: float, process: int) -> None:
+    def _dialled(self, address: Address, at_ms: float, process: int, thread: int | None = None) -> None:
         front = self._front_of(address)
-        self._see(Dialled(at_ms=at_ms, address=address, front=front, process=process))
+        self._see(Dialled(at_ms=at_ms, address=address, front=front, process=process, thread=thread))
         if front is not None:
             self._dialled_last_s = self._clock.monotonic_s()
             self._look_on()

@@ -4,6 +4,7 @@
     clientID   what heartbeats say: so many clients a process has, one at least
     NameServer a client that is well connected to one and goes on asking it is not who connects to another meanwhile,
                where the process has more clients than were seen; nor who connects to the same one once more
+    thread     each Java client dials from one thread of its own, which tells whose a connection in vain was
     topics     of several who may have connected, the one that asks for these topics
 
 A connection waits until its first request tells its topic, and longer where more must be seen; then all that was seen
@@ -50,6 +51,9 @@ class Instance:
     groups: set[str] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
     """What its heartbeats call it."""
+    threads: list[int | None] = field(default_factory=list)
+    """Which dialled each of its connections."""
+    language: str | None = None
     unclear: str = ""
     """Why it cannot be told apart from another one; "": it can."""
     ended: bool = False
@@ -72,6 +76,10 @@ class _Held:
     ids: set[str] = field(default_factory=set)
     asked: bool = False
     closed: bool = False
+
+    @property
+    def thread(self) -> int | None:
+        return next((one.thread for one in self.seen if isinstance(one, Dialled)), None)
 
 
 class Instances:
@@ -193,6 +201,7 @@ class Instances:
         if isinstance(one, Asked):
             owner.topics |= topics_of(one) if one.front in self._name_servers else set()
             owner.groups |= groups_of(one)
+            owner.language = one.language
             owner.ids |= ids_of(one)
             self._ids[owner.process] |= ids_of(one)
             if one.front in self._name_servers:
@@ -220,6 +229,7 @@ class Instances:
                     again = True
 
     def _own(self, connection: int, held: _Held, owner: Instance) -> None:
+        owner.threads.append(held.thread)
         if connection > 0 and not held.closed:
             self._of[connection] = owner
         if connection > 0:
@@ -232,6 +242,8 @@ class Instances:
         living = [each for each in self.living() if each.process == held.process]
         if not living:
             return self._new(held)
+        if (owner := _of_thread(held.thread, living)) is not None:
+            return owner
         is_over = is_last or held.closed or now_ms - held.since_ms >= WAITS_MS
         if not held.asked and not is_over and now_ms - held.since_ms < SKEW_MS:
             return None
@@ -331,6 +343,13 @@ class Instances:
         self._all.append(instance)
         self._came(instance)
         return instance
+
+
+def _of_thread(thread: int | None, instances: Sequence[Instance]) -> Instance | None:
+    """The Java client that has dialled from that thread alone, twice at least, and no other from it."""
+    of = [each for each in instances if thread in each.threads]
+    is_its_own = thread is not None and len(of) == 1 and of[0].language == "JAVA"
+    return of[0] if is_its_own and len(of[0].threads) > 1 and {*of[0].threads} == {thread} else None
 
 
 def topics_of(one: Asked) -> set[str]:

@@ -59,6 +59,8 @@ class Dialled:
     front: str | None
     """The front's name (ns-0, broker-a); None: somewhere else, so traffic that goes round the fronts."""
     process: int
+    thread: int | None = None
+    """None: not seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,7 @@ class Supervisor:
         with contextlib.suppress(OSError):  # it is gone
             fcntl.ioctl(listener, _NOTIF_SEND, bytearray(struct.pack("=QqiI", number, 0, 0, _FLAG_CONTINUE)))
         if seen is not None:
-            self.tell(at_ns=at_ns, host=seen[0], port=seen[1], process=process)
+            self.tell(at_ns=at_ns, host=seen[0], port=seen[1], process=process, thread=thread)
 
     def _is_dial(self, process: int, fd: int) -> bool:
         """Whether the socket is TCP's and does not dial yet: resolvers connect datagram sockets, and a non-blocking

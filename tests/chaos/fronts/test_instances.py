@@ -128,6 +128,23 @@ def test_a_dial_in_vain_is_of_the_client_that_has_no_connection() -> None:
     assert [number for number, one in story.of if isinstance(one, Dialled)] == [1]
 
 
+@pytest.mark.parametrize(("language", "of"), [("JAVA", [0, 0, 1, 1, 1]), ("GO", [0, 0, 1, 1, 0])])
+def test_each_java_client_dials_from_a_thread_of_its_own(language: str, of: list[int]) -> None:
+    story = Story(clients=2)
+    dials = (("ns-0", 701, 1, ""), ("broker-a", 701, 2, "one"), ("ns-1", 702, 3, ""), ("broker-a", 702, 4, "other"))
+    for at_s, (front, thread, connection, name) in enumerate(dials):
+        story.instances.see(Dialled(at_ms=1000 * at_s, address=PEER, front=front, process=70, thread=thread))
+        story.opened(connection, front, 70, at_s)
+        heart_beat = {"code": 34, "fields": {}, "body": b'{"clientID":"%s"}' % name.encode()} if name else {}
+        story.asked(connection, front, at_s + 0.1, language=language, **heart_beat)
+        story.asked(1, "ns-0", at_s + 0.2, language=language)
+    story.closed(1, "ns-0", 5).closed(3, "ns-1", 5)
+    story.instances.see(Behaved(at_ms=5_000, front="ns-0", behaviour=REFUSES))
+    story.instances.see(Dialled(at_ms=6_000, address=PEER, front="ns-0", process=70, thread=702))
+    assert [number for number, one in story.of if isinstance(one, Dialled)] == of
+    assert any(story.unclear()) == (language == "GO")
+
+
 def test_a_client_has_ended_when_its_process_is_gone_and_nothing_is_connected() -> None:
     story = Story().opened(1, "ns-0", 70).look(10, lives=False)
     assert not story.went
