@@ -243,8 +243,9 @@ _CATALOGUE: tuple[Event, ...] = (
         "enableSlaveActingMaster; "
         "fetchNameServerAddr of a broker or client with lists by HTTP; "
         "updateTopicRouteInfoFromNameServer, sendHeartbeatToAllBroker, persistAllConsumerOffset and doRebalance of a "
-        "client; value of doRebalance: woken (before its time) and balanced (it left nothing undone); of "
-        "checkHoldRequest, of the pulls that were answered since the last: notified (how many found a message) and "
+        "client; value of doRebalance: woken (before its time), balanced (it left nothing undone) and shared (the "
+        "topics whose queues and members it knew); of checkHoldRequest, of the pulls that were answered since then: "
+        "notified (how many found a message) and "
         "slowest_ms (after it was stored), timed_out (how many found none), shortest_ms and longest_ms (after the time "
         "for which they wanted to be held)",
     ),

@@ -27,8 +27,8 @@ from ..faults.fault import Delay, Loss
 from .client_profiles import Advance
 from .link import Cause, hung_brokers, link_causes, process_causes
 from .lists import in_use
-from .lost_brokers import alive, merged, while_it_lives
-from .reach import delayed_by_commits
+from .lost_brokers import merged, while_it_lives
+from .reach import delayed_by_commits, undisturbed
 from .windows import NEVER, Timers, Window, poll_delay_ms
 from .world import World
 
@@ -73,7 +73,7 @@ def _name_server_losses(world: World) -> list[NameServerLoss]:
                 end_ms = while_it_lives(world, client, start_ms, lasted_ms)
                 here = [cause for cause in causes if cause.start_ms < end_ms and cause.end_ms > start_ms]
                 window = _window(world, client.name, start_ms, here)
-                if window is None or not alive(world, client.name, start_ms, end_ms):
+                if window is None or not undisturbed(world, client.name, start_ms, end_ms):
                     continue
                 if world.asks_for_list(client.name) and any(
                     len(one.entries) < 2 for one in in_use(world, client.name, start_ms, end_ms)

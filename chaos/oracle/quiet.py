@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from ..faults.fault import Loss
 from ..faults.process_faults import Absent, Pause, Remove
 from .intervals import Stretch, merged, without
-from .link import leave_ms, most_hung_brokers
+from .link import MOMENT_MS, leave_ms, most_hung_brokers
 from .lists import changing
 from .reach import cut_offs
 from .recorded import Fault
@@ -189,25 +189,79 @@ def calm_among(world: World, nodes: Collection[str]) -> list[Stretch]:
     return world.memoized(key, lambda: quiet(world, settle_ms(world), faults=those))
 
 
-def changed_by_hand(world: World, from_ms: float, to_ms: float) -> str:
-    """What was done by hand so near to that time that clients may still, or already, feel it; "" for nothing."""
-    near_ms = settle_ms(world)
-    near = (f for f in world.faults if f.by_hand and f.overlaps(from_ms - near_ms, to_ms))
-    return next((fault.fault_id for fault in near), "")
+def is_alone(world: World, client: str, at_ms: float) -> bool:
+    """Whether no more than one fault is felt by the client then, so that RocketMQ's promises to it are asked."""
+    return alone_until(world, client, at_ms) > at_ms
+
+
+def alone_until(world: World, client: str, at_ms: float) -> float:
+    """Until when no second fault is felt by the client; `at_ms` where several meet then already."""
+    meet = (one for one in several(world, client) if one.end_ms > at_ms)
+    return min((max(one.start_ms, at_ms) for one in meet), default=math.inf)
+
+
+def several(world: World, client: str) -> Sequence[Stretch]:
+    """When several faults meet for the client: from the beginning of the second until it has settled after the last.
+    Those that begin together are one until the first of them ends."""
+
+    def found() -> Sequence[Stretch]:
+        meet: list[Stretch] = []
+        together: list[tuple[Fault, Stretch]] = []
+        second_ms = over_ms = -math.inf
+        for fault, span in sorted(((f, felt(world, f)) for f in _felt_by(world, client)), key=lambda one: one[1]):
+            if span.start_ms >= over_ms:
+                meet.append(Stretch(second_ms, over_ms))
+                together, second_ms = [(fault, span)], math.inf
+            elif _key(fault) in {_key(other) for other, _ in together}:
+                together.append((fault, span))
+            elif span.start_ms <= together[0][1].start_ms + MOMENT_MS:
+                together.append((fault, span))
+                ends = [of.end_ms for _, of in together]
+                second_ms = min(ends) if max(ends) > min(ends) + MOMENT_MS else math.inf
+            else:
+                second_ms = min(second_ms, span.start_ms)
+            over_ms = max(over_ms, _settled_ms(world, client, fault))
+        return merged([*meet, Stretch(second_ms, over_ms)])
+
+    return world.memoized(("several", client), found)
+
+
+def _key(fault: Fault) -> tuple[str, int]:
+    """One action of the timeline."""
+    return fault.fault_id, fault.began_with
+
+
+def _felt_by(world: World, client: str) -> list[Fault]:
+    """Those that the client may feel: not what is done to other clients, or to links of theirs, but for its group's."""
+    others = {node.name for node in world.of_kind("producer", "consumer", "prober")} - {client}
+    if any(node.name == client for node in world.of_kind("consumer")):
+        others -= {*world.members_of(client)}
+    lists = [
+        Fault(f"list at {one.start_ms}", "list", "", "", None, None, one.start_ms, one.end_ms)
+        for one in changing(world)
+    ]
+    return [fault for fault in harmful(world) if fault.source not in others] + lists
+
+
+def _settled_ms(world: World, client: str, fault: Fault) -> float:
+    """By when the client is sure to be as if the fault had never been: routes, members and queues are what they were.
+
+    One that only keeps it from NameServers is over with its end, once the client had the time to leave them.
+    """
+    timers, servers = world.timers_of(client), {server.name for server in world.listed(client)}
+    span = felt(world, fault)
+    if fault.source == client and fault.target in servers:
+        lost = {one.target for one in world.faults if one.fault_id == fault.fault_id and one.source == client}
+        leaves_ms = timers.P_ms + staleness_window(timers, len(lost & servers)).latest_ms
+        return max(span.end_ms + timers.A_ms, span.start_ms + leaves_ms)
+    is_consumer = any(node.name == client for node in world.of_kind("consumer"))
+    return span.end_ms + (aftermath_ms(world) if is_consumer else settle_ms(world))
 
 
 def brokers_joined(world: World, after_ms: float) -> list[Stretch]:
     """From when each broker that joined did so, until `after_ms` later: its queues are shared out meanwhile."""
     joined = (world.joined_ms(node.name) for node in world.of_kind("broker"))
     return [Stretch(at_ms, at_ms + after_ms) for at_ms in joined if math.isfinite(at_ms)]
-
-
-def joined_in_trouble(world: World, client: str, at_ms: float) -> bool:
-    """Whether it, or the first NameServer of its list, joined, or it was started again, and no calm time has come
-    since: it may have had no route at all yet."""
-    told_ms = min((world.joined_ms(server.name) for server in world.listed(client)), default=-math.inf)
-    joined_ms = max(world.joined_ms(client), told_ms, started_again_ms(world, client, at_ms))
-    return joined_ms > -math.inf and not any(one.start_ms < at_ms and one.end_ms > joined_ms for one in calm(world))
 
 
 def started_again_ms(world: World, node: str, at_ms: float) -> float:

@@ -15,7 +15,7 @@ from .intervals import Stretch, merged, without
 from .lists import may_have, must_have, off
 from .recorded import Fault
 from .roles import elects, members_of
-from .windows import NEVER, Window, commit_delay_ms, staleness_window
+from .windows import NEVER, Window, commit_delay_ms
 from .world import World
 
 
@@ -176,35 +176,6 @@ def _reached_too_late(world: World, client: str) -> list[Stretch]:
         and len(servers) - len(at(gone, start_ms)) <= len(dropped)
         and not (len(dropped) == 1 and is_alone(dropped[0]))
     ]
-
-
-def cut_off_until(world: World, client: str, from_ms: float, to_ms: float) -> float:
-    """When the last stretch in which every NameServer of the client's list is lost to it is over, of those that meet
-    [from_ms, to_ms]; `from_ms` when there is none. Nobody can tell the client anything before that."""
-    return max([from_ms, *(stretch.end_ms for stretch in cut_offs(world, client) if stretch.start_ms <= to_ms)])
-
-
-def told_ms(world: World, client: str, from_ms: float, hung_ms: float) -> float:
-    """From when on the client can ask for what its NameServers tell from `from_ms` on: at its next poll, P + J (+ k·P +
-    A) later, or once that is over for which it is cut off from all of them. `hung_ms`: J."""
-    timers = world.timers_of(client)
-    while True:
-        asks_ms = timers.P_ms + hung_ms
-        if calls := failed_calls(world, (client,), from_ms - timers.P_ms, from_ms + asks_ms):
-            asks_ms += staleness_window(timers, calls).latest_ms
-        reached_ms = cut_off_until(world, client, from_ms, from_ms + asks_ms)
-        if reached_ms == from_ms or math.isinf(reached_ms):
-            return reached_ms
-        from_ms = reached_ms
-
-
-def unlearnt_since_ms(world: World, client: str, at_ms: float, learn_ms: float) -> float:
-    """The earliest moment whose news the client may not know yet at `at_ms`: the other way round."""
-    since_ms = at_ms - learn_ms
-    for stretch in reversed(cut_offs(world, client)):
-        if stretch.start_ms < at_ms and stretch.end_ms >= since_ms:
-            since_ms = min(since_ms, stretch.start_ms - learn_ms)
-    return since_ms
 
 
 def _out_of_reach(world: World, client: str, name_server: str) -> list[Stretch]:

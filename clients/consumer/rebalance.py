@@ -75,6 +75,8 @@ class Rebalancer:
         self._subscribe_info: dict[str, frozenset[MessageQueue]] = {}
         self._taken = 0
         self._wake = asyncio.Event()
+        self._shared: set[str] = set()
+        """The topics whose queues and members this round knew."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -126,13 +128,14 @@ class Rebalancer:
                 "scheduled_task",
                 f="doRebalance",
                 duration_ms=(self._context.clock.monotonic_s() - began_s) * 1000,
-                value={"woken": woken, "balanced": balanced},
+                value={"woken": woken, "balanced": balanced, "shared": sorted(self._shared)},
             )
             wait_s = interval_s if balanced or self._config.profile is Profile.V4_9 else again_s
 
     async def rebalance(self) -> bool:
         """One round over all topics; True when every topic ended with just the queues it should have."""
         balanced = True
+        self._shared.clear()
         for topic in list(self.subscriptions):
             try:
                 balanced = await self._rebalance_topic(topic) and balanced
@@ -149,6 +152,7 @@ class Rebalancer:
         mine = await self._allocate(topic)
         if mine is None:
             return True
+        self._shared.add(topic)
         if await self._take_and_drop(topic, mine):
             await self._announce(topic)
         return set(self.working_queues(topic)) == mine

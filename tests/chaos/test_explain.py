@@ -29,6 +29,9 @@ def test_what_is_explained_is_what_a_run_is_judged_by(tmp_path: Path) -> None:
         {"at_s": 150, "do": "restart", "nodes": ["broker-b"]},
         {"at_s": 215, "do": "heal"},
         {"at_s": 220, "do": "kill", "nodes": ["ns-1"]},
+        {"at_s": 230, "do": "restart", "nodes": ["ns-1"]},
+        {"at_s": 400, "do": "kill", "nodes": ["broker-a"]},
+        {"at_s": 500, "do": "restart", "nodes": ["broker-a"]},
     ]
     document = {"checks": ["routes_are_true"], "cluster": {"name_servers": 2, "brokers": 2}, "timeline": timeline,
                 "workload": {"client_starts": 0}}  # fmt: skip

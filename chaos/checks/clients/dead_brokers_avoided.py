@@ -1,17 +1,19 @@
-"""Each client stops using a broker that died, hung or became unreachable, within the window of its route's removal.
+"""Each client stops using a broker that died, hung or became unreachable, and one that its routes name no more.
 
-    broker lost ── t_rm ── P ── (Qr) ──┬──────────── no use ────────────┬─ broker back
+    broker lost ── t_rm ── P ── (Qr) ──┬──────────── no use ────────────┬─ broker back, or a second fault
        removed at every NameServer     └ last use must be before this   ┘
+    out of the client's routes ─ (its next rebalance) ─┬──── no use ────┬─ in one again
 
-Judged per (client, broker, stretch without the broker), where every NameServer that the client can reach has dropped
-the broker: one that only the client cannot reach stays in the routes, and nothing bounds its use (the table says ∞).
-Nor does anything bound the use of a topic's last broker, because a client keeps its old route when there is none.
-A use is a send attempt or a pull at its beginning. A retry belongs to a send that began up to T earlier.
+The first is a promise, asked where one fault at a time met the client (oracle/lost_brokers.py); the second follows from
+what the client was told, whatever happened (record/broker_uses.py). Nothing bounds the use of a topic's last broker,
+because a client keeps its old route when there is none. A use is a send attempt or a pull at its beginning; a retry
+belongs to a send that began up to T earlier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...oracle.lost_brokers import Absence, absences
@@ -21,7 +23,7 @@ from ..check import Check, Group, Needs, Reads, Section
 from ..findings import counted, finding, rounded, verdict_of
 from ..plain.broker_uses import broker_uses
 from ..plain.part import Gathering
-from ..record.broker_uses import BrokerUses, Uses, key_of
+from ..record.broker_uses import BrokerUses, Uses, departures, key_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance
@@ -30,27 +32,30 @@ NAME = "dead_brokers_avoided"
 _SHOWN = 60
 
 
-def judged_absences(world: World) -> list[Absence]:
-    """Those that outlast the window of the client's use."""
-    return [absence for absence in absences(world) if absence.from_ms < absence.end_ms]
+def judged_absences(world: World, gone: Iterable[Absence]) -> list[Absence]:
+    """The promised ones that outlast the window of the client's use, and the departures; each once, numbered."""
+    promised = (absence for absence in absences(world) if absence.from_ms < absence.end_ms)
+    every = {key_of(absence): absence for absence in (*gone, *promised)}
+    return [replace(absence, id=number) for number, absence in enumerate(every.values())]
 
 
-USES = broker_uses(judged_absences)
+USES = broker_uses(lambda control, world: judged_absences(world, departures(control, world)))
 
 
 def gather(gathering: Gathering, world: World) -> BrokerUses:
     """What clients did while brokers were lost to them, each absence that outlasts its window."""
-    found = judged_absences(world)
+    gone = tuple(departures(gathering.control, world))
+    found = judged_absences(world, gone)
     lags = measured_lags(gathering.control, world, found)
-    late = BrokerUses({key_of(absence): Uses(lag_ms=lags.get(absence.id)) for absence in found})
+    late = BrokerUses({key_of(absence): Uses(lag_ms=lags.get(absence.id)) for absence in found}, gone)
     return gathering.counted(USES, world).plus(late)
 
 
 def judge(facts: BrokerUses, world: World) -> Verdict:
     """Examined: absences that outlasted their window, of clients that did something then. Violations: later uses."""
-    found = judged_absences(world)
+    found = judged_absences(world, facts.gone)
     if not found:
-        why = "no broker was lost for longer than the window of its clients, so there is nothing to examine"
+        why = "no broker was lost for longer than the window of its clients, and none left a client's routes"
         return Verdict.nothing_examined(NAME, why)
     nothing = Uses()
     seen = [(absence, facts.of.get(key_of(absence), nothing)) for absence in found]

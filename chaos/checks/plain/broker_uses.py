@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def broker_uses(absences: Callable[[World], Sequence[Absence]]) -> Reading[BrokerUses]:
+def broker_uses(absences: Callable[[Control, World], Sequence[Absence]]) -> Reading[BrokerUses]:
     """What the clients did in these absences."""
 
     def of(part: Part, world: World) -> BrokerUses:
         import numpy as np
         import pyarrow.compute as pc
 
-        found = absences(world)
+        found = absences(part.control, world)
         if not found:
             return BrokerUses()
         began, held = part.of("send_attempt", "pull", types=("invoke",)), _held(part.control)

@@ -1,4 +1,14 @@
-"""The facts of dead_brokers_avoided: what clients did while brokers were lost to them.
+"""The facts of dead_brokers_avoided: what clients did while brokers were lost to them, or gone from their routes.
+
+| a client has                                      | and may go on using an address of a broker                       |
+|---------------------------------------------------|------------------------------------------------------------------|
+| a route that names it                             | for ever                                                         |
+| none any more: a producer                         | with retries of sends that began before, T                       |
+| none any more: a consumer                         | until a run of doRebalance that began since has rebalanced the   |
+|                                                   | topics that it was of: their queues and members were known       |
+
+Upstream: `MQClientInstance.updateTopicRouteInfoFromNameServer`, `DefaultMQProducerImpl.sendDefaultImpl`,
+`RebalanceImpl.updateProcessQueueTableInRebalance`. That a client takes what it is told is client_routes_are_true's.
 
 Of two parts of a history they add up to those of the whole: an absence is told by its client, its broker and when it
 began, which stay the same whenever a growing history is judged.
@@ -6,13 +16,20 @@ began, which stay the same whenever a growing history is judged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...oracle.lost_brokers import Absence
+from ...oracle.reach import undisturbed
+from ...oracle.recorded import Life
+from ...oracle.schedules import REBALANCE
+from ...oracle.windows import Window
 from ...oracle.world import World
-from ..check import Facts, largest
+from ..check import Facts, joined, largest
+from .control import Control, decoded, order
 
 
 class Use(NamedTuple):
@@ -53,6 +70,72 @@ class BrokerUses(Facts):
     """What clients did while brokers were lost to them."""
 
     of: Mapping[Key, Uses] = field(default_factory=dict)
+    gone: tuple[Absence, ...] = joined()
+    """The departures among these."""
+
+
+_GONE_ROW = "a broker's address that no route of the client names"
+
+
+def departures(control: Control, world: World) -> Iterator[Absence]:
+    """Each address of a broker that left the last of a client's routes, until one names it again."""
+    others = tuple(node.name for node in world.of_kind("broker"))
+    for client in world.of_kind("producer", "consumer"):
+        rebalanced = _rebalanced(control, client.name) if client.kind == "consumer" else None
+        for life in world.lives_of(client.name):
+            end_ms = min(life.end_ms, world.end_ms)
+            for address, topics, gone_ms, back_ms in _gone(control, life):
+                from_ms, formula = gone_ms, "at once"
+                if rebalanced is not None:
+                    runs = [rebalanced[topic] for topic in topics if topic in rebalanced]
+                    acted = (next((e for b, e in of if b >= gone_ms), math.inf) for of in runs)
+                    from_ms, formula = max(acted, default=math.inf), "its next rebalance"
+                broker, until_ms = world.owners.get(address), min(back_ms, end_ms)
+                if broker is not None and from_ms < until_ms and undisturbed(world, client.name, gone_ms, until_ms):
+                    yield Absence(
+                        id=-1,
+                        client=client.name,
+                        broker=broker,
+                        fault_id="",
+                        start_ms=gone_ms,
+                        removal_ms=gone_ms,
+                        route_from_ms=gone_ms,
+                        from_ms=from_ms,
+                        window=Window(0, from_ms - gone_ms, formula, _GONE_ROW),
+                        end_ms=until_ms,
+                        others=others,
+                        address=address,
+                    )
+
+
+def _gone(control: Control, life: Life) -> Iterator[tuple[str, frozenset[str], float, float]]:
+    """Address, topics whose routes named it, since when none of this process does, and until when (inf: to its end)."""
+    named: dict[str, frozenset[str]] = {}
+    of: dict[str, set[str]] = defaultdict(set)
+    gone: dict[str, float] = {}
+    for row in sorted(control.rows("route_changed"), key=order):
+        if row.process != (life.node, life.incarnation):
+            continue
+        before: frozenset[str] = frozenset().union(*named.values())
+        topic, brokers = row.topic or "", (decoded(row.value) or {}).get("brokers") or {}
+        named[topic] = frozenset(address for ids in brokers.values() for address in ids.values())
+        now: frozenset[str] = frozenset().union(*named.values())
+        gone.update(dict.fromkeys(before - now, row.time_ms))
+        for address in named[topic]:
+            of[address].add(topic)
+        for address in sorted(now & gone.keys()):
+            yield address, frozenset(of[address]), gone.pop(address), row.time_ms
+    yield from ((address, frozenset(of[address]), at_ms, math.inf) for address, at_ms in gone.items())
+
+
+def _rebalanced(control: Control, consumer: str) -> Mapping[str, Sequence[tuple[float, float]]]:
+    """Topic to the runs of doRebalance that knew its queues and members: when each began and ended."""
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in sorted(control.rows("scheduled_task"), key=order):
+        if row.node == consumer and row.f == REBALANCE:
+            for topic in (row.decoded or {}).get("shared") or ():
+                found[topic].append((row.time_ms - (row.duration_ms or 0.0), row.time_ms))
+    return found
 
 
 def lost_at(absence: Absence, world: World) -> str | None:

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...oracle.intervals import Stretch, until_next
 from ...oracle.link import hung_brokers
-from ...oracle.lost_brokers import alive
-from ...oracle.reach import failed_calls
+from ...oracle.reach import failed_calls, undisturbed
 from ...oracle.roles import Settled, at_work, members_of, settled
 from ...oracle.windows import client_leave_window
 from ...oracle.world import World
@@ -54,7 +53,7 @@ def _told(world: World, client: str, one: Settled) -> Settled | None:
     follows = client_leave_window(timers, one.window, hung_brokers=hung, failed_calls=failed)
     window = follows.plus(timers.A_ms, "A")
     from_ms = one.at_ms + window.latest_ms
-    if from_ms >= one.to_ms or not alive(world, client, one.at_ms - timers.P_ms, one.to_ms):
+    if from_ms >= one.to_ms or not undisturbed(world, client, one.at_ms - timers.P_ms, one.to_ms):
         return None
     return one._replace(from_ms=from_ms, window=window)
 

@@ -142,7 +142,7 @@ def _in_clients(control: Control, world: World, lost: Iterable[Absence]) -> Iter
             taken: list[tuple[float, bool]] = []
             for at_ms, route in changes:
                 ids = elected_ids(world, a.broker)
-                named = a.names(route) if a.address else has_broker(route, a.broker, known, ids)
+                named = has_broker(route, a.broker, known, ids)
                 if at_ms < a.end_ms and (not taken or taken[-1][1] != named):
                     taken.append((at_ms, named))
             if not taken:

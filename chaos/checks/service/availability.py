@@ -27,23 +27,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from ...faults.fault import Loss
 from ...oracle.intervals import Stretch, merged
 from ...oracle.lists import may_have
-from ...oracle.lost_brokers import unnamed
 from ...oracle.quiet import (
     calm,
-    changed_by_hand,
     dead,
     earliest_effect_ms,
-    joined_in_trouble,
+    is_alone,
     settle_ms,
     started_again_ms,
 )
 from ...oracle.reach import lost, moments
 from ...oracle.recorded import stall_ms
-from ...oracle.recovery import LOOK_UP, share_lost, turns_lost, unrouted_window
-from ...oracle.windows import NEVER
+from ...oracle.recovery import LOOK_UP, hides_too_many, share_lost, turns_lost
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, largest, least
@@ -321,40 +317,27 @@ def _in_order(key: tuple[float, str, str]) -> tuple[float, int, str]:
 
 
 def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
-    """Sends between one change and the next, against the share of the queues that were not lost; none where somebody
-    changed by hand what there is to send to."""
+    """Sends between one change and the next, where one fault at a time met the producer, against the share of the
+    queues that were not lost."""
     examined, short = 0, []
-    bounds = sorted({*(moment.at_ms for moment in moments(world)), world.end_ms})
-    rate = float(world.workload.get("sends_per_s") or 1.0)
+    bounds = sorted({*(moment.at_ms for moment in moments(world)), world.end_ms, math.inf})
     for (start_ms, client), tally in sorted(tallied.sends.items(), key=lambda one: one[0]):
         brokers, queues = len(world.seen_by(client, "broker")), world.queues_of(client)
-        if not brokers or not queues or len(world.views_of(client)) > 1 or joined_in_trouble(world, client, start_ms):
-            continue
-        until_ms = min(at_ms for at_ms in (*bounds, math.inf) if at_ms > start_ms)
-        if changed_by_hand(world, start_ms, until_ms):
-            continue
-        moment = next(moment for moment in reversed(moments(world)) if moment.at_ms == start_ms)
-        routed = _routed(tallied, world, client, start_ms)
-        unrouted = None if routed else unrouted_window(world, client, moment)
-        if unrouted is not None and unrouted.latest_ms == NEVER:
+        if not brokers or not queues or len(world.views_of(client)) > 1 or not is_alone(world, client, start_ms):
             continue
         missing = lost(world, client, "broker", start_ms, for_ms=settle_ms(world))
-        away = unnamed(world, client, start_ms - settle_ms(world), until_ms) - missing.keys()
-        if world.has_slaves and len(away) + len(missing) >= brokers:
-            continue  # a route that has slaves only is taken, and then there is nobody to send to
-        brokers, gone = brokers - len(away if missing else ()), len(missing)  # it may know of no more than these
+        routed = _routed(tallied, world, client, start_ms)
+        asks_in_vain = not routed and bool(lost(world, client, "name_server", start_ms, for_ms=settle_ms(world)))
+        if asks_in_vain or hides_too_many(world, client, start_ms, missing):
+            continue
+        gone, until_ms = len(missing), bounds[bisect_right(bounds, start_ms)]
         share = share_lost(world, brokers, gone, queues)
         if share >= 1:
             continue
         rounds = math.ceil(tally.ended * share) + 2 * turns_lost(world, brokers, gone, queues)
-        if unrouted is not None:  # each of its sends failed until it had one
-            rounds += math.ceil(unrouted.latest_ms * rate / 1000)
-        elif not routed:  # or one at each entry of its list where nobody listens
-            rounds += _dead_entries(world, client, start_ms, until_ms)
+        rounds += 0 if routed else _dead_entries(world, client, start_ms, until_ms)  # one at each
         rounds += _while_stood_still(world, client, start_ms, until_ms)
-        rounds += _while_it_comes_on(world, client, start_ms, until_ms, rate) or _under_way(
-            world, client, tally, until_ms
-        )
+        rounds += _as_the_next_begins(world, client, tally, start_ms, until_ms)
         examined += tally.ended
         if tally.bad > rounds:
             floor = max(0.0, 1 - rounds / tally.ended)
@@ -363,18 +346,19 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
     return examined, short
 
 
-def _while_it_comes_on(world: World, client: str, start_ms: float, until_ms: float, rate: float) -> int:
-    """The sends that a fault of many links, which comes on link by link until `until_ms`, or a clean stop of a broker,
-    which serves nobody on its way, may hit before that."""
-    hit_ms = [
+def _as_the_next_begins(world: World, client: str, tally: Tally, start_ms: float, until_ms: float) -> int:
+    """The send under way as the next fault of a broker begins, and those that it may hit before the moment that it
+    counts from: link by link it comes on, and a broker that stops serves nobody on its way."""
+    over_ms = until_ms if tally.last_bad_ms is None else max(until_ms, tally.last_bad_ms)
+    begins = (
         earliest_effect_ms(world, fault)
         for broker in world.of_kind("broker")
         for fault in (*world.link_faults(client, broker.name), *world.process_faults(broker.name))
-        if start_ms < fault.start_ms <= until_ms and not world.harmless(fault)
-        if fault.target is not None or fault.loss(world.timers) is Loss.GRACEFUL
-    ]
-    lasts_ms = until_ms - min(hit_ms, default=until_ms)
-    return 1 + math.ceil(lasts_ms * rate / 1000) if lasts_ms > 0 else 0  # and the one under way
+        if start_ms < fault.start_ms <= over_ms and not world.harmless(fault)
+    )
+    hit_ms = min((at_ms for at_ms in begins if at_ms <= (tally.last_bad_ms or 0.0)), default=math.inf)
+    rate = float(world.workload.get("sends_per_s") or 1.0)
+    return 1 + math.ceil(max(0.0, until_ms - hit_ms) * rate / 1000) if hit_ms < math.inf else 0
 
 
 def _while_stood_still(world: World, client: str, start_ms: float, until_ms: float) -> int:
@@ -384,19 +368,6 @@ def _while_stood_still(world: World, client: str, start_ms: float, until_ms: flo
     stalls = (fault for node in nodes for fault in world.process_faults(node) if fault.stood_still)
     met = merged(Stretch(one.start_ms, one.end_ms) for one in stalls if one.overlaps(start_ms, until_ms))
     return sum(2 + int((end_ms - begin_ms) / world.timers_of(client).T_ms) for begin_ms, end_ms in met)
-
-
-def _under_way(world: World, client: str, tally: Tally, until_ms: float) -> int:
-    """The send that had begun before the next change, a fault at that moment, and failed after it."""
-    if tally.last_bad_ms is None or tally.last_bad_ms < until_ms:
-        return 0
-    faults = (
-        fault
-        for broker in world.of_kind("broker")
-        for fault in (*world.link_faults(client, broker.name), *world.process_faults(broker.name))
-        if not world.harmless(fault)
-    )
-    return int(any(until_ms <= fault.start_ms <= tally.last_bad_ms for fault in faults))
 
 
 def _routed(tallied: Tallies, world: World, client: str, at_ms: float) -> bool:

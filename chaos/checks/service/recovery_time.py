@@ -3,8 +3,9 @@
     fault, or heal ──── first good operation that began after it ──┬─ ok
                                                         bound ─────┘
 
-The bounds are oracle/recovery.py's. What ends in another fault before its bound is not judged, nor is a client that is
-itself stopped or paused. The percentiles are over all that recovered, judged or not.
+The bounds are oracle/recovery.py's, asked where one fault at a time met the client. What ends in another fault before
+its bound is not judged, nor is a client that is itself stopped or paused. The percentiles are over all that recovered,
+judged or not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...oracle.quiet import started_again_ms
+from ...oracle.quiet import alone_until, started_again_ms
 from ...oracle.reach import Moment, moments, undisturbed
 from ...oracle.recovery import LOOK_UP, bound
 from ...oracle.windows import Window
@@ -138,11 +139,11 @@ def recoveries(
             success_ms = min((at_ms for segment, at_ms in segments.items() if segment >= after), default=math.inf)
             after_ms = None if math.isinf(success_ms) else max(0.0, success_ms - moment.at_ms)
             next_ms = min((m.at_ms for m in found[index + 1 :] if m.at_ms > moment.at_ms), default=math.inf)
-            until_ms = min(next_ms, works_until[operation], world.end_ms)
+            until_ms = min(next_ms, works_until[operation], world.end_ms, alone_until(world, client, moment.at_ms))
             if not undisturbed(world, client, moment.at_ms, max(until_ms, moment.at_ms)):
                 continue
             since_ms = started_again_ms(world, client, moment.at_ms)
-            # a producer's first good send says that its process has a route
+            # its first good one says that the process has a route
             routed = any(since_ms <= at_ms <= moment.at_ms for at_ms in segments.values())
             recoveries_.append(
                 Recovery(

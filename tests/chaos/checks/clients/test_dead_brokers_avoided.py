@@ -11,7 +11,7 @@ from nemesrv.chaos.checks.plain.verdicts import COUNTED_ONLY, in_memory
 from nemesrv.chaos.checks.record.broker_uses import BrokerUses, Use, Uses
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 PAUSE = ("f1", "pause", "sigstop", "broker-a")
@@ -24,15 +24,22 @@ def check(builder: HistoryBuilder) -> Verdict:
 
 
 def send(
-    builder: HistoryBuilder, at_s: float, broker: str, *, topic: str = "orders", attempt: int = 0
+    builder: HistoryBuilder,
+    at_s: float,
+    broker: str,
+    *,
+    topic: str = "orders",
+    attempt: int = 0,
+    address: str | None = None,
 ) -> HistoryBuilder:
-    op_id = f"op-{at_s}"
+    op_id, to = f"op-{at_s}", {"broker_name": broker, "address": address}
     builder.at(at_s).event("producer-0", "send", type="invoke", op_id=op_id, topic=topic, msg_key=op_id)
-    return builder.event("producer-0", "send_attempt", type="invoke", op_id=op_id, attempt=attempt, broker_name=broker)
+    return builder.event("producer-0", "send_attempt", type="invoke", op_id=op_id, attempt=attempt, **to)
 
 
-def pull(builder: HistoryBuilder, at_s: float, broker: str) -> HistoryBuilder:
-    return builder.at(at_s).event("consumer-0", "pull", type="invoke", topic="orders", broker_name=broker, queue_id=0)
+def pull(builder: HistoryBuilder, at_s: float, broker: str, *, address: str | None = None) -> HistoryBuilder:
+    where = {"topic": "orders", "broker_name": broker, "queue_id": 0, "address": address}
+    return builder.at(at_s).event("consumer-0", "pull", type="invoke", **where)
 
 
 def crash(last_send_s: float, last_pull_s: float, *, attempt: int = 0, lag_ms: float | None = 1.0) -> HistoryBuilder:
@@ -175,21 +182,48 @@ def test_a_broker_whose_links_are_healed_one_after_the_other_is_judged_until_the
     assert verdict.allowed["bound_ms"] == 163_000
 
 
-def test_a_client_whose_name_server_failed_too_has_a_failed_call_more() -> None:
+def test_where_a_name_server_had_just_failed_too_nothing_is_promised() -> None:
     builder = cluster(clients=("producer-0",)).at(90).fault("f0", "kill", "sigkill", "ns-0").at(100).fault(*KILL)
-    send(builder, 160, "broker-a")
-    verdict = check(send(builder, 190, "broker-b").end(220))
-    assert verdict.verdict is Validity.VALID
-    assert verdict.allowed["bound_ms"] == 63_000  # P + (1·P + A)
+    send(builder, 180, "broker-a")
+    assert check(send(builder, 190, "broker-b").end(220)).examined == 0
 
 
-def test_a_name_server_started_again_has_no_route_to_give_before_it_is_refilled() -> None:
-    restart = ("f0", "kill", "sigkill", "ns-0")
-    builder = cluster(clients=("producer-0",)).at(60).fault(*restart).at(90).fault(*restart, end=True).restarted("ns-0")
-    _, world = builder.at(100).fault(*KILL).end(280).facts()
-    verdict = judge(BrokerUses({PRODUCER: Uses(after=1)}), world)
-    assert verdict.verdict is Validity.VALID
-    assert verdict.allowed["bound_ms"] == 23_000 + 30_000 + 33_000  # rest of R + C, P, and 1·P + A for the dead server
+def told_of_its_end(client: str) -> HistoryBuilder:
+    """While a NameServer hangs broker-a dies, and at 130 s the client takes a route without it."""
+    builder = cluster(clients=(client,)).at(90).fault("f0", "pause", "sigstop", "ns-0").at(100).fault(*KILL)
+    for broker in ("broker-a", "broker-b"):
+        builder.topic(broker, "orders")
+    builder.at(2).event(client, "route_changed", topic="orders", value=route_of("broker-a", "broker-b"))
+    return builder.at(130).event(client, "route_changed", topic="orders", value=route_of("broker-b"))
+
+
+@pytest.mark.parametrize(("last_s", "expected"), [(129, Validity.VALID), (131, Validity.INVALID)])
+def test_whatever_meets_a_producer_sends_to_no_broker_that_its_routes_name_no_more(
+    last_s: float, expected: Validity
+) -> None:
+    builder = told_of_its_end("producer-0")
+    send(builder, last_s, "broker-a", address=address_of("broker-a"))
+    verdict = check(send(builder, 150, "broker-b").end(200))
+    assert (verdict.verdict, verdict.examined) == (expected, 1)
+
+
+@pytest.mark.parametrize(
+    ("shared", "expected"),
+    [
+        (["orders"], Validity.INVALID),
+        ([], Validity.UNKNOWN),  # nobody told it the members of its group: its queues stay as they are
+        (None, Validity.UNKNOWN),  # an older history does not say
+    ],
+)
+def test_a_consumer_pulls_from_none_after_the_rebalance_that_knew_its_queues(
+    shared: list[str] | None, expected: Validity
+) -> None:
+    builder = told_of_its_end("consumer-0")
+    value = {"woken": False, "balanced": True} | ({} if shared is None else {"shared": shared})
+    builder.at(140).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=2.0, value=value)
+    for at_s, broker in ((139, "broker-a"), (150, "broker-a"), (151, "broker-b")):
+        pull(builder, at_s, broker, address=address_of(broker))
+    assert check(builder.end(200)).verdict is expected
 
 
 def test_the_uses_of_two_parts_of_a_history_add_up_to_those_of_the_whole() -> None:

@@ -60,7 +60,7 @@ ODD = TOLD | {
             {"at_s": 20, "do": "heal"},
         ],
         "producer-gives-up-after-a-failure",
-        "recovery_time",
+        "timers_kept",
         cluster={"name_servers": 1},
     ),
     "one of two NameServers hangs at the first send": Odd(
@@ -69,7 +69,7 @@ ODD = TOLD | {
             {"at_s": 50, "do": "resume", "nodes": ["ns-0"]},
         ],
         "client-never-moves-on",
-        "recovery_time",
+        "name_server_selection",
         cluster={"profile": "5.x"},
     ),
     "a broker dies during a short pause of a NameServer": Odd(
@@ -200,7 +200,7 @@ ODD = TOLD | {
             {"at_s": 225, "do": "resume", "nodes": ["broker-b"]},
         ],
         "client-takes-no-broker-back",
-        "recovery_time",
+        "client_routes_are_true",
         cluster={"profile": "5.x", "name_servers": 1},
         workload={"queues": 8},
         phases={"ns-0": 25, "broker-a": 25, "producer-0": 22.2, "producer-1": 22.2},
