@@ -3,8 +3,9 @@
     NameServer lost ── found out at a poll (P) ── one call fails (A), where nothing closes ──┬─ left ─── back
     or chosen while it is lost ──────────────────────────────────────────────────────────────┘
 
-Plain functions over `World`. Which NameServer a client had chosen only the record knows: an exile says what holds for
-a client that has chosen this one. Not judged: a lone NameServer, and faults that may let calls through.
+Plain functions over `World`. Which NameServer a client had chosen only the record knows: a loss says what holds for
+a client that has chosen this one. Asked where one fault at a time met the client (quiet.py). Not judged: a lone
+NameServer, and faults that may let calls through.
 
 When a client leaves a NameServer that is lost to it: found out at a poll, left at the next call, or the one after.
 
@@ -26,8 +27,8 @@ from ...remoting.node.profile import Profile
 from ..faults.fault import Delay, Loss
 from .client_profiles import Advance
 from .link import Cause, hung_brokers, link_causes, process_causes
-from .lists import in_use
 from .lost_brokers import merged, while_it_lives
+from .quiet import alone_until
 from .reach import delayed_by_commits, undisturbed
 from .windows import NEVER, Timers, Window, poll_delay_ms
 from .world import World
@@ -71,13 +72,12 @@ def _name_server_losses(world: World) -> list[NameServerLoss]:
             causes = [*gone[node.name], *(c for c in link_causes(world, client.name, node.name) if _matters(timers, c))]
             for start_ms, lasted_ms, fault_id in merged(causes, world.end_ms):
                 end_ms = while_it_lives(world, client, start_ms, lasted_ms)
+                end_ms = min(end_ms, alone_until(world, client.name, start_ms))
+                if end_ms <= start_ms:
+                    continue
                 here = [cause for cause in causes if cause.start_ms < end_ms and cause.end_ms > start_ms]
                 window = _window(world, client.name, start_ms, here)
                 if window is None or not undisturbed(world, client.name, start_ms, end_ms):
-                    continue
-                if world.asks_for_list(client.name) and any(
-                    len(one.entries) < 2 for one in in_use(world, client.name, start_ms, end_ms)
-                ):
                     continue
                 life = next(life for life in world.lives_of(client.name) if life.start_ms <= start_ms < life.end_ms)
                 loss = NameServerLoss(

@@ -203,9 +203,6 @@ _TOLD: Mapping[str, str] = {
     "must not come back": "{who} took {about} back at {at}, for {took}, while it was down",
     "must not use": "{who} used {about} at {at}, {took} after it was lost",
     "must have left": "{who} stayed with {what} until {end}, for {took}",
-    "must give up": "{who} waited for {what} until {end}, for {took}",
-    "must not ask": "{who} asked {what} at {at}, {took} away from any choice of it",
-    "must not ask again": "{who} asked {what} again at {at}, {took} after it had not answered",
     _RECOVERED: "{who} had no good {operation} until {end}, {took}{since}",
 }
 SAID = frozenset(

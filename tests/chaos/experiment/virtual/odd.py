@@ -88,7 +88,7 @@ TOLD = {
             {"at_s": 300, "do": "heal"},
         ],
         "client-never-moves-on",
-        "dead_name_servers_left",
+        "name_server_selection",
         cluster={"name_servers": 3, "name_server_list": ["ns-0", "ns-1"]},
         workload={"producers": 3, "consumers": 3},
     ),
