@@ -183,7 +183,8 @@ def diagnosed(
     """What these logs say; zones and offsets as of `import`. LogError where no log is, and where none is RocketMQ's."""
     texts = texts_in(places)
     lines, files, notes = plain_logs(places)
-    if not lines and not texts.said and not any(one.understood >= UNDERSTOOD for one in files):
+    is_ours = bool(lines or texts.said) or texts.are_rocketmqs or any(one.understood >= UNDERSTOOD for one in files)
+    if not is_ours:
         said = "; ".join(notes[:3]) or "no line with a time was understood"
         raise LogError(f"nothing to go by in {', '.join(map(str, places))}: {said}")
     if not lines:  # a stack trace, an excerpt without times

@@ -12,13 +12,13 @@ lines say it themselves. An answer that has less than half of all likelihood is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from ..inferring.conditions import LIKELY, Condition, clock_set_back, conditions, no_broker, shared
-from ..inferring.said import Said, Texts
+from ..inferring.said import CAUSES, Said, Texts
 from ..inferring.telling import Episode
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import BROKER, NAME_SERVER, Source
@@ -45,38 +45,7 @@ ELSEWHERE, BESIDE = 2.0, 2.2
 TROUBLED = 0.2
 """With such a share of warnings and exceptions nothing is called well so readily."""
 
-FAULTS: Mapping[str, tuple[str, str]] = {
-    "pause_host": (
-        "host-stood-still",
-        "Keep the host awake (no sleep, no long pauses or snapshots of the virtual machine); brokers come back by "
-        "themselves within registerNameServerPeriod (30 s).",
-    ),
-    "pause": (
-        "process-stood-still",
-        "Look at that process' GC log and at its host (CPU, swap, a paused container) at that time.",
-    ),
-    "kill": ("process-ended", "Look why it ended: dmesg (OOM killer), hs_err files, an operator; start it again."),
-    "stop": ("stopped-in-order", "It was stopped by a signal or mqshutdown: start it again; stop NameServers last."),
-    "host_lost": ("host-lost", "Look at that host: power, kernel, hypervisor, network card."),
-    "clock_step": ("clock-set", "Have clocks slewed (chrony, ntpd -x), not set, while NameServers run."),
-    "register": ("another-broker-has-the-name", "Give each broker a brokerName and brokerId of its own."),
-    "address_changed": (
-        "address-changed",
-        "Clients follow within pollNameServerInterval (30 s) of the new registration; set brokerIP1 to an address "
-        "that stays.",
-    ),
-    "name_server_list": ("list-changed", "Give clients and brokers the same list of NameServers."),
-    "part_of_the_list": ("broker-does-not-list-this-name-server", "Add the NameServer to that broker's namesrvAddr."),
-    "own_list": ("client-is-at-other-name-servers", "Give the client the list that the others have."),
-    "wipe_write_perm": ("no-permission-to-write", "addWritePerm on every NameServer where it was wiped."),
-    "unregister": ("unregistered-by-hand", "The broker registers again by itself; find who unregistered it."),
-    "delete_topic": ("topic-deleted", "Create the topic again with updateTopic, if that was not meant."),
-}
-LINK = (
-    "link-failed",
-    "Look at the network between the two: firewall rules, security groups, packet loss, a proxy that closes.",
-)
-LINKS = frozenset({"black_hole", "packet_loss", "cut", "latency", "reset", "half_open"})
+FAULTS = {fault: (name, about.remedy) for name, about in CAUSES.items() for fault in about.faults}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +154,7 @@ def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Se
         stopped = {node for entry in one.timeline if entry["do"] == "stop" for node in entry.get("nodes") or ()}
         if stopped and all(found.nodes.roles.get(node) in _CLIENTS for node in stopped):
             continue  # a program that ends has nothing to do with the cluster
-        name, remedy = FAULTS.get(one.fault, LINK if one.fault in LINKS else (one.fault.replace("_", "-"), ""))
+        name, remedy = FAULTS.get(one.fault, (one.fault.replace("_", "-"), ""))
         score = sum(other.score for other in episode.hypotheses if _alike(one.fault, other.fault))
         odds = math.log(max(score, 0.01) / max(1 - score, 0.01))
         weight = CERTAIN_WEIGHT if one.certainty == "certain" else min(AT_MOST, 2.5 + odds)
@@ -201,7 +170,7 @@ def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Se
 
 def _alike(one: str, other: str) -> bool:
     """Whether the operator would call both the same."""
-    return one == other or {one, other} <= LINKS or {one, other} <= {"kill", "stop"}
+    return one == other or {one, other} <= {*CAUSES["link-failed"].faults} or {one, other} <= {"kill", "stop"}
 
 
 def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import NAME_SERVER
-from .said import Said, Texts
+from .said import CAUSES, Said, Texts
 from .telling import Episode, Hypothesis
 
 UNKNOWN = 2.0
@@ -33,127 +32,6 @@ BECAUSE, NEAR = 2.0, 16
 """What another cause, in the same stack trace so many lines on, is the reason of, weighs so much less."""
 NO_BROKER_MS = 90_000.0
 """A NameServer without a broker for less may wait for brokers that are being started."""
-
-
-class Wording(NamedTuple):
-    sentence: str
-    remedy: str
-
-
-WORDING: Mapping[str, Wording] = {
-    "disk-full": Wording(
-        "A broker's disk is full{used}: it refuses messages (code 14).",
-        "Free space or enlarge the disk (fileReservedTime, deleteWhen). A broker refuses messages from 90 % on "
-        "(diskSpaceWarningLevelRatio).",
-    ),
-    "disk-read-only": Wording(
-        "A file system is read-only: nothing can be stored on it.", "Look at dmesg for its reason, then mount it again."
-    ),
-    "store-path-missing": Wording(
-        "A store's folder does not exist, so its disk cannot be measured (-1.0); the disk need not be full.",
-        "Create the folder of storePathCommitLog and storePathConsumeQueue, or send a first message; in DLedger mode "
-        "the message means nothing.",
-    ),
-    "port-taken": Wording(
-        "A server did not start: a port that it needs is in use.",
-        "Stop the other process, or set listenPort; a broker also needs listenPort - 2 and haListenPort (listenPort "
-        "+ 1), a proxy 8080 and 8081.",
-    ),
-    "store-in-use": Wording(
-        "A broker did not start: another broker uses its store folder.",
-        "Give each broker on a host a storePathRootDir of its own.",
-    ),
-    "start-failed": Wording(
-        "A broker's start failed: its store could not be loaded.",
-        "Read store.log at that moment: it names the file. Check the store's folder, its owner, and free memory.",
-    ),
-    "out-of-memory": Wording(
-        "A process ran out of memory.",
-        "Raise -Xmx and -XX:MaxDirectMemorySize (runbroker.sh), or the container's limit.",
-    ),
-    "too-many-open-files": Wording(
-        "A process may open no more files.", "Raise `ulimit -n` (655350 in RocketMQ's os.sh)."
-    ),
-    "name-server-address-illegal": Wording(
-        "The list of NameServers cannot be read, so the process did not start.",
-        "Write namesrvAddr as host:port;host:port, without blanks and quotes.",
-    ),
-    "no-name-server-given": Wording(
-        "No NameServer was given: who has no NameServer registers nowhere and finds no route.",
-        "Set namesrvAddr, -n or NAMESRV_ADDR, and start it again.",
-    ),
-    "no-permission": Wording(
-        "The broker or the topic may not be written to (code 16).",
-        "Restore brokerPermission=6, or updateTopic -p 6; addWritePerm where it was wiped at a NameServer.",
-    ),
-    "access-refused": Wording(
-        "The broker refused access: the client's key or its permission is wrong.",
-        "Compare accessKey, secretKey and plain_acl.yml (5.x: mqadmin listUser, listAcl).",
-    ),
-    "broker-overloaded": Wording(
-        "A broker was overloaded: requests waited longer than it allows and were refused.",
-        "Look at its disk's latency and page cache; add queues and brokers, or slow the producers.",
-    ),
-    "auto-create-off": Wording(
-        "No broker creates topics by itself: TBW102, whose route a first send borrows, has no route.",
-        "Create the topic with updateTopic, or set autoCreateTopicEnable=true. Clients whose topics exist suffer "
-        "nothing from it.",
-    ),
-    "no-route": Wording(
-        "A client found no route of its topic; why, these lines do not say.",
-        "Bring the NameServers' namesrv.log, the brokers' broker.log, and the client's log from its start.",
-    ),
-    "list-changed": Wording(
-        "The list of NameServers was changed while the process ran.",
-        "Make sure that brokers and clients have the same list; some versions keep the old one until a restart.",
-    ),
-    "stopped-in-order": Wording(
-        "A process was stopped in order: its shutdown hook ran, after a signal or mqshutdown.",
-        "Find who stopped it (systemd, an operator, the end of a session without nohup), and start it again.",
-    ),
-    "process-ended": Wording(
-        "A process was gone: connections to {address} were refused.", "Start it; its own last lines say why it ended."
-    ),
-    "name-server-not-reached": Wording(
-        "NameServer {address} cannot be reached: connections to it fail.",
-        "Check that it runs and listens there (host, port, firewall), and that namesrvAddr names it.",
-    ),
-    "name-server-gives-no-answer": Wording(
-        "NameServer {address} accepts connections and does not answer in time.",
-        "Look whether its process stands still (CPU, GC, swap); the link may lose packets.",
-    ),
-    "peer-not-reached": Wording(
-        "Connections to {address} fail; whether a NameServer or a broker listens there, these lines do not say.",
-        "Check that the process runs and listens there (host, port, firewall); compare namesrvAddr and brokerIP1.",
-    ),
-    "peer-gives-no-answer": Wording(
-        "{address} does not answer in time; whether it is a NameServer or a broker, these lines do not say.",
-        "Look whether that process stands still (CPU, GC, swap, disk); the link may lose packets.",
-    ),
-    "broker-address-not-reached": Wording(
-        "Broker address {address} cannot be reached from there: connections to it fail.",
-        "Check that the broker runs. If it does, it registered an address that is of no use to its clients: set "
-        "brokerIP1 to one that they can reach (containers, NAT, several network cards).",
-    ),
-    "no-broker-registered": Wording(
-        "No broker ever registered with this NameServer ({server}): from its start to the end of its log, {span}.",
-        "Look at the brokers' logs: whether they run, and whether namesrvAddr has this NameServer's address and port. "
-        "A NameServer does not look for brokers.",
-    ),
-    "clock-set": Wording(
-        "The clock of {who} was set back by {by_s:.0f} s while it ran: its stamps go back and on again.",
-        "Have clocks slewed (chrony, ntpd -x), not set, while RocketMQ runs; compare logs with others by --offset.",
-    ),
-    "not-rocketmq": Wording(
-        "Something that does not speak RocketMQ's protocol connects to a port of RocketMQ's{said}.",
-        "Find who connects: a browser, a health check or scanner by HTTP, a client with TLS where the server has none. "
-        "RocketMQ closes such a connection, and its own clients suffer nothing.",
-    ),
-    "broker-gives-no-answer": Wording(
-        "Broker {address} does not answer in time.",
-        "Look whether its process or its disk stands still (store.log, CPU, GC); the link may lose packets.",
-    ),
-}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -201,16 +79,25 @@ def _condition(cause: str, lines: Sequence[Said]) -> Condition:
     details = Counter(one.detail for one in lines if one.detail and one.detail != "null")
     detail = details.most_common(1)[0][0] if details else ""
     words = {
-        "address": detail or "of its list",
+        "address": detail or ("of its list" if cause.startswith("name-server") else "that these lines do not name"),
         "used": f" ({float(detail):.0%} in use)" if cause == "disk-full" and detail else "",
         "said": f" ({_PROTOCOLS[detail]})" if detail in _PROTOCOLS else "",
+        "named": f" ({detail})" if detail else "",
+        "length": detail,
+        "seconds": detail,
     }
-    sentence, remedy = WORDING[cause]
+    sentence, remedy, *_ = CAUSES[cause]
     times = len({one.where for one in lines})
     return Condition(cause, weight, times, sentence.format(**words), remedy, _strongest(best))
 
 
-_PROTOCOLS = {"1195725860": "an HTTP GET", "1347375960": "an HTTP POST", "369295620": "a TLS handshake"}
+_PROTOCOLS = {
+    "1195725860": "an HTTP GET",
+    "1347375960": "an HTTP POST",
+    "1347569956": "HTTP/2, as of a gRPC client",
+    "369295620": "a TLS handshake",
+    "50331699": "RDP, as of a scanner",
+}
 """What its first four bytes are, plus 4, as Netty counts a frame's length by them."""
 
 
@@ -257,7 +144,7 @@ def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
         lasts_ms = max(texts.lasts_ms(file) for file in source.files)
         if lasts_ms < NO_BROKER_MS:
             continue
-        sentence, remedy = WORDING["no-broker-registered"]
+        sentence, remedy, *_ = CAUSES["no-broker-registered"]
         said = sentence.format(server=source.name, span=_span(lasts_ms))
         weight = min(7.5, 4.0 + math.log(lasts_ms / NO_BROKER_MS))
         where = f"{boots[0].file}:{boots[0].line}"
@@ -282,7 +169,7 @@ def clock_set_back(found: Reconstructed) -> Iterator[Condition]:
             if any(line.event in _STARTS for at in steps for line in lines[at : at + AROUND]):
                 continue
             before, after = lines[steps[0] - 1], lines[steps[0]]
-            sentence, remedy = WORDING["clock-set"]
+            sentence, remedy, *_ = CAUSES["clock-set"]
             said = sentence.format(who=source.name, by_s=(before.stamp_ms - after.stamp_ms) / 1000)
             told = [(f"{line.file}:{line.line}", "") for line in (before, after)]
             yield Condition("clock-set", CLOCK_SET, len(steps), said, remedy, told)

@@ -9,9 +9,10 @@ A weight is in nats: how much likelier the line is where that is the cause than 
 from __future__ import annotations
 
 import re
+import tomllib
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,72 +21,45 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...chaos.logs.files import Part, blocks_of, planned
+from ...chaos.logs.shapes import event_of
 
 SHOWN = 300
 """Characters of a line."""
-REFUSES_AT, FILLS_AT = 0.9, 0.75
-"""diskSpaceWarningLevelRatio, from which on a broker refuses messages; diskMaxUsedSpaceRatio, from which on it deletes
-what is older than fileReservedTime."""
+REFUSES_AT = 0.9
+"""diskSpaceWarningLevelRatio, from which on a broker refuses messages."""
 
 
 class Says(NamedTuple):
     """A shape of lines that says a cause. `has` is in each, as it stands there."""
 
-    cause: str
     weight: float
     has: str
     pattern: re.Pattern[str]
 
 
-def _says(cause: str, weight: float, has: str, pattern: str = "") -> Says:
-    return Says(cause, weight, has, re.compile(pattern or re.escape(has)))
+class Cause(NamedTuple):
+    sentence: str
+    remedy: str
+    says: Sequence[Says]
+    faults: Sequence[str]
+    """By the names that episodes have."""
 
 
-_ADDRESS = r"<?\[?/?(?P<address>null|[^\s<>\[\]]*?)\]?>?"
-SAYS: Sequence[Says] = (
-    _says("disk-full", 7.5, "No space left on device"),
-    _says("disk-full", 5.0, "maybe disk full", r"maybe disk full(?:.*?CL: *(?P<used>[\d.]+))?"),
-    _says("disk-full", 1.8, "message store is not writable"),
-    _says("disk-full", 5.0, "disk maybe full", r"disk maybe full.*?, (?P<used>-?\d+\.\d+)"),
-    _says("disk-full", 5.0, "physic disk of commitLog used", r"physic disk of commitLog used: *(?P<used>-?[\d.]+)"),
-    _says("disk-read-only", 7.5, "Read-only file system"),
-    _says("store-path-missing", 3.5, "measuring disk space usage, file doesn't exist"),
-    _says("port-taken", 7.5, "Address already in use"),
-    _says("port-taken", 7.5, "Failed to bind to"),
-    _says("store-in-use", 7.5, "MQ already started", r"Lock failed, *MQ already started"),
-    _says("start-failed", 7.5, "in broker metadata is different from"),
-    _says("start-failed", 6.0, "load file ", r"load file \S+ error"),
-    _says("start-failed", 5.5, "Try to shutdown service thread", r"\bmain(?:\] INFO .*)? - Try to shutdown"),
-    _says("out-of-memory", 6.0, "OutOfMemoryError"),
-    _says("out-of-memory", 7.0, "insufficient memory for the Java Runtime"),
-    _says("out-of-memory", 7.0, "Out of memory: Kill"),
-    _says("too-many-open-files", 7.0, "Too many open files"),
-    _says("name-server-address-illegal", 7.5, "The Name Server Address[", r"The Name Server Address\[.*\] illegal"),
-    _says("no-name-server-given", 6.5, "boot success.", r"The broker\[[^\]]*\] boot success\. serializeType=\w+ *$"),
-    _says("no-name-server-given", 7.5, "No name server address", r"No name server address, please set it"),
-    _says("no-name-server-given", 7.5, "item NamesrvAddr is not configured"),
-    _says("no-permission", 6.5, "sending message is forbidden"),
-    _says("no-permission", 6.5, "CODE: 16", r"CODE: 16\b"),
-    _says("access-refused", 6.5, "AclException"),
-    _says("access-refused", 6.5, "AuthenticationException"),
-    _says("broker-overloaded", 6.0, "_CLEAN_QUEUE]", r"\[TIMEOUT_CLEAN_QUEUE\]"),
-    _says("broker-overloaded", 6.0, "broker busy", r"\[(?:PC|PCBUSY|REJECTREQUEST|OVERLOAD)\w*\].*broker busy"),
-    _says("auto-create-off", 4.0, "TBW102", r"for the topic: TBW102\b|Get topic\[TBW102\] route failed"),
-    _says("no-route", 1.0, "for the topic: ", r"No topic route info.* topic: (?!TBW102\b|RMQ_SYS_)\S+"),
-    _says("no-route", 1.0, "No route info of this topic"),
-    _says("not-rocketmq", 4.5, "Adjusted frame length exceeds", r"exceeds \d+: (?P<address>\d+) - discarded"),
-    _says("list-changed", 4.5, "Replace, key: namesrvAddr", r"value: *(?P<old>\S+) -> (?!(?P=old)\s*$)\S+"),
-    _says("stopped-in-order", 5.5, "hutdown hook was invoked", r"[Ss]hutdown hook was invoked, 1"),
-    _says("stopped-in-order", 4.0, " ShutdownHook - "),
-    _says("process-ended", 4.5, "Connection refused", r"Connection refused: /?(?P<address>[\w.-]+:\d+)"),
-    _says("name-server-not-reached", 5.0, "create name server channel exception"),
-    _says("-not-reached", 4.0, "connect to ", rf"connect to {_ADDRESS} failed"),
-    _says("-gives-no-answer", 4.0, "wait response on the channel", rf"wait response on the channel {_ADDRESS} timeout"),
-    _says("broker-gives-no-answer", 3.0, "wait response timeout"),
-    _says("broker-gives-no-answer", 2.0, "send heart beat to broker error"),
-)  # fmt: skip
-"""What begins with `-` is of a NameServer or of a broker, which its address or its stack trace says."""
-_HAS = tuple(dict.fromkeys(one.has.encode() for one in SAYS))
+_ADDRESS = r"(?:<(?P<address>[^<>]*)>|\[?/?(?P<address_>[^\s\[\]]*?)\]?)"
+
+
+def _causes_read() -> Iterator[tuple[str, Cause]]:
+    told = tomllib.loads(Path(__file__).with_name("causes.toml").read_text(encoding="utf-8"))
+    for name, about in told.items():
+        says = [
+            Says(weight, has, re.compile("".join(more).replace("ADDRESS", _ADDRESS) or re.escape(has)))
+            for weight, has, *more in about.get("lines", ())
+        ]
+        yield name, Cause(about.get("sentence", ""), about.get("remedy", ""), says, about.get("faults", ()))
+
+
+CAUSES = dict(_causes_read())
+_HAS = tuple({one.has.encode(): None for cause in CAUSES.values() for one in cause.says})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +72,7 @@ class Said:
     line: int
     text: str
     detail: str = ""
-    """The address, or how much of the disk is used."""
+    """The address, the length, the share of the disk in use, or the seconds."""
     stamp_ms: float | None = None
     """Its stamp, or the last one before it, as its digits have it."""
 
@@ -118,6 +92,8 @@ class Texts:
     lines: int = 0
     troubled: int = 0
     """Of these, those of level WARN or ERROR, and exceptions."""
+    are_rocketmqs: bool = False
+    """Whether one names RocketMQ, or reads like its own without a head."""
 
     def lasts_ms(self, file: str) -> float:
         """From its first stamp to its last."""
@@ -144,6 +120,9 @@ def _read(part: Part, texts: Texts) -> None:
             first_ms = texts.spans.get(part.file, (stamps[0], 0.0))[0]
             texts.spans[part.file] = first_ms, stamps[-1]
         texts.lines += len(lines) - 1
+        texts.are_rocketmqs = (
+            texts.are_rocketmqs or b"ocketmq" in block or any(map(_is_rocketmqs, lines[:_STAMP_LINES]))
+        )
         texts.troubled += sum(block.count(word) for word in _TROUBLE)
         for at in _lines_with(block, lines):
             line = lines[at]
@@ -208,39 +187,70 @@ def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
 def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
     """What the line says; `around` is the line before it and the stack trace behind it. Of one cause once."""
     told = set[str]()
-    for says in SAYS:
-        if says.has not in text or (found := says.pattern.search(text)) is None:
-            continue
-        fields = found.groupdict()
-        cause, weight, detail = says.cause, says.weight, fields.get("address") or fields.get("used") or ""
-        if fields.get("used"):
-            cause, weight = _of_disk(float(fields["used"].rstrip(".")))
-        elif cause.startswith("-"):
-            cause, weight = _of_peer(cause, weight, detail, f"{text}\n{around}")
-        if cause and cause not in told:
-            told.add(cause)
-            yield Said(cause, weight, file, number, text.strip()[:SHOWN], detail)
+    for name, about in CAUSES.items():
+        for says in about.says:
+            if says.has not in text or (found := says.pattern.search(text)) is None:
+                continue
+            fields = {key.rstrip("_"): said for key, said in found.groupdict().items() if said is not None}
+            cause, weight, detail = _looked_at(name, says.weight, fields, f"{text}\n{around}")
+            if cause and cause not in told:
+                told.add(cause)
+                yield Said(cause, weight, file, number, text.strip()[:SHOWN], detail)
 
 
-def _of_disk(used: float) -> tuple[str, float]:
-    """By the share in use: refused from 90 % on; -1.0 is what RocketMQ says of a folder that is not there."""
-    if used < 0:
-        return "store-path-missing", 5.0
-    return ("disk-full", 6.5) if used >= REFUSES_AT else ("", 0.0)
+def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str) -> tuple[str, float, str]:
+    """The cause, how much speaks for it, and the value that it is told with; "" where the value shows that it is none."""
+    if used := [float(share) for share in _NUMBER.findall(fields.get("used", ""))]:
+        return (*_of_disk(used), str(max(used)))
+    if length := fields.get("length"):
+        is_request = int(length) < LIKE_THE_LIMIT * int(fields["limit"])
+        return ("request-too-large" if is_request else cause), weight, length
+    if {"seconds", "milliseconds"} & fields.keys():
+        seconds = float(fields.get("seconds", 0)) + float(fields.get("milliseconds", 0)) / 1000
+        return (cause if seconds >= STOOD_S else ""), weight if seconds >= LONG_S else weight - 2.0, f"{seconds:.1f}"
+    address = fields.get("address", "")
+    if cause.startswith("-"):
+        return (*_of_peer(cause, weight, address, around), address)
+    return cause, weight, address or fields.get("named", "")
+
+
+_NUMBER = re.compile(r"-?\d+\.\d+")
+LIKE_THE_LIMIT = 3
+"""What is longer than so many limits is no request, but the first bytes of another protocol."""
+STOOD_S, LONG_S = 3.0, 10.0
+"""A standstill as long as a call may take, and one by which registrations fail."""
+
+
+def _of_disk(used: Sequence[float]) -> tuple[str, float]:
+    """By the shares in use: refused from 90 % on; -1.0 is what RocketMQ says of a folder that is not there."""
+    if max(used) >= REFUSES_AT:
+        return "disk-full", 6.5
+    return ("store-path-missing", 5.0) if min(used) < 0 else ("", 0.0)
+
+
+_LONG_ENOUGH = 12
+
+
+def _is_rocketmqs(line: bytes) -> bool:
+    """Whether a line without a stamp and a level is one of RocketMQ's; short ones anybody may write."""
+    return len(line) >= _LONG_ENOUGH and event_of(line.decode("utf-8", "replace").strip()) is not None
 
 
 _NAME_SERVER_PORT = re.compile(r":\d*9876$")
 _BROKER_PORT = re.compile(r":\d*(?:109(?:09|11|12)|[1-6]0911)$")
 _ASKS_NAME_SERVER = re.compile(
     r"BrokerOuterAPI|NameserverChannel|RouteInfoFromNameServer|registerBroker|name server|getBrokerClusterInfo|namesrv"
+    r"|code: ?10[0-6]\b"
 )
-_ASKS_BROKER = re.compile(r"BrokersSent|sendKernelImpl|sendMessage|pullMessage|fetchPublish|BrokerRuntime|HeartBeat")
+_ASKS_BROKER = re.compile(
+    r"BrokersSent|sendKernelImpl|sendMessage|pullMessage|fetchPublish|BrokerRuntime|HeartBeat|code: ?(?:1[0-5]|3\d|310)\b"
+)
 _BEHIND_NAT = re.compile(r"127\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|192\.168\.56\.|10\.0\.2\.|10\.(?:244|42|233)\.")
 
 
 def _of_peer(cause: str, weight: float, address: str, around: str) -> tuple[str, float]:
     """Whether it is a NameServer or a broker that was not reached: by its port, else by who called; else `peer`."""
-    if address in ("", "null") or _NAME_SERVER_PORT.search(address):
+    if address == "null" or _NAME_SERVER_PORT.search(address):
         kind = "name-server"
     elif _BROKER_PORT.search(address) or _ASKS_BROKER.search(around):
         kind = "broker"
