@@ -32,8 +32,6 @@ from .server_answers import NameServerAnswer, Questions, ServerAnswers
 
 HEALTHY, CERTAIN, LIKELY = 0, 1, 3
 FAILURES_SHOWN = 10
-UNDERSTOOD = 2
-"""So many lines of a file show that it is RocketMQ's."""
 
 
 # --- a live cluster
@@ -183,7 +181,7 @@ def diagnosed(
     """What these logs say; zones and offsets as of `import`. LogError where no log is, and where none is RocketMQ's."""
     texts = texts_in(places)
     lines, files, notes = plain_logs(places)
-    is_ours = bool(lines or texts.said) or texts.are_rocketmqs or any(one.understood >= UNDERSTOOD for one in files)
+    is_ours = bool(lines or texts.said) or texts.are_rocketmqs or any(one.understood for one in files)
     if not is_ours:
         said = "; ".join(notes[:3]) or "no line with a time was understood"
         raise LogError(f"nothing to go by in {', '.join(map(str, places))}: {said}")

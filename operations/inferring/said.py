@@ -199,7 +199,7 @@ def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
 
 
 def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str) -> tuple[str, float, str]:
-    """The cause, how much speaks for it, and the value that it is told with; "" where the value shows that it is none."""
+    """The cause ("" where a value shows that it is none), how much speaks for it, and the value to tell it with."""
     if used := [float(share) for share in _NUMBER.findall(fields.get("used", ""))]:
         return (*_of_disk(used), str(max(used)))
     if length := fields.get("length"):
@@ -243,7 +243,8 @@ _ASKS_NAME_SERVER = re.compile(
     r"|code: ?10[0-6]\b"
 )
 _ASKS_BROKER = re.compile(
-    r"BrokersSent|sendKernelImpl|sendMessage|pullMessage|fetchPublish|BrokerRuntime|HeartBeat|code: ?(?:1[0-5]|3\d|310)\b"
+    r"BrokersSent|sendKernelImpl|sendMessage|pullMessage|fetchPublish|BrokerRuntime|HeartBeat"
+    r"|code: ?(?:1[0-5]|3\d|310)\b"
 )
 _BEHIND_NAT = re.compile(r"127\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|192\.168\.56\.|10\.0\.2\.|10\.(?:244|42|233)\.")
 
