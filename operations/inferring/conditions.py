@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..logs_to_rows.line import Line
@@ -56,7 +56,7 @@ class Condition:
 
 
 def conditions(said: Iterable[Said]) -> list[Condition]:
-    """The causes that are said, the likeliest first, each with its share of the likelihood of all."""
+    """The causes that are said, each with what speaks for it; `shared` weighs them against each other."""
     by_cause: dict[str, list[Said]] = defaultdict(list)
     for one in said:
         by_cause[one.cause].append(one)
@@ -64,7 +64,7 @@ def conditions(said: Iterable[Said]) -> list[Condition]:
     for each in found:
         if any(_is_reason(by_cause[other.cause], by_cause[each.cause]) for other in found):
             each.weight -= BECAUSE
-    return shared(found)
+    return found
 
 
 def _is_reason(lines: Sequence[Said], of: Sequence[Said]) -> bool:
@@ -109,19 +109,24 @@ def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
     return [(one.where, one.text) for one in chosen]
 
 
-_ROOTS = frozenset({
-    "no-name-server-given", "name-server-address-illegal", "port-taken", "store-in-use", "start-failed",
-})  # fmt: skip
-"""Why a broker registers with nobody."""
 FOLLOWS = 4.0
+_ROOTS: Mapping[str, frozenset[str]] = {
+    "no-broker-registered": frozenset(
+        {"no-name-server-given", "name-server-address-illegal", "port-taken", "store-in-use", "start-failed"}
+    ),
+    "start-failed": frozenset(
+        {"port-taken", "store-in-use", "out-of-memory", "disk-read-only", "tls-mismatch", "name-server-address-illegal"}
+    ),
+}
+"""What follows from others, where these weigh so much: it then weighs so much less."""
 
 
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
-    """The same with their scores, the likeliest first; that no broker registered follows from a start that failed."""
+    """The same with their scores, the likeliest first."""
     told = list(found)
-    if any(one.cause in _ROOTS and one.weight >= FOLLOWS for one in told):
-        for one in told:
-            one.weight -= FOLLOWS if one.cause == "no-broker-registered" else 0.0
+    roots = {one.cause for one in told if one.weight >= FOLLOWS}
+    for one in told:
+        one.weight -= 0.0 if roots.isdisjoint(_ROOTS.get(one.cause, ())) else FOLLOWS
     ordered = sorted(told, key=lambda one: -one.weight)
     total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
     for one in ordered:
