@@ -27,7 +27,7 @@ from ...chaos.preflight import MachineNeeds, require
 from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from ...remoting.node.profile import Profile
-from ..inferring.conditions import conditions, episodes_said
+from ..inferring.conditions import conditions, episodes_said, shared
 from ..inferring.episodes import episodes_of
 from ..inferring.said import Texts, texts_in
 from ..logs_to_rows.gather import gather
@@ -216,7 +216,7 @@ def written(
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")
     found = reconstruct(lines, files, zones=zones, offsets=offsets, configs=configs, name=name[:60])
     if not found.found:
-        first = conditions((texts or Texts()).said)[:1]
+        first = shared(conditions((texts or Texts()).said))[:1]
         outright = (f"one line says: {one.sentence} ({one.lines[0][0]}; `nemesrv doctor` reads it)" for one in first)
         said = [*outright, *reading, *found.notes]
         raise LogError(
