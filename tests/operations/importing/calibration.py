@@ -256,7 +256,7 @@ MADE: Mapping[str, tuple[Made, Sequence[str]]] = {
     ),
     "start failed": (
         _only("load file /data/store/commitlog/0000 error\njava.io.IOException: Map failed"),
-        ["start-failed"],
+        ["start-failed", "out-of-memory"],
     ),
     "list illegal": (
         _only('The Name Server Address[ns-1:9876;ns-2:9876 ] illegal, please set it as follows, "127.0.0.1:9876"'),
