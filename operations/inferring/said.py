@@ -45,7 +45,7 @@ class Cause(NamedTuple):
     """By the names that episodes have."""
 
 
-_ADDRESS = r"(?:<(?P<address>[^<>]*)>|\[?/?(?P<address_>[^\s\[\]]*?)\]?)"
+_ADDRESS = r"(?:<(?P<address>[^<>]*)>|\[?/?(?P<address_>[^\s\[\]]*?(?: :\d+)?)\]?)"
 
 
 def _causes_read() -> Iterator[tuple[str, Cause]]:
