@@ -1,29 +1,30 @@
-"""By when an acknowledged message must have reached a consumer group: who held its queue, and what disturbed. Plain.
+"""The queues of a group: who must be pulling from where, and by when it must have what was acknowledged.
 
-    acknowledged ──► its queue is held, from an offset at or before it ──► nothing disturbs the way ──► D ──► due
-                     queue_taken ├────────────────────────┤ queue_dropped
+    acknowledged ─► its queue is held, from an offset at or before it ─► nothing keeps its holder from pulling ─ D ─►
+                    queue_taken ├─────────────────────────┤ queue_dropped                                      due
 
-Four rules, each of which alone makes a message due; the first moment counts. D = 5 s: a pull that waits is woken at
-once, and where that is missed a broker looks at its held pulls every 5 s (`PullRequestHoldService`).
+| a holder is kept from pulling                      | until                                    | of                   |
+|----------------------------------------------------|------------------------------------------|----------------------|
+| while its route names no master of the broker      | a pause after it does; where it named a  | PullAPIWrapper       |
+|                                                    | slave, a pull held there is over, too    |                      |
+| while the broker does not list it (code 24)        | its next heartbeat there, and a pause    | ConsumerManager      |
+| when its queues have changed (code 25)             | the same                                 | ConsumerGroupInfo    |
+| while a process stands still, or the way is shut   | what is sent again came, a dial, a pause | link.py              |
+| while a pull waits that was lost then              | it has run out (30 s), and a pause       | PullMessageService   |
+| while the topic may not be read there, by hand     | a pause                                  | PullMessageProcessor |
 
-| rule         | due                                                                                            |
-|--------------|------------------------------------------------------------------------------------------------|
-| held         | D after one holding of its queue was there, and the way of its consumer to the broker was free  |
-|              | for as long: no fault of either or of the link, nor its aftermath; the broker was in the        |
-|              | consumer's route, or, where nobody recorded that, nothing that routes depend on was disturbed;  |
-|              | its permission, and its topic's there, let it be read (acts by hand);                           |
-|              | and H had passed since its queues changed, for until a heartbeat has brought the broker the     |
-|              | subscription's new version it may refuse pulls (code 25), and one may be left out for another;  |
-|              | and no broker had forgotten the consumer, whose heartbeats a fault held up for 120 s; this one  |
-|              | refuses its pulls (code 24) from when its channel closed until the next heartbeat, H after the  |
-|              | fault, or after its route names the master again, at the latest                                |
-| copied       | D after the route of its holder has named its broker's slave alone for P + C + 31 s, and        |
-|              | nothing disturbs the two, and after the master has had it for 13 s in which the slave copied for |
-|              | certain (oracle/slaves.py), in its first life                                                  |
-| quiet        | D after the group had its time to share its queues: whoever should have held it                 |
-| passed over  | when a later holding starts beyond it: its group has committed what nobody received             |
+Everywhere else a message is due within D = 5 s: a pull that waits is woken at once, and where that is missed a broker
+looks at its held pulls every 5 s (`PullRequestHoldService`). Due is also
 
-With broadcasting every consumer is a group of its own.
+| rule        | what                                                                                              |
+|-------------|---------------------------------------------------------------------------------------------------|
+| passed over | what a later holding starts beyond: its group has committed what nobody received                  |
+| copied      | while the route has named the slave alone for P + C + 31 s: what it must have copied (slaves.py)  |
+| quiet       | in quiet times (quiet.py), whoever should hold the queue                                          |
+
+That the consumer does heartbeat, and pulls run out, is `timers_kept`'s and `timed_waits`'. Where a broker does not tell
+who it heard (somebody else's, older histories) a heartbeat may take H, and a fault is felt as long as routes and
+members may differ. With broadcasting every consumer is a group of its own.
 """
 
 from __future__ import annotations
@@ -31,15 +32,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..topology import node_of_client_id
+from ...remoting.codes import RequestCode
+from ..topology import is_slave, node_of_client_id
 from .by_hand import unreadable
 from .intervals import Stretch, merged, until_next, without
-from .link import RESEND_MAX_MS, most_hung_brokers
+from .link import most_hung_brokers, resent_after_ms
 from .quiet import (
     BARELY_MS,
     aftermath_ms,
@@ -53,7 +53,9 @@ from .quiet import (
     quiet,
     unnoticed,
 )
-from .recorded import Fault
+from .recorded import OURS, Fault
+from .roles import elects
+from .schedules import HEARTBEAT
 from .slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of
 from .world import World
 
@@ -63,6 +65,8 @@ PULL_MS = 31_000.0
 """What a pull that a fault swallowed may keep its queue waiting: its time-out of 30 s, and a pause of 1 s."""
 PAUSE_MS = 1_000.0
 """`pullTimeDelayMillsWhenException`."""
+HELD_MS = 20_000.0 + PAUSE_MS
+"""How long a pull under way at another broker may be held there: 15 s, and until the next look."""
 
 Queue = tuple[str, str, int]
 """Topic, broker name, queue id."""
@@ -95,7 +99,10 @@ class Due(NamedTuple):
     rule: str
     consumer: str = ""
     """Who held its queue; "": the whole group is asked."""
-    after: str = ""
+
+
+Rows = Callable[..., Sequence[Any]]
+"""The rows of these events, in order of time."""
 
 
 def askers(world: World) -> list[Asker]:
@@ -106,82 +113,15 @@ def askers(world: World) -> list[Asker]:
     return [Asker(name, world.topic_of(of[0]), frozenset(of)) for name, of in sorted(world.groups.items())]
 
 
-def holdings(world: World, taken: Iterable[Any], dropped: Iterable[Any]) -> dict[Queue, list[Holding]]:
+def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
     """Who held each queue when, from `queue_taken` and `queue_dropped` rows; in order of time."""
-    ends = {(row.node, row.incarnation, row.op_id): row.time_ms for row in dropped}
+    ends = {(row.node, row.incarnation, row.op_id): row.time_ms for row in rows("queue_dropped")}
     found: dict[Queue, list[Holding]] = defaultdict(list)
-    for row in taken:
+    for row in rows("queue_taken"):
         lives = [life.end_ms for life in world.lives_of(row.node) if life.incarnation == row.incarnation]
         end_ms = min(ends.get((row.node, row.incarnation, row.op_id), math.inf), *lives, world.end_ms)
         found[row.topic, row.broker_name, row.queue_id].append(Holding(row.time_ms, end_ms, row.node, row.offset or 0))
     return {queue: sorted(of) for queue, of in found.items()}
-
-
-def dues(
-    world: World,
-    held: Mapping[Queue, Sequence[Holding]],
-    assigned: Iterable[Any],
-    heard: Iterable[Any],
-    routes: Iterable[Any] = (),
-) -> Dues:
-    """`Dues` of a run, from its rows `assigned`, `client_heartbeat` and `client_gone`, and `route_changed` in order of
-    time."""
-    shared: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for row in assigned:
-        shared[row.node, row.topic or ""].append(row.time_ms)
-    routed: dict[tuple[str, str], list[tuple[float, Mapping[str, Mapping[str, str]]]]] = defaultdict(list)
-    for row in routes:
-        routed[row.node, row.topic or ""].append((row.time_ms, (row.decoded or {}).get("brokers") or {}))
-    heard = list(heard)
-    return Dues(world, held, shared, forgotten(world, heard), routed, unknown(world, heard))
-
-
-def forgotten(world: World, heard: Iterable[Any]) -> dict[str, list[Stretch]]:
-    """Consumer to when a broker did not know it, because a fault had held up its heartbeats until it expired there.
-
-    A rebalance that asks this broker who is in the group takes every queue from the consumer, of the living brokers
-    too; so until a heartbeat is there again, and the group has shared its queues anew. Whether the heartbeats were due,
-    and whether the broker was right to forget, `timers_kept` judges.
-    """
-    found: dict[str, list[Stretch]] = defaultdict(list)
-    since: dict[tuple[str, str], float] = {}
-    for row in heard:
-        consumer = node_of_client(row)
-        if row.event == "client_heartbeat":
-            if (from_ms := since.pop((row.node, consumer), None)) is not None:
-                until_ms = row.time_ms + members_window(world.timers_of(consumer)).latest_ms
-                found[consumer].append(Stretch(from_ms, until_ms))
-        elif row.f == "expired" and _held_up(world, consumer, row.time_ms - (row.duration_ms or 0.0), row.time_ms):
-            since.setdefault((row.node, consumer), row.time_ms)
-    for (_, consumer), from_ms in since.items():
-        found[consumer].append(Stretch(from_ms, world.end_ms))
-    return dict(found)
-
-
-def unknown(world: World, heard: Iterable[Any]) -> dict[tuple[str, str], list[Stretch]]:
-    """(Consumer, broker) to when the broker, or slave, knew nothing of it: from the end of its channel, or its expiry,
-    to its next heartbeat there."""
-    found: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
-    since: dict[tuple[str, str], float] = {}
-    for row in heard:
-        pair = node_of_client(row), row.node
-        if row.event != "client_heartbeat":
-            since.setdefault(pair, row.time_ms)
-        elif pair in since:
-            found[pair].append(Stretch(since.pop(pair), row.time_ms))
-    for pair, from_ms in since.items():
-        found[pair].append(Stretch(from_ms, world.end_ms))
-    return dict(found)
-
-
-def _held_up(world: World, consumer: str, from_ms: float, to_ms: float) -> bool:
-    """Whether a fault of the consumer or of one of its links was felt between the two moments."""
-    return any(
-        start_ms < to_ms and end_ms > from_ms
-        for fault in harmful(world)
-        if consumer in (fault.source, fault.target)
-        for start_ms, end_ms in (felt(world, fault),)
-    )
 
 
 def node_of_client(row: Any) -> str:
@@ -189,24 +129,54 @@ def node_of_client(row: Any) -> str:
     return node_of_client_id((row.decoded or {}).get("client"))
 
 
-@dataclass(slots=True, eq=False)
-class Dues:
-    """Answers for one run: `of` a message and who asks for it."""
+Listed = Sequence[tuple[float, tuple[str, ...]]]
+"""From when on which clientIds, in order of time."""
 
-    world: World
-    held: Mapping[Queue, Sequence[Holding]]
-    shared: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
-    """When the queues changed that a consumer has of a topic."""
-    forgotten: Mapping[str, Sequence[Stretch]] = field(default_factory=dict)
-    """When a broker did not know the consumer."""
-    routed: Mapping[tuple[str, str], Sequence[tuple[float, Mapping[str, Mapping[str, str]]]]] = field(
-        default_factory=dict
-    )
-    """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
-    unknown: Mapping[tuple[str, str], Sequence[Stretch]] = field(default_factory=dict)
-    """Of a consumer and a broker or slave: when that knew nothing of it."""
-    _free: dict[Any, list[Stretch]] = field(default_factory=dict)
-    _quiet: dict[str, list[Stretch]] = field(default_factory=dict)
+
+def listed(world: World, rows: Rows) -> Mapping[str, Listed]:
+    """Whom each broker, and slave, had heard and not forgotten, one a channel: a client whose old channel has not ended
+    yet is there twice (`ConsumerGroupInfo`). Nobody while it is dead. From `client_heartbeat`, `client_gone`."""
+    states: dict[str, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
+    channels: dict[tuple[str, int], dict[str | None, str]] = defaultdict(dict)
+    for row in rows("client_heartbeat", "client_gone"):
+        of_process, client = channels[row.process], str((row.decoded or {}).get("client"))
+        before = sorted(of_process.values())
+        if row.event == "client_gone":
+            of_process.pop(row.op_id, None)
+        else:
+            of_process[row.op_id] = client
+        if (now := sorted(of_process.values())) != before and node_of_client_id(client):
+            states[row.node].append((row.time_ms, tuple(now)))
+    for node, of_node in states.items():
+        of_node += [(at_ms, ()) for life in world.lives_of(node) for at_ms in (life.start_ms, life.end_ms)]
+        of_node.sort(key=lambda state: state[0])
+    return states
+
+
+class Dues:
+    """Answers for one run, from its control rows: `of` a message and who asks for it."""
+
+    def __init__(self, world: World, rows: Rows) -> None:
+        self.world, self.held = world, holdings(world, rows)
+        self._rows = rows
+        self._routed: dict[tuple[str, str], list[tuple[float, Mapping[str, Mapping[str, str]]]]] = defaultdict(list)
+        """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
+        for row in rows("route_changed"):
+            self._routed[row.node, row.topic or ""].append((row.time_ms, (row.decoded or {}).get("brokers") or {}))
+        self._listed, self._heard = listed(world, rows), defaultdict[tuple[str, str], list[float]](list)
+        """Whom a broker, or slave, knows, and when it handled a heartbeat of the consumer."""
+        for row in rows("client_heartbeat"):
+            self._heard[node_of_client(row), row.node].append(row.time_ms)
+        self._shared: dict[tuple[str, str], list[float]] = defaultdict(list)
+        """When the queues changed that a consumer has of a topic."""
+        for row in rows("assigned"):
+            self._shared[row.node, row.topic or ""].append(row.time_ms)
+        self._rounds: dict[str, list[Any]] = defaultdict(list)
+        for row in rows("scheduled_task"):
+            if row.f == HEARTBEAT:
+                self._rounds[row.node].append(row)
+        self._lost = [row for row in rows("timed_out") if row.f == RequestCode.PULL_MESSAGE.name]
+        self._memo: dict[Any, list[Stretch]] = {}
 
     def of(self, queue: Queue, offset: int, acked_ms: float, asker: Asker) -> Due | None:
         """None: nothing makes it due before the run's end."""
@@ -244,47 +214,6 @@ class Dues:
                 found.append(Due(from_ms + PROMPT_MS, from_ms, rule, holding.node))
         return min(found, default=None)
 
-    def _is_copied(self, master: str, acked_ms: float) -> bool:
-        """Whether the only slave must have the message, and its topic, too. A master that has died may come back with a
-        log that a slave's does not go on from: then it copies nothing any more."""
-        lives = self.world.lives_of(master)
-        return len(slaves_of(self.world, master)) == 1 and any(
-            one.start_ms <= acked_ms <= one.end_ms - SYNCHRONIZED_MS and one.start_ms < lives[0].end_ms
-            for one in offsets_copied(self.world, master)
-        )
-
-    def _at_slave(self, queue: Queue, holding: Holding) -> list[Stretch]:
-        """Where in the holding its consumer must read the broker's slave, and nothing keeps it from that."""
-        topic, broker, _ = queue
-        key = "at slave", topic, broker, holding.node, holding.start_ms, holding.end_ms
-        if key not in self._free:
-            world, timers = self.world, self.world.timers_of(holding.node)
-            taken = [*self._unheard(holding.node, topic), *self.forgotten.get(holding.node, ())]
-            for slave in slaves_of(world, broker):
-                faults = [*world.process_faults(holding.node), *world.process_faults(slave)]
-                faults += world.link_faults(holding.node, slave)
-                after_ms = PULL_MS + timers.C_ms + timers.H_ms
-                taken += [Stretch(earliest_effect_ms(world, fault), fault.end_ms + after_ms) for fault in faults]
-            self._free[key] = [
-                free
-                for one in self._without_master(holding.node, topic, broker)
-                if max(one.start_ms, holding.start_ms) < min(one.end_ms, holding.end_ms)
-                for free in without(max(one.start_ms, holding.start_ms), min(one.end_ms, holding.end_ms), taken)
-            ]
-        return self._free[key]
-
-    def _without_master(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
-        """When its route has named the broker's slave alone for so long that a pull of the master is over, and routes
-        of other topics have followed."""
-        states = until_next(self.routed.get((consumer, topic), ()), self.world.end_ms)
-        alone = merged(
-            Stretch(at_ms, end_ms)
-            for (at_ms, brokers), end_ms in states
-            if (addresses := brokers.get(broker)) and "0" not in addresses
-        )
-        after_ms = self.world.timers_of(consumer).P_ms + PULL_MS + self.world.timers.C_ms
-        return [Stretch(one.start_ms + after_ms, one.end_ms) for one in alone]
-
     def leaving_ms(self, holding: Holding) -> float:
         """From when on the consumer may have given the queue up: it says so when it has committed all that it drops,
         each with a broker that, with a fault about, it may have to look up and to connect to first."""
@@ -297,121 +226,159 @@ class Dues:
         )
         return holding.end_ms - (dropping_ms if slowly else timers.delivery_ms)
 
+    # -- at the master
+
     def free(self, queue: Queue, holding: Holding) -> list[Stretch]:
-        """Where in the holding nothing keeps its consumer from pulling of this broker."""
+        """Where in the holding nothing keeps its consumer from pulling of this broker's master."""
         topic, broker, queue_id = queue
-        key = queue, holding
-        if key not in self._free:
-            taken = [self._of(fault, holding) for fault in self._between(holding.node, broker)]
-            taken += self._refused(holding.node, topic, broker)
-            if (holding.node, topic) in self.routed:
-                taken += self._unrouted(holding.node, topic, broker)
-            else:
-                taken += [self._of(fault, holding) for fault in self._of_routes(holding.node, broker)]
-            taken += self._unheard(holding.node, topic)
-            taken += self.forgotten.get(holding.node, ())
+        if (queue, holding) not in self._memo:
             closed = unreadable(self.world.acts, broker, topic, queue_id)
-            taken += [Stretch(one.start_ms, one.end_ms + PAUSE_MS) for one in closed]
-            self._free[key] = without(holding.start_ms, holding.end_ms, taken)
-        return self._free[key]
+            closed = [Stretch(one.start_ms, one.end_ms + PAUSE_MS) for one in closed]
+            if (holding.node, topic) not in self._routed:
+                closed += self._routes_disturbed(holding.node, broker)
+            self._memo[queue, holding] = [
+                left
+                for (start_ms, end_ms), master in self._masters(holding.node, topic, broker)
+                for left in without(
+                    max(start_ms, holding.start_ms),
+                    min(end_ms, holding.end_ms),
+                    [*closed, *self._unreached(holding.node, topic, master)],
+                )
+            ]
+        return self._memo[queue, holding]
 
-    def _unrouted(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
-        """When the consumer's route did not name the broker, or its slave alone, which holds pulls of what it has no
-        copy of, until a pull can be on its way again."""
-        after_ms = PULL_MS + self.world.timers.C_ms
-        return [
-            Stretch(at_ms, end_ms + after_ms)
-            for (at_ms, brokers), end_ms in until_next(self.routed[consumer, topic], self.world.end_ms)
-            if "0" not in brokers.get(broker, ())
-        ]
+    def _masters(self, consumer: str, topic: str, broker: str) -> Iterator[tuple[Stretch, str]]:
+        """When the consumer's route named which master, and a pull under way elsewhere is over: a slave holds pulls of
+        what it has no copy of. Where nobody recorded routes: always."""
+        (_, first), *later = self._routed.get((consumer, topic), [(0.0, {broker: {"0": ""}})])
+        states = [(-math.inf, first), *later]
+        before: Mapping[str, str] = {}
+        for (at_ms, brokers), end_ms in until_next(states, self.world.end_ms):
+            addresses = brokers.get(broker) or {}
+            master = self.world.owners.get(addresses.get("0", ""), broker)
+            if "0" in addresses and (not is_slave(master) or elects(self.world, broker)):
+                late_ms = 0.0 if "0" in before else HELD_MS if before else PAUSE_MS
+                yield Stretch(at_ms + late_ms, end_ms), master
+            before = addresses
 
-    def _refused(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
-        """When pulls may be refused because the broker does not know the consumer, until the heartbeat that is due once
-        no fault is in its way, and its route names the master."""
-        world, heard_ms = self.world, self.world.timers_of(consumer).H_ms + _hung_ms(self.world)
-        states = self.routed.get((consumer, topic), ())
-        masterless = [
-            Stretch(at_ms, end_ms)
-            for (at_ms, brokers), (end_ms, _) in pairwise(states)
-            if "0" not in brokers.get(broker, ())
-        ]
+    def _unreached(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
+        """When pulls may not come to this broker, or slave, or be refused there."""
+        key = consumer, topic, broker
+        if key not in self._memo:
+            self._memo[key] = merged([*self._cut_off(consumer, broker), *self._unknown(consumer, topic, broker)])
+        return self._memo[key]
+
+    def _cut_off(self, consumer: str, broker: str) -> list[Stretch]:
+        """When a pull may be lost, or stand still; one that was until it has run out."""
+        world = self.world
+        dial_ms = world.timers_of(consumer).C_ms + PAUSE_MS
+        faults = [*world.process_faults(consumer), *world.process_faults(broker)]
+        faults += [fault for fault in world.link_faults(consumer, broker) if not _barely(fault)]
         found = []
-        for node in (broker, *slaves_of(world, broker)):
-            faults = [*world.process_faults(consumer), *world.process_faults(node), *world.link_faults(consumer, node)]
-            held_up = [felt(world, fault) for fault in faults] + (masterless if node == broker else [])
-            for begun_ms, until_ms in self.unknown.get((consumer, node), ()):
-                for start_ms, end_ms in held_up:
-                    resent_ms = min(end_ms - start_ms, RESEND_MAX_MS)  # the close may come behind what was lost
-                    if start_ms <= until_ms and end_ms + resent_ms >= begun_ms:
-                        found.append(Stretch(end_ms, min(until_ms + PAUSE_MS, end_ms + heard_ms)))
-        return [one for one in found if one.start_ms < one.end_ms]
+        for fault in faults:
+            start_ms, end_ms = felt(world, fault)
+            is_brief = end_ms - start_ms <= BARELY_MS
+            found.append(Stretch(start_ms, end_ms + (0.0 if is_brief else dial_ms + resent_after_ms(fault))))
+        waited = (
+            Stretch(_began_ms(row), row.time_ms + PAUSE_MS)
+            for row in self._lost
+            if row.node == consumer and world.owners.get(row.address) == broker
+        )
+        return found + [
+            one for one in waited if any(one.start_ms < s.end_ms and s.start_ms < one.end_ms for s in found)
+        ]
 
-    def _unheard(self, consumer: str, topic: str) -> list[Stretch]:
-        """After each change of its queues, until every broker must have heard of the subscription's new version."""
-        timers = self.world.timers_of(consumer)
-        heard_ms = timers.H_ms + _hung_ms(self.world)
-        if self._name_servers_hit:  # a poll before it on the same thread dials all, and waits for one
-            heard_ms += timers.C_ms * len(self.world.addresses_of(consumer)) + timers.A_ms
-        return [Stretch(at_ms, at_ms + heard_ms) for at_ms in self.shared.get((consumer, topic), ())]
+    def _unknown(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
+        """When the broker may not list the consumer, or not know of the last change of its queues."""
+        world, untold = self.world, self._untold(consumer, topic, broker)
+        if self._tells(consumer, broker):
+            states = until_next(self._listed[broker], world.end_ms)
+            unlisted = (Stretch(s[0], end_ms) for s, end_ms in states if consumer not in map(node_of_client_id, s[1]))
+            return untold + [Stretch(start_ms, end_ms + PAUSE_MS) for start_ms, end_ms in unlisted]
+        after_ms = max(PULL_MS + world.timers_of(consumer).C_ms, aftermath_ms(world))
+        faults = [*world.process_faults(broker), *world.link_faults(consumer, broker)]
+        return untold + [Stretch(one.start_ms, one.end_ms + after_ms) for one in faults if not unnoticed(world, one)]
 
-    def _between(self, consumer: str, broker: str) -> list[Fault]:
-        world = self.world
-        found = [*world.process_faults(consumer), *world.process_faults(broker)]
-        found += [fault for fault in world.link_faults(consumer, broker) if not _barely(fault)]
-        for slave in slaves_of(world, broker):  # it may be the one that is pulled from, with what it was sent
-            found += [*world.process_faults(slave), *world.link_faults(consumer, slave)]
-            found += world.link_faults(slave, broker)
-        return found
+    def _untold(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
+        """When the broker may not know of the last change of the consumer's queues."""
+        changes, timers = self._shared.get((consumer, topic), []), self.world.timers_of(consumer)
+        if not self._tells(consumer, broker):
+            heard_ms = timers.H_ms + timers.A_ms * most_hung_brokers(self.world) + PAUSE_MS
+            return [Stretch(at_ms, at_ms + heard_ms) for at_ms in changes]
+        heard = self._heard[consumer, broker]
+        over_ms = [(at_ms, self._next(heard, self._round_over(consumer, at_ms))) for at_ms in changes]
+        return [Stretch(at_ms, told_ms + PAUSE_MS) for at_ms, told_ms in over_ms]
 
-    def _of_routes(self, consumer: str, broker: str) -> list[Fault]:
-        """What may keep the broker out of the consumer's route."""
+    def _tells(self, consumer: str, broker: str) -> bool:
+        """Whether the broker says whose heartbeats it handled."""
+        return (consumer, broker) in self._heard and self.world.made_by(broker) == OURS
+
+    def _round_over(self, consumer: str, at_ms: float) -> float:
+        """When the round of heartbeats is over that was under way then: what it says is older, and no other begins."""
+        over_ms: list[float] = [r.time_ms for r in self._rounds[consumer] if _began_ms(r) <= at_ms < r.time_ms]
+        return max([at_ms, *over_ms])
+
+    def _next(self, heard: Sequence[float], at_ms: float) -> float:
+        after = bisect_left(heard, at_ms)
+        return heard[after] if after < len(heard) else math.inf
+
+    def _routes_disturbed(self, consumer: str, broker: str) -> list[Stretch]:
+        """When what routes depend on was disturbed."""
         world, found = self.world, list[Fault]()
-        for name_server in world.of_kind("name_server"):
-            of_routes = (
-                *world.process_faults(name_server.name),
-                *world.link_faults(broker, name_server.name),
-                *world.link_faults(consumer, name_server.name),
-            )
-            found += [fault for fault in of_routes if not fault.harmless(world.timers)]
-        return found
+        for server in world.of_kind("name_server"):
+            found += [*world.process_faults(server.name), *world.link_faults(consumer, server.name)]
+            found += world.link_faults(broker, server.name)
+        after_ms = aftermath_ms(world)
+        found = [fault for fault in found if not fault.harmless(world.timers)]
+        return [
+            Stretch(felt(world, one).start_ms, felt(world, one).end_ms + (0.0 if unnoticed(world, one) else after_ms))
+            for one in found
+        ]
 
-    def _of(self, fault: Fault, holding: Holding) -> Stretch:
-        """What of the time this fault disturbs. A holding taken after it was over has asked the broker for its offset,
-        so that the way is free; the routes may still change for as long as they differ."""
-        world = self.world
-        start_ms, end_ms = felt(world, fault)
-        if unnoticed(world, fault):
-            return Stretch(start_ms, end_ms)
-        hits_routes = fault.source != holding.node or (
-            fault.target is not None and fault.target in {node.name for node in world.of_kind("name_server")}
-        )
-        after_ms = max(PULL_MS + world.timers.C_ms, aftermath_ms(world) if hits_routes else 0.0)
-        if holding.start_ms >= end_ms and not (hits_routes and self._name_servers_hit):
-            after_ms = 0.0
-        return Stretch(start_ms, end_ms + after_ms)
+    # -- at a slave
 
-    @property
-    def _name_servers_hit(self) -> bool:
-        """Whether one of them was lost to somebody, so that they may say different things some time after a broker is
-        back."""
-        names = {node.name for node in self.world.of_kind("name_server")}
-        return any(
-            (fault.source in names or fault.target in names) and not fault.harmless(self.world.timers)
-            for fault in self.world.faults
+    def _is_copied(self, master: str, acked_ms: float) -> bool:
+        """Whether the only slave must have the message, and its topic, too. A master that has died may come back with a
+        log that a slave's does not go on from: then it copies nothing any more."""
+        lives = self.world.lives_of(master)
+        return len(slaves_of(self.world, master)) == 1 and any(
+            one.start_ms <= acked_ms <= one.end_ms - SYNCHRONIZED_MS and one.start_ms < lives[0].end_ms
+            for one in offsets_copied(self.world, master)
         )
+
+    def _at_slave(self, queue: Queue, holding: Holding) -> list[Stretch]:
+        """Where in the holding its consumer must read the broker's slave, and nothing keeps it from that: its route has
+        named that alone for so long that a pull of the master is over, and routes of other topics have followed."""
+        topic, broker, _ = queue
+        (slave,) = slaves_of(self.world, broker)
+        states = until_next(self._routed.get((holding.node, topic), ()), self.world.end_ms)
+        alone = merged(
+            Stretch(at_ms, end_ms)
+            for (at_ms, brokers), end_ms in states
+            if (addresses := brokers.get(broker)) and "0" not in addresses
+        )
+        after_ms = self.world.timers_of(holding.node).P_ms + PULL_MS + self.world.timers.C_ms
+        taken = self._unreached(holding.node, topic, slave)
+        return [
+            free
+            for one in alone
+            for free in without(max(one.start_ms + after_ms, holding.start_ms), min(one.end_ms, holding.end_ms), taken)
+        ]
+
+    # -- of the whole
 
     def _quietly(self, queue: Queue, acked_ms: float, asker: Asker, held: Sequence[Holding]) -> list[Due]:
-        topic = queue[0]
-        if topic not in self._quiet:
-            taken = [stretch for node in self.world.of_kind("consumer") for stretch in self._unheard(node.name, topic)]
-            taken += [stretch for stretches in self.forgotten.values() for stretch in stretches]
-            self._quiet[topic] = [left for stretch in quiet_for_groups(self.world) for left in without(*stretch, taken)]
-        quiet_ = self._quiet[topic]
         named = [{broker.name for broker in self.world.seen_by(member, "broker")} for member in asker.members]
         if not all(queue[1] in brokers for brokers in named):
             return []  # not everybody is told of this broker
         if held and held[0].offset and acked_ms <= held[0].start_ms:
             return []  # where a group begins is its consumeFromWhere's to say
+        key = "quiet", queue[:2], asker.name
+        if key not in self._memo:
+            taken = [one for member in asker.members for one in self._untold(member, *queue[:2])]
+            quiet_ = self.world.memoized("quiet for groups", lambda: quiet_for_groups(self.world))
+            self._memo[key] = [left for stretch in quiet_ for left in without(*stretch, taken)]
+        quiet_ = self._memo[key]
         at = bisect_left(quiet_, acked_ms + PROMPT_MS, key=lambda stretch: stretch.end_ms)
         for start_ms, end_ms in quiet_[at:]:
             from_ms = max(start_ms, acked_ms)
@@ -420,9 +387,9 @@ class Dues:
         return []
 
 
-def _hung_ms(world: World) -> float:
-    """What hung brokers add until a heartbeat has reached all, and the pause of 1 s after a refused pull."""
-    return world.timers.A_ms * most_hung_brokers(world) + PAUSE_MS
+def _began_ms(row: Any) -> float:
+    began_ms: float = row.time_ms - (row.duration_ms or 0.0)
+    return began_ms
 
 
 def quiet_for_groups(world: World) -> list[Stretch]:

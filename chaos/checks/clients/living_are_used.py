@@ -30,7 +30,7 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
-from ...oracle.deliveries import Asker, Holding, askers, dues, holdings, quiet_for_groups
+from ...oracle.deliveries import Asker, Dues, Holding, askers, quiet_for_groups
 from ...oracle.intervals import Stretch, until_next
 from ...oracle.quiet import aftermath_ms, clients_began_ms
 from ...oracle.recorded import OURS
@@ -237,9 +237,8 @@ def _reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Fin
     if world.views_differ:
         return
     quiet = quiet_for_groups(world)
-    held = holdings(world, control.rows("queue_taken"), control.rows("queue_dropped"))
-    heard, routes = control.rows("client_heartbeat", "client_gone"), control.rows("route_changed")
-    due_by = dues(world, held, control.rows("assigned"), heard, routes)
+    due_by = Dues(world, control.rows)
+    held = due_by.held
     by_queue: dict[tuple[str, str, int], dict[str, Mapping[int, int]]] = defaultdict(dict)
     for of, parts in shares.reads.items():
         by_queue[of.topic, of.broker_name, of.queue_id][of.node] = parts

@@ -85,7 +85,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
     topics = control.rows("topic")
     rules = CommitRules(
         world,
-        holdings(world, control.rows("queue_taken"), control.rows("queue_dropped")),
+        holdings(world, control.rows),
         {(row.topic or "", row.node) for row in topics if not exists(row.value)},
         _stopped(control, world),
     )

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ...oracle.deliveries import PROMPT_MS, Due, askers, dues, holdings
+from ...oracle.deliveries import PROMPT_MS, Due, Dues, askers
 from ...oracle.quiet import aftermath_ms, harmful
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
@@ -91,10 +91,7 @@ def judged(
     slow: Iterable[Slow], control: Control, world: World, *, prompt: int = 0, prompt_ms: float | None = None
 ) -> Deliveries:
     """What became of the messages that were not prompt, beside so many that were."""
-    held = holdings(world, control.rows("queue_taken"), control.rows("queue_dropped"))
-    groups = {asker.name: asker for asker in askers(world)}
-    heard, routes = control.rows("client_heartbeat", "client_gone"), control.rows("route_changed")
-    due_by = dues(world, held, control.rows("assigned"), heard, routes)
+    groups, due_by = {asker.name: asker for asker in askers(world)}, Dues(world, control.rows)
     counts = dict.fromkeys(_COUNTS, 0)
     promised_ms = world.promised_ms(PROMISED)
     overdue: list[tuple[Slow, Due, float]] = []

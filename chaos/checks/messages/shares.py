@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...oracle.deliveries import node_of_client
+from ...oracle.deliveries import listed
 from ...oracle.queue_owners import Queue, readable
 from ...oracle.recorded import OURS, Life, NodeInfo
 from ...oracle.schedules import REBALANCE
@@ -62,7 +62,7 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
         return
     if world.of_kind("slave"):
         return  # which of a name's brokers was asked nobody records
-    known = _known(control, world)
+    known = {name: _States(*zip(*states, strict=True)) for name, states in listed(world, control.rows).items()}
     assigned = [row for row in control.rows("assigned") if row.topic]
     said: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in control.rows("assigned", "route_changed", "scheduled_task"):
@@ -151,26 +151,3 @@ def _topics(world: World, consumer: str, assigned: Sequence[Row]) -> list[str]:
 def _states(rows: Sequence[Row], event: str, topic: str) -> _States:
     found = [row for row in rows if row.event == event and row.topic == topic]
     return _States([row.time_ms for row in found], [row.decoded for row in found])
-
-
-def _known(control: Control, world: World) -> dict[str, _States]:
-    """Of each broker the clientIds that it had heard and not forgotten, from when on; nobody's while it is dead. One a
-    channel, in order: a client whose old channel has not ended yet is listed twice (`ConsumerGroupInfo`)."""
-    of_broker: dict[str, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
-    channels: dict[tuple[str, int], dict[str | None, str]] = defaultdict(dict)
-    for node in world.of_kind("broker"):
-        for life in world.lives_of(node.name):
-            of_broker[node.name] += [(life.start_ms, ()), (life.end_ms, ())]
-    for row in control.rows("client_heartbeat", "client_gone"):
-        here = channels[row.process]
-        before = tuple(sorted(here.values()))
-        if row.event == "client_gone":
-            here.pop(row.op_id, None)
-        else:
-            here[row.op_id] = str((row.decoded or {}).get("client"))
-        if (now := tuple(sorted(here.values()))) != before and node_of_client(row):
-            of_broker[row.node].append((row.time_ms, now))
-    return {
-        name: _States([at_ms for at_ms, _ in states], [ids for _, ids in states])
-        for name, states in ((name, sorted(of, key=lambda one: one[0])) for name, of in of_broker.items())
-    }

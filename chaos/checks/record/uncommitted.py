@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...oracle.commits import CommitRules
-from ...oracle.deliveries import Asker, Dues, Holding, dues
+from ...oracle.deliveries import Asker, Dues, Holding
 from ...oracle.recorded import OURS
 from ...oracle.schedules import PERSIST
 from ...oracle.slaves import offsets_vary
@@ -62,8 +62,7 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
     if not facts.behind:
         return
     world = rules.world
-    heard, routes = control.rows("client_heartbeat", "client_gone"), control.rows("route_changed")
-    due_by = dues(world, rules.held, control.rows("assigned"), heard, routes)
+    due_by = Dues(world, control.rows)
     tell, runs = brokers_that_tell(world), by_process(control, "scheduled_task")
     found = []
     for one in facts.behind:

@@ -8,7 +8,7 @@ import pytest
 
 from nemesrv.chaos.checks.messages.messages_delivered import CHECK, Deliveries
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 CLIENTS = ("producer-0", "consumer-0", "consumer-1")
@@ -27,6 +27,11 @@ def taken(builder: HistoryBuilder, offset: int = 0, node: str = "consumer-0", op
 
 def dropped(builder: HistoryBuilder, node: str = "consumer-0", op_id: str = "take-0") -> HistoryBuilder:
     return builder.event(node, "queue_dropped", op_id=op_id, offset=None, **AT)
+
+
+def heard(builder: HistoryBuilder, node: str = "consumer-0", event: str = "client_heartbeat") -> HistoryBuilder:
+    """broker-a handles a heartbeat of the consumer, or the end of the channel by which they came."""
+    return builder.event("broker-a", event, op_id=f"of-{node}", value={"client": f"127.0.0.1@{node}#1"})
 
 
 def sent(builder: HistoryBuilder, seconds: float, offset: int = 0, digest: int | None = 7) -> HistoryBuilder:
@@ -143,6 +148,10 @@ def test_a_consumer_that_took_the_queue_after_the_restart_has_five_seconds() -> 
     def waited(until_s: float) -> Validity:
         builder = dropped(sent(story(), 99).at(100).fault(*KILL).at(120))
         builder.at(150).fault(*KILL, end=True).at(150).restarted("broker-a")
+        heard(
+            builder.at(175).event("consumer-1", "route_changed", topic="orders", value=route_of("broker-a")),
+            "consumer-1",
+        )
         return verdict(received(taken(builder.at(180), node="consumer-1"), until_s, node="consumer-1")).verdict
 
     assert (waited(184), waited(186)) == (Validity.VALID, Validity.INVALID)
@@ -155,6 +164,47 @@ def test_until_a_heartbeat_has_told_brokers_of_a_new_share_pulls_may_be_refused(
 
     assert waited(100 + 30 + 1 + 5) is Validity.VALID  # H, a pause, D
     assert waited(100 + 30 + 1 + 6) is Validity.INVALID
+
+
+def test_a_broker_that_says_whom_it_has_heard_may_refuse_pulls_until_then_and_no_longer() -> None:
+    def waited(until_s: float, *, gone: bool) -> Validity:
+        pause, builder = ("f2", "pause", "sigstop", "consumer-1"), heard(story().at(11))
+        builder.at(60).fault(*pause).at(65).fault(*pause, end=True).at(100)
+        if gone:
+            heard(builder, event="client_gone")
+        else:
+            builder.event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
+        return verdict(received(heard(sent(builder, 101).at(110)), until_s)).verdict
+
+    for gone in (True, False):
+        assert waited(110 + 1 + 4, gone=gone) is Validity.VALID  # a pause, D
+        assert waited(110 + 1 + 6, gone=gone) is Validity.INVALID
+
+
+def test_a_heartbeat_of_a_round_that_had_begun_before_says_nothing_of_the_change() -> None:
+    def waited(until_s: float) -> Validity:
+        builder = heard(story().at(11)).at(100)
+        builder.event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
+        round_ = {"f": "sendHeartbeatToAllBroker", "duration_ms": 3_000.0}
+        heard(sent(builder, 101)).at(102).event("consumer-0", "scheduled_task", **round_)
+        return verdict(received(heard(builder.at(130)), until_s)).verdict
+
+    assert (waited(130 + 1 + 4), waited(130 + 1 + 6)) == (Validity.VALID, Validity.INVALID)
+
+
+def test_a_pull_that_a_fault_swallowed_is_repeated_when_it_has_run_out() -> None:
+    def waited(until_s: float, *, swallowed: bool) -> Validity:
+        cut, builder = ("f3", "black_hole", "timeout", "consumer-0", "broker-a"), heard(story().at(11))
+        if swallowed:
+            builder.at(90).fault(*cut).at(95).fault(*cut, end=True)
+        lost = {"f": "PULL_MESSAGE", "address": address_of("broker-a"), "duration_ms": 30_000.0}
+        routed = builder.at(96).event("consumer-0", "route_changed", topic="orders", value=route_of("broker-a"))
+        builder = sent(routed, 100).at(122).event("consumer-0", "timed_out", **lost)
+        return verdict(received(builder, until_s)).verdict
+
+    assert waited(122 + 1 + 4, swallowed=True) is Validity.VALID  # a pause, D
+    assert waited(122 + 1 + 6, swallowed=True) is Validity.INVALID
+    assert waited(122 + 1 + 4, swallowed=False) is Validity.INVALID
 
 
 def test_while_a_broker_has_forgotten_the_consumer_whose_heartbeats_a_fault_held_up_it_may_wait() -> None:
