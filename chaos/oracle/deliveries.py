@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...remoting.codes import RequestCode
@@ -40,17 +40,12 @@ from ..topology import is_slave, node_of_client_id
 from .by_hand import unreadable
 from .intervals import Stretch, merged, until_next, without
 from .link import most_hung_brokers, resent_after_ms
+from .queue_owners import Rows, listed, node_of_client, quiet_for_groups
 from .quiet import (
     BARELY_MS,
     aftermath_ms,
-    brokers_joined,
-    clients_began_ms,
-    earliest_effect_ms,
     felt,
     harmful,
-    harmful_to_deliveries,
-    members_window,
-    quiet,
     unnoticed,
 )
 from .recorded import OURS, Fault
@@ -101,10 +96,6 @@ class Due(NamedTuple):
     """Who held its queue; "": the whole group is asked."""
 
 
-Rows = Callable[..., Sequence[Any]]
-"""The rows of these events, in order of time."""
-
-
 def askers(world: World) -> list[Asker]:
     """Every group of the run; with broadcasting every consumer."""
     if world.workload.get("broadcasting"):
@@ -122,35 +113,6 @@ def holdings(world: World, rows: Rows) -> dict[Queue, list[Holding]]:
         end_ms = min(ends.get((row.node, row.incarnation, row.op_id), math.inf), *lives, world.end_ms)
         found[row.topic, row.broker_name, row.queue_id].append(Holding(row.time_ms, end_ms, row.node, row.offset or 0))
     return {queue: sorted(of) for queue, of in found.items()}
-
-
-def node_of_client(row: Any) -> str:
-    """The node in the clientId of a `client_heartbeat` or `client_gone`: `127.0.0.1@producer-0#1700000000000`."""
-    return node_of_client_id((row.decoded or {}).get("client"))
-
-
-Listed = Sequence[tuple[float, tuple[str, ...]]]
-"""From when on which clientIds, in order of time."""
-
-
-def listed(world: World, rows: Rows) -> Mapping[str, Listed]:
-    """Whom each broker, and slave, had heard and not forgotten, one a channel: a client whose old channel has not ended
-    yet is there twice (`ConsumerGroupInfo`). Nobody while it is dead. From `client_heartbeat`, `client_gone`."""
-    states: dict[str, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
-    channels: dict[tuple[str, int], dict[str | None, str]] = defaultdict(dict)
-    for row in rows("client_heartbeat", "client_gone"):
-        of_process, client = channels[row.process], str((row.decoded or {}).get("client"))
-        before = sorted(of_process.values())
-        if row.event == "client_gone":
-            of_process.pop(row.op_id, None)
-        else:
-            of_process[row.op_id] = client
-        if (now := sorted(of_process.values())) != before and node_of_client_id(client):
-            states[row.node].append((row.time_ms, tuple(now)))
-    for node, of_node in states.items():
-        of_node += [(at_ms, ()) for life in world.lives_of(node) for at_ms in (life.start_ms, life.end_ms)]
-        of_node.sort(key=lambda state: state[0])
-    return states
 
 
 class Dues:
@@ -390,33 +352,6 @@ class Dues:
 def _began_ms(row: Any) -> float:
     began_ms: float = row.time_ms - (row.duration_ms or 0.0)
     return began_ms
-
-
-def quiet_for_groups(world: World) -> list[Stretch]:
-    """Where every queue has its consumer: no fault, and each that was, each broker that joined, and each member that
-    came or went, has had its time."""
-    consumers = [node.name for node in world.of_kind("consumer")]
-    if not consumers:
-        return []
-    members_ms = members_window(world.timers).latest_ms + world.timers.H_ms
-    after_ms = max(aftermath_ms(world) + world.timers.H_ms, PULL_MS + world.timers.C_ms)
-    lasting = [fault for fault in harmful_to_deliveries(world) if not unnoticed(world, fault)]
-    free = quiet(world, after_ms, from_ms=clients_began_ms(world) + members_ms, faults=lasting)
-    taken = [felt(world, fault) for fault in harmful(world) if unnoticed(world, fault)]
-    taken += [
-        Stretch(at_ms, at_ms + members_ms)
-        for name in consumers
-        for life in world.lives_of(name)
-        for at_ms in (life.start_ms, life.end_ms)
-        if at_ms < world.end_ms
-    ]
-    taken += [
-        Stretch(earliest_effect_ms(world, fault), fault.end_ms + PULL_MS)
-        for fault in world.faults
-        if fault.source in consumers and not _barely(fault) and not unnoticed(world, fault)
-    ]
-    taken += brokers_joined(world, after_ms)
-    return [left for stretch in free for left in without(*stretch, taken)]
 
 
 def _barely(fault: Fault) -> bool:

@@ -1,9 +1,19 @@
-"""Who owned which queue, and when a consumer group must have shared its queues: the plain half of queue_ownership.
+"""Who is in a group, who owned which queue, and when each group must have shared its queues. Plain.
 
-    change (member, route, broker)  ├──── window ────┤ judged: one owner each ├──── next change …
+    what a member sees  ├ a route, a list changes ├─ Qr + A ─┤ one owner each ────────────┤ the next change
 
-Rows in, stretches and pieces out: no Spark, so that it can be tested and reused on rows from anywhere. They are few:
-`assigned` rows come with rebalances and `route` rows with changes of a table, not with traffic.
+| a member sees                   | from                                            | of                             |
+|---------------------------------|-------------------------------------------------|--------------------------------|
+| which queues there are          | its own routes (`route_changed`)                | RebalanceImpl                  |
+| who is in its group             | any broker of its route: who had sent it a      | ConsumerManager                |
+|                                 | heartbeat by a channel that has not ended       |                                |
+| both within Qr + A              | waitInterval, or notifyConsumerIdsChanged       | RebalanceService               |
+| nothing new                     | while it, a broker or the way between is lost   | MQClientInstance               |
+
+So when nothing of it has changed for Qr + A, all have one route, and every broker lists every member that lives, each
+queue has one owner. That each takes its share of what it sees is shares.py's, in disturbed times too. Brokers of
+Apache's do not say whom they list: there, and for messages in a queue that nobody holds, a time is quiet when it is one
+after every fault has had `aftermath_ms`.
 """
 
 from __future__ import annotations
@@ -11,17 +21,24 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ..topology import node_of_client_id
 from .intervals import Stretch, without
-from .quiet import calm, earliest_effect_ms, members_window, sharing_from
-from .reach import cut_offs, delayed_by_commits, failed_calls
+from .quiet import (
+    aftermath_ms,
+    brokers_joined,
+    clients_began_ms,
+    earliest_effect_ms,
+    felt,
+    harmful_to_deliveries,
+    members_window,
+)
 from .recorded import OURS, Fault
 from .schedules import CLIENT_SCAN_MS
 from .time_outs import CLIENT_EXPIRED_MS
-from .windows import Window, drop_window, return_window, staleness_window
 from .world import World
 
 Queue = tuple[str, int]
@@ -43,7 +60,6 @@ class Change(NamedTuple):
 
     at_ms: float
     due_ms: float
-    window: Window
     what: str
 
 
@@ -58,7 +74,6 @@ class Unanswered(NamedTuple):
 class Judged(NamedTuple):
     """In [start_ms, end_ms) each of `queues` must have one owner; `change` is the last thing that moved before."""
 
-    topic: str
     change: Change
     start_ms: float
     end_ms: float
@@ -74,13 +89,46 @@ class Piece(NamedTuple):
     owners: tuple[str, ...]
 
 
-def holdings(world: World, assigned: Iterable[Mapping[str, Any]]) -> dict[str, dict[Queue, list[Holding]]]:
+Rows = Callable[..., Sequence[Any]]
+"""The rows of these events, in order of time."""
+
+
+def node_of_client(row: Any) -> str:
+    """The node in the clientId of a `client_heartbeat` or `client_gone`: `127.0.0.1@producer-0#1700000000000`."""
+    return node_of_client_id((row.decoded or {}).get("client"))
+
+
+Listed = Sequence[tuple[float, tuple[str, ...]]]
+"""From when on which clientIds, in order of time."""
+
+
+def listed(world: World, rows: Rows) -> Mapping[str, Listed]:
+    """Whom each broker, and slave, had heard and not forgotten, one a channel: a client whose old channel has not ended
+    yet is there twice (`ConsumerGroupInfo`). Nobody while it is dead. From `client_heartbeat`, `client_gone`."""
+    states: dict[str, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
+    channels: dict[tuple[str, int], dict[str | None, str]] = defaultdict(dict)
+    for row in rows("client_heartbeat", "client_gone"):
+        of_process, client = channels[row.process], str((row.decoded or {}).get("client"))
+        before = sorted(of_process.values())
+        if row.event == "client_gone":
+            of_process.pop(row.op_id, None)
+        else:
+            of_process[row.op_id] = client
+        if (now := sorted(of_process.values())) != before and node_of_client_id(client):
+            states[row.node].append((row.time_ms, tuple(now)))
+    for node, of_node in states.items():
+        of_node += [(at_ms, ()) for life in world.lives_of(node) for at_ms in (life.start_ms, life.end_ms)]
+        of_node.sort(key=lambda state: state[0])
+    return states
+
+
+def holdings(world: World, assigned: Iterable[Any]) -> dict[str, dict[Queue, list[Holding]]]:
     """topic → queue → who owned it, from `assigned` rows whose `value` is [[broker_name, queue_id], …]."""
     rows: dict[tuple[str, int, str], list[tuple[float, int, frozenset[Queue]]]] = defaultdict(list)
     for row in assigned:
-        queues = frozenset((str(broker), int(queue_id)) for broker, queue_id in row["value"] or ())
-        key = (row["node"], row["incarnation"], row["topic"])
-        rows[key].append((row["time_ms"], row["seq"], queues))
+        queues = frozenset((str(broker), int(queue_id)) for broker, queue_id in row.decoded or ())
+        key = (row.node, row.incarnation, row.topic)
+        rows[key].append((row.time_ms, row.seq, queues))
     found: dict[str, dict[Queue, list[Holding]]] = defaultdict(lambda: defaultdict(list))
     for (node, incarnation, topic), states in rows.items():
         ends = [life.end_ms for life in world.lives_of(node) if life.incarnation == incarnation]
@@ -108,193 +156,153 @@ def readable(route: Mapping[str, Any] | None) -> frozenset[Queue]:
     )
 
 
-class Tables:
-    """What each NameServer process routed a topic to, and when that changed."""
+class States(NamedTuple):
+    """What something was from when on, in order of time."""
 
-    def __init__(self, world: World, routes: Iterable[Mapping[str, Any]]) -> None:
-        self._world = world
-        self._states: dict[tuple[str, str, int], list[tuple[float, int, frozenset[Queue]]]] = defaultdict(list)
-        for row in routes:
-            key = (row["topic"], row["node"], row["incarnation"])
-            self._states[key].append((row["time_ms"], row["seq"], readable(row["value"])))
-        for states in self._states.values():
-            states.sort()
+    at_ms: Sequence[float]
+    values: Sequence[Any]
 
-    def changes(self, topic: str) -> list[tuple[float, bool]]:
-        """(when, whether a queue was added) for each change of the topic's readable queues in any table."""
-        found = []
-        for (of_topic, _, _), states in self._states.items():
-            before: frozenset[Queue] = frozenset()
-            for at_ms, _, queues in states if of_topic == topic else ():
-                if queues != before:
-                    found.append((at_ms, bool(queues - before)))
-                before = queues
-        return sorted(found)
+    def at(self, at_ms: float) -> Any | None:
+        """What it was at that time; None where it was not known."""
+        last = bisect_right(self.at_ms, at_ms)
+        return self.values[last - 1] if last else None
 
-    def at(self, topic: str, at_ms: float) -> frozenset[Queue] | None:
-        """The queues that every living NameServer routes to at that moment; None when they differ, or none lives."""
-        seen: set[frozenset[Queue]] = set()
-        for node in self._world.of_kind("name_server"):
-            for life in self._world.lives_of(node.name):
-                if life.start_ms <= at_ms < life.end_ms:
-                    states = self._states.get((topic, node.name, life.incarnation), [])
-                    position = bisect_right(states, at_ms, key=lambda state: state[0])
-                    seen.add(states[position - 1][2] if position else frozenset())
-        return seen.pop() if len(seen) == 1 else None
+    def throughout(self, from_ms: float, to_ms: float) -> Any | None:
+        """What it was all the time; None where it was not known, or changed."""
+        first, last = bisect_right(self.at_ms, from_ms), bisect_right(self.at_ms, to_ms)
+        return self.values[first - 1] if first == last and first else None
 
 
-def judged(world: World, topics: Iterable[str], tables: Tables, unanswered: Iterable[Unanswered] = ()) -> list[Judged]:
-    """Every stretch in which every queue of a topic must have one owner in each group."""
-    starts = [life.start_ms for node in world.of_kind("consumer") for life in world.lives_of(node.name)]
-    if not starts:
-        return []
-    found = []
-    common = [*_common_changes(world), *_after_unanswered(world, unanswered)]
-    for topic in sorted(topics):
-        changes = [*common, *_route_changes(world, tables.changes(topic), min(starts))]
-        changes += _unheard(world, changes, min(starts))
-        blocked = [Stretch(change.at_ms, change.due_ms) for change in changes]
-        for start_ms, end_ms in without(min(starts), world.end_ms, blocked):
-            queues = tables.at(topic, start_ms)
-            if queues:
-                last = max(
-                    (change for change in changes if change.due_ms <= start_ms), key=lambda change: change.due_ms
-                )
-                found.append(Judged(topic, last, start_ms, end_ms, tuple(sorted(queues))))
-    return found
+class Seen:
+    """What the members of groups saw: their routes, and whom brokers listed."""
 
+    def __init__(self, world: World, rows: Rows, unanswered: Iterable[Unanswered] = ()) -> None:
+        self.world = world
+        self._listed = listed(world, rows)
+        self._routes: dict[tuple[str, str], list[tuple[float, Mapping[str, Any]]]] = defaultdict(list)
+        for row in rows("route_changed"):
+            self._routes[row.node, row.topic or ""].append((row.time_ms, row.decoded or {}))
+        for (name, _), of in self._routes.items():  # a process begins without any
+            of += [(life.start_ms, {}) for life in world.lives_of(name)]
+            of.sort(key=lambda state: (state[0], bool(state[1])))
+        self._is_told = all(node.implementation == OURS for node in world.of_kind("broker", "slave"))
+        self._of_all = [] if self._is_told else [*changes(world), *_after_unanswered(world, unanswered)]
 
-def _route_changes(world: World, changes: Sequence[tuple[float, bool]], first_ms: float) -> list[Change]:
-    """What a consumer that starts later fetches at its start is no change to it."""
-    found = []
-    for at_ms, grows in changes:
-        if at_ms < first_ms:
-            continue
-        window = sharing_from(world, at_ms, grows=grows)
-        delayed = [delayed_by_commits(world, node.name, window, at_ms) for node in world.of_kind("consumer")]
-        window = max(delayed, key=lambda window: window.latest_ms)
-        stale = _staleness(world, at_ms, at_ms + window.latest_ms)
-        if stale is not None:
-            latest_ms, chained = window.latest_ms + stale.latest_ms, window.timers + stale.timers
-            window = window._replace(latest_ms=latest_ms, formula=f"{window.formula} + {stale.formula}", timers=chained)
-        found.append(Change(at_ms, at_ms + window.latest_ms, window, "route changed"))
-    return found
-
-
-def _unheard(world: World, changes: Sequence[Change], first_ms: float) -> list[Change]:
-    """Stretches in which a consumer is cut off from every NameServer of its list while something changes: what it
-    cannot hear then is a change to it when it can ask again."""
-    found = []
-    for node in world.of_kind("consumer"):
-        for cut_off in cut_offs(world, node.name):
-            if not any(c.at_ms < cut_off.end_ms and c.due_ms > cut_off.start_ms for c in changes):
+    def judged(self, topic: str, members: Collection[str]) -> list[Judged]:
+        """Every stretch in which every queue of the topic must have one owner among these consumers."""
+        starts = [life.start_ms for name in members for life in self.world.lives_of(name)]
+        routes = {name: States(*zip(*of, strict=True)) for name in members if (of := self._routes[name, topic])}
+        if not starts or not routes:
+            return []
+        found, seen = list[Judged](), [*self._of_all, *self._changes(members, routes)]
+        for free in without(min(starts), self.world.end_ms, (Stretch(c.at_ms, c.due_ms) for c in seen)):
+            alive = [name for name in members if self._lives(name, free.start_ms)]
+            saw: list[Any] = [routes[name].at(free.start_ms) if name in routes else {} for name in alive]
+            queues = {readable(route) for route in saw}
+            shared = queues.pop() if len(queues) == 1 else None
+            if not shared or not all(self._lists(broker, alive, free.start_ms) for broker in {q[0] for q in shared}):
                 continue
-            again_ms = min(cut_off.end_ms, world.end_ms)
-            for heard in _route_changes(world, [(again_ms, True), (again_ms, False)], first_ms):
-                what = f"{node.name} could ask no NameServer"
-                found.append(heard._replace(at_ms=max(cut_off.start_ms, first_ms), what=what))
-    return found
+            all_ = [*seen, *self._lost(members, (saw[0] or {}).get("brokers") or {})]
+            for start_ms, end_ms in without(*free, (Stretch(c.at_ms, c.due_ms) for c in all_)):
+                last = max((one for one in all_ if one.due_ms <= start_ms), key=lambda one: one.due_ms)
+                found.append(Judged(last, start_ms, end_ms, tuple(sorted(shared))))
+        return found
+
+    def _changes(self, members: Collection[str], routes: Mapping[str, States]) -> Iterator[Change]:
+        """Members that come and go, routes that change, and lists of brokers."""
+        yield from _of_members(self.world, members)
+        window_ms = members_window(self.world.timers).latest_ms
+        for name, of in routes.items():
+            yield from (Change(at_ms, at_ms + window_ms, f"{name}'s route changed") for at_ms in of.at_ms)
+        for broker, states in self._listed.items():
+            before: list[str] = []
+            for at_ms, ids in states:
+                now = [one for one in ids if node_of_client_id(one) in members]
+                if now != before:
+                    yield Change(at_ms, at_ms + window_ms, f"{broker} listed others")
+                before = now
+
+    def _lost(self, members: Collection[str], route: Mapping[str, Mapping[str, str]]) -> Iterator[Change]:
+        """When a member, a broker of this route, or the way between was lost."""
+        world, window_ms = self.world, members_window(self.world.timers).latest_ms
+        brokers = {world.owners.get(address, name) for name, ids in route.items() for address in ids.values()}
+        faults = [fault for node in (*members, *brokers) for fault in world.process_faults(node)]
+        faults += [fault for name in members for broker in brokers for fault in world.link_faults(name, broker)]
+        for fault in faults:
+            if not world.harmless(fault) and not (fault.ends_process and fault.source in members):
+                yield Change(felt(world, fault).start_ms, felt(world, fault).end_ms + window_ms, _named(fault))
+
+    def _lists(self, broker: str, members: Collection[str], at_ms: float) -> bool:
+        """Whether the broker lists all of these; with broadcasting nobody asks."""
+        if not self._is_told or self.world.workload.get("broadcasting"):
+            return True
+        states = self._listed.get(broker, ())
+        last = bisect_right(states, at_ms, key=lambda state: state[0])
+        ids = states[last - 1][1] if last else ()
+        return {*members} <= {*map(node_of_client_id, ids)}
+
+    def _lives(self, name: str, at_ms: float) -> bool:
+        return any(life.start_ms <= at_ms < life.end_ms for life in self.world.lives_of(name))
 
 
-def _staleness(world: World, from_ms: float, to_ms: float) -> Window | None:
-    """What lost NameServers add to the time in which consumers learn of a change; None without any."""
-    consumers = [node.name for node in world.of_kind("consumer")]
-    calls = failed_calls(world, consumers, from_ms - world.timers.P_ms, to_ms)
-    return staleness_window(world.timers, calls) if calls else None
+def _named(fault: Fault) -> str:
+    return f"{fault.fault_id} of {fault.source}" + (f" -> {fault.target}" if fault.target else "")
 
 
-def _common_changes(world: World) -> list[Change]:
-    """Changes that concern every topic: members that come and go, brokers and links that fail and heal."""
-    timers = world.timers
-    brokers = [node.name for node in world.of_kind("broker")]
-    name_servers = [node.name for node in world.of_kind("name_server")]
-    members, returns = members_window(timers), return_window(timers)
-    again = members._replace(latest_ms=members.latest_ms + timers.H_ms, formula=f"H + {members.formula}", timers=3)
-    found: list[Change] = []
+def _of_members(world: World, members: Iterable[str]) -> Iterator[Change]:
+    """Members that come and go. Asked to stop one gives its queues up first, and ends when all have answered."""
+    window_ms = members_window(world.timers).latest_ms
+    for name in sorted(members):
+        for life in world.lives_of(name):
+            for at_ms, what in ((life.start_ms, "started"), (life.end_ms, "ended")):
+                if at_ms < world.end_ms:
+                    yield Change(at_ms, at_ms + window_ms, f"{name} {what}")
+        for fault in world.process_faults(name):
+            if fault.ends_process:
+                yield Change(earliest_effect_ms(world, fault), fault.start_ms + window_ms, _named(fault))
 
-    def add(at_ms: float, window: Window, what: str) -> None:
-        if at_ms < world.end_ms:
-            found.append(Change(at_ms, at_ms + window.latest_ms, window, what))
 
-    def back(from_ms: float) -> Window:
-        return _after(returns, sharing_from(world, from_ms, after_ms=returns.latest_ms))
+def quiet_for_groups(world: World) -> Sequence[Stretch]:
+    """Where every queue has its consumer, and every broker has heard of it."""
+    if not world.of_kind("consumer"):
+        return []
+    H_ms = world.timers.H_ms
+    blocked = (Stretch(change.at_ms, change.due_ms + H_ms) for change in changes(world))
+    return without(clients_began_ms(world) + members_window(world.timers).latest_ms + H_ms, world.end_ms, blocked)
 
-    def throughout(fault: Fault, after: Window, what: str) -> None:
-        found.append(Change(fault.start_ms, fault.end_ms + after.latest_ms, after, what))
 
-    for node in world.of_kind("consumer"):
-        for life in world.lives_of(node.name):
-            add(life.start_ms, members, f"{node.name} started")
-            later_life = life is not world.lives_of(node.name)[0]
-            if later_life or life.start_ms == world.joined_ms(node.name):  # without a NameServer it starts until one is
-                later = (max(c.start_ms, life.start_ms) for c in calm(world) if c.end_ms > life.start_ms)
-                began_ms = min(later, default=world.end_ms)
-                if began_ms > life.start_ms:
-                    what = f"{node.name} {'was started' if later_life else 'joined'} while faults were in force"
-                    found.append(Change(life.start_ms, began_ms + members.latest_ms, members, what))
-            add(life.end_ms, members, f"{node.name} ended")
-        for fault in world.process_faults(node.name):
-            if not fault.loss(timers).closes:
-                throughout(fault, again, f"{fault.fault_id} of {node.name}")
-            left_ms = earliest_effect_ms(world, fault)
-            if left_ms < fault.start_ms:  # asked to stop it gives its queues up first, and ends when all have answered
-                due_ms = fault.start_ms + members.latest_ms
-                found.append(Change(left_ms, due_ms, members, f"{node.name} was asked to stop"))
-        for broker in brokers:
-            for fault in _harmful(world, world.link_faults(node.name, broker)):
-                throughout(fault, back(fault.end_ms), f"{fault.fault_id} of {node.name} -> {broker}")
-                if world.made_by(broker) != OURS and not fault.loss(timers).closes:
-                    add(fault.end_ms, _ghosts(members), f"{fault.fault_id} of {node.name} -> {broker} ended")
-    for broker in brokers:
-        for fault in _harmful(world, world.process_faults(broker)):
-            if world.made_by(broker) != OURS and not fault.loss(timers).closes:
-                add(fault.end_ms, _ghosts(members), f"{fault.fault_id} of {broker} ended")
-            drop = drop_window(timers, fault.loss(timers))
-            if math.isfinite(drop.latest_ms):
-                shrinks = sharing_from(world, fault.start_ms, after_ms=drop.latest_ms, grows=False)
-                add(fault.start_ms, _after(drop, shrinks), f"{fault.fault_id} of {broker} began")
-                add(fault.end_ms, back(fault.end_ms), f"{fault.fault_id} of {broker} ended")
-            else:
-                throughout(fault, back(fault.end_ms), f"{fault.fault_id} of {broker}")
-        for name_server in name_servers:
-            for fault in _harmful(world, world.link_faults(broker, name_server)):
-                throughout(fault, back(fault.end_ms), f"{fault.fault_id} of {broker} -> {name_server}")
-    for node in world.of_kind("name_server"):
-        for life in world.lives_of(node.name)[1:]:
-            add(life.start_ms, returns, f"{node.name} started again, empty")
-    return found
+def changes(world: World) -> list[Change]:
+    """What every group feels, as far as the faults tell."""
+    consumers, after_ms = {node.name for node in world.of_kind("consumer")}, aftermath_ms(world)
+    found = [*_of_members(world, consumers)]
+    for fault in harmful_to_deliveries(world):
+        if fault.ends_process and fault.source in consumers:
+            continue
+        start_ms, end_ms = felt(world, fault)
+        found.append(Change(start_ms, end_ms + after_ms, _named(fault)))
+        if not fault.loss(world.timers).closes and world.made_by(fault.target or fault.source) not in ("", OURS):
+            found.append(_ghosts(world, end_ms, f"{_named(fault)} ended"))
+    return found + [Change(*joined, "a broker joined") for joined in brokers_joined(world, after_ms)]
 
 
 def _after_unanswered(world: World, unanswered: Iterable[Unanswered]) -> list[Change]:
     """What no fault explains: a JVM that was just started answers its first heartbeat after up to a second of the
     machine's time (5.5.0 at x3: 3 s, and four members for two until 117 s later)."""
-    window = _ghosts(members_window(world.timers))
     return [
-        Change(at_ms, at_ms + window.latest_ms, window, f"{consumer}'s heartbeat to {broker} had no answer")
+        _ghosts(world, at_ms, f"{consumer}'s heartbeat to {broker} had no answer")
         for at_ms, consumer, broker in unanswered
         if world.made_by(broker) != OURS
     ]
 
 
-def _ghosts(members: Window) -> Window:
+def _ghosts(world: World, at_ms: float, what: str) -> Change:
     """Apache's broker that was hung, or that clients spoke to in vain, reads, when it is heard again, heartbeats of
     channels that have ended meanwhile, some of them behind those ends, so that these channels stay until they expire.
     It lists a group's members by channel (`ConsumerGroupInfo`; apache/rocketmq#6810 is the like of producers), so who
     has come back counts as several until then. Measured on 4.9.7: five members for two, for 122 s after a hang, and
     for 123 s after a black hole."""
-    latest_ms = CLIENT_EXPIRED_MS + CLIENT_SCAN_MS + members.latest_ms
-    formula = f"client's channel expires + its scan + {members.formula}"
-    return Window(0, latest_ms, formula, "members that an Apache broker counts twice after it was hung", 4)
-
-
-def _harmful(world: World, faults: Iterable[Fault]) -> list[Fault]:
-    return [fault for fault in faults if not fault.harmless(world.timers)]
-
-
-def _after(first: Window, then: Window) -> Window:
-    """Both, one behind the other."""
-    latest_ms, formula = first.latest_ms + then.latest_ms, f"({first.formula}) + {then.formula}"
-    return Window(0, latest_ms, formula, then.row, first.timers + then.timers)
+    after_ms = CLIENT_EXPIRED_MS + CLIENT_SCAN_MS + members_window(world.timers).latest_ms
+    return Change(at_ms, at_ms + after_ms, what)
 
 
 def pieces(queue: Queue, held: Iterable[Holding], from_ms: float, to_ms: float) -> list[Piece]:

@@ -23,12 +23,12 @@ Upstream: `ConsumerManageProcessor.queryConsumerOffset`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....remoting.codes import RequestCode
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, Unanswered, holdings, judged, pieces
+from ...oracle.queue_owners import Holding, Judged, Piece, Queue, Seen, Unanswered, holdings, pieces
 from ...oracle.quiet import aftermath_ms
 from ...oracle.recorded import OURS
 from ...oracle.world import World
@@ -40,7 +40,9 @@ from ..tolerance import Tolerance, tolerance
 from .shares import shares_taken
 
 NAME = "queue_ownership"
-_COLUMNS = ("time_ms", "seq", "node", "incarnation", "topic")
+_ROW = "each queue has one owner when its group has shared its queues anew"
+_CHAINED = 2
+"""The rebalance, and its question."""
 
 
 def judge(control: Control, world: World) -> Verdict:
@@ -48,28 +50,25 @@ def judge(control: Control, world: World) -> Verdict:
     it, and rebalances that took another's share."""
     if world.unclear:
         return Verdict.nothing_examined(NAME, world.unclear)
-    held = holdings(world, _rows(control, "assigned"))
-    stretches = judged(world, held, Tables(world, _rows(control, "route", held)), _unanswered(control, world))
+    held = holdings(world, control.rows("assigned"))
+    stretches = _judged(control, world, held)
     taken = [*shares_taken(control, world), *first_takes(control, world)]
     if not stretches and not any(finding.wrong for finding in taken) and not _took_the_quiet(control, world, held):
         why = "there was no quiet time: nobody was assigned queues, or every change was followed by another too soon"
         return Verdict.nothing_examined(NAME, why)
     nodes = [node.name for node in world.of_kind("consumer", "broker")]
-    late = ((nodes, stretch.change.at_ms, stretch.start_ms) for stretch in stretches)
+    late = ((nodes, one.change.at_ms, one.start_ms) for *_, one in stretches)
     findings = [*taken]
-    for stretch, lag_ms in zip(stretches, control.lateness.largest_of_each(world, late), strict=True):
-        allowed = tolerance(world.timers, lag_ms, stretch.change.window.timers)
-        for group, members in _groups(world, stretch.topic).items():
-            if all(world.joined_ms(member) > stretch.start_ms for member in members):
-                continue
-            if _lives(world, members, stretch.start_ms):
-                findings.append(_finding(stretch, group, members, held[stretch.topic], allowed))
+    lags = control.lateness.largest_of_each(world, late)
+    for (topic, group, members, one), lag_ms in zip(stretches, lags, strict=True):
+        findings.append(_finding(one, topic, group, members, held[topic], tolerance(world.timers, lag_ms, _CHAINED)))
+    quiet = {(topic, one.start_ms, one.end_ms) for topic, *_, one in stretches}
     measured = {
-        "stretches": len(stretches),
-        "quiet_ms": rounded(sum(stretch.end_ms - stretch.start_ms for stretch in stretches)),
-        "queues": len({(stretch.topic, queue) for stretch in stretches for queue in stretch.queues}),
+        "stretches": len(quiet),
+        "quiet_ms": rounded(sum(end_ms - start_ms for _, start_ms, end_ms in quiet)),
+        "queues": len({(topic, queue) for topic, *_, one in stretches for queue in one.queues}),
         "rebalances": sum(finding.examined for finding in taken if finding.kind != FIRST_TAKEN),
-        "groups": len({group for stretch in stretches for group in _groups(world, stretch.topic)}),
+        "groups": len({group for _, group, *_ in stretches}),
     }
     noun = "queues did not have one owner each in a quiet time, or rebalances did not take their share"
     return verdict_of(NAME, findings, measured=measured, nothing="there was no queue to own", noun=noun)
@@ -80,7 +79,14 @@ def _took_the_quiet(control: Control, world: World, held: Mapping[str, Mapping[Q
     still = world.but_stalls()
     if still is world or not any(finding.kind != FIRST_TAKEN for finding in shares_taken(control, world)):
         return False
-    return bool(judged(still, held, Tables(still, _rows(control, "route", held)), _unanswered(control, still)))
+    return bool(_judged(control, still, held))
+
+
+def _judged(control: Control, world: World, topics: Iterable[str]) -> list[tuple[str, str, frozenset[str], Judged]]:
+    """Topic, group and its members: where each queue must have one owner."""
+    seen = Seen(world, control.rows, _unanswered(control, world))
+    groups = ((topic, *of) for topic in sorted(topics) for of in _groups(world, topic).items())
+    return [(topic, group, members, one) for topic, group, members in groups for one in seen.judged(topic, members)]
 
 
 CHECK = Check(
@@ -115,20 +121,6 @@ def _groups(world: World, topic: str) -> dict[str, frozenset[str]]:
     return found
 
 
-def _lives(world: World, members: Collection[str], at_ms: float) -> bool:
-    """Whether any of the group's consumers has been started and not ended: a group without one owns nothing."""
-    return any(life.start_ms <= at_ms < life.end_ms for name in members for life in world.lives_of(name))
-
-
-def _rows(control: Control, event: str, topics: Collection[str] | None = None) -> list[dict[str, Any]]:
-    """The rows of an event, those of these topics; `value` decoded."""
-    return [
-        {**{name: getattr(row, name) for name in _COLUMNS}, "value": row.decoded}
-        for row in control.rows(event)
-        if topics is None or row.topic in topics
-    ]
-
-
 def _unanswered(control: Control, world: World) -> list[Unanswered]:
     brokers = {node.address: node.name for node in world.of_kind("broker", "slave")}
     consumers = {node.name for node in world.of_kind("consumer")}
@@ -141,6 +133,7 @@ def _unanswered(control: Control, world: World) -> list[Unanswered]:
 
 def _finding(
     stretch: Judged,
+    topic: str,
     group: str,
     members: frozenset[str],
     held: Mapping[Queue, Sequence[Holding]],
@@ -162,12 +155,11 @@ def _finding(
                 reaches_ms, worst = piece_over_ms, piece
         wrong += over_ms > tolerance_.unknown_up_to_ms
         late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
-    window = stretch.change.window
     return finding(
-        (worst.owners[0] if worst and worst.owners else group, worst.queue[0] if worst else "", stretch.topic),
+        (worst.owners[0] if worst and worst.owners else group, worst.queue[0] if worst else "", topic),
         "must own" if worst and not worst.owners else "must alone own",
         (stretch.start_ms, stretch.end_ms),
-        Rule(window.row, ""),
+        Rule(_ROW, ""),
         out=(max(worst.start_ms, stretch.start_ms), worst.end_ms) if worst else None,
         tolerance=tolerance_,
         examined=len(stretch.queues),
@@ -188,7 +180,7 @@ def _against(stretch: Judged, worst: Piece | None, settled_ms: float) -> dict[st
     return {
         "measured_ms": settled_ms - at_ms,
         "bound_ms": due_ms - at_ms,
-        "formula": stretch.change.window.formula,
+        "formula": "Qr + A",
         "over_ms": max(settled_ms - due_ms, 0.0),
     }
 

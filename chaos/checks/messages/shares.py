@@ -10,14 +10,11 @@ these brokers, the consumer or a link between them, and no call ran out.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ...oracle.deliveries import listed
-from ...oracle.queue_owners import Queue, readable
+from ...oracle.queue_owners import Queue, States, listed, readable
 from ...oracle.recorded import OURS, Life, NodeInfo
 from ...oracle.schedules import REBALANCE
 from ...oracle.world import World
@@ -27,23 +24,6 @@ from ..findings import at_no_time, finding
 from ..record.control import Control, Row
 
 _ROW = "AllocateMessageQueueAveragely: every member takes its own slice of the same queues"
-
-
-class _States(NamedTuple):
-    """What something was from when on, in order of time."""
-
-    at_ms: Sequence[float]
-    values: Sequence[Any]
-
-    def at(self, at_ms: float) -> Any | None:
-        """What it was at that time; None where it was not known."""
-        last = bisect_right(self.at_ms, at_ms)
-        return self.values[last - 1] if last else None
-
-    def throughout(self, from_ms: float, to_ms: float) -> Any | None:
-        """What it was all the time; None where it was not known, or changed."""
-        first, last = bisect_right(self.at_ms, from_ms), bisect_right(self.at_ms, to_ms)
-        return self.values[first - 1] if first == last and first else None
 
 
 def share(client_id: str, queues: Collection[Queue], client_ids: Collection[str]) -> frozenset[Queue]:
@@ -62,7 +42,7 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
         return
     if world.of_kind("slave"):
         return  # which of a name's brokers was asked nobody records
-    known = {name: _States(*zip(*states, strict=True)) for name, states in listed(world, control.rows).items()}
+    known = {name: States(*zip(*states, strict=True)) for name, states in listed(world, control.rows).items()}
     assigned = [row for row in control.rows("assigned") if row.topic]
     said: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in control.rows("assigned", "route_changed", "scheduled_task"):
@@ -79,7 +59,7 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
 class _Rounds:
     """The rounds of one process of a consumer."""
 
-    def __init__(self, world: World, node: NodeInfo, said: Sequence[Row], known: Mapping[str, _States]) -> None:
+    def __init__(self, world: World, node: NodeInfo, said: Sequence[Row], known: Mapping[str, States]) -> None:
         self._world, self._said, self._known = world, said, known
         self._consumer, self._group = node.name, frozenset(world.members_of(node.name))
         # On the virtual clock a row has the time of what it tells, so a round that follows a change at once is judged;
@@ -99,7 +79,7 @@ class _Rounds:
                 held = taken.at(ended_ms) or ()
                 yield ended_ms, {(str(name), int(number)) for name, number in held} == due
 
-    def _share(self, routes: _States, from_ms: float, to_ms: float) -> frozenset[Queue] | None:
+    def _share(self, routes: States, from_ms: float, to_ms: float) -> frozenset[Queue] | None:
         """What it had to take; None where that is not known of all the time."""
         route = routes.throughout(from_ms, to_ms)
         queues = readable(route) if isinstance(route, Mapping) else frozenset()
@@ -148,6 +128,6 @@ def _topics(world: World, consumer: str, assigned: Sequence[Row]) -> list[str]:
     return sorted(of for of in found if not topic or of == topic or of in own)
 
 
-def _states(rows: Sequence[Row], event: str, topic: str) -> _States:
+def _states(rows: Sequence[Row], event: str, topic: str) -> States:
     found = [row for row in rows if row.event == event and row.topic == topic]
-    return _States([row.time_ms for row in found], [row.decoded for row in found])
+    return States([row.time_ms for row in found], [row.decoded for row in found])

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ...faults.fault import Loss
-from ...oracle.deliveries import node_of_client
 from ...oracle.link import Cause, leave_ms
+from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import Life
 from ...oracle.schedules import Troubles, pauses
 from ...oracle.world import World

@@ -31,7 +31,7 @@ from typing import Any
 from ....remoting.codes import RequestCode
 from ....remoting.node.profile import Profile
 from ...oracle.client_profiles import Outcome
-from ...oracle.deliveries import node_of_client
+from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS
 from ...oracle.schedules import CLIENT_SCAN_MS, HEARTBEAT, HOLD_CHECK, REBALANCE
 from ...oracle.time_outs import (

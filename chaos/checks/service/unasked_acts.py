@@ -23,7 +23,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from ...oracle.deliveries import node_of_client
+from ...oracle.queue_owners import node_of_client
 from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
 from ...oracle.schedules import HEARTBEAT, POLL, REBALANCE
