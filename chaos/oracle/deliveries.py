@@ -168,7 +168,7 @@ class Dues:
             return Due(holding.start_ms, holding.start_ms, "passed over", holding.node)
         leaves_ms, found = self.leaving_ms(holding), list[Due]()
         free = ((max(start_ms, acked_ms), end_ms, "held") for start_ms, end_ms in self.free(queue, holding))
-        at_slave = self._at_slave(queue, holding) if self._is_copied(queue[1], acked_ms) else ()
+        at_slave = self.at_slave(queue, holding) if self._is_copied(queue[1], acked_ms) else ()
         copied_ms = acked_ms + SYNCHRONIZED_MS
         copied = ((max(start_ms, copied_ms), end_ms, "copied") for start_ms, end_ms in at_slave)
         for from_ms, end_ms, rule in (*free, *copied):
@@ -308,11 +308,10 @@ class Dues:
             for one in offsets_copied(self.world, master)
         )
 
-    def _at_slave(self, queue: Queue, holding: Holding) -> list[Stretch]:
-        """Where in the holding its consumer must read the broker's slave, and nothing keeps it from that: its route has
-        named that alone for so long that a pull of the master is over, and routes of other topics have followed."""
+    def at_slave(self, queue: Queue, holding: Holding) -> list[Stretch]:
+        """Where in the holding its consumer must read a slave of the broker, and nothing keeps it from that: its route
+        has named no master for so long that a pull of the master is over, and routes of other topics have followed."""
         topic, broker, _ = queue
-        (slave,) = slaves_of(self.world, broker)
         states = until_next(self._routed.get((holding.node, topic), ()), self.world.end_ms)
         alone = merged(
             Stretch(at_ms, end_ms)
@@ -320,7 +319,8 @@ class Dues:
             if (addresses := brokers.get(broker)) and "0" not in addresses
         )
         after_ms = self.world.timers_of(holding.node).P_ms + PULL_MS + self.world.timers.C_ms
-        taken = self._unreached(holding.node, topic, slave)
+        slaves = slaves_of(self.world, broker)
+        taken = [one for slave in slaves for one in self._unreached(holding.node, topic, slave)]
         return [
             free
             for one in alone

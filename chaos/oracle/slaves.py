@@ -1,12 +1,8 @@
-"""What slaves change: when a NameServer keeps a name's rows though its master is gone, and when a slave is read.
+"""What slaves change: when a NameServer keeps a name's rows though its master is gone, and what slaves have.
 
     broker-a    held ────────────┤ dropped          ├─ held     A topic's row is the master's: it comes with its
     broker-a/1       ├─ held ──────────────────────────────     registration, and stays while any id of the name does.
     its rows    └───────────────────────────────────────────    Slaves bring no rows.
-
-    master      lost to the client ───────────────┤             A consumer keeps the queues of a name whose rows stay,
-    its route   ├─ without id 0, with id 1 ───────┤             and pulls from a slave as soon as its route has no id 0.
-    pulls               ├─ at broker-a/1 ─────────┤
 
 Plain functions over `World`.
 
@@ -31,10 +27,8 @@ from ...remoting.codes import ResponseCode
 from ..topology import broker_name
 from .intervals import Stretch, merged, without
 from .link import link_causes, process_causes
-from .lost_brokers import Absence, absences, named_to
 from .promises import Obligation, ObligationKind, obligations
 from .quiet import earliest_effect_ms
-from .reach import faults_between
 from .recorded import OURS
 from .roles import elects, members_of, unsettled
 from .world import World
@@ -43,8 +37,6 @@ SYNCHRONIZED_MS = 13_000.0
 """`SlaveSynchronize`: each 10 s, with calls of 3 s."""
 Table = tuple[str, int, str]
 """NameServer, incarnation and broker name."""
-_HOLD_MS = 15_000.0
-"""How long a broker holds a pull (`brokerSuspendMaxTimeMillis`): one that a slave holds is answered then at last."""
 
 
 def slaves_of(world: World, master: str) -> tuple[str, ...]:
@@ -102,56 +94,6 @@ def held_names(world: World) -> Mapping[Table, Sequence[Stretch]]:
 
 def table_of(o: Obligation) -> Table:
     return o.name_server, o.incarnation, broker_name(o.broker)
-
-
-def served_by_slaves(world: World, consumer: str, master: str) -> Sequence[Stretch]:
-    """The stretches in which the consumer must pull the master's queues from a slave: the master is lost to it and out
-    of its routes, and a slave is there, reachable, and named by whichever NameServer it asks."""
-
-    def found() -> Sequence[Stretch]:
-        lost = [a for a in absences(world) if (a.client, a.broker, a.address) == (consumer, master, None)]
-        return merged(
-            stretch for slave in slaves_of(world, master) for a in lost for stretch in _served(world, a, slave)
-        )
-
-    return world.memoized(("served by slaves", consumer, master), found)
-
-
-def _served(world: World, lost: Absence, slave: str) -> Sequence[Stretch]:
-    """While the absence lasts: when this slave must be read."""
-    timers = world.timers_of(lost.client)
-    # A route is taken at a poll; a pull that failed is repeated after a pause, and one that hangs given up in the end.
-    late_ms = timers.P_ms + timers.A_ms + 2 * _HOLD_MS
-    away = [Stretch(f.start_ms, f.end_ms + late_ms) for f in faults_between(world, lost.client, slave)]
-    away += [Stretch(f.start_ms, f.end_ms + late_ms) for f in world.process_faults(lost.client)]
-    named = [
-        Stretch(lost.route_from_ms + late_ms, min(lost.end_ms, stretch.end_ms))
-        for stretch in named_to(world, lost.client, slave)
-        if stretch.start_ms <= lost.start_ms and _rows_stay(world, lost, stretch.end_ms)
-    ]
-    return [
-        free
-        for stretch in named
-        if stretch.start_ms < stretch.end_ms
-        for free in without(stretch.start_ms, stretch.end_ms, merged(away))
-        if free.start_ms < free.end_ms and math.isfinite(free.start_ms)
-    ]
-
-
-def _rows_stay(world: World, lost: Absence, to_ms: float) -> bool:
-    """Whether each NameServer of the client's list had the master's rows when it was lost, and has kept them since."""
-    until_ms = min(lost.end_ms, to_ms)
-    brought = [o for o in obligations(world) if o.broker == lost.broker and o.demand is not ObligationKind.DROP]
-
-    def keeps(server: str) -> bool:
-        return any(
-            stretch.start_ms <= o.from_ms <= lost.start_ms and stretch.end_ms >= until_ms
-            for o in brought
-            if o.name_server == server
-            for stretch in held_names(world).get(table_of(o), ())
-        )
-
-    return all(keeps(server.name) for server in world.listed(lost.client))
 
 
 CODES = (int(ResponseCode.SLAVE_NOT_AVAILABLE), int(ResponseCode.FLUSH_SLAVE_TIMEOUT))

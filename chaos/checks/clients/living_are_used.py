@@ -30,12 +30,11 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
-from ...oracle.deliveries import Asker, Dues, Holding, askers
+from ...oracle.deliveries import Asker, Dues, askers
 from ...oracle.intervals import Stretch, until_next
 from ...oracle.queue_owners import quiet_for_groups
 from ...oracle.quiet import aftermath_ms, clients_began_ms
 from ...oracle.recorded import OURS
-from ...oracle.slaves import served_by_slaves
 from ...oracle.time_outs import avoidance, avoids, isolation_ms
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Verdict
@@ -254,29 +253,24 @@ def _reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Fin
             pulled = [of for node, of in by_queue[queue].items() if node in group.members]
             unread = [at for at in windows if not any(of.get(at + n) for of in pulled for n in range(READ_PARTS))]
             yield _read(group, topic, (broker, queue_id), windows, unread, control, world)
-        yield from _of_slaves(group, held, by_queue, control, world)
+        yield from _of_slaves(group, due_by, by_queue, control)
 
 
 def _of_slaves(
     group: Asker,
-    held: Mapping[tuple[str, str, int], Sequence[Holding]],
+    due_by: Dues,
     by_queue: Mapping[tuple[str, str, int], Mapping[str, Mapping[int, int]]],
     control: Control,
-    world: World,
 ) -> Iterator[Finding]:
     """One for each queue whose master was lost to who holds it, and whose slave that consumer must pull from."""
-    for (topic, broker, queue_id), holdings_ in held.items():
-        stretches = [
-            Stretch(max(s.start_ms, h.start_ms), min(s.end_ms, h.end_ms))
-            for h in holdings_
-            if h.node in group.members and topic == world.topic_of(h.node)
-            for s in served_by_slaves(world, h.node, broker)
-        ]
+    for (topic, broker, queue_id), held in due_by.held.items():
+        of_group = [h for h in held if h.node in group.members and topic == due_by.world.topic_of(h.node)]
+        stretches = [stretch for h in of_group for stretch in due_by.at_slave((topic, broker, queue_id), h)]
         windows = sorted({window for stretch in stretches for window in _windows(stretch)})
         if windows:
             pulled = [of for node, of in by_queue[topic, broker, queue_id].items() if node in group.members]
             unread = [at for at in windows if not any(of.get(at + n) for of in pulled for n in range(READ_PARTS))]
-            yield _read(group, topic, (broker, queue_id), windows, unread, control, world)
+            yield _read(group, topic, (broker, queue_id), windows, unread, control, due_by.world)
 
 
 def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[str, str, int, float, float]]:
