@@ -6,7 +6,7 @@
 | an offset goes back                                      | right, because                                            |
 |----------------------------------------------------------|-----------------------------------------------------------|
 | between two holders, one of which begins at or below it  | the new owner had read what was stored when it took over  |
-| while a fault of the way lasts, and PULL_MS + C after it | what was under way arrives when the way is free again     |
+| while the way is not whole, and a dial after it          | what was under way arrives when it is again               |
 | at the first commit after the broker was started again   | its table is as old as its last write, 5 s at most; one   |
 |                                                          | that was stopped in order has written all of it           |
 | when an operator set it back, until consumers go by it   | oracle/by_hand.py                                         |
@@ -19,15 +19,14 @@ older holding's receipt ── commit (first after 10 s, then every 5 s) ──�
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .by_hand import Reset
-from .deliveries import PULL_MS, Asker, Holding, Queue
+from .deliveries import Asker, Dues, Holding, Queue
 from .intervals import Stretch, merged
-from .link import resent_after_ms
-from .quiet import aftermath_ms, brokers_joined, disturbed, earliest_effect_ms, members_window
+from .quiet import aftermath_ms, brokers_joined, disturbed, members_window
 from .world import World
 
 PERSISTED_MS = 10_000.0
@@ -39,18 +38,21 @@ BUFFERED_MS = 20.0
 
 @dataclass(slots=True, eq=False)
 class CommitRules:
-    """Answers for one run; `held` as oracle/deliveries.py has it."""
+    """Answers for one run."""
 
-    world: World
-    held: Mapping[Queue, Sequence[Holding]]
+    dues: Dues
     deleted: Collection[tuple[str, str]] = field(default=())
     """Topic and broker name where the topic was deleted: with it go all offsets."""
     stopped: Collection[tuple[str, int]] = field(default=())
     """The processes of brokers, node and incarnation, that have ended in order."""
 
+    @property
+    def world(self) -> World:
+        return self.dues.world
+
     def of_group(self, queue: Queue, group: Asker) -> list[Holding]:
         """The holdings of the queue by members of the group, in order of time."""
-        return [holding for holding in self.held.get(queue, ()) if holding.node in group.members]
+        return [holding for holding in self.dues.held.get(queue, ()) if holding.node in group.members]
 
     def began_at(self, queue: Queue, group: Asker, at_ms: float) -> int | None:
         """The lowest offset that those began at who held it then, or all before: what lies below is not theirs to work
@@ -109,14 +111,7 @@ class CommitRules:
         return not lives or (broker, lives[-1].incarnation) not in self.stopped
 
     def _disturbed(self, broker: str, group: Asker, at_ms: float) -> bool:
-        world, after_ms = self.world, PULL_MS + self.world.timers.C_ms
-        faults = [*world.process_faults(broker)]
-        for member in group.members:
-            faults += [*world.process_faults(member), *world.link_faults(member, broker)]
-        return any(
-            earliest_effect_ms(world, fault) <= at_ms <= fault.end_ms + max(after_ms, resent_after_ms(fault))
-            for fault in faults
-        )
+        return not all(self.dues.is_whole(member, broker, at_ms, at_ms) for member in group.members)
 
 
 COMMIT_MS = 10_000.0

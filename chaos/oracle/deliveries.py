@@ -227,28 +227,34 @@ class Dues:
         """When pulls may not come to this broker, or slave, or be refused there."""
         key = consumer, topic, broker
         if key not in self._memo:
-            self._memo[key] = merged([*self._cut_off(consumer, broker), *self._unknown(consumer, topic, broker)])
+            self._memo[key] = merged([*self.cut_off(consumer, broker), *self._unknown(consumer, topic, broker)])
         return self._memo[key]
 
-    def _cut_off(self, consumer: str, broker: str) -> list[Stretch]:
-        """When a pull may be lost, or stand still; one that was until it has run out."""
-        world = self.world
-        dial_ms = world.timers_of(consumer).C_ms + PAUSE_MS
-        faults = [*world.process_faults(consumer), *world.process_faults(broker)]
-        faults += [fault for fault in world.link_faults(consumer, broker) if not _barely(fault)]
-        found = []
-        for fault in faults:
-            start_ms, end_ms = felt(world, fault)
-            is_brief = end_ms - start_ms <= BARELY_MS
-            found.append(Stretch(start_ms, end_ms + (0.0 if is_brief else dial_ms + resent_after_ms(fault))))
-        waited = (
-            Stretch(_began_ms(row), row.time_ms + PAUSE_MS)
-            for row in self._lost
-            if row.node == consumer and world.owners.get(row.address) == broker
-        )
-        return found + [
-            one for one in waited if any(one.start_ms < s.end_ms and s.start_ms < one.end_ms for s in found)
-        ]
+    def is_whole(self, consumer: str, broker: str, from_ms: float, to_ms: float) -> bool:
+        """Whether all that the consumer sends the broker, or slave, in that time comes there at once."""
+        return not any(one.start_ms <= to_ms and from_ms <= one.end_ms for one in self.cut_off(consumer, broker))
+
+    def cut_off(self, consumer: str, broker: str) -> list[Stretch]:
+        """When what the consumer sends the broker, or slave, may be lost, or stand still; of a pull that was until it
+        has run out. The end of its own process ends what it holds."""
+        if (consumer, broker) not in self._memo:
+            world = self.world
+            dial_ms = world.timers_of(consumer).C_ms + PAUSE_MS
+            faults = [fault for fault in world.process_faults(consumer) if not fault.ends_process]
+            faults += [fault for fault in world.link_faults(consumer, broker) if not _barely(fault)]
+            found = []
+            for fault in (*faults, *world.process_faults(broker)):
+                start_ms, end_ms = felt(world, fault)
+                after_ms = 0.0 if end_ms - start_ms <= BARELY_MS else dial_ms + resent_after_ms(fault)
+                found.append(Stretch(start_ms, end_ms + after_ms))
+            waited = (
+                Stretch(_began_ms(row), row.time_ms + PAUSE_MS)
+                for row in self._lost
+                if row.node == consumer and world.owners.get(row.address) == broker
+            )
+            swallowed = [w for w in waited if any(w.start_ms < one.end_ms and one.start_ms < w.end_ms for one in found)]
+            self._memo[consumer, broker] = merged(found + swallowed)
+        return self._memo[consumer, broker]
 
     def _unknown(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
         """When the broker may not list the consumer, or not know of the last change of its queues."""

@@ -43,6 +43,7 @@ from ..findings import Rule, at_a_moment, finding, verdict_of
 from ..plain.part import Gathering
 from ..plain.uses import READS, SHARES, STEPS, TRIES
 from ..record.at_slaves import read_there
+from ..record.commits import dues_of
 from ..record.control import Control
 from ..record.timer_acts import by_process
 from ..record.turns import TURN, Routes, judged, out_of_turn
@@ -237,7 +238,7 @@ def _reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Fin
     if world.views_differ:
         return
     quiet = quiet_for_groups(world)
-    due_by = Dues(world, control.rows)
+    due_by = dues_of(control, world)
     held = due_by.held
     by_queue: dict[tuple[str, str, int], dict[str, Mapping[int, int]]] = defaultdict(dict)
     for of, parts in shares.reads.items():

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...oracle.commits import CommitRules
-from ...oracle.deliveries import Asker, askers, holdings
+from ...oracle.deliveries import Asker, askers
 from ...oracle.recorded import OURS
-from ...oracle.schedules import Troubles
 from ...oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ...oracle.world import World
 from ...topology import node_of_client_id
@@ -34,7 +33,7 @@ from ..findings import NEVER, Rule, at_no_time, finding, verdict_by_counts
 from ..plain.commits import COMMITS
 from ..plain.part import Gathering
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
-from ..record.commits import Ahead, Back, CommitFacts
+from ..record.commits import Ahead, Back, CommitFacts, dues_of
 from ..record.control import Control
 from ..record.handed_over import left
 from ..record.route_tables import exists
@@ -84,8 +83,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
     """What the rules do not explain of these facts."""
     topics = control.rows("topic")
     rules = CommitRules(
-        world,
-        holdings(world, control.rows),
+        dues_of(control, world),
         {(row.topic or "", row.node) for row in topics if not exists(row.value)},
         _stopped(control, world),
     )
@@ -96,9 +94,9 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         *_older(facts, rules, groups, control),
         *behind(facts, rules, groups, control),
         *left(facts, rules, groups, control),
-        *misplaced(facts, world, control),
+        *misplaced(facts, rules.dues, control),
         *forgotten(facts, rules, groups),
-        *_given_up(facts, world, control),
+        *_given_up(facts, rules, control),
     ]
     wrong = [finding for finding in found if finding.wrong]
     first = sorted(wrong or found, key=lambda finding: (finding.from_ms, finding.object))[:FINDINGS_MAX]
@@ -315,17 +313,18 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         )
 
 
-def _given_up(facts: CommitFacts, world: World, control: Control) -> Iterator[Finding]:
+def _given_up(facts: CommitFacts, rules: CommitRules, control: Control) -> Iterator[Finding]:
     """But for what may have kept the consumer's own last commit on its way, or held it up while it looked for the
     broker."""
-    names, troubles = [server.name for server in world.of_kind("name_server")], dict[str, Troubles]()
-    found = []
-    for one in facts.given_up:
-        of = troubles.setdefault(one.consumer, Troubles(world, one.consumer))
-        nodes = [one.broker_name, *slaves_of(world, one.broker_name), *names]
-        itself = any(fault.overlaps(one.dropped_ms, one.at_ms) for fault in world.process_faults(one.consumer))
-        if not itself and not of.among(nodes, one.dropped_ms, one.at_ms):
-            found.append(one)
+    world, names = rules.world, [server.name for server in rules.world.of_kind("name_server")]
+    found = [
+        one
+        for one in facts.given_up
+        if all(
+            rules.dues.is_whole(one.consumer, node, one.dropped_ms, one.at_ms)
+            for node in (one.broker_name, *slaves_of(world, one.broker_name), *names)
+        )
+    ]
     late = (((one.consumer, one.broker_name), one.dropped_ms, one.at_ms) for one in found)
     for one, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
         after_ms, allowed = one.at_ms - one.dropped_ms, tolerance(world.timers, lag_ms, _HANDS_OVER)

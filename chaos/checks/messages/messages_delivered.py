@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ...oracle.deliveries import PROMPT_MS, Due, Dues, askers
+from ...oracle.deliveries import PROMPT_MS, Due, askers
 from ...oracle.quiet import aftermath_ms, harmful
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
@@ -27,6 +27,7 @@ from ..check import Check, Facts, Group, Needs, Reads, Section, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.deliveries import DELIVERIES
 from ..plain.part import Gathering
+from ..record.commits import dues_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..record.slow_messages import Slow
@@ -91,7 +92,7 @@ def judged(
     slow: Iterable[Slow], control: Control, world: World, *, prompt: int = 0, prompt_ms: float | None = None
 ) -> Deliveries:
     """What became of the messages that were not prompt, beside so many that were."""
-    groups, due_by = {asker.name: asker for asker in askers(world)}, Dues(world, control.rows)
+    groups, due_by = {asker.name: asker for asker in askers(world)}, dues_of(control, world)
     counts = dict.fromkeys(_COUNTS, 0)
     promised_ms = world.promised_ms(PROMISED)
     overdue: list[tuple[Slow, Due, float]] = []

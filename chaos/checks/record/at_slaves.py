@@ -15,8 +15,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ...oracle.deliveries import PULL_MS
-from ...oracle.quiet import earliest_effect_ms
+from ...oracle.deliveries import PULL_MS, Dues
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_copied
@@ -25,7 +24,7 @@ from ...topology import node_of_client_id
 from ...verdict import Finding
 from ..findings import Rule, counted, finding
 from ..tolerance import tolerance
-from .commits import AtSlave, CommitFacts, Copied
+from .commits import AtSlave, CommitFacts, Copied, dues_of
 from .control import Control, Row
 from .known_brokers import MASTER_ID
 from .uses import PART_MS, BrokerShares
@@ -42,15 +41,20 @@ def slaves_that_tell(world: World) -> list[str]:
     return [node.name for node in world.of_kind("slave") if node.implementation == OURS]
 
 
-def misplaced(facts: CommitFacts, world: World, control: Control) -> Iterator[Finding]:
+def misplaced(facts: CommitFacts, dues: Dues, control: Control) -> Iterator[Finding]:
     """Parts of the time in which a consumer went on committing at a slave though it had the master."""
+    world = dues.world
     if not facts.at_slaves or world.mixed_up_by_hand:
         return
     routes = _Routes(control, world)
     found: list[tuple[AtSlave, str, float]] = []
     for one in facts.at_slaves:
         consumer = node_of_client_id(one.client)
-        if world.made_by(consumer) != OURS or elects(world, one.slave) or _is_disturbed(world, consumer, one):
+        if (
+            world.made_by(consumer) != OURS
+            or elects(world, one.slave)
+            or not dues.is_whole(consumer, one.slave, one.first_ms, one.last_ms)
+        ):
             continue
         since_ms = routes.another_since(consumer, one)
         if since_ms + _SENT_MS < one.last_ms:
@@ -81,7 +85,7 @@ def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator
     """
     if not shares.at_slaves or world.mixed_up_by_hand:
         return
-    routes = _Routes(control, world)
+    routes, dues = _Routes(control, world), dues_of(control, world)
     for (consumer, broker, address), parts in sorted(shares.at_slaves.items()):
         slave = world.owners[address]
         if world.made_by(consumer) != OURS or world.made_by(broker) != OURS or elects(world, slave):
@@ -89,7 +93,7 @@ def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator
         found = []
         for part, pulls in sorted(parts.items()):
             one = AtSlave(broker, "", slave, consumer, part * PART_MS, (part + 1) * PART_MS, pulls)
-            if not _is_disturbed(world, consumer, one):
+            if dues.is_whole(consumer, slave, one.first_ms - PULL_MS, one.last_ms):
                 since_ms = routes.another_since(consumer, one)
                 found.append((part, since_ms + _SENT_MS < one.first_ms))
         wrong = [part for part, is_wrong in found if is_wrong]
@@ -106,16 +110,6 @@ def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator
                 examined=len(found),
                 wrong=len(wrong),
             )
-
-
-def _is_disturbed(world: World, consumer: str, one: AtSlave) -> bool:
-    """Whether what it had sent before may have come only then."""
-    faults = [*world.process_faults(consumer), *world.process_faults(one.slave)]
-    faults += [*world.link_faults(consumer, one.slave)]
-    after_ms = PULL_MS + world.timers.C_ms
-    return any(
-        earliest_effect_ms(world, fault) <= one.last_ms and one.first_ms <= fault.end_ms + after_ms for fault in faults
-    )
 
 
 def copied_before(world: World, master: str, taken_ms: float) -> Copied | None:

@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 from ...oracle.by_hand import ALL_CONSUMERS
+from ...oracle.deliveries import Dues
+from ...oracle.world import World
 from ...topology import CONSUMER_GROUP
 from ..check import Facts, joined
+from .control import Control
 from .uses import PART_MS
 
 
@@ -185,6 +188,12 @@ def _together(found: Sequence[AtSlave]) -> AtSlave:
         last_ms=max(one.last_ms for one in found),
         commits=sum(one.commits for one in found),
     )
+
+
+def dues_of(control: Control, world: World) -> Dues:
+    """Made once for all who ask."""
+    found: Dues = control.memoized(("dues", id(world)), lambda: (world, Dues(world, control.rows)))[1]
+    return found
 
 
 def asker_of(group: str) -> str:

@@ -9,15 +9,11 @@ Judged between a consumer and a broker that nothing has disturbed, the broker be
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from ...faults.fault import Loss
 from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Asker, askers
-from ...oracle.quiet import aftermath_ms, earliest_effect_ms
-from ...oracle.recorded import OURS, Fault
+from ...oracle.recorded import OURS
 from ...oracle.roles import elects
 from ...oracle.slaves import offsets_vary
 from ...oracle.world import World
@@ -26,7 +22,6 @@ from ..findings import Rule, counted, finding
 from ..tolerance import tolerance
 from .commits import CommitFacts, Left
 from .control import Control, Row
-from .known_brokers import MASTER_ID
 from .uncommitted import brokers_that_tell
 
 _ROW = "RebalancePushImpl, shutdown: what is given up is committed first"
@@ -53,8 +48,7 @@ def given_up(control: Control, world: World) -> list[tuple[Row, str]]:
 def left(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
     """Queues that were given up while their broker had less than was worked off."""
     world = rules.world
-    routes = _Routes(control.rows("route_changed"))
-    found = [one for one in facts.left if _is_due(one, rules, groups[one.group], control, routes)]
+    found = [one for one in facts.left if _is_due(one, rules, groups[one.group], control)]
     late = (((one.consumer, one.broker_name), one.dropped_ms - 1000.0, one.dropped_ms + _JUST_MS) for one in found)
     for one, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
         until_ms = world.end_ms if one.committed_ms is None else one.committed_ms
@@ -75,7 +69,7 @@ def left(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], co
             )
 
 
-def _is_due(one: Left, rules: CommitRules, group: Asker, control: Control, routes: _Routes) -> bool:
+def _is_due(one: Left, rules: CommitRules, group: Asker, control: Control) -> bool:
     world, broker = rules.world, one.broker_name
     queue = one.topic, broker, one.queue_id
     if (one.topic, broker) in rules.deleted or offsets_vary(world, broker, one.dropped_ms) or elects(world, broker):
@@ -87,34 +81,10 @@ def _is_due(one: Left, rules: CommitRules, group: Asker, control: Control, route
     states = [row.decoded for row in control.rows("topic") if (row.node, row.topic) == (broker, one.topic)]
     if any(one.queue_id >= max(of.get("read", 0), of.get("write", 0)) for of in states if of):
         return False  # it refuses commits of queues that it has no more
-    if any(_disturbs(world, fault, one) for fault in _between(world, one.consumer, broker)):
-        return False
-    return routes.names(one, one.dropped_ms - _JUST_MS) and routes.names(one, one.dropped_ms)
-
-
-def _between(world: World, consumer: str, broker: str) -> list[Fault]:
-    return [*world.process_faults(consumer), *world.process_faults(broker), *world.link_faults(consumer, broker)]
-
-
-def _disturbs(world: World, fault: Fault, one: Left) -> bool:
-    """Whether the commit may not have arrived for it. A consumer's own clean stop is when it has to commit."""
-    if fault.source == one.consumer and fault.target is None and fault.loss(world.timers) is Loss.GRACEFUL:
-        return False
-    after_ms = aftermath_ms(world) + world.timers.H_ms
-    return earliest_effect_ms(world, fault) - _JUST_MS <= one.dropped_ms <= fault.end_ms + after_ms
-
-
-class _Routes:
-    """What each consumer's route of a topic named when, from `route_changed` rows."""
-
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._of: dict[tuple[str, int, str], list[Row]] = defaultdict(list)
-        for row in rows:
-            self._of[row.node, row.incarnation, row.topic or ""].append(row)
-
-    def names(self, one: Left, at_ms: float) -> bool:
-        """Whether it had the broker's master then."""
-        rows = self._of.get((one.consumer, one.incarnation, one.topic), [])
-        at = bisect_right(rows, at_ms, key=lambda row: row.time_ms)
-        brokers = ((rows[at - 1].decoded or {}).get("brokers") or {}) if at else {}
-        return MASTER_ID in brokers.get(one.broker_name, {})
+    holding = next(
+        (h for h in rules.of_group(queue, group) if h.node == one.consumer and h.end_ms == one.dropped_ms), None
+    )
+    free = rules.dues.free(queue, holding) if holding else ()
+    asked_ms = one.dropped_ms - _JUST_MS
+    is_free = any(start_ms <= asked_ms and end_ms >= one.dropped_ms for start_ms, end_ms in free)
+    return is_free and rules.dues.is_whole(one.consumer, broker, one.dropped_ms, one.dropped_ms + _JUST_MS)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...oracle.commits import CommitRules
-from ...oracle.deliveries import Asker, Dues, Holding
+from ...oracle.deliveries import Asker, Holding
 from ...oracle.recorded import OURS
 from ...oracle.schedules import PERSIST
 from ...oracle.slaves import offsets_vary
@@ -62,7 +62,6 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
     if not facts.behind:
         return
     world = rules.world
-    due_by = Dues(world, control.rows)
     tell, runs = brokers_that_tell(world), by_process(control, "scheduled_task")
     found = []
     for one in facts.behind:
@@ -73,7 +72,7 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         if rules.was_reset(queue, groups[one.group], one.worked_ms, until_ms):
             continue
         of_process = runs.get((one.consumer, one.incarnation), ())
-        if (missed := _missed(one, rules, due_by, [run for run in of_process if run.row.f == PERSIST])) is not None:
+        if (missed := _missed(one, rules, [run for run in of_process if run.row.f == PERSIST])) is not None:
             found.append(missed)
     late = (((m.behind.consumer, m.behind.broker_name), m.run.began_ms - 1000.0, m.until_ms) for m in found)
     for missed, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
@@ -95,13 +94,13 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         )
 
 
-def _missed(one: Behind, rules: CommitRules, due_by: Dues, runs: Sequence[Run]) -> _Missed | None:
+def _missed(one: Behind, rules: CommitRules, runs: Sequence[Run]) -> _Missed | None:
     """The run that should have committed it and was over the longest before it was."""
     queue = one.topic, one.broker_name, one.queue_id
     missed = []
     for holding in _holdings(rules, queue, one):
-        until_ms = min(due_by.leaving_ms(holding), math.inf if one.committed_ms is None else one.committed_ms)
-        for start_ms, end_ms in due_by.free(queue, holding):
+        until_ms = min(rules.dues.leaving_ms(holding), math.inf if one.committed_ms is None else one.committed_ms)
+        for start_ms, end_ms in rules.dues.free(queue, holding):
             first = bisect_right(runs, max(start_ms, one.worked_ms), key=lambda run: run.began_ms)
             if first < len(runs) and runs[first].ended_ms < min(end_ms, until_ms):
                 missed.append(_Missed(one, runs[first], min(end_ms, until_ms)))
@@ -109,7 +108,7 @@ def _missed(one: Behind, rules: CommitRules, due_by: Dues, runs: Sequence[Run]) 
 
 
 def _holdings(rules: CommitRules, queue: tuple[str, str, int], one: Behind) -> list[Holding]:
-    return [h for h in rules.held.get(queue, ()) if (h.node, h.start_ms) == (one.consumer, one.taken_ms)]
+    return [h for h in rules.dues.held.get(queue, ()) if (h.node, h.start_ms) == (one.consumer, one.taken_ms)]
 
 
 def forgotten(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:

@@ -176,7 +176,7 @@ def test_a_commit_that_a_link_lost_may_arrive_behind_later_ones_as_long_after_it
         builder = committed(worked(story(), 5), 110, 5, -1).at(112).fault(*lost).at(172).fault(*lost, end=True)
         return verdict(committed(builder, at_s, 3, 5)).verdict
 
-    assert (back(172 + 59), back(172 + 61)) == (Validity.VALID, Validity.INVALID)
+    assert (back(172 + 63), back(172 + 65)) == (Validity.VALID, Validity.INVALID)  # and C, and a pause
 
 
 def reset(builder: HistoryBuilder, at_s: float, offset: int) -> HistoryBuilder:
