@@ -65,9 +65,9 @@ def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozens
     return first if most > second else None
 
 
-def parts_of(watched: Watched, clients: int, *, every: bool = False) -> list[Part]:
-    """For each of so many clients in that process its topics, and what was seen of it alone. `every`: also where the
-    situation is about another one's NameServer."""
+def parts_of(watched: Watched, clients: int) -> list[Part]:
+    """For each of so many clients in that process its topics, and what was seen of it alone; without those of which
+    the situation's NameServer is not."""
     instances: list[Instance] = []
     seen: dict[int, list[Observation]] = {}
 
@@ -91,7 +91,7 @@ def parts_of(watched: Watched, clients: int, *, every: bool = False) -> list[Par
     for each in askers:
         alone = [one for one in seen[each.number] if not isinstance(one, Behaved)]
         part = tuple(sorted((*shared, *alone), key=lambda one: one.at_ms))
-        if every or _is_met(watched, part):
+        if _is_met(watched, part):
             own = replace(watched, seen=part, unclear=each.unclear, at_work_ms=_at_work_ms(part))
             parts.append((frozenset(each.topics), own))
     return parts

@@ -6,7 +6,6 @@ junit.xml        one test case a rule
 logs/            each process's output, the warnings of its stand's servers, and, as the evidence of every measured
                  value, what was seen: refused.seen.jsonl {"seen": "Asked", "after_ms": 5012.3, "front": "ns-1", …},
                  in milliseconds since the process began, bodies by their length
-stands/          what was seen in each situation as a run's history (histories.py)
 """
 
 from __future__ import annotations

@@ -247,7 +247,6 @@ class Scene:
             ended=seat.ended,
             dials_unseen=dials.why_unseen or (f"{dials.lost} were not told in time" if dials.lost else None),
             late_ms=lateness.worst_ms(subject.began_ms, ended_ms),
-            addresses={name: str(front.address) for name, front in self._stand.fronts.items()},
             seen=tuple(sorted((_of(each, subject.process) for each in seat.seen), key=lambda seen: seen.at_ms)),
         )
         return WatchedProcess(watched=watched, last_lines=subject.last_lines, memory=seat.memory)

@@ -12,7 +12,7 @@ Steps at 5 s and lengths of two polls of 30 s and a little: every client known p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
@@ -252,8 +252,6 @@ class Watched:
     """Which machine its client is, by all that was watched of it; None: that was not looked at."""
     unclear: str = ""
     """Why this cannot be told from what another client in its process did; "": it can."""
-    addresses: Mapping[str, str] = field(default_factory=dict)
-    """host:port of each front by its name, as the program dials it."""
     seen: tuple[Observation, ...]
     """In order of time; of this process alone."""
 

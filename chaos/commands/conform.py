@@ -97,7 +97,6 @@ def conform(
     Exit status: 0 every rule VALID (or measured, without --profile), 1 INVALID, 3 UNKNOWN, 2 and 4 as a run's.
     """
     from ...conformance.capacity import cores, planned
-    from ...conformance.histories import write_histories
     from ...conformance.result import ConformResult, hindered, tidy, with_reasons, write
     from ...conformance.rule_verdicts import hindered_in, judge_all, profile_of, situations_of, written
     from ...conformance.scene import ConformPlan
@@ -146,7 +145,6 @@ def conform(
         plan=plan, trial=trial, rules=judged, profile=None if held_against is None else held_against.name
     )
     write(result, folder)
-    write_histories(trial.watched, plan, None if held_against is None else held_against.name, folder.path)
     if trial.hindered:
         say(trial.hindered)
     if write_profile is not None and not trial.hindered:

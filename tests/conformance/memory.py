@@ -298,7 +298,6 @@ class MemoryStand(Stand):
                 ended_ms=stopping[each],
                 ended="stopped",
                 dials_unseen=None,
-                addresses={name: str(front.address) for name, front in self.fronts.items()},
                 seen=self.seen_by(each),
             )
             for each in seats
