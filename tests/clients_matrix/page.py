@@ -76,6 +76,7 @@ def keep(found: Mapping[str, Any], date: str, agreement: Mapping[str, Any] | Non
     same = ("profile", "verdict", "left_out", "name_servers", "brokers", "starts", "late_ms")
     notes = [note.partition("; its last output")[0].partition("; it wrote nothing")[0] for note in found["notes"]]
     told = {"date": date, "nemesrv": found["versions"]["nemesrv"], **{key: found[key] for key in same}}
+    told |= {"clients": next((list(rule["clients"]) for rule in found["rules"] if "clients" in rule), [])}
     return {**told, "rules": rules, "notes": notes, "agreement": agreement}
 
 
@@ -119,6 +120,8 @@ def _source(client: Client, found: Mapping[str, Any] | None) -> str:
         return f"| {client.name} | {package} | `{client.profile}` | not measured yet | | |"
     when = f"{found['starts']} starts, {found['name_servers']} NameServers {client.servers}"
     when += f", machine {found['late_ms'] / 1000:.1f} s late at most"
+    if clients := found.get("clients"):
+        when += f"; {len(clients)} clients in it: {', '.join(f'`{each}`' for each in clients)}"
     return f"| {client.name} | {package} | `{found['profile']}` | {when} | {found['verdict']} | {_agrees(found)} |"
 
 
