@@ -156,7 +156,7 @@ install_packages() {
 # Spark then starts in half the time; without it, it only takes longer, and the command has said why.
 if [ "${1:-}" != packages ] && [ ! -f "$archived" ]; then
     part "an archive of Spark's classes" "170 MB, so that Spark starts in half the time"
-    .venv/bin/python -m nemesrv.chaos.checks.spark.class_archive >/dev/null || true
+    .venv/bin/python -m tests.spark_classes >/dev/null || true
     ready "an archive of Spark's classes"
     touch "$archived"
 fi

@@ -15,7 +15,6 @@ from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.check import Group
 from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.oracle.windows import SYMBOLS
-from nemesrv.chaos.proof.defects.__main__ import render as defects
 from nemesrv.chaos.scenarios.loading import load, shipped
 from nemesrv.conformance.rules import RULES
 from nemesrv.conformance.situations import SITUATIONS
@@ -27,6 +26,7 @@ from tests.clients_matrix.page import measured
 from tests.clients_matrix.page import render as clients
 from tests.drills.page import measured as drills_measured
 from tests.drills.page import render as drills
+from tests.pages.defects import render as defects
 from tests.pages.history import render as history
 from tests.pages.settings import render as settings
 

@@ -45,7 +45,7 @@ SILENCE_S = 10.0
 INTERRUPTED, NO_TESTS = 2, 5
 """Pytest's exit statuses after Ctrl-C, and when it ran none."""
 JARS = ("tests.interop.jars",)
-CLASS_ARCHIVE = ("nemesrv.chaos.checks.spark.class_archive", "--if-missing")
+CLASS_ARCHIVE = ("tests.spark_classes", "--if-missing")
 """Modules and their arguments; what one cannot make, the tests do without, or say why not. The archive of Spark's
 classes costs as much as several JVMs save by it: it pays where many start, as nightly."""
 PREPARED_LIMIT_S = 400

@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 
 from .ending import supervised
-from .options import SparkMaster, check_names, engine_asked, engine_option, full_option, json_option, summary_option
+from .options import SPARK_MASTER, check_names, engine_asked, engine_option, full_option, json_option, summary_option
 
 
 @click.command()
 @click.argument("run_dir", nargs=-1, required=True)
 @engine_option
-@click.option("--spark-master", type=SparkMaster(), help="Judge on this Spark cluster instead of in this process.")
+@click.option("--spark-master", type=SPARK_MASTER, help="Judge on this Spark cluster instead of in this process.")
 @click.option(
     "--checks",
     metavar="NAME,...",

@@ -28,13 +28,6 @@ from .options import Number, WholeNumber, set_option
     help="How many times to run each side; default 5, and 1 with --scenario.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Keep those runs here; with --scenario they are in runs/.")
-@click.option(
-    "--samples",
-    type=click.Choice(["run", "client"]),
-    default="run",
-    show_default=True,
-    help="What one sample is; with client, the result is about these runs only.",
-)
 @click.option("--alpha", type=Number(1e-6, 0.5), default=0.05, show_default=True, help="For all metrics.")
 @click.option(
     "--seed",
@@ -53,7 +46,6 @@ def compare(
     sets_b: tuple[str, ...],
     count: int | None,
     out: Path | None,
-    samples: str,
     alpha: float,
     seed: int | None,
     as_json: bool,
@@ -95,6 +87,6 @@ def compare(
     from ..proof.statistics.compare import Sides, print_sides
 
     a, b = measure(both, asked)
-    found = Sides(a=a, b=b, samples=samples, alpha=alpha, seed=seed or 0)
+    found = Sides(a=a, b=b, alpha=alpha, seed=seed or 0)
     print_sides(found, as_json=as_json)
     sys.exit(found.exit_status)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from .ending import supervised
-from .options import SparkMaster, json_option
+from .options import SPARK_MASTER, json_option
 
 
 @click.command(name="import")
@@ -36,7 +36,7 @@ from .options import SparkMaster, json_option
     metavar="SOURCE=+1.5s",
     help="How far a source's clock was ahead (ms, s, m, h, d); default: inferred from events that logs share.",
 )
-@click.option("--spark-master", type=SparkMaster(), help="Read and judge on this Spark cluster, not in this process.")
+@click.option("--spark-master", type=SPARK_MASTER, help="Read and judge on this Spark cluster, not in this process.")
 @json_option
 @supervised
 def import_logs(

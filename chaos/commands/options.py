@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,92 +18,76 @@ from ..errors import ScenarioError
 #
 # Invalid value for '--for': 'nan' is not allowed; expected a number above 0
 
-_MASTERS = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?|yarn|(spark|k8s)://\S+")
-
 
 class Number(click.FloatRange):
     """A number between bounds; neither infinity nor what is no number."""
 
+    _is_of: Callable[[Any], float] = float
+    _noun = "number"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            number = float(value)
+            number = type(self)._is_of(value)
         except ValueError:
             number = math.nan
-        if not math.isfinite(number) or not _within(self, number):
-            self.fail(f"{value!r} is not allowed; expected a number{_bounds(self)}", param, ctx)
+        if not math.isfinite(number) or not self._has(number):
+            self.fail(f"{value!r} is not allowed; expected a {self._noun}{self._bounds}", param, ctx)
         return number
 
+    def _has(self, number: float) -> bool:
+        above = self.min is None or (number > self.min if self.min_open else number >= self.min)
+        return above and (self.max is None or (number < self.max if self.max_open else number <= self.max))
 
-class WholeNumber(click.IntRange):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            number = int(value)
-        except ValueError:
-            number = None
-        if number is None or not _within(self, number):
-            self.fail(f"{value!r} is not allowed; expected a whole number{_bounds(self)}", param, ctx)
-        return number
-
-
-def _within(range_: click.IntRange | click.FloatRange, number: float) -> bool:
-    low, high = range_.min, range_.max
-    above = low is None or (number > low if range_.min_open else number >= low)
-    return above and (high is None or (number < high if range_.max_open else number <= high))
+    @property
+    def _bounds(self) -> str:
+        said = [] if self.min is None else [f"{'above' if self.min_open else 'of at least'} {self.min:g}"]
+        said += [] if self.max is None else [f"{'below' if self.max_open else 'at most'} {self.max:g}"]
+        return f" {' and '.join(said)}" if said else ""
 
 
-def _bounds(range_: click.IntRange | click.FloatRange) -> str:
-    low, high = range_.min, range_.max
-    said = [] if low is None else [f"{'above' if range_.min_open else 'of at least'} {low:g}"]
-    said += [] if high is None else [f"{'below' if range_.max_open else 'at most'} {high:g}"]
-    return f" {' and '.join(said)}" if said else ""
+class WholeNumber(Number):
+    name = "integer range"
+    _is_of = int
+    _noun = "whole number"
 
 
-class EpisodeRank(click.ParamType):  # type: ignore[type-arg]  # as Seeds below
-    """EPISODE=RANK, both from 1: always a pair."""
+class Matching(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
+    """A text of a form; what becomes of it. `expected` says the form to a person."""
 
-    name = "episode=rank"
+    def __init__(
+        self, name: str, pattern: str, expected: str, made: Callable[[re.Match[str]], Any] = lambda found: found[0]
+    ) -> None:
+        self.name, self._pattern, self._expected, self._made = name, pattern, expected, made
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, tuple):
+        if isinstance(value, tuple):  # it has been converted
             return value
-        found = re.fullmatch(r"\s*([1-9]\d{0,5})=([1-9]\d{0,5})\s*", str(value))
-        if found is None:
-            self.fail(f"{value!r} is not allowed; expected EPISODE=RANK, both from 1, such as 1=2", param, ctx)
-        return int(found[1]), int(found[2])
+        found = re.fullmatch(self._pattern, str(value))
+        made = None if found is None else self._made(found)
+        if made in (None, ()):
+            self.fail(f"{value!r} is not allowed; expected {self._expected}", param, ctx)
+        return made
 
 
-class Seeds(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """A seed of at least 0, or two with `..` between them for all from the one to the other: always a tuple."""
-
-    name = "n[..m]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, tuple):
-            return value
-        found = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", str(value))
-        seeds = tuple(range(int(found[1]), int(found[2] or found[1]) + 1)) if found else ()
-        if not seeds:
-            self.fail(
-                f"{value!r} is not allowed; expected a seed such as 7, or from one to a later one such as 1..12",
-                param,
-                ctx,
-            )
-        return seeds
-
-
-class SparkMaster(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
-    """What Spark takes as a master; it would say of another only that its JVM ended."""
-
-    name = "url"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not _MASTERS.fullmatch(value):
-            self.fail(
-                f"{value!r} is not allowed; expected spark://HOST:PORT, yarn, k8s://URL, or local[N] for N threads",
-                param,
-                ctx,
-            )
-        return value
+EPISODE_RANK = Matching(
+    "episode=rank",
+    r"\s*([1-9]\d{0,5})=([1-9]\d{0,5})\s*",
+    "EPISODE=RANK, both from 1, such as 1=2",
+    lambda found: (int(found[1]), int(found[2])),
+)
+SEEDS = Matching(
+    "n[..m]",
+    r"(\d+)(?:\.\.(\d+))?",
+    "a seed such as 7, or from one to a later one such as 1..12",
+    lambda found: tuple(range(int(found[1]), int(found[2] or found[1]) + 1)),
+)
+"""All from the one to the other."""
+SPARK_MASTER = Matching(
+    "url",
+    r"local(\[(\d+|\*)(,\s*\d+)?\])?|yarn|(spark|k8s)://\S+",
+    "spark://HOST:PORT, yarn, k8s://URL, or local[N] for N threads",
+)
+"""What Spark takes as a master; it would say of another only that its JVM ended."""
 
 
 class AppendedFile(click.Path):

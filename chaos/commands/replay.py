@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from .ending import supervised
-from .options import EpisodeRank, WholeNumber, json_option, set_option
+from .options import EPISODE_RANK, WholeNumber, json_option, set_option
 
 EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 
@@ -28,7 +28,7 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 @click.option(
     "--hypothesis",
     "hypotheses",
-    type=EpisodeRank(),
+    type=EPISODE_RANK,
     multiple=True,
     help="Of an import: this rank in place of the first of an episode, both from 1. May be repeated.",
 )

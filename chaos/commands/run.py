@@ -10,8 +10,8 @@ import click
 from ..errors import ScenarioError
 from .ending import supervised
 from .options import (
+    SPARK_MASTER,
     Number,
-    SparkMaster,
     WholeNumber,
     engine_asked,
     engine_option,
@@ -45,7 +45,7 @@ from .options import (
 @set_option
 @ray_option
 @engine_option
-@click.option("--spark-master", type=SparkMaster(), help="Judge on this Spark cluster instead of in this process.")
+@click.option("--spark-master", type=SPARK_MASTER, help="Judge on this Spark cluster instead of in this process.")
 @click.option(
     "--history",
     metavar="URI",

@@ -7,12 +7,12 @@ import sys
 import click
 
 from .ending import supervised
-from .options import Seeds, WholeNumber, json_option, ray_option
+from .options import SEEDS, WholeNumber, json_option, ray_option
 
 
 @click.command()
 @click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
-@click.option("--seed", "--seeds", "seeds", type=Seeds(), default="1", show_default=True, help="One, or many: 1..12.")
+@click.option("--seed", "--seeds", "seeds", type=SEEDS, default="1", show_default=True, help="One, or many: 1..12.")
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
 @click.option("--spark", "by_spark", is_flag=True, help="Judge by Spark on the virtual clock, too: much slower.")
 @click.option(

@@ -129,11 +129,9 @@ def allowed(v: Verdict) -> str:
     return "; ".join(filter(None, (allowed_sentence(v), nearest_sentence(v))))
 
 
-def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
-    """One row a check: verdict, how much it examined, what was measured against what was allowed. Without a title,
-    whose clients they are about is not said below it."""
-    below = _below(verdicts) if title else legend_line(verdicts)
-    table = Table(title=title or None, title_justify="left", caption=below or None, caption_justify="left")
+def verdict_table(verdicts: Sequence[Verdict]) -> Table:
+    """One row a check: verdict, how much it examined, what was measured against what was allowed."""
+    table = Table(caption=legend_line(verdicts) or None, caption_justify="left")
     table.add_column("check", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("examined", justify="right")
@@ -146,19 +144,14 @@ def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
     return table
 
 
-def verdict_list(verdicts: Sequence[Verdict], *, title: str) -> RenderableType:
+def verdict_list(verdicts: Sequence[Verdict]) -> RenderableType:
     """The same as paragraphs, for a terminal that is too narrow for columns."""
-    parts: list[RenderableType] = [Text(title, style="italic")] if title else []
+    parts: list[RenderableType] = []
     for v in verdicts:
         head = Text.assemble((str(v.verdict), _STYLE[v.verdict]), f" {v.name}")
         said = [measured(v), f"examined {v.examined:,}, violations {v.violations:,}; allowed: {allowed(v) or 'never'}"]
         parts += [head, *(Padding(Text(line), (0, 0, 0, 2)) for line in said if line)]
-    return Group(*parts, Text(_below(verdicts) if title else legend_line(verdicts), style="dim"))
-
-
-def _below(verdicts: Sequence[Verdict]) -> str:
-    """Whose clients the verdicts are about, and what the symbols stand for."""
-    return "\n".join(filter(None, (_whose(verdicts), legend_line(verdicts))))
+    return Group(*parts, Text(legend_line(verdicts), style="dim"))
 
 
 def _whose(verdicts: Sequence[Verdict]) -> str:
@@ -179,13 +172,6 @@ def legend_line(verdicts: Sequence[Verdict]) -> str:
     return "; ".join(f"{symbol}: {meaning}" for symbol, meaning in known.items())
 
 
-def print_table(verdicts: Sequence[Verdict], *, title: str) -> None:
-    """The table on stdout, as wide as the terminal; in a pipe as COLUMNS says, else 160 columns."""
-    console = standard_output(highlight=False)
-    make = verdict_list if console.width < NARROW else verdict_table
-    console.print(make(verdicts, title=title))
-
-
 def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bool = False) -> None:
     """The lines on stdout; below them what was exercised and a line a group, with a table of those of its checks that
     are not VALID, but for those that only show once more what the guilty node did; `full`: of all its checks. In a pipe
@@ -199,7 +185,7 @@ def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bo
     for group in found:
         console.print(_coloured(f"  {group.label.ljust(widest)}  {group.counted}"))
         if shown := group.verdicts if full else group.told:
-            console.print(make(shown, title=""))
+            console.print(make(shown))
         if group.again and not full:
             console.print(Text(f"  {' ' * widest}  {group.again_line}"), soft_wrap=not console.is_terminal)
     if said := _whose(verdicts if full else [v for group in found for v in group.wrong]):

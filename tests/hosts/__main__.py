@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import click
 
-from nemesrv.chaos.commands.options import Seeds
+from nemesrv.chaos.commands.options import SEEDS
 from nemesrv.chaos.proof.defects import DEFECTS
 from nemesrv.chaos.proof.selftest import plan_of
 from nemesrv.chaos.scenarios.loading import shipped
@@ -119,7 +119,7 @@ def selftest(bench: Bench, names: Sequence[str], out: Path, *, at_once: int) -> 
 
 @click.command()
 @click.argument("scenarios", nargs=-1)
-@click.option("--seeds", type=Seeds(), default="1")
+@click.option("--seeds", type=SEEDS, default="1")
 @click.option("--mix", is_flag=True)
 @click.option("--at-once", type=click.IntRange(1), default=1)
 @click.option("--compare", is_flag=True)

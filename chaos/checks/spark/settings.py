@@ -65,7 +65,7 @@ _LARGE_PLANS = {
 
 
 CLASSES = Path(sys.prefix).resolve() / "share" / "nemesrv" / "spark-classes.jsa"
-"""Spark's classes as the JVM holds them in memory (class_archive.py)."""
+"""Spark's classes as the JVM holds them in memory (tests/spark_classes.py, which `make setup` runs)."""
 
 
 def class_options() -> list[str]:

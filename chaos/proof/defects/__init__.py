@@ -1,8 +1,7 @@
 """Planted defects: named ways for a node to be wrong, and the checks that must find each, in which scenario.
 
 The self-test runs each in its scenario, beside the same scenario without it; a check that cannot find its defect, or
-that finds one which is not there, is worth nothing. How one is written: planting.py. `python -m
-nemesrv.chaos.proof.defects > docs/defects.md` writes the list again; a test compares the two.
+that finds one which is not there, is worth nothing. How one is written: planting.py.
 """
 
 from __future__ import annotations

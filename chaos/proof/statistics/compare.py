@@ -2,8 +2,7 @@
 
 Each side is one run or several, and a run is one sample: the median of its times, the mean of its shares. Clients of
 one run share its luck: two runs of one and the same scenario, 28 staleness samples each, once came out 1.3 s apart at
-p = 0.007. So with fewer than RUNS_ENOUGH runs a side nothing can be told of configurations. `--samples client` takes
-each client's or NameServer's own measurement for a sample; what is told then holds for these runs only.
+p = 0.007. So with fewer than RUNS_ENOUGH runs a side nothing can be told of configurations.
 Exit status: 1 something differs, 3 something cannot be told, 0 no difference found.
 """
 
@@ -73,8 +72,6 @@ class Sides:
 
     a: Sequence[Run]
     b: Sequence[Run]
-    samples: str = "run"
-    """What is one sample: run or client."""
     alpha: float = 0.05
     seed: int = 0
 
@@ -85,7 +82,7 @@ class Sides:
     @cached_property
     def comparisons(self) -> list[Comparison]:
         """One for each metric that either side measured."""
-        return compare_runs(*self._samples, samples=self.samples, alpha=self.alpha, seed=self.seed)
+        return compare_runs(*self._samples, alpha=self.alpha, seed=self.seed)
 
     @property
     def _samples(self) -> tuple[list[RunSamples], list[RunSamples]]:
@@ -95,7 +92,7 @@ class Sides:
     def windows(self) -> list[Described]:
         sides = [[run.windows for run in side] for side in self._samples]
         values = {
-            name: (_values(sides[0], name, np.median, self.samples), _values(sides[1], name, np.median, self.samples))
+            name: (_values(sides[0], name, np.median), _values(sides[1], name, np.median))
             for name in dict.fromkeys(name for side in sides for run in side for name in run)
         }
         return describe_all(values, alpha=self.alpha, seed=self.seed)
@@ -123,24 +120,21 @@ class Sides:
 
 
 def compare_runs(
-    a: Sequence[RunSamples], b: Sequence[RunSamples], *, samples: str = "run", alpha: float = 0.05, seed: int = 0
+    a: Sequence[RunSamples], b: Sequence[RunSamples], *, alpha: float = 0.05, seed: int = 0
 ) -> list[Comparison]:
-    """One comparison for each metric that either side measured. `samples`: run or client."""
+    """One comparison for each metric that either side measured."""
     sides = [[run.samples for run in side] for side in (a, b)]
     values = {}
     for metric, kind in METRICS.items():
         whole: Callable[[Any], Any] = np.median if kind is Kind.TIMES else np.mean
-        of_a, of_b = (_values(side, metric, whole, samples) for side in sides)
+        of_a, of_b = (_values(side, metric, whole) for side in sides)
         values[metric] = kind, of_a, of_b
     return compare_all(values, alpha=alpha, seed=seed)
 
 
-def _values(
-    runs: Sequence[Mapping[str, Sequence[float]]], name: str, whole: Callable[[Any], Any], samples: str
-) -> list[float]:
-    """One value a run, or all of them."""
-    each = [run[name] for run in runs if run.get(name)]
-    return [float(whole(one)) for one in each] if samples == "run" else [value for one in each for value in one]
+def _values(runs: Sequence[Mapping[str, Sequence[float]]], name: str, whole: Callable[[Any], Any]) -> list[float]:
+    """One value a run."""
+    return [float(whole(run[name])) for run in runs if run.get(name)]
 
 
 def exit_status(found: Sequence[Comparison]) -> int:
@@ -187,7 +181,6 @@ def _document(sides: Sides) -> dict[str, Any]:
         "a": [run.samples.run for run in sides.a],
         "b": [run.samples.run for run in sides.b],
         "differ_in": sides.settings,
-        "sample": sides.samples,
         "alpha": sides.alpha,
         "comparisons": comparisons,
         "windows": [asdict(each) for each in sides.windows],
@@ -236,9 +229,7 @@ def _print_comparisons(console: Console, sides: Sides) -> None:
     print_rows(console, columns, rows)
     if not rows:
         console.print("neither side has any sample: cannot tell")
-    sample = "a sample is one client's or NameServer's measurement, so this holds for these runs only"
-    if sides.samples == "run":
-        sample = f"a sample is one run, and {RUNS_ENOUGH} a side are enough for all metrics"
+    sample = f"a sample is one run, and {RUNS_ENOUGH} a side are enough for all metrics"
     held = f"{100 * (1 - sides.alpha):g} %"
     console.print(f"All together at alpha {sides.alpha:g}, intervals hold together with {held}; {sample}.")
 

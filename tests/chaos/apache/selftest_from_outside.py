@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 import click
 
 from nemesrv.chaos.checks.plain.verdicts import verdicts_of_rows
-from nemesrv.chaos.commands.options import Seeds
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.defects import DEFECTS, Defect
 from nemesrv.chaos.proof.selftest import plan_of, scenario_of
@@ -51,7 +50,7 @@ def missed(defect: Defect | None, scenario: str, seed: int) -> list[str]:
 
 
 @click.command()
-@click.option("--seeds", type=Seeds(), default="1", show_default=True)
+@click.option("--seeds", type=SEEDS, default="1", show_default=True)
 @click.option("--only", multiple=True)
 def main(seeds: Sequence[int], only: tuple[str, ...]) -> None:
     """Exit status 1 when one is not as meant."""

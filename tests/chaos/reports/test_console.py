@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from nemesrv.chaos.proof.selftest import Outcome, print_runs, print_seeds
-from nemesrv.chaos.reports.terminal import PIPE_COLUMNS, print_table, standard_output
+from nemesrv.chaos.reports.terminal import PIPE_COLUMNS, print_answers, standard_output
 from nemesrv.chaos.verdict import Validity, Verdict
 
 
@@ -63,7 +63,7 @@ def test_where_the_encoding_lacks_a_character_the_line_is_no_wider(monkeypatch: 
     stream = TextIOWrapper(BytesIO(), encoding="ascii")
     monkeypatch.setattr("sys.stdout", stream)
     verdict = Verdict(name="order_kept", verdict=Validity.UNKNOWN, examined=1, violations=0, why="p ≥ 1e-06 → " * 12)
-    print_table([verdict], title="a ≥ b")
+    print_answers([verdict], ["a ≥ b"])
     stream.flush()
     assert isinstance(stream.buffer, BytesIO)
     lines = stream.buffer.getvalue().decode("ascii").splitlines()

@@ -46,7 +46,7 @@ def test_junit_has_one_case_a_check_and_tells_invalid_from_unknown() -> None:
 def test_the_table_names_each_check_its_verdict_and_why_it_is_unknown() -> None:
     console = Console(width=160, record=True, file=None, quiet=False)
     with console.capture() as capture:
-        console.print(verdict_table(ALL, title="smoke"))
+        console.print(verdict_table(ALL))
     text = capture.get()
     for expected in (
         "routes_are_true",

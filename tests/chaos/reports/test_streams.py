@@ -19,10 +19,10 @@ TABLE = """
 import sys
 from nemesrv.chaos.reports.streams import use_lasting_streams
 use_lasting_streams()
-from nemesrv.chaos.reports.terminal import print_table
+from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.verdict import Validity, Verdict
 for _ in range(150):  # more than a pipe holds
-    print_table([Verdict(name="order_kept", verdict=Validity.INVALID, examined=1, violations=1)], title="a ≥ b")
+    print_answers([Verdict(name="order_kept", verdict=Validity.INVALID, examined=1, violations=1)], ["a ≥ b"])
 print("told", file=sys.stderr)
 sys.exit(3)
 """

@@ -39,5 +39,5 @@ def test_a_jvm_starts_with_classes_that_it_cannot_read(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_the_session_of_a_small_history_has_the_archive_that_set_up_made(spark: Any) -> None:
     if not settings.CLASSES.is_file():
-        pytest.skip("no archive of Spark's classes: python -m nemesrv.chaos.checks.spark.class_archive makes it")
+        pytest.skip("no archive of Spark's classes: python -m tests.spark_classes makes it")
     assert settings.CLASSES.name in Path(f"/proc/{jvm_pid()}/maps").read_text()

@@ -65,13 +65,6 @@ def test_of_one_run_a_side_nothing_can_be_told_however_many_clients_it_had() -> 
     assert (exit_status(found), told(found)[STALE].n_a) == (3, 1)
 
 
-def test_each_client_s_measurement_is_a_sample_when_that_is_asked_for() -> None:
-    found = told(compare_runs(runs(1, 15_000, 1), runs(2, 15_000, 2, share=0.5), samples="client"))
-    assert (found[STALE].n_a, found[STALE].n_b) == (8, 16)
-    assert (found[STALE].outcome, found[AVAILABLE].outcome) == (Outcome.NO_DIFFERENCE, Outcome.DIFFERS)
-    assert found[AVAILABLE].estimate == pytest.approx(-0.25, abs=0.1)
-
-
 def test_clean_twins_of_five_runs_are_called_different_no_oftener_than_alpha() -> None:
     """200 comparisons; 5 of 100 are allowed, three errors of their count are 9 more of 200."""
     alarms = sum(exit_status(compare_runs(runs(5, 15_000, 2 * n), runs(5, 15_000, 2 * n + 1))) for n in range(200))
@@ -138,18 +131,19 @@ def test_two_recorded_runs_are_compared_from_their_histories(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slow, fast = (run_of(recorded(tmp_path / name, poll_s, 12)) for name, poll_s in (("slow", 30), ("fast", 10)))
-    sides = Sides(a=[slow], b=[fast], samples="client")
+    sides = Sides(a=[slow] * 5, b=[fast] * 5)
     print_sides(sides, as_json=True)
     assert sides.exit_status == 1
     document = json.loads(capsys.readouterr().out)
     stale = {each["name"]: each for each in document["comparisons"]}[STALE]
-    assert (stale["outcome"], stale["n_a"], document["sample"]) == ("differs", 12, "client")
+    assert (stale["outcome"], stale["n_a"]) == ("differs", 5)
     assert stale["estimate"] == pytest.approx(-10_833, abs=1)
     assert stale["low"] <= stale["estimate"] <= stale["high"]
     assert document["differ_in"] == {"P_ms": [["30000"], ["10000"]]}
-    same = Sides(a=[slow], b=[slow], samples="client")
-    print_sides(same, as_json=False)
-    assert same.exit_status == 3
+    same, few = Sides(a=[slow] * 5, b=[slow] * 5), Sides(a=[slow], b=[slow])
+    for sides in (same, few):
+        print_sides(sides, as_json=False)
+    assert (same.exit_status, few.exit_status) == (0, 3)
     shown = capsys.readouterr().out
     assert "no difference found" in shown
     assert "cannot tell" in shown

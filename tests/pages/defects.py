@@ -1,15 +1,15 @@
-"""docs/defects.md, from the planted defects themselves: `python -m nemesrv.chaos.proof.defects > docs/defects.md`."""
+"""docs/defects.md, from the planted defects themselves."""
 
 from __future__ import annotations
 
-from ...scenarios.defect import Defect
-from . import DEFECTS
+from nemesrv.chaos.proof.defects import DEFECTS
+from nemesrv.chaos.scenarios.defect import Defect
 
 _HEAD = """# Planted defects
 
 What `nemesrv selftest` plants, one at a time, in nodes that are otherwise right. A defect is killed when every check
 in its third column says INVALID and no other does but those in brackets, which may see the same wrong from another
-side. Written from `chaos/proof/defects/` by `python -m nemesrv.chaos.proof.defects > docs/defects.md`; a test compares.
+side. Written from `chaos/proof/defects/` by `python -m tests.generated`; a test compares.
 
 | defect | what is wrong | killed by | scenario | planted in |
 |---|---|---|---|---|
@@ -27,7 +27,3 @@ def _row(defect: Defect) -> str:
     )
     where = ", ".join(defect.nodes) or "every " + ", ".join(f"{kind}" for kind in defect.kinds)
     return f"| `{defect.name}` | {defect.what} | {killers} | `{defect.scenario}` | {where} |"
-
-
-if __name__ == "__main__":
-    print(render(), end="")

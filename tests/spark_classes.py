@@ -1,6 +1,6 @@
 """Spark's classes as the JVM holds them in memory, in a file: the JDK's class-data sharing.
 
-    python -m nemesrv.chaos.checks.spark.class_archive [--if-missing]      makes it for this environment (set-up does)
+    python -m tests.spark_classes [--if-missing]      makes it for this environment (set-up does)
 
 A session of a small history starts with it, and judges with less than half of the CPU. The JVM trusts it only where
 Java and every jar are those that it was made with, and else starts as without.
@@ -13,11 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ...errors import HarnessError
-from .. import CHECKS
-from .judge import check_run
-from .session import session, stop
-from .settings import CLASSES
+from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos.checks.spark.judge import check_run
+from nemesrv.chaos.checks.spark.session import session, stop
+from nemesrv.chaos.checks.spark.settings import CLASSES
+from nemesrv.chaos.errors import HarnessError
 
 DUMP_LIMIT_S = 180
 """The JVM writes it when it ends: about 10 s on an idle core."""
