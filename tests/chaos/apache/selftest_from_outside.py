@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from nemesrv.chaos.checks.plain.verdicts import verdicts_of_rows
+from nemesrv.chaos.commands.options import SEEDS
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.proof.defects import DEFECTS, Defect
 from nemesrv.chaos.proof.selftest import plan_of, scenario_of
