@@ -7,15 +7,14 @@ found.py ─► places, logs ┘
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...verdict import Verdict
 from ..answers import Answers, answers, first_told, spoken_of
 from . import lanes, run_in_words
 from .canvas import Canvas
-from .found import lane_of
+from .found import Place, lane_of
 from .run_to_draw import RunToDraw
 from .stretches import Lane
 
@@ -52,35 +51,18 @@ def first_sentence(told: RunToDraw, said: Answers) -> str:
     return "The check is VALID." if len(told.verdicts) == 1 else f"All {len(told.verdicts)} checks are VALID."
 
 
-def answer_list(told: RunToDraw, said: Answers) -> str:
-    """Guilt, fault, routes, clients, cost, what is not decided, and what to do next, as HTML."""
+def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
+    """Fault, routes, clients, cost, and what is not decided, each with its name."""
     named = [("Broken rule", said.broken), ("Fault", said.injected), ("Routes", said.routes)]
     named += [("Clients", said.clients), ("Cost", said.cost)]
     named += [("Not decided", line.replace(": not decided: ", ": ")) for line in said.undecided]
-    rows = "".join(f"<dt>{what}</dt><dd>{escape(told.names(text))}</dd>" for what, text in named if text)
-    if told.guilty:
-        rows = f"<dt>Guilty</dt><dd><b>{escape(told.guilty)}</b></dd>{rows}"
-    steps = "".join(f"<li>{step}</li>" for step in _next(told))
-    return f'<dl class="answers">{rows}{f"<dt>Next</dt><dd><ol>{steps}</ol></dd>" if steps else ""}</dl>'
+    return [(what, told.names(text)) for what, text in named if text]
 
 
-def _next(told: RunToDraw) -> Iterator[str]:
-    """The place and the log lines of what was wrong first; the commands that say what must be, and repeat the run."""
+def first_place(told: RunToDraw) -> Place | None:
+    """Of what was wrong first; None where nothing was, or it says no place."""
     wrong = first_told(told.verdicts)
-    places = told.of_examples[wrong.name] if wrong is not None else []
-    if places:
-        place = places[0]
-        yield f'<a href="{escape(place.link())}">Show it in the plots</a>.'
-        if place.log:
-            shown = escape("\n".join(place.log))
-            yield f"What {escape(place.logged_by)} wrote into its log then:<pre>{shown}</pre>"
-        elif place.logged_by:
-            file = f"logs/{escape(place.logged_by)}.log"
-            yield f'{escape(place.logged_by)} wrote nothing within 2 s of it; <a href="{file}">its whole log</a>.'
-    if told.run.explain:
-        yield f"Who must have what, and when: <code>{escape(told.run.explain)}</code>"
-    if told.run.again:
-        yield f"Run it again: <code>{escape(told.run.again)}</code>"
+    return next(iter(told.of_examples[wrong.name]), None) if wrong is not None else None
 
 
 def story_lanes(told: RunToDraw) -> list[Lane]:

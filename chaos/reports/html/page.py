@@ -13,25 +13,42 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from html import escape
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from bokeh.document import Document
 from bokeh.embed import components
 from bokeh.resources import Resources
+from jinja2 import Environment, FunctionLoader, Template
 
 from ...verdict import Verdict, worst
-from ..groups import exercised_line
+from ..groups import exercised_line, groups
+from ..sentences import clients_sentence
 from ..terminal import left_out_line
 from . import first_screen, replayed, run_in_words, sections
 from .canvas import Canvas
+from .found import Place
 from .run_to_draw import Run, RunToDraw
-from .verdict_table import HEAD_OF_TWO, group_tables, rows_of_two
+from .verdict_table import allowed_of, measured_of, says_of
 
 _PREFIXES = ("a-", "b-")
+
+
+class RunShown(NamedTuple):
+    """A run, and what the page says of it."""
+
+    told: RunToDraw
+    name: str
+    said: str
+    """Who did what; of an import, which faults explain it."""
+    answers: Sequence[tuple[str, str]]
+    place: Place | None
+    """Of what was wrong first."""
+    above: Sequence[str]
+    """Above its verdicts."""
+    facts: Sequence[tuple[str, object]]
 
 
 def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
@@ -41,106 +58,104 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
 
 def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
     """The page of a run that is made ready, and its verdicts as they were given."""
-    run, run_dir = told.run, told.run_dir
-    replay, incident = replayed.read_replay(run_dir), sections.read_incident(run_dir)
-    answers = first_screen.answered(told, verdicts)
-    said = escape(told.names(first_screen.first_sentence(told, answers))) if verdicts or replay is None else ""
-    if incident is not None:
-        said = told.names(sections.said(incident, verdicts, len(run.left_out)))
-        answers = answers.with_injected("")
-    said = _defect(told) + said
-    if replay is not None:
-        said = f"{replayed.said(replay)} {said}"
-    above = filter(None, (exercised_line(told.verdicts), _left_out(run)))
-    return _page(
-        [told],
-        replay,
-        title=escape(run.name),
-        answers=first_screen.answer_list(told, answers),
-        checks="".join(f"<p class='note'>{escape(line)}</p>" for line in above)
-        + (told.names(group_tables(told)) or _UNJUDGED),
-        sentence=said,
-        description=escape(run.description),
-        facts=_facts(told, incident),
-    )
+    replay, incident = replayed.read_replay(told.run_dir), sections.read_incident(told.run_dir)
+    one = _shown(told, verdicts, incident)
+    return _page([one if verdicts or replay is None else one._replace(said="")], replay)
 
 
 def html_beside(one: tuple[Run, Sequence[Verdict], Path], other: tuple[Run, Sequence[Verdict], Path]) -> str:
     """Two runs on one axis: their verdicts in one table, and each plot of the one beside that of the other."""
-    told = [RunToDraw(*given, prefix=prefix) for given, prefix in zip((one, other), _PREFIXES, strict=True)]
-    answers = [first_screen.answered(t, given[1]) for t, given in zip(told, (one, other), strict=True)]
-    said = "".join(
-        f"<span class='of'>{escape(t.run.name)}: <span class='badge {t.overall}'>{t.overall}</span> {_defect(t)}"
-        f"{escape(t.names(first_screen.first_sentence(t, answer)))}</span>"
-        for t, answer in zip(told, answers, strict=True)
-    )
-    names = [escape(t.run.name) for t in told]
-    lists = (
-        f"<div><h3>{name}</h3>{first_screen.answer_list(t, answer)}</div>"
-        for name, t, answer in zip(names, told, answers, strict=True)
-    )
-    head = Template(HEAD_OF_TWO).substitute(a=names[0], b=names[1])
-    rows = rows_of_two(told[0], told[1])
-    return _page(
+    both = zip((one, other), _PREFIXES, strict=True)
+    return _page([_shown(RunToDraw(*given, prefix=prefix), given[1], None) for given, prefix in both], None)
+
+
+def _shown(told: RunToDraw, verdicts: Sequence[Verdict], incident: Mapping[str, Any] | None) -> RunShown:
+    answers = first_screen.answered(told, verdicts)
+    said = first_screen.first_sentence(told, answers)
+    if incident is not None:
+        said, answers = sections.said(incident, verdicts, len(told.run.left_out)), answers.with_injected("")
+    return RunShown(
         told,
-        None,
-        title=" beside ".join(names),
-        answers=f"<div class='side'>{''.join(lists)}</div>",
-        checks=f'<div class="scroll"><table class="verdicts">{head}<tbody>{rows}</tbody></table></div>',
-        sentence=said,
-        description="",
-        facts="".join(
-            f"<span class='of'><b>{name}</b> {_facts(t)}</span>" for name, t in zip(names, told, strict=True)
-        ),
+        told.run.name,
+        told.names(said),
+        first_screen.answer_list(told, answers),
+        first_screen.first_place(told),
+        [*filter(None, (exercised_line(told.verdicts), _left_out(told.run)))],
+        _facts(told, incident),
     )
 
 
-_UNJUDGED = '<p class="note">Not judged. nemesrv check judges this run like any other.</p>'
+@cache
+def template(name: str) -> Template:
+    known = Environment(autoescape=True, loader=FunctionLoader(_text))
+    known.globals |= {"groups": groups, "clients_of": clients_sentence, "says_of": says_of}
+    known.globals |= {"measured_of": measured_of, "allowed_of": allowed_of}
+    return known.get_template(name)
 
 
-def _page(told: Sequence[RunToDraw], replay: Mapping[str, Any] | None, **shown: str) -> str:
-    overall = str(worst(t.overall for t in told))
-    badge = overall
+def _page(runs: Sequence[RunShown], replay: Mapping[str, Any] | None) -> str:
+    told = [run.told for run in runs]
+    verdict = badge = str(worst(t.overall for t in told))
     if replay is not None and not any(t.verdicts for t in told):
-        overall, badge = replayed.badge(replay)
+        verdict, badge = replayed.badge(replay)
     start_ms, end_ms = min(t.start_ms for t in told), max(t.end_ms for t in told)
-    recorded = [t for t in told if len(t.recorded.table)]
-    body, script, story = "", "", ""
-    rows: dict[str, Mapping[str, float]] = {}
-    if recorded:
-        story, body, script, rows = _drawn(recorded, start_ms, end_ms, replay)
+    recorded = [run for run in runs if len(run.told.recorded.table)]
+    drawn = _drawn(recorded, start_ms, end_ms, replay) if recorded else Drawn()
+    events, left_out = _events([run.told for run in recorded])
+    data = {"rows": drawn.rows, "events": events, "start": start_ms / 1000, "end": end_ms / 1000}
+    if len(told) == 1:
+        data |= {"wall": told[0].wall_ms, "scale": told[0].scale}
+    return template("page.html.template").render(
+        runs=runs,
+        title=" beside ".join(run.name for run in runs),
+        verdict=verdict,
+        badge_text=badge,
+        beside=_beside(runs),
+        replay=None if replay is None else replayed.shown(replay, drawn.replay),
+        story=drawn.story,
+        sections=drawn.sections,
+        clock=_clock(told),
+        jumps=[*_jumps(told)] if recorded else [],
+        more=" ".join(run_in_words.left_out(t.recorded, left_out if t is told[-1] else 0) for t in told),
+        style=_text("page.css"),
+        script=_text("page.js"),
+        bokeh=Resources(mode="inline", components=["bokeh"], minified=True).render_js() if recorded else "",
+        data=_json(data),
+        draw=drawn.script,
+    )
+
+
+def _beside(runs: Sequence[RunShown]) -> list[tuple[str, list[tuple[RunShown, Verdict | None]]]]:
+    """Check → each run with its verdict, if it was judged so."""
+    of = [{v.name: v for v in run.told.verdicts} for run in runs]
+    names = dict.fromkeys(name for verdicts in of for name in verdicts)
+    return [(name, [(run, verdicts.get(name)) for run, verdicts in zip(runs, of, strict=True)]) for name in names]
+
+
+def _events(told: Sequence[RunToDraw]) -> tuple[list[list[Any]], int]:
+    """[seconds, node, tone, text] of the events in the order of time; how many are left out."""
     listed: list[list[Any]] = []
     more = 0
-    for t in recorded:
+    for t in told:
         found, left_out = run_in_words.listed(t.recorded, t.logged, t.end_ms, t.names)
         prefix = f"{t.prefix[:1].upper()} " if t.prefix else ""
         listed += [[at, prefix + node, tone, text] for at, node, tone, text in found]
         more += left_out
-    listed.sort(key=lambda event: float(event[0]))
-    facts = {"rows": rows, "events": listed, "start": start_ms / 1000, "end": end_ms / 1000}
-    if len(told) == 1:
-        facts |= {"wall": told[0].wall_ms, "scale": told[0].scale}
-    return Template(_text("page.html.template")).substitute(
-        shown,
-        style=_text("page.css"),
-        script=_text("page.js"),
-        verdict=overall,
-        badge=badge,
-        clock=_clock(told),
-        story=story,
-        jumps=_jumps(told) if body else "",
-        plots=body or "<p>No history was recorded.</p>",
-        more=escape(" ".join(run_in_words.left_out(t.recorded, more if t is told[-1] else 0) for t in told)),
-        bokeh=Resources(mode="inline", components=["bokeh"], minified=True).render_js() if body else "",
-        data=_json(facts),
-        draw=script,
-    )
+    return sorted(listed, key=lambda event: float(event[0])), more
 
 
-def _drawn(
-    told: Sequence[RunToDraw], start_ms: float, end_ms: float, replay: Mapping[str, Any] | None
-) -> tuple[str, str, str, dict[str, Mapping[str, float]]]:
-    """The first time line and the sections as HTML, the script that fills them, and where each lane is."""
+class Drawn(NamedTuple):
+    """The plots: the sections that have them, the script that fills these, and where each lane is."""
+
+    story: sections.Shown | None = None
+    sections: Sequence[sections.Shown] = ()
+    replay: str = ""
+    script: str = ""
+    rows: Mapping[str, Mapping[str, float]] = {}
+
+
+def _drawn(runs: Sequence[RunShown], start_ms: float, end_ms: float, replay: Mapping[str, Any] | None) -> Drawn:
+    told = [run.told for run in runs]
     frame = Canvas(start_ms=start_ms, end_ms=end_ms, bands=told[0].bands, prefix=told[0].prefix)
     plots: dict[str, Any] = {}
     rows: dict[str, Mapping[str, float]] = {}
@@ -160,27 +175,13 @@ def _drawn(
         for plot in plots.values():
             document.add_root(plot)
     script, divs = components(plots, wrap_script=False)
-    of_prefix = {t.prefix: t for t in told}
-    first = {prefix: divs[prefix + first_screen.STORY] for prefix in of_prefix if prefix + first_screen.STORY in divs}
-    body = "" if replay is None else _beside(replay, divs.get(replayed.SECTION, ""))
-    for name in (name for name in sections.SECTIONS if name != first_screen.STORY):
-        there = {prefix: divs[prefix + name] for prefix in of_prefix if prefix + name in divs}
+    found = {}
+    for name in sections.SECTIONS:
+        there = [(run, divs[run.told.prefix + name]) for run in runs if run.told.prefix + name in divs]
         if there:
-            body += sections.section(name, there, of_prefix)
-    return sections.section(first_screen.STORY, first, of_prefix) if first else "", body, script, rows
-
-
-def _beside(replay: Mapping[str, Any], div: str) -> str:
-    """The section of a replay: both time lines, and what they say in words."""
-    title = "The original above, the replay beneath"
-    note = f"<p class='note'>{escape(replayed.note(replay))}</p>" if div else ""
-    return f"<section id='replay' aria-label='{title}'><h2>{title}</h2>{note}{div}{replayed.tables(replay)}</section>"
-
-
-def _defect(told: RunToDraw) -> str:
-    if not told.defect:
-        return ""
-    return f'<strong class="planted">With the planted defect {escape(told.defect)}.</strong> '
+            found[name] = sections.section(name, told, there)
+    story_shown = found.pop(first_screen.STORY, None)
+    return Drawn(story_shown, [*found.values()], divs.get(replayed.SECTION, ""), script, rows)
 
 
 def _clock(told: Sequence[RunToDraw]) -> str:
@@ -194,7 +195,7 @@ def _clock(told: Sequence[RunToDraw]) -> str:
             at = datetime.fromtimestamp(t.wall_ms / 1000, UTC)
             fast = f", and each second of the machine is {t.scale:g} here" if t.scale != 1 else ""
             said += f" {name}0 s was {at:%Y-%m-%d %H:%M:%S} UTC{fast}."
-    return escape(said)
+    return said
 
 
 def _left_out(run: Run) -> str:
@@ -214,32 +215,26 @@ def _hosts(told: RunToDraw) -> Iterator[tuple[str, object]]:
             yield "clocks of two hosts", f"apart by {apart_ms:.1f} ms at most"
 
 
-def _facts(told: RunToDraw, incident: Mapping[str, Any] | None = None) -> str:
+def _facts(told: RunToDraw, incident: Mapping[str, Any] | None) -> list[tuple[str, object]]:
     run = told.run
     facts: list[tuple[str, object]] = [("profile", run.profile), ("events", f"{len(told.recorded.table):,}")]
     if incident is None:
-        facts[:1] = [
-            ("seed", run.seed),
-            *facts[:1],
-            ("time scale", run.time_scale),
-            ("clock", told.world.run.get("clock")),
-        ]
+        clock = told.world.run.get("clock")
+        facts[:1] = [("seed", run.seed), *facts[:1], ("time scale", run.time_scale), ("clock", clock)]
     else:
         facts += sections.facts(incident)
     facts += [(f"zone {zone}", ", ".join(nodes)) for zone, nodes in (told.world.run.get("zones") or {}).items()]
-    facts += [*_hosts(told), *((run.versions or {}).items())]
-    return " ".join(f"<span><b>{escape(k)}</b> {escape(str(v))}</span>" for k, v in facts if v not in (None, ""))
+    return [fact for fact in (*facts, *_hosts(told), *(run.versions or {}).items()) if fact[1] not in (None, "")]
 
 
-def _jumps(told: Sequence[RunToDraw]) -> str:
-    def items(t: RunToDraw) -> Iterator[str]:
+def _jumps(told: Sequence[RunToDraw]) -> Iterator[tuple[str, str, str]]:
+    """From when, to when, and what was on then: the faults of the runs."""
+    for t in told:
         for band in t.bands[:12]:
             pad_ms = (band.end_ms - band.start_ms) * 0.1 + 1000
             from_s = max(t.start_ms, band.start_ms - pad_ms) / 1000
             to_s = min(t.end_ms, band.end_ms + pad_ms) / 1000
-            yield f'<button type="button" data-from="{from_s:.3f}" data-to="{to_s:.3f}">{escape(band.brief)}</button>'
-
-    return "".join(item for t in told for item in items(t))
+            yield f"{from_s:.3f}", f"{to_s:.3f}", band.brief
 
 
 def _json(value: object) -> str:

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...verdict import Validity, seconds
 from .canvas import Canvas, source_of
@@ -37,6 +36,7 @@ _LANE_OF = {
 }
 
 LaneName = tuple[str, str]
+Row = tuple[str, tuple[object, ...]]
 
 
 def read_replay(run_dir: Path) -> dict[str, Any] | None:
@@ -160,14 +160,52 @@ def _later(apart_ms: float) -> str:
 # -- in words
 
 
-def said(document: Mapping[str, Any]) -> str:
-    """The sentence of the page, as HTML."""
-    notes = "".join(f" {escape(note)}" for note in document.get("notes") or ())
-    return f"{escape(document['sentence'])}{notes}"
+class ReplayShown(NamedTuple):
+    """What the page says of a replay; rows have their kind first."""
 
-
-def note(document: Mapping[str, Any]) -> str:
+    sentence: str
+    note: str
     """What the picture shows."""
+    div: str
+    hypotheses: Sequence[Row]
+    differences: Sequence[str]
+    variants: Sequence[Row]
+    transitions: Sequence[Row]
+    more: int
+    """So many transitions are left out."""
+    summary: str
+
+
+def shown(document: Mapping[str, Any], div: str) -> ReplayShown:
+    """`div`: the picture, if there is one."""
+    variants = document.get("variants") or ()
+    order = {"original": 0, "replay": 0, "both": 1}
+    found = sorted(document["transitions"], key=lambda one: (order[one["found"]], _first_ms(one)))
+    summary = f"{len(found)} transitions: {document['matched']} in both, {document['missing']} only in the original, "
+    return ReplayShown(
+        sentence=" ".join([document["sentence"], *(document.get("notes") or ())]),
+        note=_note(document),
+        div=div,
+        hypotheses=[
+            ("", (one["episode"], one["rank"], one["sentence"], one["certainty"]))
+            for one in document.get("hypotheses") or ()
+        ],
+        differences=[variant["sentence"] for variant in variants],
+        variants=[
+            ("", (variant["vary"], client, *(f"{_cell(was, name)} → {_cell(now, name)}" for name in _COMPARED)))
+            for variant in variants
+            for client, (was, now) in sorted(variant["clients"].items())
+        ],
+        transitions=[
+            (one["found"], (_at(one["original_ms"]), _at(one["replay_ms"]), _apart(one), one["told"]))
+            for one in sorted(found[:_ROWS_MAX], key=_first_ms)
+        ],
+        more=max(0, len(found) - _ROWS_MAX),
+        summary=f"{summary}{document['extra']} only in the replay",
+    )
+
+
+def _note(document: Mapping[str, Any]) -> str:
     _, more = lanes_of(document)
     text = "In each lane the original is above and the replay beneath; a line joins what is the same change in both."
     if document["compared_from_ms"] > 0:
@@ -182,63 +220,14 @@ def note(document: Mapping[str, Any]) -> str:
     return text
 
 
-def tables(document: Mapping[str, Any]) -> str:
-    """What the faults were, what would have been different, and every transition, as HTML."""
-    return _hypotheses(document) + _variants(document.get("variants") or ()) + _transitions(document)
+_COMPARED = ("failed", "longest_gap_ms", "recovered_ms")
 
 
-def _hypotheses(document: Mapping[str, Any]) -> str:
-    found = document.get("hypotheses") or ()
-    rows = "".join(
-        f"<tr><td class='n'>{one['episode']}</td><td class='n'>{one['rank']}</td><td>{escape(one['sentence'])}</td>"
-        f"<td>{escape(one['certainty'])}</td></tr>"
-        for one in found
-    )
-    head = "<th>episode</th><th>rank</th><th>what was done in the replay</th><th>certainty</th>"
-    return (
-        f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>" if found else ""
-    )
-
-
-def _variants(variants: Sequence[Mapping[str, Any]]) -> str:
-    if not variants:
-        return ""
-    head = "<th>with</th><th>client</th><th class='n'>failed sends</th><th class='n'>longest gap</th>"
-    head += "<th class='n'>recovered after</th>"
-    rows = ""
-    for variant in variants:
-        for client, (was, now) in sorted(variant["clients"].items()):
-            cells = "".join(
-                f"<td class='n'>{_cell(was[name], name)} → {_cell(now[name], name)}</td>"
-                for name in ("failed", "longest_gap_ms", "recovered_ms")
-            )
-            rows += f"<tr><td>{escape(variant['vary'])}</td><td>{escape(client)}</td>{cells}</tr>"
-    sentences = "".join(f"<li>{escape(variant['sentence'])}</li>" for variant in variants)
-    table = f"<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    return f"<h3>What would have been different</h3><ul>{sentences}</ul>{table}"
-
-
-def _cell(value: Any, name: str) -> str:
+def _cell(of: Mapping[str, Any], name: str) -> str:
+    value = of[name]
     if value is None:
         return "–"
-    return f"{value:,}" if name == "failed" else f"{value / 1000:.1f} s"
-
-
-def _transitions(document: Mapping[str, Any]) -> str:
-    order = {"original": 0, "replay": 0, "both": 1}
-    found = sorted(_all(document), key=lambda one: (order[one["found"]], _first_ms(one)))
-    shown = sorted(found[:_ROWS_MAX], key=_first_ms)
-    rows = "".join(
-        f"<tr class='{one['found']}'><td class='n'>{_at(one['original_ms'])}</td>"
-        f"<td class='n'>{_at(one['replay_ms'])}</td><td class='n'>{_apart(one)}</td><td>{escape(one['told'])}</td></tr>"
-        for one in shown
-    )
-    left = f"<p class='note'>{len(found) - len(shown)} more are in replay.json.</p>" if len(found) > len(shown) else ""
-    head = "<th class='n'>original</th><th class='n'>replay</th><th class='n'>apart</th><th>what changed</th>"
-    table = f"<div class='scroll tall'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    summary = f"{len(found)} transitions: {document['matched']} in both, {document['missing']} only in the original, "
-    summary += f"{document['extra']} only in the replay"
-    return f"<details class='wide'><summary>{summary}</summary>{table}{left}</details>"
+    return f"{value:,}" if name == "failed" else seconds(value)
 
 
 def _first_ms(one: Mapping[str, Any]) -> float:
@@ -246,7 +235,7 @@ def _first_ms(one: Mapping[str, Any]) -> float:
 
 
 def _at(ms: float | None) -> str:
-    return "–" if ms is None else f"{ms / 1000:.1f} s"
+    return "–" if ms is None else seconds(ms)
 
 
 def _apart(one: Mapping[str, Any]) -> str:

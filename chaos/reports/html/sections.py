@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...verdict import Validity, Verdict
 from ..ci import INCIDENT
@@ -95,22 +94,23 @@ def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Ma
     return found, rows
 
 
-def section(name: str, divs: Mapping[str, str], told: Mapping[str, RunToDraw]) -> str:
-    """The section with the plot of each run, by the run's prefix."""
-    of_logs = all(one.world.run.get("imported") for one in told.values())
+class Shown(NamedTuple):
+    """A section with the plot of each run."""
+
+    name: str
+    title: str
+    note: str
+    divs: Sequence[tuple[Any, str]]
+    """What is said of the run, and its plot."""
+
+
+def section(name: str, told: Sequence[RunToDraw], divs: Sequence[tuple[Any, str]]) -> Shown:
+    of_logs = all(one.world.run.get("imported") for one in told)
     title, note = (HEADINGS if of_logs else {}).get(name) or SECTIONS[name]
-    hidden = sum(len(one.lanes[name]) - len(one.shown[name]) for one in told.values() if name in one.lanes)
+    hidden = sum(len(one.lanes[name]) - len(one.shown[name]) for one in told if name in one.lanes)
     if hidden:
         note += f" {hidden} more rows are not shown; nothing in them was over."
-    about = f"<p class='note'>{escape(note)}</p>" if note else ""
-    shown = "".join(
-        f"<div id='{prefix}{name}'>{f'<h3>{escape(told[prefix].run.name)}</h3>' if prefix else ''}{div}</div>"
-        if prefix
-        else div
-        for prefix, div in divs.items()
-    )
-    body = f"<div class='side'>{shown}</div>" if len(told) > 1 else shown
-    return f"<section id='{name}' aria-label='{escape(title)}'><h2>{escape(title)}</h2>{about}{body}</section>"
+    return Shown(name, title, note, divs)
 
 
 def _phases(told: RunToDraw) -> list[lanes.Phase]:
@@ -148,8 +148,8 @@ def read_incident(run_dir: Path) -> dict[str, Any] | None:
 
 
 def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
-    """The faults that explain the logs, as HTML; then what checks found, and how many could decide nothing."""
-    told = [escape(_hypothesis(episode)) for episode in document["episodes"][:EPISODES_MAX]]
+    """The faults that explain the logs; then what checks found, and how many could decide nothing."""
+    told = [_hypothesis(episode) for episode in document["episodes"][:EPISODES_MAX]]
     more = len(document["episodes"]) - len(told)
     told += [f"And {more} more in {INCIDENT}."] if more > 0 else []
     told = told or ["Nothing in these logs asks for a fault."]
@@ -157,7 +157,7 @@ def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int
     unknown = sum(v.verdict is Validity.UNKNOWN for v in verdicts) + left_out
     found = f"INVALID: {', '.join(wrong)}." if wrong else "No check found anything wrong."
     undecided = f" {unknown} checks cannot be decided by these logs; {INCIDENT} says by which." if unknown else ""
-    return " ".join(told) + f" {escape(found)}{escape(undecided)}"
+    return " ".join(told) + f" {found}{undecided}"
 
 
 def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:

@@ -6,9 +6,9 @@ from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.finishing import clients_of
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html.found import Place
-from nemesrv.chaos.reports.html.verdict_table import verdict_rows
+from nemesrv.chaos.reports.html.page import template
 from nemesrv.chaos.reports.sentences import clients_sentence
-from nemesrv.chaos.reports.terminal import legend_line, verdict_list
+from nemesrv.chaos.reports.terminal import legend_line
 from nemesrv.chaos.verdict import Clients, Validity, Verdict
 from tests.chaos.builder import cluster
 
@@ -53,6 +53,5 @@ def test_whose_clients_stands_in_the_json_on_the_terminal_and_on_the_page() -> N
     assert Verdict.from_json(verdict.to_json()).clients == OURS
     place = Place(check="duplicates", from_ms=0.0, to_ms=1.0, section="sends", lane=None, text="", bad=False)
     said = "2 producers, 1 consumer: ours, java-4.9"
-    assert said in verdict_rows(verdict, place, ())
-    assert f"clients: {said}" in str(verdict_list([verdict], title="smoke").renderables[-1])  # type: ignore[attr-defined]
+    assert said in template("parts.html.template").module.verdict_rows(verdict, place, ())  # type: ignore[attr-defined]
     assert legend_line([verdict]) == ""

@@ -26,7 +26,7 @@ def test_the_first_hypothesis_of_each_episode_is_told_with_its_certainty() -> No
     }
     verdicts = [Verdict.nothing_examined("availability", "no operation ended")]
     assert said(document, verdicts, 3) == (
-        "Likely: broker-a&#x27;s process ended. Certain: &lt;ns-0&gt; hung. No check found anything wrong. "
+        "Likely: broker-a's process ended. Certain: <ns-0> hung. No check found anything wrong. "
         "4 checks cannot be decided by these logs; incident.json says by which."
     )
 

@@ -12,11 +12,12 @@ from rich.console import Console
 from nemesrv.chaos.reports.answers import answers
 from nemesrv.chaos.reports.ci import junit
 from nemesrv.chaos.reports.html.found import Place
-from nemesrv.chaos.reports.html.verdict_table import verdict_rows
+from nemesrv.chaos.reports.html.page import template
 from nemesrv.chaos.reports.sentences import measured_sentences, nearest_sentence, wrong_sentence
 from nemesrv.chaos.reports.terminal import allowed, legend_line, measured, verdict_list
 from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict
 
+verdict_rows: Any = template("parts.html.template").module.verdict_rows  # type: ignore[attr-defined]
 PLACE = Place(check="availability", from_ms=0.0, to_ms=1.0, section="sends", lane=None, text="", bad=False)
 
 
