@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,7 +24,6 @@ from .options import Number, WholeNumber, set_option
 @click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="The same on side B only.")
 @click.option(
     "--runs",
-    "count",
     type=WholeNumber(1, 100),
     help="How many times to run each side; default 5, and 1 with --scenario.",
 )
@@ -40,15 +40,11 @@ def compare(
     sides: tuple[str, ...],
     side_a: tuple[Path, ...],
     side_b: tuple[Path, ...],
-    scenario: str | None,
-    sets: tuple[str, ...],
     sets_a: tuple[str, ...],
     sets_b: tuple[str, ...],
-    count: int | None,
-    out: Path | None,
     alpha: float,
-    seed: int | None,
     as_json: bool,
+    **said: Any,
 ) -> None:
     """Do two runs, configurations or versions differ in recovery time, availability or staleness.
 
@@ -66,8 +62,8 @@ def compare(
     require_extras("nemesrv compare", "statistics")
     from .sides import CompareOptions, Side, measure, refuse_other, run_implementations
 
-    asked = CompareOptions(scenario=scenario, sets=sets, runs=count, seed=seed, out=out, quiet=as_json)
-    if scenario is not None:
+    asked = CompareOptions(quiet=as_json, **said)
+    if asked.scenario is not None:
         if sets_a or sets_b:
             raise ScenarioError("compare", "--set-a" if sets_a else "--set-b", "", "no --scenario beside it")
         refuse_other(sides, (*side_a, *side_b))
@@ -81,12 +77,12 @@ def compare(
         words_a = (*sides[:1], *map(str, side_a))
         words_b = (*(sides[:1] if alone else sides[1:]), *map(str, side_b))
         both = [
-            Side.of(name, words, (*sets, *own), again=alone, asked=asked)
+            Side.of(name, words, (*asked.sets, *own), again=alone, asked=asked)
             for name, words, own in (("A", words_a, sets_a), ("B", words_b, sets_b))
         ]
     from ..proof.statistics.compare import Sides, print_sides
 
     a, b = measure(both, asked)
-    found = Sides(a=a, b=b, alpha=alpha, seed=seed or 0)
+    found = Sides(a=a, b=b, alpha=alpha, seed=asked.seed or 0)
     print_sides(found, as_json=as_json)
     sys.exit(found.exit_status)

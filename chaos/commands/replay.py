@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -48,16 +49,7 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 @json_option
 @supervised
 def replay(
-    run_dir: Path,
-    clock: str,
-    seed: int | None,
-    sets: tuple[str, ...],
-    hypotheses: tuple[tuple[int, int], ...],
-    episodes: tuple[int, ...],
-    varied: tuple[str, ...],
-    out: Path | None,
-    quiet: bool,
-    as_json: bool,
+    run_dir: Path, clock: str, hypotheses: tuple[tuple[int, int], ...], quiet: bool, as_json: bool, **asked: Any
 ) -> None:
     """Run what RUN_DIR recorded again, and say how alike the two are.
 
@@ -75,16 +67,7 @@ def replay(
     from ..experiment.progress import Progress
 
     progress = Progress(f"replay of {run_dir}", 0.0, quiet=quiet or clock == "virtual")
-    wanted = running.Wanted(
-        out=out,
-        virtual=clock == "virtual",
-        seed=seed,
-        sets=sets,
-        hypotheses=dict(hypotheses),
-        episodes=episodes,
-        varied=varied,
-        say=progress.say,
-    )
+    wanted = running.Wanted(virtual=clock == "virtual", hypotheses=dict(hypotheses), say=progress.say, **asked)
     try:
         replayed = running.replay(running.read_original(run_dir, wanted), wanted)
         variants = running.varied(replayed, wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -58,21 +59,12 @@ from .options import (
 @supervised
 def run(
     scenario: tuple[str, ...],
-    out: Path | None,
-    seed: int | None,
-    time_scale: float | None,
-    clock: str | None,
-    defect: str | None,
-    implementation: str | None,
     sets: tuple[str, ...],
-    ray: str | None,
+    implementation: str | None,
+    defect: str | None,
+    clock: str | None,
     engine: str | None,
-    spark_master: str | None,
-    history: str | None,
-    quiet: bool,
-    summary: Path | None,
-    full: bool,
-    as_json: bool,
+    **asked: Any,
 ) -> None:
     """Run experiments: cluster up, workload, faults, end of faults, settle, final reads, check.
 
@@ -89,30 +81,17 @@ def run(
     if defect is not None:
         known = found_defect(defect, file="--defect")
         defect = str(known.source or known.name)
-    if clock == "virtual" and time_scale is not None:
+    if clock == "virtual" and (time_scale := asked["time_scale"]) is not None:
         raise ScenarioError("--time-scale", "", str(time_scale), "nothing with --clock virtual: it is never waited for")
     names = [name for given in scenario for name in (shipped() if given == "all" else [given])]
-    if out is not None and len(names) > 1:
+    if (out := asked["out"]) is not None and len(names) > 1:
         raise ScenarioError("--out", "", str(out), "one scenario with it")
-    options = Options(
-        seed=seed,
-        time_scale=time_scale,
-        out=out,
-        engine=engine_asked(engine, spark_master),
-        spark_master=spark_master,
-        summary=summary,
-        virtual=None if clock is None else clock == "virtual",
-        defect=defect,
-        quiet=quiet,
-        full=full,
-        as_json=as_json,
-        ray=ray,
-        history=history,
-    )
+    virtual = None if clock is None else clock == "virtual"
+    options = Options(engine=engine_asked(engine, asked["spark_master"]), virtual=virtual, defect=defect, **asked)
     found = [find(name, sets, implementation) for name in names]
     for each in found:
         if each.workload.start_bias is not None:
             from .power import announcement
 
-            click.echo(announcement(each), err=as_json)
+            click.echo(announcement(each), err=options.as_json)
     sys.exit(run_all(found, options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -51,18 +52,14 @@ def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[s
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/up/TIMESTAMP.")
 @supervised
 def up(
-    name_servers: int,
-    brokers: int,
-    slaves: int,
-    profile: str | None,
     implementation: str | None,
-    time_scale: float,
     as_json: bool,
     check: str | None,
     clients: dict[str, str | None],
     for_s: float | None,
     ray: str | None,
     out: Path | None,
+    **cluster: Any,
 ) -> None:
     """A cluster that stays up until Ctrl-C, or --for so many seconds of RocketMQ time.
 
@@ -74,14 +71,5 @@ def up(
     from ..live.up import CLIENT_CHECKS, UP_CHECKS, Up, scenario_of
 
     checks = named_checks(check, "--check", (*UP_CHECKS, *CLIENT_CHECKS) if clients else UP_CHECKS)
-    scenario = scenario_of(
-        name_servers=name_servers,
-        brokers=brokers,
-        slaves=slaves,
-        profile=profile,
-        implementation=implementation or OURS,
-        time_scale=time_scale,
-        checks=checks or (),
-        clients=clients,
-    )
+    scenario = scenario_of(implementation=implementation or OURS, checks=checks or (), clients=clients, **cluster)
     sys.exit(Up(scenario=scenario, as_json=as_json, judged=checks is not None, out=out, for_s=for_s, ray=ray).serve())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,16 +32,7 @@ from .options import AddressList, Number, WholeNumber, json_option
 )
 @click.option("--for", "for_s", type=Number(min=0, min_open=True), help="End by itself after so many seconds.")
 @json_option
-def watch(
-    name_servers: tuple[Address, ...],
-    once: bool,
-    metrics_port: int | None,
-    interval_s: float,
-    checks: str | None,
-    out: Path | None,
-    for_s: float | None,
-    as_json: bool,
-) -> None:
+def watch(name_servers: tuple[Address, ...], checks: str | None, **asked: Any) -> None:
     """Compare all NameServers of a live cluster, ours or Apache's, and say what is wrong and since when. Read-only.
 
     \b
@@ -55,21 +47,7 @@ def watch(
     from ...operations.cluster.watched_run import watched_checks
     from ..errors import ScenarioError
 
-    if once and (checks is not None or out is not None or for_s is not None):
-        raise ScenarioError(
-            "--once", "", "with --check, --out or --for", "either: --once ends as soon as it is decided"
-        )
-
-    sys.exit(
-        run(
-            name_servers,
-            lambda line: click.echo(line),
-            once=once,
-            as_json=as_json,
-            metrics_port=metrics_port,
-            interval_s=interval_s,
-            checks=watched_checks(checks),
-            out=out,
-            for_s=for_s,
-        )
-    )
+    if asked["once"] and any(value is not None for value in (checks, asked["out"], asked["for_s"])):
+        allowed = "either: --once ends as soon as it is decided"
+        raise ScenarioError("--once", "", "with --check, --out or --for", allowed)
+    sys.exit(run(name_servers, lambda line: click.echo(line), checks=watched_checks(checks), **asked))

@@ -10,9 +10,8 @@ HarnessError that says what to add.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
@@ -32,13 +31,11 @@ _TYPES: dict[str, DataType] = {
 HISTORY_SCHEMA = StructType([StructField(c.name, _TYPES[c.type], c.nullable) for c in SCHEMA])
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A history's files: one URI to read, how many bytes, and the path when it is on this machine."""
 
     uri: str
     size: int
-    files: int
     path: Path | None = None
 
 
@@ -50,7 +47,7 @@ def stored(where: Path | str, spark: SparkSession) -> Stored:
     files = merged_files(path)
     root = path if path.is_file() else files[0].parent
     # Spark takes a path as it is, and would look for a name with %20 in it.
-    return Stored(f"file://{root.resolve()}", sum(file.stat().st_size for file in files), len(files), root)
+    return Stored(f"file://{root.resolve()}", sum(file.stat().st_size for file in files), root)
 
 
 def spark_uri(uri: str, spark: SparkSession) -> str:
@@ -78,44 +75,36 @@ def _elsewhere(uri: str, spark: SparkSession) -> Stored:
 
 
 def _listed(uri: str, spark: SparkSession) -> Stored | None:
-    jvm: Any = spark.sparkContext._jvm
-    path = jvm.org.apache.hadoop.fs.Path(uri)
-    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    system, path = _hadoops(uri, spark)
     if not system.exists(path):
         return None
-    size = files = 0
-    for status in system.listStatus(path):
-        name = status.getPath().getName()
-        if status.isFile() and name.endswith(".parquet") and name[0] not in "._":
-            size, files = size + status.getLen(), files + 1
-    return Stored(uri, size, files) if files else None
+    names = [(status.getPath().getName(), status) for status in system.listStatus(path) if status.isFile()]
+    sizes = [status.getLen() for name, status in names if name.endswith(".parquet") and name[0] not in "._"]
+    return Stored(uri, sum(sizes)) if sizes else None
+
+
+def _hadoops(uri: str, spark: SparkSession) -> tuple[Any, Any]:
+    """Hadoop's file system of the URI, and its path there."""
+    path = cast(Any, spark.sparkContext._jvm).org.apache.hadoop.fs.Path(uri)
+    return path.getFileSystem(cast(Any, spark.sparkContext._jsc).hadoopConfiguration()), path
 
 
 def read_text(uri: str, spark: SparkSession) -> str | None:
-    """A small text file anywhere, e.g. a run's scenario.yaml; None when it is not there."""
-    path = local_path(uri)
-    if path is not None:
-        return path.read_text(encoding="utf-8") if path.is_file() else None
-    jvm: Any = spark.sparkContext._jvm
+    """A small text file that is not on this machine, e.g. a run's scenario.yaml; None when it is not there."""
     uri = spark_uri(uri, spark)
-    place = jvm.org.apache.hadoop.fs.Path(uri)
-    if not place.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(place):
+    system, path = _hadoops(uri, spark)
+    if not system.exists(path):
         return None
     rows = spark.read.text(uri, wholetext=True).collect()
     return str(rows[0][0]) if rows else ""
 
 
-def load(run_dir: Path | str, spark: SparkSession) -> DataFrame:
-    """The history of a run folder or of a URI, in its schema; merged first when the run ended before it could do so.
-
-    Sets the session's plans for its size. HarnessError when there is none. On a cluster, a small history of this
-    machine is sent there; a large one must be where every worker sees it under the same path.
-    """
-    return load_planned(run_dir, spark)[0]
-
-
 def load_planned(run_dir: Path | str, spark: SparkSession) -> tuple[DataFrame, Mapping[str, str]]:
-    """`load`, and the plans that the checks of such a history need."""
+    """The history of a run folder or of a URI, in its schema, and the plans that its checks need, which are set.
+
+    HarnessError when there is none. On a cluster, a small history of this machine is sent there; a large one must be
+    where every worker sees it under the same path.
+    """
     import pyarrow.parquet as pq
 
     found = stored(run_dir, spark)

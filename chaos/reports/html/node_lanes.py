@@ -74,8 +74,8 @@ def _equal(verdicts: Sequence[Verdict], world: World) -> Mapping[str, list[LaneS
         if start_ms < end_ms:
             for name in members:
                 others = ", ".join(other for other in members if other != name)
-                text = f"{name} must hold the routes of {others} {span(start_ms, end_ms)}"
-                found[name].append(LaneStretch(start_ms=start_ms, end_ms=end_ms, kind="must", text=text))
+                says = f"{name} must hold the routes of {others}"
+                found[name].append(LaneStretch.said("must", start_ms, end_ms, says))
     return found
 
 
@@ -146,9 +146,7 @@ def _bars(
             "partly": f"{life.node} held {broker} in {topics} topics of {asked}",
             "held": f"{life.node} held {broker} in {topics} topics",
         }[kind]
-        found.append(
-            LaneStretch(start_ms=start_ms, end_ms=stop_ms, kind=kind, text=f"{says} {span(start_ms, stop_ms)}")
-        )
+        found.append(LaneStretch.said(kind, start_ms, stop_ms, says))
     return found
 
 
@@ -158,8 +156,7 @@ def _away(lives: Sequence[Life], world: World) -> list[LaneStretch]:
     for before, after in zip(lives, [*lives[1:], None], strict=True):
         start_ms, end_ms = before.end_ms, after.start_ms if after else world.end_ms
         if start_ms < min(end_ms, world.end_ms):
-            text = f"{before.node} was not running {span(start_ms, end_ms)}"
-            found.append(LaneStretch(start_ms=start_ms, end_ms=end_ms, kind="away", text=text))
+            found.append(LaneStretch.said("away", start_ms, end_ms, f"{before.node} was not running"))
     return found
 
 
@@ -291,10 +288,8 @@ def _chosen(recorded: Recorded, world: World) -> Mapping[str, list[LaneStretch]]
             end_ms = min([after, world.end_ms, *(end for end in ends if end > start_ms)])
             if address is None or end_ms <= start_ms:
                 continue
-            text = f"{client} had chosen {names.get(address, address)} {span(start_ms, end_ms)} {value}"
-            stretches.append(
-                LaneStretch(start_ms=start_ms, end_ms=end_ms, kind=_kind_of_name_server(world, address), text=text)
-            )
+            says, kind = f"{client} had chosen {names.get(address, address)}", _kind_of_name_server(world, address)
+            stretches.append(LaneStretch.said(kind, start_ms, end_ms, says, f" {value}"))
         found[client] = stretches
     return found
 
@@ -323,16 +318,14 @@ def _stays(client: str, chosen: Sequence[LaneStretch], world: World) -> list[Lan
             begin_ms = max(loss.start_ms, stretch.start_ms)
             from_ms = begin_ms + loss.window.latest_ms
             if begin_ms < min(stretch.end_ms, loss.end_ms):
-                says = f"{client} may stay on {loss.name_server} {span(begin_ms, from_ms)}: window "
-                says += bound(loss.window, loss.fault_id)
+                says, window = f"{client} may stay on {loss.name_server}", bound(loss.window, loss.fault_id)
                 end_ms = min(from_ms, loss.end_ms)
-                found.append(LaneStretch(start_ms=begin_ms, end_ms=end_ms, kind="may", text=says))
+                found.append(LaneStretch.said("may", begin_ms, end_ms, says, f": window {window}"))
             start_ms, end_ms = max(from_ms, stretch.start_ms), min(stretch.end_ms, loss.end_ms)
             if start_ms >= end_ms:
                 continue
-            text = f"{client} must have left {loss.name_server} {span(start_ms, end_ms)}; allowed "
-            text += bound(loss.window, loss.fault_id)
-            found.append(LaneStretch(start_ms=start_ms, end_ms=end_ms, kind="must_not", text=text))
+            says, window = f"{client} must have left {loss.name_server}", bound(loss.window, loss.fault_id)
+            found.append(LaneStretch.said("must_not", start_ms, end_ms, says, f"; allowed {window}"))
     return found
 
 
@@ -367,8 +360,8 @@ def queue_lanes(recorded: Recorded, world: World) -> list[Lane]:
             return
         queue = (row["topic"] or "", row["broker_name"] or "", int(row["queue_id"] or 0))
         kind = f"owner{consumers.index(node) % COLOURS if node in consumers else COLOURS - 1}"
-        text = f"{node} held queue {queue[2]} of {queue[1]} ({queue[0]}) {span(start_ms, end_ms)}"
-        bars[queue].append(LaneStretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text))
+        says = f"{node} held queue {queue[2]} of {queue[1]} ({queue[0]})"
+        bars[queue].append(LaneStretch.said(kind, start_ms, end_ms, says))
 
     for row in rows:
         before = held.pop((row["node"], row["op_id"]), None)
@@ -403,9 +396,8 @@ def link_lanes(world: World) -> list[Lane]:
             end_ms = min(fault.end_ms, world.end_ms)
             way = "" if fault.stream in (None, "both") else f", {fault.stream} only"
             numbers = ", ".join(f"{name} {value}" for name, value in fault.value.items())
-            said = f"{fault.kind.words} {fault.source} → {fault.target}{way} {span(fault.start_ms, end_ms)}"
-            text = f"{fault.fault_id}: {said}{f' ({numbers})' if numbers else ''}"
-            stretch = LaneStretch(start_ms=fault.start_ms, end_ms=end_ms, kind="fault", text=text)
+            says = f"{fault.fault_id}: {fault.kind.words} {fault.source} → {fault.target}{way}"
+            stretch = LaneStretch.said("fault", fault.start_ms, end_ms, says, f" ({numbers})" if numbers else "")
             bars[fault.source, fault.target].append(stretch)
     return [
         Lane(key=f"link/{source}/{target}", label=f"→ {target}", group=source, bars=thin(found, LANE_MAX))

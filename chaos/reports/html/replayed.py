@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ...verdict import Validity, seconds
 from .canvas import Canvas, source_of
 from .lanes import ABOVE, BELOW, lanes_plot
-from .stretches import Lane, LaneMark, LaneStretch, span
+from .stretches import Lane, LaneMark, LaneStretch
 
 FILE = "replay.json"
 SECTION = "replay"
@@ -122,8 +122,8 @@ def _stretches(one: Mapping[str, Any], side: str, servers: Sequence[str]) -> lis
     for from_ms, to_ms, what in one[side]:
         if what != "nobody":
             kind = f"ns{servers.index(what) % 8}" if sat else _OF_SIDE[side][_brokers(what) < whole]
-            text = f"{side}: {one['node']} {'sat on' if sat else 'had'} {what} {span(from_ms, to_ms)}"
-            found.append(LaneStretch(start_ms=from_ms, end_ms=to_ms, kind=kind, text=text))
+            says = f"{side}: {one['node']} {'sat on' if sat else 'had'} {what}"
+            found.append(LaneStretch.said(kind, from_ms, to_ms, says))
     return found
 
 

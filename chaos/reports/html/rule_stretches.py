@@ -22,7 +22,7 @@ from ...oracle.promises import ObligationKind, obligations
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...verdict import seconds
-from .stretches import LaneStretch, span
+from .stretches import LaneStretch
 
 
 class Ruled(NamedTuple):
@@ -87,12 +87,12 @@ def _without_gaps(ruled: Iterable[Ruled], now_ms: float, end_ms: float) -> list[
 def _stretch(subject: str, verb: str, broker: str, one: Ruled) -> LaneStretch:
     may = "may hold or miss" if verb == "hold" else "may use"
     says = {"must": f"must {verb}", "must_not": f"must not {verb}", "may": may}[one.kind]
-    text = f"{subject} {says} {broker} {span(one.from_ms, one.to_ms)}"
+    tail = ""
     if one.fault_id and one.kind != "must":
-        text += f", {seconds(one.from_ms - one.at_ms)} to {seconds(one.to_ms - one.at_ms)} after {one.fault_id}"
+        tail = f", {seconds(one.from_ms - one.at_ms)} to {seconds(one.to_ms - one.at_ms)} after {one.fault_id}"
     if one.window is not None and one.window.row:
-        text += f". Window: {one.window.row}"
-    return LaneStretch(start_ms=one.from_ms, end_ms=one.to_ms, kind=one.kind, text=text)
+        tail += f". Window: {one.window.row}"
+    return LaneStretch.said(one.kind, one.from_ms, one.to_ms, f"{subject} {says} {broker}", tail)
 
 
 def bound(window: Window, fault_id: str) -> str:

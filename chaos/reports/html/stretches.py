@@ -25,6 +25,12 @@ class LaneStretch:
     count: int = 1
     """How many recorded stretches or events it stands for."""
 
+    @classmethod
+    def said(cls, kind: str, start_ms: float, end_ms: float, says: str, tail: str = "", count: int = 1) -> LaneStretch:
+        """`says` and from when to when, and behind that the `tail`."""
+        text = f"{says} {span(start_ms, end_ms)}{tail}"
+        return cls(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text, count=count)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneMark:

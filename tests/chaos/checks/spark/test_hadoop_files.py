@@ -11,7 +11,7 @@ import pytest
 
 from nemesrv.chaos.apache.maven import JavaMissing, cache, require, resolve
 from nemesrv.chaos.checks.spark.hadoop_files import opened_by
-from nemesrv.chaos.checks.spark.storage import load
+from nemesrv.chaos.checks.spark.storage import load_planned
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history.rows import read_rows, write_parquet
 from nemesrv.chaos.history.store import HistoryStore, is_hadoops
@@ -107,6 +107,6 @@ def test_a_history_is_written_to_hdfs_and_read_from_there(spark: Any, tmp_path: 
             store, here = HistoryStore(place, opened_by(spark)), run(tmp_path / "run")
             there = store.keep(here, "smoke/1")
             assert store.keep(here, "smoke/1") == there == f"{place}/smoke/1"
-            assert load(there, spark).count() == len(read_rows(here))
+            assert load_planned(there, spark)[0].count() == len(read_rows(here))
         finally:
             hdfs.kill()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.spark.storage import _elsewhere, load
+from nemesrv.chaos.checks.spark.storage import _elsewhere, load_planned
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.history.recorder import RecorderSpec
 from nemesrv.chaos.history.stored import local_path, local_size
@@ -29,8 +29,8 @@ def test_a_folder_of_files_is_read_by_its_uri(spark: Any, tmp_path: Path, monkey
     written = generate.write(tmp_path / "run", events=10_000, seed=1, slice_rows=2_000)
     shutil.move(tmp_path / "run" / "history", tmp_path / "just files")
     (tmp_path / "just files" / "_SUCCESS").touch()
-    assert load((tmp_path / "just files").as_uri(), spark).count() == written.rows
-    assert load(f"{tmp_path}/just files/part-00000.parquet", spark).count() < written.rows
+    assert load_planned((tmp_path / "just files").as_uri(), spark)[0].count() == written.rows
+    assert load_planned(f"{tmp_path}/just files/part-00000.parquet", spark)[0].count() < written.rows
 
 
 @pytest.mark.spark
@@ -38,7 +38,7 @@ def test_a_place_that_spark_cannot_read_is_said_in_one_sentence(spark: Any) -> N
     with pytest.raises(
         HarnessError, match=r"nosuch://host/run cannot be read: .*Spark needs that file system"
     ) as caught:
-        load("nosuch://host/run", spark)
+        load_planned("nosuch://host/run", spark)
     assert "\n" not in str(caught.value)
 
 
@@ -53,10 +53,10 @@ def test_a_run_that_never_got_to_merging_is_merged_when_it_is_checked(spark: Any
     record = RecorderSpec.for_run(tmp_path, "ns-0", "name_server", 0, RealClock.starting_now()).open()
     record("started")
     record.close()
-    assert [row["event"] for row in load(tmp_path, spark).collect()] == ["started"]
+    assert [row["event"] for row in load_planned(tmp_path, spark)[0].collect()] == ["started"]
 
 
 @pytest.mark.spark
 def test_an_unmergeable_run_is_a_failed_harness(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="holds no recorded events"):
-        load(tmp_path, spark)
+        load_planned(tmp_path, spark)
