@@ -15,7 +15,6 @@ from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.experiment.nodes import NodePlan
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.proof.defects import _ALL, DEFECTS
-from nemesrv.chaos.proof.defects.__main__ import render
 from nemesrv.chaos.proof.selftest import OWN_DIR, Outcome, plan_of, print_seeds, scenario_of
 from nemesrv.chaos.scenarios.loading import find, shipped
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
@@ -23,6 +22,7 @@ from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.node import Node, NodeContext
 from tests.actors.namesrv.helpers import registration, topic
+from tests.pages.defects import render
 from tests.virtual import MemoryNetwork, VirtualClock, run
 
 ROOT = Path(__file__).resolve().parents[4]
