@@ -27,7 +27,7 @@ from .logged import Failure
 
 UNKNOWN, NOTHING = "unknown", "nothing"
 KNOWN_FROM = 0.55
-"""Of all likelihood, what an answer has at least."""
+"""What share of all likelihood an answer has at least."""
 WEIGHTS = {True: 7.2, False: 3.5}
 """Of a cause of no route that is certain, and of one that is likely."""
 SYMPTOMS = {"name-server-gives-no-answer": 4.5, "broker-gives-no-answer": 4.5, "topic-is-nowhere": 4.5}
@@ -106,7 +106,7 @@ def probable(
     if found is not None:
         weighed[NOTHING] = _nothing(found, texts, weighed.values(), failures)
     ranked = shared(weighed.values())
-    if not ranked or ranked[0].score < KNOWN_FROM:
+    if not ranked or ranked[0].share < KNOWN_FROM:
         return _unknown(ranked, found)
     first = ranked[0]
     return Answer(

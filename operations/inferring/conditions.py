@@ -25,6 +25,9 @@ CERTAIN, LIKELY = 0.992, 0.6
 """From which share of all likelihood on a cause is called so."""
 AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
 """What is told of it, where it is certain and where it is not."""
+STEEPNESS, DOUBT = 0.9, 0.1
+"""So much of each weight counts for what is told, against so many nats for something else: such claims are then right
+as often as they say (`python -m tests.operations.importing.calibration --fit`)."""
 AGAIN, AGAIN_AT_MOST = 0.5, 3.5
 """A line that is there n times weighs this times ln n more, and no more than that."""
 LINES = 3
@@ -47,8 +50,10 @@ class Condition:
     """`FILE:LINE` and what stands there, the strongest first."""
     is_over: bool = False
     """Whether it ended within the logs."""
+    share: float = 0.0
+    """Of the likelihood of all causes, one that nobody thought of included."""
     score: float = 0.0
-    """Its share of the likelihood of all causes, one that nobody thought of included."""
+    """How often a claim of such a share is right."""
 
     @property
     def certainty(self) -> str:
@@ -122,16 +127,18 @@ _ROOTS: Mapping[str, frozenset[str]] = {
 
 
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
-    """The same with their scores, the likeliest first."""
+    """The same with their shares and scores, the likeliest first."""
     told = list(found)
     roots = {one.cause for one in told if one.weight >= FOLLOWS}
     for one in told:
         one.weight -= 0.0 if roots.isdisjoint(_ROOTS.get(one.cause, ())) else FOLLOWS
     ordered = sorted(told, key=lambda one: -one.weight)
     total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
+    told_of_all = math.exp(DOUBT) + sum(math.exp(STEEPNESS * one.weight) for one in ordered)
     for one in ordered:
-        share = math.exp(one.weight) / total
-        one.score = AT_MOST if share >= CERTAIN else min(LIKELY_AT_MOST, share)
+        one.share = math.exp(one.weight) / total
+        said = math.exp(STEEPNESS * one.weight) / told_of_all
+        one.score = AT_MOST if one.share >= CERTAIN else min(LIKELY_AT_MOST, said)
     return ordered
 
 

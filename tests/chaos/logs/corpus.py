@@ -23,6 +23,10 @@ class Case:
     """Whether its lines can show that at all."""
     accept: Sequence[str] = ()
     """Answers that say no more than is so."""
+    collection: int = 0
+    """Which of those it is of that were collected to be answered unseen; 0 of none."""
+    first: tuple[str, str, float] = ("", "", 0.0)
+    """What was then said of it, how surely, and with what score; nothing where it was not answered."""
 
     @property
     def folder(self) -> Path:
