@@ -222,8 +222,10 @@ def _unknown(ranked: Sequence[Condition], found: Reconstructed | None) -> Answer
         if kind not in kinds
     ]
     bring = " and ".join([*missing, "the client's log from its start"])
-    first = ranked[0] if ranked and ranked[0].score >= 0.1 else None
-    lean = f" The most these lines suggest: {first.sentence}" if first is not None and first.cause != NOTHING else ""
+    first = ranked[0] if ranked and ranked[0].share >= 0.1 else None
+    lean = ""
+    if first is not None and first.cause != NOTHING:
+        lean = f" The most these lines suggest ({first.score:.2f}): {first.sentence}"
     return Answer(
         name=UNKNOWN,
         certainty="unsure",

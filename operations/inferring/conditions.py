@@ -205,7 +205,7 @@ _SEEN_OTHERWISE = frozenset({
 def episodes_said(found: Reconstructed, texts: Texts) -> list[Episode]:
     """What lines say outright, each cause an episode from its first line on."""
     told = shared([*conditions(texts.said), *no_broker(found, texts)])
-    return [_episode(found, texts, one) for one in told if one.cause not in _SEEN_OTHERWISE and one.score >= LIKELY]
+    return [_episode(found, texts, one) for one in told if one.cause not in _SEEN_OTHERWISE and one.share >= LIKELY]
 
 
 def _episode(found: Reconstructed, texts: Texts, one: Condition) -> Episode:

@@ -233,7 +233,11 @@ _LONG_ENOUGH = 12
 
 def _is_rocketmqs(line: bytes) -> bool:
     """Whether a line without a stamp and a level is one of RocketMQ's; short ones anybody may write."""
-    return len(line) >= _LONG_ENOUGH and event_of(line.decode("utf-8", "replace").strip()) is not None
+    text = _HEAD.sub("", line.decode("utf-8", "replace").strip())
+    return len(line) >= _LONG_ENOUGH and event_of(text) is not None
+
+
+_HEAD = re.compile(r"(?:ERROR|WARN|INFO) \w+ - ")
 
 
 _NAME_SERVER_PORT = re.compile(r":\d*9876$")

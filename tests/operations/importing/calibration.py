@@ -2,13 +2,16 @@
 
 Statements are judged against what was true: the answers of `doctor` on posted logs (tests/chaos/logs/wild), on made
 logs of each cause, and on distorted logs of recorded incidents (proof.py), and the first hypotheses of `import` on
-these.
-Printed are, by how sure they claim to be, how many were right. `certain` is held to 99 of 100.
+these. What doctor leans to where it says `unknown` counts as an unsure claim; of posted logs that were collected to
+be answered unseen, what was said then counts, not what is said since.
+Printed are, by how sure they claim to be, how many were right, and by `--fit` what conditions.STEEPNESS and DOUBT
+should be. `certain` is held to 99 of 100.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import sys
 import tempfile
@@ -19,6 +22,7 @@ from pathlib import Path
 
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.operations.cluster.doctor import diagnosed
+from nemesrv.operations.inferring.conditions import DOUBT, STEEPNESS, UNKNOWN
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
@@ -58,6 +62,8 @@ class Claim:
     certainty: str
     score: float
     is_right: bool
+    share: float = 0.0
+    """What doctor's score was made of."""
 
 
 # --- made logs: what is put into, or left out of, the logs of a small cluster that is well
@@ -293,18 +299,62 @@ RECORDED: Mapping[str, Sequence[str]] = {
 
 
 def answered(by: str, about: str, place: Path, right: Callable[[str], bool]) -> Iterator[Claim]:
-    """What doctor claims of the logs there; nothing, where it says that it does not know."""
+    """What doctor claims of the logs there, or leans to; nothing, where it does neither."""
     try:
         answer = diagnosed([place]).answer
     except HarnessError:
         return
     if answer.name != "unknown":
-        yield Claim(by, about, answer.name, answer.certainty, answer.score, right(answer.name))
+        yield Claim(by, about, answer.name, answer.certainty, answer.score, right(answer.name), share_of(answer.score))
+    elif answer.others:
+        leans = answer.others[0]
+        yield Claim(by, about, leans.cause, "unsure", leans.score, right(leans.cause), leans.share)
 
 
 def posted(*, set_aside: bool | None) -> Iterator[Claim]:
     for case in cases(set_aside=set_aside):
-        yield from answered("doctor, posted", f"{case.name} ({case.true})", case.folder, case.is_right)
+        about = f"{case.name} ({case.true})"
+        name, certainty, share = case.first
+        if case.collection and name not in ("", "unknown"):
+            said = share if certainty == "certain" else said_of(share)
+            yield Claim("doctor, unseen", about, name, certainty, said, case.is_right(name), share)
+        else:
+            yield from answered("doctor, posted", about, case.folder, case.is_right)
+
+
+def first_sight(collection: int) -> tuple[int, int]:
+    """Of its logs that show a cause, how many were given the true one unseen, and how many there are."""
+    told = [one for one in cases() if one.collection == collection and one.shown and one.true != "unknown"]
+    return sum(one.is_right(one.first[0]) for one in told), len(told)
+
+
+def said_of(share: float, steepness: float = STEEPNESS, doubt: float = DOUBT) -> float:
+    """As conditions.shared says it of a cause beside which there is no other."""
+    odds = math.log(share / (1 - share)) + UNKNOWN
+    return 1 / (1 + math.exp(doubt - steepness * odds))
+
+
+def share_of(said: float) -> float:
+    odds = (math.log(said / (1 - said)) + DOUBT) / STEEPNESS
+    return 1 / (1 + math.exp(UNKNOWN - odds))
+
+
+def fitted(claims: Sequence[Claim]) -> tuple[float, float]:
+    """STEEPNESS and DOUBT that make doctor's claims likeliest, posted ones counting as much as all others together."""
+    told = [one for one in claims if one.by.startswith("doctor") and one.certainty != "certain"]
+    at_work = ("doctor, posted", "doctor, unseen")
+    by_kind = Counter(one.by in at_work for one in told)
+    weights = {True: 1.0, False: (by_kind[True] or by_kind[False]) / max(by_kind[False], 1)}
+
+    def likelihood(steepness: float, doubt: float) -> float:
+        total = -(((steepness - 1) / 0.3) ** 2) / 2  # that it is 1 is what weights mean
+        for one in told:
+            said = said_of(min(one.share, 0.985), steepness, doubt)
+            total += weights[one.by in at_work] * math.log(said if one.is_right else 1 - said)
+        return total
+
+    tried = [(one / 20, other / 10) for one in range(4, 41) for other in range(-30, 31)]
+    return max(tried, key=lambda one: likelihood(*one))
 
 
 def made(each: int, folder: Path) -> Iterator[Claim]:
@@ -362,6 +412,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--incidents", type=int, default=50, help="recorded incidents, of ten kinds in turn")
     parser.add_argument("--level", choices=distortion.LEVELS, default="all")
     parser.add_argument("--set-aside", action="store_true", help="posted logs: those set aside, too")
+    parser.add_argument("--fit", action="store_true", help="what conditions.STEEPNESS and DOUBT should be")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         claims = [
@@ -373,6 +424,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not one.is_right:
             print(f"{one.by}: {one.about}: {one.certainty} {one.score:.2f} {one.said}")
     print("\n" + "\n".join(table(claims)))
+    for number in sorted({one.collection for one in cases()} - {0}):
+        right, of = first_sight(number)
+        print(f"collection {number}: the true cause first in {right} of {of}, unseen")
+    if asked.fit:
+        print(f"fitted: STEEPNESS, DOUBT = {fitted(claims)}")
     sure = [one.is_right for one in claims if one.certainty == "certain"]
     return int(sum(sure) < 0.99 * len(sure))
 
