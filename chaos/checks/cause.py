@@ -1,12 +1,12 @@
 """Who is guilty where a run is INVALID: one node, the guarantee that it broke, and a sentence.
 
 One fault of a part shows in several checks. The check of what one part must do by itself comes before those of the
-whole, which may be broken by any part; and routes come before clients, these before messages and service: what
-NameServers have is passed on, and nothing comes back.
+whole, which may be broken by any part; routes come first, for what NameServers have is passed on, and nothing comes
+back; then what each process does by its own timers, then clients, messages and service.
 
 A self-report has a second witness. Where a NameServer's table has the brokers that its transport read
-(`registrations_are_kept` is VALID), a master that it lacks did not register; and an address that it read was registered
-so (`as_read`): the broker is guilty.
+(`registrations_are_kept` is VALID), one that it lacks did not register. Of a queue that a group does not read, who
+holds it is guilty; of a message that is lost, who acknowledged it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..topology import is_slave
 from ..verdict import Example, Validity, Verdict
 from . import CHECKS
 from .check import Group
@@ -57,17 +56,19 @@ def followed(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     return tuple(v for v in others if all(cause.node in (example.who, example.what) for example in v.examples))
 
 
-_NEAREST = ("routes_as_registered", "answers_are_true")
-"""What brokers told tables, and what these told clients, comes before what both may show (`one_master`)."""
+_NEAREST = ("routes_as_registered", "answers_are_true", "no_acknowledged_loss")
+"""What brokers told tables, and what these told clients, comes before what both may show (`one_master`); what is lost
+for good, before what did not come."""
+_GROUPS = (Group.ROUTES, Group.TIMERS, *(group for group in Group if group not in (Group.ROUTES, Group.TIMERS)))
 
 
 def _guilty(example: Example, verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     check, kind = CHECKS.get(verdict.name), str(example.more.get("kind"))
     of_object = check is not None and kind in check.accuses_object
     unregistered = verdict.name == "routes_are_true" and kind == "must hold" and _as_read(verdicts)
-    if of_object or not example.who or example.more.get("as_read") or (unregistered and not is_slave(example.what)):
+    if of_object or not example.who or unregistered:
         return example.what or example.who
-    return example.who
+    return str(example.more.get("holder") or example.who)
 
 
 def _as_read(verdicts: Sequence[Verdict]) -> bool:
@@ -77,11 +78,12 @@ def _as_read(verdicts: Sequence[Verdict]) -> bool:
 
 def _distance(verdict: Verdict) -> tuple[bool, int, int]:
     """How far from its cause what the check saw may be."""
-    check = CHECKS.get(verdict.name)
+    check, example = CHECKS.get(verdict.name), next(iter(verdict.examples), None)
     if check is None:
-        return True, len(Group), 0
+        return True, len(_GROUPS), 0
+    names_nobody = example is not None and example.more.get("holder") == ""
     nearest = _NEAREST.index(verdict.name) if verdict.name in _NEAREST else len(_NEAREST)
-    return check.is_of_the_whole, [*Group].index(check.group), nearest
+    return check.is_of_the_whole or names_nobody, _GROUPS.index(check.group), nearest
 
 
 def _sentence(example: Example, verdict: Verdict) -> str:

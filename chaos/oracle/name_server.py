@@ -45,6 +45,8 @@ from .recorded import OURS, Life
 from .timers import Timers
 from .world import World
 
+SYNC_BROKER_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+"""Of the topic of a broker name, of which no slave acts as master."""
 FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
 """From the start of a process to its first scanNotActiveBroker."""
 
@@ -460,10 +462,11 @@ class RoutesRead:
 
     def _route(self, topic: str) -> Route | None:
         rows = self._rows[topic]
-        brokers = {name: self._ids(name, rows[name]) for name in rows if name in self._brokers}
+        acts = self._shows_acting and not topic.startswith(SYNC_BROKER_MEMBER_GROUP_PREFIX)
+        brokers = {name: self._ids(name, rows[name], acts) for name in rows if name in self._brokers}
         return {"brokers": brokers, "queues": dict(rows)} if brokers else None
 
-    def _ids(self, name: str, row: Sequence[int]) -> Mapping[str, str]:
+    def _ids(self, name: str, row: Sequence[int], acts: bool) -> Mapping[str, str]:
         """As pickupTopicRouteData tells of them."""
         ids = {str(id_): address for id_, address in self._brokers[name].items()}
         if (

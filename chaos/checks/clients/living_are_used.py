@@ -253,7 +253,7 @@ def _reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Fin
                 continue
             pulled = [of for node, of in by_queue[queue].items() if node in group.members]
             unread = [at for at in windows if not any(of.get(at + n) for of in pulled for n in range(READ_PARTS))]
-            yield _read(group, topic, (broker, queue_id), windows, unread, control, world)
+            yield _read(group, topic, (broker, queue_id), windows, unread, control, world, held.get(queue, ()))
         yield from _of_slaves(group, due_by, by_queue, control)
 
 
@@ -271,7 +271,7 @@ def _of_slaves(
         if windows:
             pulled = [of for node, of in by_queue[topic, broker, queue_id].items() if node in group.members]
             unread = [at for at in windows if not any(of.get(at + n) for of in pulled for n in range(READ_PARTS))]
-            yield _read(group, topic, (broker, queue_id), windows, unread, control, due_by.world)
+            yield _read(group, topic, (broker, queue_id), windows, unread, control, due_by.world, held)
 
 
 def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[str, str, int, float, float]]:
@@ -307,8 +307,10 @@ def _read(
     unread: list[int],
     control: Control,
     world: World,
+    held: Sequence[Holding],
 ) -> Finding:
     out, allowed, over_ms = None, None, 0.0
+    more: dict[str, object] = {"queue_id": queue[1]}
     if unread:
         first, parts = _longest(unread)
         from_ms, to_ms = first * PART_MS, (first + parts) * PART_MS
@@ -316,6 +318,7 @@ def _read(
         allowed = tolerance(world.timers, control.lateness.largest(world, nodes, from_ms, to_ms), 1)
         over_ms = to_ms - from_ms - ASKED_MS
         out = from_ms, to_ms
+        more["holder"] = next((h.node for h in held if h.start_ms < to_ms and h.end_ms > from_ms), "")
     return finding(
         (group.name, queue[0], topic),
         "read by nobody" if unread else "read by the group",
@@ -325,7 +328,7 @@ def _read(
         tolerance=allowed,
         measured_ms=out and out[1] - out[0],
         over_ms=over_ms,
-        more={"queue_id": queue[1]},
+        more=more,
     )
 
 

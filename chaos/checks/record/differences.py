@@ -105,9 +105,11 @@ def _kind(name: str, shown: Mapping[str, Any], due: Mapping[str, Any], routes: R
         return GONE if ids else ""
     if not ids:
         return MISSING
+    if row is None or [*row] != [*(due_row or ())]:
+        return ROW
     if ids != due_ids:
         return GONE if len(ids) > len(due_ids) else MISSING
-    return ROW if row is None or [*row] != [*(due_row or ())] else ""
+    return ""
 
 
 _OF_BROKER = ("register", "unregister", "wipe_write_perm", "add_write_perm")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ...oracle.intervals import Stretch, until_next, without
 from ...oracle.name_server import BrokerAtNameServer, Kept, Silence, joined
 from ...oracle.recorded import Life
-from ...oracle.roles import elects
+from ...oracle.roles import elects, shown_ids
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding, Verdict
@@ -181,5 +181,6 @@ class _Pair:
             return
         own = next(node.addresses for node in self.world.nodes if node.name == self.broker)
         for (at_ms, route), until_ms in until_next(self.routes.shown[topic], to_ms):
-            if route is not None and {*own} & {*route["brokers"].get(broker_name(self.broker), {}).values()}:
+            ids = {} if route is None else route["brokers"].get(broker_name(self.broker), {})
+            if any(ids.get(str(id_)) in own for id_ in shown_ids(self.world, self.broker, at_ms, until_ms)):
                 yield max(at_ms, from_ms), until_ms

@@ -85,6 +85,7 @@ def name_server_deletes_no_topic(server: NameServer) -> None:
 
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
+@may_find("registrations_are_kept")
 def name_server_deletes_of_all_clusters(server: NameServer) -> None:
     """a NameServer that is asked to delete a topic of one cluster deletes the rows of every cluster's brokers"""
 

@@ -50,6 +50,18 @@ def test_what_a_client_saw_and_its_broker_did_accuses_the_broker() -> None:
     assert found.node == "broker-a"
 
 
+def test_of_a_queue_that_its_group_does_not_read_who_holds_it_is_guilty_and_where_nobody_does_another_check_knows() -> (
+    None
+):
+    def guilty(holder: str) -> str:
+        unread = Example(who="all consumers", what="broker-a", more={"kind": "read by nobody", "holder": holder})
+        shared = verdict("queue_ownership", Validity.INVALID, "consumer-1")
+        found = cause_of([replace(verdict("living_are_used", Validity.INVALID), examples=(unread,)), shared])
+        return found.node if found is not None else ""
+
+    assert (guilty("consumer-0"), guilty("")) == ("consumer-0", "consumer-1")
+
+
 @pytest.mark.parametrize("group", Group)
 def test_a_scenario_may_name_a_group_for_all_of_its_checks(group: Group) -> None:
     of = {check.name for check in CHECKS.values() if check.group is group}

@@ -43,7 +43,6 @@ def test_clients_of_another_make_are_told_apart() -> None:
 
 def test_a_check_of_tables_looks_at_no_clients_and_one_of_first_choices_at_the_prober_too() -> None:
     assert CHECKS["routes_converge"].looks_at == ()
-    assert CHECKS["no_resurrection"].looks_at == ("producer", "consumer")
     assert CHECKS["duplicates"].looks_at == ("producer", "consumer")
     assert CHECKS["name_server_selection"].looks_at == ("producer", "consumer", "prober")
 
