@@ -70,9 +70,9 @@ class Read(NamedTuple):
 
     at_ms: float
     f: str
-    """REGISTER_BROKER, UNREGISTER_BROKER, QUERY_DATA_VERSION, BROKER_HEARTBEAT; replaced: another registered as it; or
-    ended: the channel of its last registration, by the peer, or by the NameServer itself (closed)."""
-    is_sure: bool = True
+    """REGISTER_BROKER, QUERY_DATA_VERSION, BROKER_HEARTBEAT; replaced: another registered as it; or ended: it left, or
+    the channel of its last registration did, by the peer, or by the NameServer itself (closed)."""
+    is_taken: bool = True
 
 
 class Registered(NamedTuple):
@@ -105,12 +105,20 @@ class Silence(NamedTuple):
 
 class BrokerAtNameServer:
     """`sent`: the broker's registrations there, in order of their beginning. `read`: what the process's transport read
-    of it, in order of time; None where nobody recorded that."""
+    of it, in order of time; None where nobody recorded that. `is_alone`: nobody registered another name at its address,
+    whose silence, or channel, RouteInfoManager takes for the broker's, and the other way round."""
 
     def __init__(
-        self, world: World, life: Life, broker: str, sent: Sequence[Sent], read: Sequence[Read] | None
+        self,
+        world: World,
+        life: Life,
+        broker: str,
+        sent: Sequence[Sent],
+        read: Sequence[Read] | None,
+        *,
+        is_alone: bool = True,
     ) -> None:
-        self.life, self._world = life, world
+        self.life, self._world, self._is_alone = life, world, is_alone
         self.is_witnessed = read is not None
         """Whether this process's transport recorded what it read."""
         self.timers: Timers = world.timers_of(broker, life.node)
@@ -125,7 +133,7 @@ class BrokerAtNameServer:
             self._ends = [*self._way.ends(self.sent)]
         else:
             self.registered, self._heard = self._read_here(read), [*self._heard_of(read)]
-            self._ends = [Handled(r.at_ms, r.at_ms, r.is_sure, r.at_ms) for r in read if r.f in _ENDS]
+            self._ends = [Handled.at(r.at_ms) for r in read if r.f in ("ended", "replaced")]
         self._own_ends = [Handled.at(r.at_ms) for r in read or () if r.f == "closed"]
 
     # -- what came
@@ -140,11 +148,11 @@ class BrokerAtNameServer:
         late_ms = self.timers.clocks_ms or 0.0
         found: list[Registered] = []
         left = [*self.sent]
-        for at_ms in (r.at_ms for r in read if r.f == "REGISTER_BROKER"):
+        for at_ms, _, is_taken in (r for r in read if r.f == "REGISTER_BROKER"):
             of = next((s for s in left if s.began_ms - late_ms <= at_ms <= s.ended_ms + late_ms), None)
             if of is not None:
                 left.remove(of)
-            found.append(Registered(Handled.at(at_ms, sure=of is not None and of.is_ok), of))
+            found.append(Registered(Handled.at(at_ms, sure=of is not None and of.is_ok and is_taken), of))
         # What was acknowledged, and never read, somebody else answered: it stays what the broker says.
         return found + [Registered(Handled(s.began_ms, s.ended_ms, True, s.began_ms), s) for s in left if s.is_ok]
 
@@ -173,6 +181,8 @@ class BrokerAtNameServer:
 
     def must_not(self) -> Iterator[Silence]:
         """Nothing is there before a registration, behind the end of its channel, and behind too long a silence."""
+        if not self._is_alone:
+            return
         came = sorted([one.came for one in self.registered] + [Handled.at(at_ms, sure=False) for at_ms in self._heard])
         last_ms: float | None = None
         from_ms, formula = self.life.start_ms, ""
@@ -250,9 +260,6 @@ class BrokerAtNameServer:
         return wall_ms(node, at_ms) - wall_ms(node, last_ms) > self.timers.E_ms
 
 
-_ENDS = frozenset({"UNREGISTER_BROKER", "ended", "replaced"})
-
-
 def joined(kept: Iterable[Kept]) -> Iterator[Sequence[Kept]]:
     """Those that touch, together."""
     group: list[Kept] = []
@@ -278,7 +285,7 @@ class Request(NamedTuple):
     id_: int = 0
     address: str = ""
     said: Mapping[str, Any] = {}
-    """Of REGISTER_BROKER: version, topics, cluster, timeout_ms, acting; empty where nobody can read it."""
+    """Of REGISTER_BROKER: version, topics, cluster, timeout_ms, acting; empty where nobody recorded it."""
     reason: str = ""
     """Of what ended, or was dropped."""
 
@@ -297,7 +304,8 @@ Route = Mapping[str, Mapping[str, Any]]
 
 
 class RoutesRead:
-    """RouteInfoManager, fed with what was read. `shown`: topic → from when which route."""
+    """RouteInfoManager, fed with what was read. `shown`: topic → from when which route; `read`: name and address → what
+    of that concerned this broker."""
 
     def __init__(self, world: World, life: Life) -> None:
         self._world, self._life, self._timers = world, life, world.timers_of(life.node)
@@ -312,6 +320,7 @@ class RoutesRead:
         """5.x: since when, name and address: a thread of its own takes them out."""
         self._touched: set[str] = set()
         self.shown: dict[str, list[tuple[float, Route | None]]] = defaultdict(list)
+        self.read: dict[tuple[str, str], list[Read]] = defaultdict(list)
         self.registered: set[tuple[str, str, str]] = set()
         """Name, id and address of all that registered."""
         self.unknown: set[str] = set()
@@ -323,14 +332,19 @@ class RoutesRead:
                 self._leave(name, address)
                 self._note(since_ms)
         match one.f:
-            case "REGISTER_BROKER" if one.said:
-                self._register(one)
-            case "QUERY_DATA_VERSION" | "BROKER_HEARTBEAT" if one.address in self._live:
-                self._live[one.address] = self._live[one.address]._replace(heard_ms=one.at_ms)
+            case "REGISTER_BROKER":
+                is_taken = self._register(one)
+                self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_taken))
+            case "QUERY_DATA_VERSION" | "BROKER_HEARTBEAT":
+                self.read[one.name, one.address].append(Read(one.at_ms, one.f))
+                if one.address in self._live:
+                    self._live[one.address] = self._live[one.address]._replace(heard_ms=one.at_ms)
             case "UNREGISTER_BROKER" if self._is_5:
+                self._ended(one, one.name, one.address)
                 self._leaving.append((one.at_ms, one.name, one.address))
             case "UNREGISTER_BROKER":
                 self._live.pop(one.address, None)
+                self._ended(one, one.name, self._brokers.get(one.name, {}).get(one.id_, ""))
                 self._remove(one.name, [one.id_])
             case "WIPE_WRITE_PERM_OF_BROKER":
                 self._permit(one.name, keep=~PERM_WRITE, put=0)
@@ -345,7 +359,8 @@ class RoutesRead:
             case "REGISTER_TOPIC_IN_NAMESRV":
                 self.unknown.add(one.topic)
             case "closed" if not self._may_close(one):
-                pass
+                for address in [at for at, live in self._live.items() if live.channel == one.channel]:
+                    self._ended(one, self._name_of(address), address)
             case "ended" | "closed":
                 for _ in range(1 if one.reason == "closed" else 2):  # a reset, and an idle channel, are closed, too
                     self._lose(one)
@@ -363,35 +378,41 @@ class RoutesRead:
 
     # -- registrations
 
-    def _register(self, one: Request) -> None:
+    def _register(self, one: Request) -> bool:
+        """Whether it is taken in."""
         name, id_, address, said = one.name, one.id_, one.address, one.said
+        version, topics, acting = said.get("version", ()), said.get("topics", {}), said.get("acting")
         is_new = name not in self._brokers
         ids = self._brokers.setdefault(name, {})
-        self._clusters[name].add(str(said["cluster"]))
+        self._clusters[name].add(str(said.get("cluster")))
         self._touch(name)
         for other in [held for held, at in ids.items() if at == address and held != id_]:
             del ids[other]
+        replaced = ids.get(id_, address)
         if self._is_5:
-            (self._acting.add if said["acting"] else self._acting.discard)(name)
-            stands = self._live.get(ids.get(id_, "")) if ids.get(id_) != address else None
-            if stands is not None and stands.version[0] > said["version"][0]:
+            (self._acting.add if acting else self._acting.discard)(name)
+            stands = self._live.get(replaced) if replaced != address else None
+            if stands is not None and version and stands.version[0] > version[0]:
                 self._live.pop(address, None)
-                return
-            if id_ not in ids and len(said["topics"]) == 1:
-                return
+                return False
+            if id_ not in ids and len(topics) == 1:
+                return False
         held = self._live.get(address)
-        is_new = is_new or id_ not in ids or held is None or not self._is_same(held.version, said["version"])
+        is_new = is_new or id_ not in ids or held is None or not self._is_same(held.version, version)
         ids[id_] = address
-        acts = self._is_5 and said["acting"] is not None and id_ != MASTER_ID and id_ == min(ids)
+        if replaced != address:
+            self.read[name, replaced].append(Read(one.at_ms, "replaced"))
+        acts = self._is_5 and acting is not None and id_ != MASTER_ID and id_ == min(ids)
         if id_ == MASTER_ID or acts:
             keep = ~PERM_WRITE if acts and name in self._acting else -1
-            for topic, (read, write, perm, flag) in said["topics"].items():
+            for topic, (read, write, perm, flag) in topics.items():
                 if is_new or (self._is_5 and name not in self._rows[topic]):
                     self._rows[topic][name] = [read, write, perm & keep, flag]
-        timeout_ms = float(said["timeout_ms"] or self._timers.E_ms) if self._is_5 else self._timers.E_ms
-        self._live[address] = _Live(one.channel, one.at_ms, timeout_ms, said["version"])
+        timeout_ms = float(said.get("timeout_ms") or self._timers.E_ms) if self._is_5 else self._timers.E_ms
+        self._live[address] = _Live(one.channel, one.at_ms, timeout_ms, version)
         self.registered.add((name, str(id_), address))
         self._touch(name)
+        return True
 
     def _is_same(self, one: Sequence[int], other: Sequence[int]) -> bool:
         return one == other if self._is_5 else one[1:] == other[1:]
@@ -409,10 +430,17 @@ class RoutesRead:
         """One of those that registered by this channel."""
         address = next((at for at, live in self._live.items() if live.channel == one.channel), None)
         if address is not None:
+            self._ended(one, self._name_of(address), address)
             self._expire(one.at_ms, address)
 
+    def _name_of(self, address: str) -> str:
+        return next((name for name, ids in self._brokers.items() if address in ids.values()), "")
+
+    def _ended(self, one: Request, name: str, address: str) -> None:
+        self.read[name, address].append(Read(one.at_ms, "closed" if one.f == "closed" else "ended"))
+
     def _expire(self, at_ms: float, address: str) -> None:
-        name = next((name for name, ids in self._brokers.items() if address in ids.values()), "")
+        name = self._name_of(address)
         if self._is_5:
             self._leaving.append((at_ms, name, address))
         else:

@@ -27,6 +27,7 @@ from ...remoting.node.profile import Profile
 from ..faults.fault import Loss
 from ..topology import broker_name
 from .by_hand import Act
+from .intervals import Stretch
 from .link import MOMENT_MS, Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds
 from .name_server import Kept, Registered, Silence
 from .recorded import Life
@@ -357,29 +358,24 @@ def _demand(found: list[Obligation], demand: ObligationKind, state: RouteState, 
         )
 
 
-class Span(NamedTuple):
-    from_ms: float
-    to_ms: float
-
-
 class ToldByHand:
     """By NameServer, as the acts say. Made once for a World (`told_by_hand`)."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.registered: dict[str, list[Act]] = defaultdict(list)
-        """NameServer → registrations that it may have taken."""
-        self._deleted: dict[tuple[str, str], list[Span]] = defaultdict(list)
+        self.registered: dict[str, dict[str, float]] = defaultdict(dict)
+        """NameServer → broker name that somebody registered there → since when."""
+        self._deleted: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
         named: dict[str, set[tuple[str, str]]] = defaultdict(set)
         addresses = {node.name: node.address for node in world.of_kind("slave")}
-        for act in world.acts:
-            if act.f == "register" and act.may_be_done:
-                self.registered[act.node].append(act)
+        for act in (act for act in world.acts if act.may_be_done):
+            if act.f == "register":
+                self.registered[act.node].setdefault(act.broker, act.began_ms)
                 named[act.broker].add((str(act.broker_id), act.address))
-            elif act.f == "switch" and act.may_be_done:
+            elif act.f == "switch":
                 named[broker_name(act.node)].add(("0", addresses.get(act.node) or ""))
-            elif act.f == "delete_topic" and act.may_be_done:
-                self._deleted[act.node, act.topic].append(Span(act.began_ms, self._until_ms(act)))
+            elif act.f == "delete_topic":
+                self._deleted[act.node, act.topic].append(Stretch(act.began_ms, self._until_ms(act)))
         self.named: dict[str, frozenset[tuple[str, str]]] = {name: frozenset(of) for name, of in named.items()}
         """Broker name → (id, address) that somebody registered for it, anywhere."""
 
@@ -387,31 +383,22 @@ class ToldByHand:
         """By when brokers have told the NameServer of the topic again: a 5.x one takes it from any registration, a 4.9
         one only with a change of something, or after it was restarted; and a broker that asks first (322) hears that it
         need not register."""
-        brokers = [node.name for node in self._world.of_kind("broker", "slave")]
-        asks_first = any(self._world.timers_of(broker).F_ms is not None for broker in brokers)
-        if self._world.timers.profile is Profile.V5_X and not asks_first:
-            timers = self._world.timers
+        brokers, timers = self._world.of_kind("broker", "slave"), self._world.timers
+        asks_first = any(self._world.timers_of(broker.name).F_ms is not None for broker in brokers)
+        if timers.profile is Profile.V5_X and not asks_first:
             return act.ended_ms + timers.R_ms + timers.B_ms + timers.C_ms
         return next((life.end_ms for life in self._world.lives_of(act.node) if life.end_ms > act.began_ms), math.inf)
 
-    def deleted(self, name_server: str, topic: str) -> list[Span]:
+    def deleted(self, name_server: str, topic: str) -> list[Stretch]:
         """When nobody says whether the topic is there, because somebody had it deleted there."""
         return self._deleted.get((name_server, topic), [])
 
     def is_deleted(self, name_server: str, topic: str, from_ms: float, to_ms: float) -> bool:
-        return any(span.from_ms < to_ms and span.to_ms > from_ms for span in self.deleted(name_server, topic))
+        return any(one.start_ms < to_ms and one.end_ms > from_ms for one in self.deleted(name_server, topic))
 
     def may_name(self, broker: str, id_: str, address: str) -> bool:
         """Whether somebody registered the broker so."""
         return (id_, address) in self.named.get(broker, ())
-
-    def told_of(self, *name_servers: str) -> dict[str, float]:
-        """The brokers that somebody registered at any of these, and since when they may be there."""
-        found: dict[str, float] = {}
-        for name_server in name_servers:
-            for act in self.registered.get(name_server, ()):
-                found[act.broker] = min(found.get(act.broker, act.began_ms), act.began_ms)
-        return found
 
 
 def told_by_hand(world: World) -> ToldByHand:

@@ -136,7 +136,7 @@ class Demands:
     def _but_deleted(self, name_server: str, due: Demand) -> Sequence[Stretch]:
         """Without the time in which somebody had the topic deleted there."""
         deleted = told_by_hand(self._world).deleted(name_server, due.topic)
-        return without(due.from_ms, due.to_ms, merged(Stretch(*span) for span in deleted))
+        return without(due.from_ms, due.to_ms, merged(deleted))
 
     def by_route(self) -> Mapping[tuple[Process, str], Sequence[Demand]]:
         """(NameServer process, topic) → all of them."""

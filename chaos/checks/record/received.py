@@ -1,9 +1,7 @@
 """What the transports of NameServers read, broker by broker; and from it the machine of each (oracle/name_server.py).
 
-request_read    this broker's: its name and id, and an address that it has
-                of its name and id with another address: somebody took its place, or may have
-                whatever it registers (value): nothing where that is what it registered here last
-channel_ended   of the channel that its last registration came by; `closed` where the NameServer itself ended it
+request_read    of a broker: its name and an address that it has; what it registers, or the same as the last time
+channel_ended   who ended it, and why
 
 The routes of a process also go by who it says that it dropped for silence: whether it may, no_false_eviction judges.
 """
@@ -16,10 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ....remoting.codes import MASTER_ID
-from ...oracle.name_server import BrokerAtNameServer, Read, Request, RoutesRead
+from ...oracle.name_server import BrokerAtNameServer, Request, RoutesRead
 from ...oracle.promises import PromisedAtNameServer
 from ...oracle.recorded import OURS, Life
-from ...oracle.roles import elects
 from ...oracle.schedules import SCAN
 from ...oracle.world import World
 from ...topology import broker_name
@@ -45,20 +42,24 @@ class Received:
         """Whether the transports of our own NameServers recorded what they read."""
         self._made: dict[tuple[str, int, str], Machine] = {}
         self._requests: dict[tuple[str, int], list[Request]] = {}
-        self._routes: dict[tuple[str, int], RoutesRead | None] = {}
+        self._routes: dict[tuple[str, int], RoutesRead] = {}
 
     def at(self, life: Life, broker: str) -> Machine:
         """This process and this broker."""
         key = life.node, life.incarnation, broker
         if key not in self._made:
             world, servers = self._world, self._world.of_kind("name_server")
-            read = None
+            read, is_alone, name = None, True, broker_name(broker)
             if self.is_recorded and world.made_by(life.node) == OURS:
-                read = [*self._read(life, broker)]
+                of = self._read(life)
+                own = next(node.addresses for node in world.of_kind("broker", "slave") if node.name == broker)
+                read = sorted(one for at in own for one in of.read.get((name, at or ""), ()))
+                is_alone = not any(other != name and at in own for other, _, at in of.registered)
             if read is None and not any(self._rows.sent(broker, server.name) for server in servers):
                 self._made[key] = PromisedAtNameServer(world, life, broker)
             else:
-                self._made[key] = BrokerAtNameServer(world, life, broker, self._rows.sent(broker, life.node), read)
+                sent = self._rows.sent(broker, life.node)
+                self._made[key] = BrokerAtNameServer(world, life, broker, sent, read, is_alone=is_alone)
         return self._made[key]
 
     def every(self) -> Iterator[tuple[Life, str, Machine]]:
@@ -68,41 +69,16 @@ class Received:
                 for broker in self._world.of_kind("broker", "slave"):
                     yield life, broker.name, self.at(life, broker.name)
 
-    def _read(self, life: Life, broker: str) -> Iterator[Read]:
-        own = next(node.addresses for node in self._world.of_kind("broker", "slave") if node.name == broker)
-        moves, sent = elects(self._world, broker), self._rows.sent(broker, life.node)
-        channel, carried = "", defaultdict[str, set[tuple[str | None, int | None, str | None]]](set)
-        last_ms = -math.inf
-        for row in self._of_process.get((life.node, life.incarnation), ()):
-            of, op_id = row.f or "", row.op_id or ""
-            at_ms = last_ms = max(row.time_ms, last_ms + _APART_MS)
-            if row.event == "channel_ended":
-                if op_id == channel:
-                    channel = ""
-                    alone = len(carried[op_id]) == 1  # of several on one channel one is removed at each end
-                    yield Read(at_ms, "ended" if of == "peer" else "closed", alone)
-                continue
-            carried[op_id].add((row.broker_name, row.broker_id, row.address))
-            if row.broker_name != broker_name(broker):
-                continue
-            is_its_id = moves or row.broker_id in self._world.ids_of(broker, row.time_ms, row.time_ms)
-            is_sent = any(one.began_ms <= row.time_ms <= one.ended_ms for one in sent)  # as whom it likes
-            if row.address in own and (is_its_id or is_sent or row.broker_id is None):
-                if of == REGISTERED:
-                    channel = op_id
-                yield Read(at_ms, of)
-            elif row.address in own or is_its_id:  # who was it, and with what is it now?
-                yield Read(at_ms, "replaced", False)
-
     def routes(self, life: Life) -> RoutesRead | None:
         """What this process must show; None where its transport did not record what was registered."""
+        return self._read(life) if any(one.said.get("topics") for one in self.requests(life)) else None
+
+    def _read(self, life: Life) -> RoutesRead:
         key = life.node, life.incarnation
         if key not in self._routes:
-            requests, made = self.requests(life), RoutesRead(self._world, life)
-            for request in requests:
+            made = self._routes[key] = RoutesRead(self._world, life)
+            for request in (*self.requests(life), Request(min(life.end_ms, self._world.end_ms), "")):
                 made.take(request)
-            made.take(Request(min(life.end_ms, self._world.end_ms), ""))
-            self._routes[key] = made if any(request.said.get("topics") for request in requests) else None
         return self._routes[key]
 
     def requests(self, life: Life) -> list[Request]:
@@ -112,7 +88,10 @@ class Received:
             rows = [*self._of_process.get(key, ()), *self._control.rows("broker_dropped", "scheduled_task")]
             rows = [row for row in rows if row.process == key and (row.event != "scheduled_task" or row.f == SCAN)]
             said: dict[tuple[object, ...], Any] = {}
-            self._requests[key] = [self._request(row, said) for row in sorted(rows, key=order)]
+            found = self._requests[key] = list[Request]()
+            for row in sorted(rows, key=order):
+                one = self._request(row, said)
+                found.append(one._replace(at_ms=max(one.at_ms, found[-1].at_ms + _APART_MS if found else -math.inf)))
         return self._requests[key]
 
     def _request(self, row: Row, said: dict[tuple[object, ...], Any]) -> Request:
@@ -120,7 +99,8 @@ class Received:
         f = {"channel_ended": ended, "broker_dropped": "dropped", "scheduled_task": "scanned"}.get(row.event, row.f)
         value, broker = row.decoded or {}, (row.broker_name, row.broker_id, row.address)
         if f == REGISTERED:
-            value = said[broker] = (value["registers"] or {}) if "registers" in value else said.get(broker, {})
+            value = said[broker] = value.get("registers", said.get(broker, {}))
+            f, value = ("", {}) if value is None else (f, value)  # nobody can read it
         who = row.broker_name or "", MASTER_ID if row.broker_id is None else row.broker_id, row.address or ""
         return Request(row.time_ms, f or "", row.op_id or "", row.topic or "", *who, value, value.get("reason") or "")
 

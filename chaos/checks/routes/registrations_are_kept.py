@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...oracle.intervals import Stretch, until_next, without
+from ...oracle.intervals import until_next
 from ...oracle.name_server import BrokerAtNameServer, Kept, Silence, joined
 from ...oracle.recorded import Life
 from ...oracle.roles import elects, shown_ids
@@ -136,11 +136,6 @@ class _Pair:
             for stretch in self.tables.presence(self.process, topic, self.broker, anywhere=True)
             if stretch.present and stretch.e > last_ms and stretch.s < (silence.end_ms if never else due_ms)
         ]
-        if kind == "must not hold what left" and self.routes is not None:  # which of several it was, RoutesRead says
-            due = {topic: [Stretch(*of) for of in self._due(topic, due_ms, silence.end_ms)] for _, topic, _ in held}
-            held = [
-                (e, topic, s) for until_ms, topic, from_ms in held for s, e in without(from_ms, until_ms, due[topic])
-            ]
         gone_ms, topic, since_ms = max(held, default=(None, "", 0.0))
         over_ms = max((gone_ms or 0.0) - max(since_ms, due_ms), 0.0)
         return finding(

@@ -5,10 +5,10 @@
 
 The run is cut into segments at every change of what a NameServer process can hold. Within a segment the NameServers
 that the same live brokers can reach form a class. A segment shorter than its window judges nothing. A topic made or
-changed inside a segment opens a window of its own, R + B. From the moment that somebody has a broker's write permission
-wiped or added at a NameServer, the permissions of its queues there are not compared: that NameServer keeps what it was
-told until the broker registers a change. Measured is when each class had converged after each change. Where a
-scenario promises `tables_agree_within_s`, any two NameServers are held to that besides (promised.py).
+changed inside a segment opens a window of its own, R + B. From the moment that somebody has a broker registered, or its
+write permission wiped or added, by hand at a NameServer, it is not compared: done_by_hand says what must show there.
+Measured is when each class had converged after each change. Where a scenario promises `tables_agree_within_s`, any two
+NameServers are held to that besides (promised.py).
 """
 
 from __future__ import annotations
@@ -275,8 +275,13 @@ def _differences(segment: Segment, tables: RouteTables, by_hand: ToldByHand, top
             for s, e in _unequal(
                 _within(tables.stretches.get(member, {}).get(topic, ()), segment),
                 _within(tables.stretches.get(reference, {}).get(topic, ()), segment),
-                (tables.perms_set.get(member, {}), tables.perms_set.get(reference, {})),
-                {**by_hand.told_of(member[0], reference[0]), **dict.fromkeys(segment.slaves_only, -math.inf)},
+                {
+                    **by_hand.registered[reference[0]],
+                    **by_hand.registered[member[0]],
+                    **tables.perms_set.get(reference, {}),
+                    **tables.perms_set.get(member, {}),
+                    **dict.fromkeys(segment.slaves_only, -math.inf),
+                },
             )
             if not any(by_hand.is_deleted(process[0], topic, s, e) for process in (member, reference))
         )
@@ -297,26 +302,22 @@ def _within(stretches: Iterable[RouteStretch], segment: Segment) -> list[RouteSt
 
 
 def _unequal(
-    ones: Sequence[RouteStretch],
-    others: Sequence[RouteStretch],
-    perms_set: Sequence[Mapping[str, float]],
-    told: Mapping[str, float],
+    ones: Sequence[RouteStretch], others: Sequence[RouteStretch], apart: Mapping[str, float]
 ) -> Iterable[tuple[float, float]]:
-    """The stretches in which both are known and differ, but for permissions that somebody had set at either, and for
-    brokers that somebody registered by hand (`told`: since when)."""
+    """The stretches in which both are known and differ, but for brokers that somebody else had changed at either
+    (`apart`: since when)."""
     for one in ones:
         for other in others:
             s, e = max(one.s, other.s), min(one.e, other.e)
             if s < e and one.value != other.value:
-                perms = {broker for at in perms_set for broker, set_ms in at.items() if set_ms <= s}
-                gone = {broker for broker, told_ms in told.items() if told_ms <= s}
-                if not (perms or gone) or _but(one.value, perms, gone) != _but(other.value, perms, gone):
+                left_out = {broker for broker, since_ms in apart.items() if since_ms <= s}
+                if not left_out or _but(one.value, left_out) != _but(other.value, left_out):
                     yield s, e
 
 
-def _but(value: str | None, perms: Collection[str], brokers: Collection[str]) -> object:
-    """The route without these brokers, and without the permissions of those; None where nothing is left."""
-    route: Any = _without_perms(decoded(value), perms)
+def _but(value: str | None, brokers: Collection[str]) -> object:
+    """The route without these brokers; None where nothing is left."""
+    route: Any = decoded(value)
     if not route or not brokers:
         return route
     parts = [
@@ -324,17 +325,6 @@ def _but(value: str | None, perms: Collection[str], brokers: Collection[str]) ->
         for part in ("brokers", "queues")
     ]
     return parts if any(parts) else None
-
-
-def _without_perms(route: Any, brokers: Collection[str]) -> Any:
-    """The route without the permissions of these brokers' queues."""
-    if not route:
-        return route
-    queues = {
-        broker: [read, write, None if broker in brokers else perm, *more]
-        for broker, (read, write, perm, *more) in (route.get("queues") or {}).items()
-    }
-    return {**route, "queues": queues}
 
 
 def _route_at(tables: RouteTables, process: Process, topic: str, at_ms: float) -> object:
