@@ -97,11 +97,6 @@ def elects(world: World, node: str) -> bool:
     return members is not None and members.elects
 
 
-def elected_ids(world: World, node: str) -> tuple[int, ...] | None:
-    """Under which ids routes may show a broker of a name that elects its master; None for any other."""
-    return shown_ids(world, node, -math.inf, math.inf) if elects(world, node) else None
-
-
 def member_at(world: World, name: str, id_: int | None, address: str | None) -> str:
     """The node that registers so: of a name that elects its master its address says which, else its id."""
     members = members_of(world).get(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...oracle.world import World
@@ -29,17 +29,6 @@ def known_brokers(world: World) -> Known:
     return world.memoized("known brokers", find)
 
 
-def brokers_at(world: World, at_ms: float) -> Known:
-    """Every broker with the address that it has then."""
-    if not any(node.moves for node in world.nodes):
-        return known_brokers(world)
-    found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
-    for node in world.of_kind("broker", "slave"):
-        if (address := node.address_at(at_ms)) is not None:
-            found[broker_name(node.name)][str(broker_id(node.name))] = (address,)
-    return found
-
-
 def due_words(name: str, ids: Mapping[str, tuple[str, ...]]) -> str:
     """The addresses that routes may have of the name, in a line."""
     said = (
@@ -47,19 +36,6 @@ def due_words(name: str, ids: Mapping[str, tuple[str, ...]]) -> str:
         for id_, addresses in sorted(ids.items())
     )
     return f"{name} {', '.join(said)}"
-
-
-def has_broker(
-    route: Mapping[str, Any],
-    broker: str,
-    known: Known,
-    ids: Collection[int] | None = None,
-) -> bool:
-    """Whether the route has the broker under its name and id, at an address that is its own; None: its own id."""
-    name, own_id = broker_name(broker), broker_id(broker)
-    own, held = known.get(name, {}).get(str(own_id)), (route.get("brokers") or {}).get(name, {})
-    addresses = [held[str(id_)] for id_ in (ids or (own_id,)) if str(id_) in held]
-    return any(own is None or address in own for address in addresses)
 
 
 def words(route: Mapping[str, Any] | None) -> str:
