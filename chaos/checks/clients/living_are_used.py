@@ -30,7 +30,7 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
-from ...oracle.deliveries import Asker, Dues, askers
+from ...oracle.deliveries import Asker, Dues, Holding, askers
 from ...oracle.intervals import Stretch, until_next
 from ...oracle.queue_owners import quiet_for_groups
 from ...oracle.quiet import aftermath_ms, clients_began_ms
