@@ -363,14 +363,15 @@ class ToldByHand:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.registered: dict[str, dict[str, float]] = defaultdict(dict)
-        """NameServer → broker name that somebody registered there → since when."""
+        self.changed: dict[str, dict[str, float]] = defaultdict(dict)
+        """NameServer → broker name that somebody registered, or permitted otherwise, there → since when."""
         self._deleted: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
         named: dict[str, set[tuple[str, str]]] = defaultdict(set)
         addresses = {node.name: node.address for node in world.of_kind("slave")}
         for act in (act for act in world.acts if act.may_be_done):
+            if act.f in ("register", "wipe_write_perm", "add_write_perm"):
+                self.changed[act.node].setdefault(act.broker, act.began_ms)
             if act.f == "register":
-                self.registered[act.node].setdefault(act.broker, act.began_ms)
                 named[act.broker].add((str(act.broker_id), act.address))
             elif act.f == "switch":
                 named[broker_name(act.node)].add(("0", addresses.get(act.node) or ""))

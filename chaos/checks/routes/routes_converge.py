@@ -276,10 +276,10 @@ def _differences(segment: Segment, tables: RouteTables, by_hand: ToldByHand, top
                 _within(tables.stretches.get(member, {}).get(topic, ()), segment),
                 _within(tables.stretches.get(reference, {}).get(topic, ()), segment),
                 {
-                    **by_hand.registered[reference[0]],
-                    **by_hand.registered[member[0]],
                     **tables.perms_set.get(reference, {}),
                     **tables.perms_set.get(member, {}),
+                    **by_hand.changed[reference[0]],
+                    **by_hand.changed[member[0]],
                     **dict.fromkeys(segment.slaves_only, -math.inf),
                 },
             )
