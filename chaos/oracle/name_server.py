@@ -42,13 +42,12 @@ from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
 from .link import Handled, Way
 from .recorded import OURS, Life
+from .schedules import FIRST_SCAN_MS
 from .timers import Timers
 from .world import World
 
 SYNC_BROKER_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Of the topic of a broker name, of which no slave acts as master."""
-FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
-"""From the start of a process to its first scanNotActiveBroker."""
 
 
 class Sent(NamedTuple):
@@ -59,8 +58,6 @@ class Sent(NamedTuple):
     is_ok: bool
     version: tuple[int, float]
     """The broker's process, and the version that it sent."""
-    topics: int = 0
-    """How many topics it sent; 0 where nobody said."""
     id_: int = 0
     """As whom, where that changes: of a name that elects its master."""
 

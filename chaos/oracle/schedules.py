@@ -48,6 +48,7 @@ SYNCHRONIZED_TABLES, SYNCHRONIZE_CALL_MS = 4, 3_000.0
 OFFSET_CALL_MS = 5_000.0
 """Of calls about consumer offsets (`RemoteBrokerOffsetStore`, `MQClientAPIImpl`): no setting's."""
 FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
+"""From the start of a NameServer's process to its first scanNotActiveBroker."""
 
 
 class Schedule(NamedTuple):

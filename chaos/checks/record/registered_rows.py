@@ -128,9 +128,8 @@ def _sent(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[S
         version = row.incarnation, _version(row, began_ms)
         name_server = names.get(row.name_server, row.name_server or "")
         said = row.decoded
-        topics = int(said.get("topics") or 0) if isinstance(said, Mapping) else 0
         id_ = int(said.get("id") or 0) if isinstance(said, Mapping) else 0
-        found[row.node, name_server].append(Sent(began_ms, row.time_ms, row.type == "ok", version, topics, id_))
+        found[row.node, name_server].append(Sent(began_ms, row.time_ms, row.type == "ok", version, id_))
     for sent in found.values():
         sent.sort()
     return found
