@@ -185,7 +185,7 @@ class RemotingClient:
         address = connection.remote_address
         if self._channels.get(address) is connection:
             del self._channels[address]
-            self._tell("close", address, reason)
+            self._tell("close", address, f"{reason} by {'peer' if connection.ended_by_peer else 'self'}")
 
     def _unasked(self, connection: Connection, response: RemotingCommand) -> None:
         self._tell("unasked", connection.remote_address, f"code {response.code}, opaque {response.opaque}")

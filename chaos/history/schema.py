@@ -403,7 +403,12 @@ _CATALOGUE: tuple[Event, ...] = (
         "the answer of a name_server_call is the last such row before it; value: the route, or unreadable",
     ),
     Event(
-        "channel", Group.CONTROL, "client", ("f", "address", "value"), "f: open, close, connect_failed; value.reason"
+        "channel",
+        Group.CONTROL,
+        "client",
+        ("f", "address", "value"),
+        "f: open, close, connect_failed; value.reason, which says of a close by whom it was: self or peer; of a client "
+        "seen from outside client, server or front",
     ),
     Event(
         "unasked_answer",

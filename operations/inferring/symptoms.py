@@ -270,7 +270,7 @@ def _channel(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, floa
         )
         if not slow:  # what was not answered has a timed_out row of its own
             found.add(Kind.REFUSED, Edge(node, peer), row, at_ms=at_ms, observer=node)
-    elif row.get("f") == "close" and reason == "idle":
+    elif row.get("f") == "close" and reason.startswith("idle"):
         seen.idle.setdefault(Edge(node, peer), []).append(at_ms)
     elif row.get("f") == "close":
         found.add(Kind.CLOSED_BY_DIALLER_SEEN, Edge(node, peer), row, at_ms=at_ms, observer=node)

@@ -99,7 +99,7 @@ def test_an_answer_that_comes_after_its_channel_closed_goes_nowhere(caplog: pyte
 
 @pytest.mark.parametrize(
     ("idle_s", "server_says", "client_says"),
-    [(120, "closed", "idle"), (121, "idle", "closed")],
+    [(120, "closed", "idle by self"), (121, "idle", "closed by peer")],
     ids=["client", "server"],
 )
 def test_a_channel_silent_for_120_s_is_closed_as_idle_by_the_end_that_finds_it_so_first(

@@ -21,7 +21,7 @@ def test_a_call_without_answer_times_out_and_closes_its_channel(caplog: pytest.L
         assert not client.is_active(ADDRESS)
         await settle(world)
         assert world.closed == [(1, "closed", 3.0)]
-        assert world.events == [("open", ADDRESS, "connected"), ("close", ADDRESS, "closed")]
+        assert world.events == [("open", ADDRESS, "connected"), ("close", ADDRESS, "closed by self")]
         assert (await client.invoke(ADDRESS, request())).code == 0
 
     in_world(body)

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from ...oracle.client_profiles import Advance, ClientProfile, Outcome
 from ...oracle.lists import due_ms, in_use
-from ...oracle.quiet import earliest_effect_ms
 from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ..record.control import Control, Row, decoded
@@ -189,19 +188,15 @@ def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
     later = of.choices[1:]
     if not later:
         return
-    failures = _failures(of.rows)
-    closes: Mapping[str | None, Sequence[float]] | None = None
+    failures, ends = _failures(of.rows), _ends(of, world)
     for choice in later:
         if choice.is_started and _is_first(choice.row.value):
             continue  # the client was started anew in the same process, and chooses from its own start
         if not choice.is_kept:
             continue  # `updateNameServerAddressList` forgets whom the list has lost, and nobody else
         old = choice.before.row if choice.before else choice.row
-        if _any_within(failures.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
-            continue
-        if closes is None:
-            closes = _innocent_closes(of, world)
-        if not _any_within(closes.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
+        reasons = failures.get(old.name_server, ()), ends.get(old.name_server, ())
+        if not any(_any_within(at_ms, old.time_ms, choice.row.time_ms) for at_ms in reasons):
             yield of.broken("sticky", choice.row, old.name_server or "")
 
 
@@ -230,13 +225,14 @@ def _failures(rows: Sequence[Row]) -> Mapping[str | None, Sequence[float]]:
     return found
 
 
-def _innocent_closes(of: Selection, world: World) -> Mapping[str | None, Sequence[float]]:
-    """NameServer → closes of its channel that are a reason to leave it.
+_OWN = ("by self", "by client")
 
-    The close itself must fall into the fault; the choice may follow as late as the next call. A channel that was used
-    for nothing for I is closed by either side, and that is nobody's fault.
+
+def _ends(of: Selection, world: World) -> Mapping[str | None, Sequence[float]]:
+    """NameServer → ends of its channel that are a reason to leave it: all but those that the client made itself.
+
+    A channel that was used for nothing for I is closed by either side. A row that does not say by whom accuses nobody.
     """
-    explaining = world.memoized("explained closes", lambda: _explaining(world))
     idle_ms = idle_limit_ms(world, of.who.node)
     found: dict[str | None, list[float]] = defaultdict(list)
     used: dict[str | None, float] = {}
@@ -246,10 +242,7 @@ def _innocent_closes(of: Selection, world: World) -> Mapping[str | None, Sequenc
         peer = row.address if row.event == "channel" else row.name_server
         if row.event == "channel" and row.f == "close" and peer is not None:
             is_idle = row.time_ms - used.get(peer, row.time_ms) >= 0.95 * idle_ms
-            if is_idle or any(
-                client in (row.node, "*") and closed in (peer, "*") and from_ms <= row.time_ms <= to_ms
-                for client, closed, from_ms, to_ms in explaining
-            ):
+            if is_idle or not str((decoded(row.value) or {}).get("reason") or "").endswith(_OWN):
                 found[peer].append(row.time_ms)
         used[peer] = row.time_ms
     return found
@@ -261,26 +254,6 @@ def idle_limit_ms(world: World, client: str) -> float:
     if world.run.get("settings"):
         limits.append(1000.0 * float(str(world.setting(client, "clientChannelMaxIdleTimeSeconds"))))
     return min(limits, default=world.timers.I_ms)
-
-
-def _explaining(world: World) -> list[tuple[str, str, float, float]]:
-    """(client or *, NameServer's address or *, from, to): when a close of that channel is no fault of the client."""
-    addresses = {node.name: node.address or "" for node in world.of_kind("name_server")}
-    # What the fault did to a call or a connect in flight shows when that times out.
-    after_ms = world.timers.A_ms + world.timers.C_ms + world.timers.delivery_ms
-    found: list[tuple[str, str, float, float]] = []
-    for fault in world.faults:
-        span = (earliest_effect_ms(world, fault) - world.timers.delivery_ms, fault.end_ms + after_ms)
-        if fault.target is None:
-            found.append(
-                ("*", addresses[fault.source], *span) if fault.source in addresses else (fault.source, "*", *span)
-            )
-        elif fault.target in addresses:
-            found.append((fault.source, addresses[fault.target], *span))
-    for life in world.lives:
-        if life.node in addresses and life.end_ms < math.inf:
-            found.append(("*", addresses[life.node], life.end_ms - world.timers.delivery_ms, life.end_ms + after_ms))
-    return found
 
 
 def _began_ms(row: Row) -> float:

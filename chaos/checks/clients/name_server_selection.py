@@ -9,7 +9,7 @@ Over every selection of the run (a process of a client, or one of the prober's s
                   those of producers and consumers alone, which many starts of the prober would hide
     in order      each later choice is the next entry of the client's own list
     sticky        another one is chosen only after the current one failed: a call without an answer, a failed connect,
-                  or a close that a fault of that NameServer, of the link or of the client itself explains
+                  or the end of its channel that the client did not make itself
     moves on      after such a failure the next call, or the next connect, is not made to the same one again
     dials the chosen    it opens no channel to a NameServer that it never chose
     attempts      a call tries as many NameServers as it may, no more, and not fewer while they fail

@@ -119,8 +119,8 @@ def call(
     return builder.at(at_s).event("producer-0", "name_server_call", f="route", **fields)
 
 
-def channel(builder: HistoryBuilder, at_s: float, f: str, address: str) -> HistoryBuilder:
-    return builder.at(at_s).event("producer-0", "channel", f=f, address=address)
+def channel(builder: HistoryBuilder, at_s: float, f: str, address: str, by: str = "self") -> HistoryBuilder:
+    return builder.at(at_s).event("producer-0", "channel", f=f, address=address, value={"reason": f"closed by {by}"})
 
 
 def client(**kwargs: tuple[int, int, int]) -> HistoryBuilder:
@@ -248,18 +248,16 @@ def test_leaving_a_name_server_that_did_not_fail_is_invalid() -> None:
     assert broken(moved(channel(builder, 40.1, "close", NS[1]), 40.2, 2)) == {"sticky": 1}
 
 
-def test_a_close_that_a_fault_explains_is_a_reason_to_leave() -> None:
-    builder = client().at(50).fault("f1", "kill", "sigkill", "ns-1")
-    assert broken(moved(channel(builder, 50.01, "close", NS[1]), 70, 2)) == {}
-
-
-@pytest.mark.parametrize(("fault", "before_s", "found"), [("stop", 0.3, {}), ("stop", 12, STICKY), ("kill", 2, STICKY)])
-def test_a_name_server_that_stops_cleanly_closes_before_its_stop_is_recorded(
-    fault: str, before_s: float, found: dict[str, int]
+@pytest.mark.parametrize(("by", "found"), [("peer", {}), ("server", {}), ("self", STICKY), ("client", STICKY)])
+def test_a_channel_that_the_name_server_ended_is_a_reason_to_leave_and_one_that_the_client_ended_is_none(
+    by: str, found: dict[str, int]
 ) -> None:
-    """Apache's NameServers close their channels on the way; the row comes when the JVM has ended."""
-    builder = channel(client(), 50 - before_s, "close", NS[1]).at(50).fault("f1", fault, "signal", "ns-1")
-    assert broken(moved(builder, 70, 2)) == found
+    assert broken(moved(channel(client(), 50.01, "close", NS[1], by), 70, 2)) == found
+
+
+def test_where_nobody_says_who_ended_it_nobody_is_accused() -> None:
+    closed = client().at(50.01).event("producer-0", "channel", f="close", address=NS[1], value={"reason": "closed"})
+    assert broken(moved(closed, 70, 2)) == {}
 
 
 def test_a_channel_closed_because_nobody_used_it_is_a_reason_to_leave() -> None:
@@ -324,9 +322,7 @@ def test_a_4_9_call_that_goes_round_the_whole_list_in_one_call_is_valid() -> Non
 def given_up(ended_s: float, *, next_s: float | None = None, killed: bool = False) -> dict[str, int]:
     """A 4.9 producer's call of 60 s found two of three NameServers refused, and no more; its process ended then."""
     tried = [{"name_server": NS[place], "outcome": "connect_failed"} for place in (1, 2)]
-    builder = (
-        channel(client(), 59, "close", NS[1]).at(50).fault("f0", "cut", "toxiproxy.disabled", "producer-0", "ns-1")
-    )
+    builder = channel(client(), 59, "close", NS[1], "peer")
     for place in (1, 2):
         choice(builder.at(59.1 + place / 10), "producer-0", NS, (place + 1) % 3, NS[place])
         channel(builder, 59.15 + place / 10, "connect_failed", NS[(place + 1) % 3])
