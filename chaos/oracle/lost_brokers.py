@@ -19,11 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..faults.fault import Loss
-from .intervals import Stretch, without
 from .link import Cause, broker_causes, healed_from_ms, hung_brokers, link_causes, process_causes
-from .promises import ObligationKind, RouteState, obligations, route_states, told_by_hand
+from .promises import RouteState, route_states, told_by_hand
 from .quiet import alone_until
-from .reach import delayed_by_commits, failed_calls, undisturbed
+from .reach import delayed_by_commits, failed_calls, is_reached_too_late, undisturbed
 from .recorded import NodeInfo
 from .windows import Window, client_leave_window, serves_window
 from .world import World
@@ -93,7 +92,7 @@ def _absence(
     by_hand, topic = told_by_hand(world), world.topic_of(client.name)
     if any(by_hand.is_deleted(one.name, topic, start_ms, end_ms) for one in world.listed(client.name)):
         return None  # for code 17 it keeps its routes
-    if removed is None or not others:
+    if removed is None or not others or is_reached_too_late(world, client.name, start_ms, end_ms):
         return None
     removal_ms, removal = removed
     hung = hung_brokers(world, client.name, start_ms, end_ms)
@@ -197,20 +196,3 @@ def while_it_lives(world: World, client: NodeInfo, start_ms: float, end_ms: floa
         return end_ms
     life = next((life for life in world.lives_of(client.name) if life.start_ms <= start_ms < life.end_ms), None)
     return end_ms if life is None else min(end_ms, life.end_ms)
-
-
-def named_to(world: World, client: str, broker: str) -> Sequence[Stretch]:
-    """The stretches in which every NameServer of the client's list must have the broker."""
-
-    def found() -> Sequence[Stretch]:
-        lacks: list[Stretch] = []
-        for server in world.listed(client):
-            must = [
-                Stretch(-math.inf if o.at_ms <= world.timeline_ms and not o.label.fault_id else o.from_ms, o.to_ms)
-                for o in obligations(world)
-                if (o.name_server, o.broker) == (server.name, broker) and o.demand is not ObligationKind.DROP
-            ]
-            lacks += without(-math.inf, math.inf, must)
-        return without(-math.inf, math.inf, lacks)
-
-    return world.memoized(("named to", client, broker), found)

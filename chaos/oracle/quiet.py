@@ -17,7 +17,6 @@ from ..faults.process_faults import Absent, Pause, Remove
 from .intervals import Stretch, merged, without
 from .link import MOMENT_MS, leave_ms, most_hung_brokers
 from .lists import changing
-from .reach import cut_offs
 from .recorded import Fault
 from .windows import Timers, Window, calls_to_leave, poll_delay_ms, serves_window, staleness_window
 from .world import World
@@ -44,13 +43,6 @@ def sharing_window(timers: Timers, *, hung_brokers: int, grows: bool = True) -> 
     if grows:
         latest_ms, formula = latest_ms + timers.H_ms, f"{poll} + H + Qr + A"
     return Window(0, latest_ms, formula, "consumers rebalance after a route changed", 4 if grows else 3)
-
-
-def sharing_from(world: World, at_ms: float, *, after_ms: float = 0.0, grows: bool = True) -> Window:
-    """The same for a change at this moment, or `after_ms` later: J for the brokers that hang until it is over."""
-    longest = sharing_window(world.timers, hung_brokers=len(world.of_kind("broker")), grows=grows)
-    hung = most_hung_brokers(world, at_ms, at_ms + after_ms + longest.latest_ms)
-    return sharing_window(world.timers, hung_brokers=hung, grows=grows)
 
 
 def aftermath_ms(world: World) -> float:
@@ -112,9 +104,16 @@ def disturbed(
     before_ms, after_ms = before_ms + apart_ms, after_ms + apart_ms
     those = harmful(world) if faults is None else faults
     stretches = [*(felt(world, fault) for fault in those), *changing(world)]
-    if any(isinstance(fault.kind, Remove) for fault in those):  # it may have been the last one of somebody's list
-        stretches += [one for node in world.of_kind("producer", "consumer") for one in cut_offs(world, node.name)]
+    if any(isinstance(fault.kind, Remove) for fault in those):
+        stretches += [one for node in world.of_kind("producer", "consumer") for one in _left_by_all(world, node.name)]
     return merged(Stretch(start_ms - before_ms, end_ms + after_ms) for start_ms, end_ms in stretches)
+
+
+def _left_by_all(world: World, client: str) -> list[Stretch]:
+    """When no NameServer of the client's list is there: the one that was removed may have been the last."""
+    faults = ([Stretch(f.start_ms, f.end_ms) for f in world.process_faults(one.name)] for one in world.listed(client))
+    there = [stretch for gone in faults for stretch in without(-math.inf, math.inf, gone)]
+    return without(-math.inf, math.inf, there) if world.listed(client) else []
 
 
 def felt(world: World, fault: Fault) -> Stretch:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection
 from typing import NamedTuple
 
-from ...remoting.node.profile import Profile
 from ..faults.fault import Dial, Loss
 from ..faults.process_faults import Absent
 from ..topology import ADDRESS_SERVER, broker_name
-from .intervals import Stretch, merged, without
-from .lists import may_have, must_have, off
+from .lists import may_have, must_have
 from .recorded import Fault
 from .roles import elects, members_of
 from .windows import NEVER, Window, commit_delay_ms
@@ -114,88 +111,19 @@ def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: 
     )
 
 
-def cut_offs(world: World, client: str) -> Sequence[Stretch]:
-    """The stretches in which every NameServer of the client's list is lost to it, or those are too few that it may
-    reach in time, in order of time."""
-
-    def found() -> Sequence[Stretch]:
-        reached = [
-            stretch
-            for server in world.listed(client)
-            for stretch in without(
-                -math.inf,
-                math.inf,
-                _out_of_reach(world, client, server.name),
-            )
-        ]
-        if not world.listed(client):
-            return []
-        return merged([*without(-math.inf, math.inf, reached), *_reached_too_late(world, client)])
-
-    return world.memoized(("cut offs", client), found)
-
-
-def _reached_too_late(world: World, client: str) -> list[Stretch]:
-    """When a client of 4.9 may reach nobody, though some NameServers live: dials to as many of its list are unanswered.
-
-    Such a dial takes the whole of a call's time, so that the live one behind it is opened, judged timed out and closed
-    again; only one behind another live one is kept. In some order of the list each live one is behind a lost one. Where
-    one alone is lost, its channel times out first, and the call after that begins at the next entry, a live one.
-    """
-    timers = world.timers_of(client)
-    if timers.profile is not Profile.V4_9 or not timers.Z:
-        return []
-    servers = world.listed(client)
-    gone = {server.name: _out_of_reach(world, client, server.name) for server in servers}
-    unanswered = {
-        server.name: [
-            Stretch(fault.start_ms, fault.end_ms)
-            for fault in faults_between(world, client, server.name)
-            if fault.kind.dial is Dial.DROPPED
-        ]
-        for server in servers
-    }
-    edges = sorted({edge for of in gone.values() for stretch in of for edge in stretch})
-
-    def at(of: Mapping[str, Sequence[Stretch]], at_ms: float) -> list[Stretch]:
-        """The first stretch of each that this time lies in."""
-        found = (
-            next((one for one in stretches if one.start_ms <= at_ms < one.end_ms), None) for stretches in of.values()
-        )
-        return [one for one in found if one is not None]
-
-    def is_alone(lost_: Stretch) -> bool:
-        others = [one for stretches in gone.values() for one in stretches if one != lost_]
-        meets = any(one.start_ms < lost_.end_ms and one.end_ms > lost_.start_ms for one in others)
-        return not meets and undisturbed(world, client, *lost_) and not world.asks_for_list(client)
-
-    return [
-        Stretch(start_ms, end_ms)
-        for start_ms, end_ms in pairwise(edges)
-        if (dropped := at(unanswered, start_ms))
-        and len(servers) - len(at(gone, start_ms)) <= len(dropped)
-        and not (len(dropped) == 1 and is_alone(dropped[0]))
-    ]
-
-
-def _out_of_reach(world: World, client: str, name_server: str) -> list[Stretch]:
-    """When the NameServer is lost to the client, or may not be on its list."""
-    faults = [Stretch(one.start_ms, one.end_ms) for one in faults_between(world, client, name_server)]
-    return [*faults, *(Stretch(one.from_ms, one.to_ms + one.to_late_ms) for one in off(world, client, name_server))]
-
-
 def delayed_by_commits(world: World, client: str, window: Window, from_ms: float) -> Window:
     """The window, which begins at `from_ms`, as much longer as the client's offset commits hold up its polls.
 
-    They do where a consumer dials the broker of its queues and its SYNs are lost: other faults let a dial in, and a
-    dead process's kernel refuses. Each broker has one queue more, of the retry topic. A group that broadcasts commits
-    to files of its own.
+    They do where a consumer dials the broker of its queues and its packets are lost: other faults let a dial in, a dead
+    process's kernel refuses, and what is connected outlasts lost SYNs. Each broker has one queue more, of the retry
+    topic. A group that broadcasts commits to files of its own.
     """
     workload = world.workload
     if workload.get("broadcasting") or not any(node.name == client for node in world.of_kind("consumer")):
         return window
     to_ms = from_ms + window.latest_ms
-    lossy = [_dials_in_vain(world, client, node.name, from_ms, to_ms) for node in world.of_kind("broker")]
+    links = (world.link_faults(client, node.name) for node in world.of_kind("broker"))
+    lossy = [[f for f in faults if f.kind.loses_packets and f.overlaps(from_ms, to_ms)] for faults in links]
     queues = ((world.queues_of(client) or 4) + 1) * sum(map(bool, lossy))
     if not queues or window.latest_ms == NEVER:
         return window
@@ -205,23 +133,11 @@ def delayed_by_commits(world: World, client: str, window: Window, from_ms: float
     )
 
 
-def _dials_in_vain(world: World, client: str, broker: str, from_ms: float, to_ms: float) -> Sequence[Fault]:
-    """The faults of [from_ms, to_ms] that drop the SYNs of the client's dials to the broker, where it has to dial: what
-    is connected outlasts a fault of SYNs alone, unless something else ends it."""
-    faults = world.link_faults(client, broker)
-
-    def ends(fault: Fault) -> bool:
-        others = (other for other in faults if other is not fault and other.overlaps(fault.start_ms, to_ms))
-        ran = all(undisturbed(world, node, fault.start_ms, to_ms) for node in (client, broker))
-        return not ran or any(others)
-
-    return [
-        fault
-        for fault in faults
-        if fault.kind.dial is Dial.DROPPED
-        and fault.overlaps(from_ms, to_ms)
-        and (fault.kind.loses_packets or ends(fault))
-    ]
+def is_reached_too_late(world: World, client: str, from_ms: float, to_ms: float) -> bool:
+    """Whether dials to several NameServers of its list are unanswered then: each takes the whole of a call's time, so
+    that a call may end before one that lives is asked (4.9)."""
+    links = (world.link_faults(client, server.name) for server in world.listed(client))
+    return sum(any(f.kind.dial is Dial.DROPPED and f.overlaps(from_ms, to_ms) for f in faults) for faults in links) > 1
 
 
 def undisturbed(world: World, node: str, from_ms: float, to_ms: float) -> bool:

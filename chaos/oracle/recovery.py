@@ -23,10 +23,10 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ..faults.fault import Dial, Loss
+from ..faults.fault import Loss
 from .link import MOMENT_MS, hung_brokers, resent_after_ms
 from .quiet import is_alone, settle_ms
-from .reach import Moment, delayed_by_commits, failed_calls, faults_between, lost
+from .reach import Moment, delayed_by_commits, failed_calls, faults_between, is_reached_too_late, lost
 from .recorded import OURS
 from .roles import removal
 from .windows import NEVER, Window, client_leave_window, poll_delay_ms, serves_window, staleness_window
@@ -143,7 +143,7 @@ class _Hit:
         listed, now = world.listed(self.client), lost(world, self.client, "name_server", self.moment.at_ms)
         if listed and len(now) == len(listed):
             return _never("every NameServer is lost to the client")
-        if sum(self._is_dialled_in_vain(server) for server in now) > 1:
+        if is_reached_too_late(world, self.client, at_ms, at_ms + MOMENT_MS):
             return _never("dials to so many NameServers are unanswered that it may reach none in time")
         stale = staleness_window(timers, self._failed_calls())
         hung = hung_brokers(world, self.client, at_ms - timers.P_ms, at_ms + timers.P_ms)
@@ -151,11 +151,6 @@ class _Hit:
         formula = f"P + ({stale.formula})" + (f" + J (A·{hung} hung brokers)" if hung else "")
         window = Window(0, latest_ms, formula, "client's first answered look-up", stale.timers + 1)
         return delayed_by_commits(world, self.client, window, at_ms)
-
-    def _is_dialled_in_vain(self, server: str) -> bool:
-        """Whether a dial to it takes the whole of a call's time."""
-        faults = self.world.link_faults(self.client, server)
-        return any(f.kind.dial is Dial.DROPPED and f.start_ms <= self.moment.at_ms < f.end_ms for f in faults)
 
     # -- sends
 
