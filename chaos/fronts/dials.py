@@ -133,7 +133,7 @@ class DialWatch:
             }:
                 scale = float(getattr(self._clock, "scale", 1.0))
                 at_ms = self._clock.monotonic_s() * 1000.0 - (time.monotonic_ns() - at_ns) / 1e6 * scale
-                self._dialled(Address(host, port), at_ms, process, thread)
+                self._dialled(Address(host, port), at_ms, process, thread if thread != process else None)
             case {"not_started": int(number)}:
                 self.not_started = OSError(number, os.strerror(number))
                 self._told.set()

@@ -4,7 +4,7 @@
     clientID   what heartbeats say: so many clients a process has, one at least
     NameServer a client that is well connected to one and goes on asking it is not who connects to another meanwhile,
                where the process has more clients than were seen; nor who connects to the same one once more
-    thread     each Java client dials from one thread of its own, which tells whose a connection in vain was
+    thread     each Java client dials from one thread of its own, all the time
     topics     of several who may have connected, the one that asks for these topics
 
 A connection waits until its first request tells its topic, and longer where more must be seen; then all that was seen
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .behaviour import PASSES, Behaviour, Dials
 from .decode import ROUTE
@@ -61,6 +61,11 @@ class Instance:
     """When it last asked a NameServer."""
     waiting: dict[tuple[int, int], float] = field(default_factory=dict)
     """When it made those of its requests at NameServers that have no answer yet."""
+
+    @property
+    def thread(self) -> int | None:
+        """Which dials all its connections, of a Java client; None: not known."""
+        return self.threads[0] if self.language == "JAVA" and len({*self.threads}) == 1 else None
 
 
 @dataclass(slots=True)
@@ -121,9 +126,13 @@ class Instances:
             case GaveUp():
                 self._in_vain(one)
             case Opened():
-                dialled = next((each for each in self._dials if each.front == one.front), None)
+                dials = [each for each in self._dials if each.front == one.front]
+                dialled = next(iter(dials), None)
                 if dialled is not None:
                     self._dials.remove(dialled)
+                    if len({each.thread for each in dials}) > 1:  # which of them was let in is not seen
+                        self._dials = [replace(each, thread=None) if each in dials else each for each in self._dials]
+                        dialled = replace(dialled, thread=None)
                 else:
                     self._undialled[one.front] = one
                 first: list[Observation] = [one] if dialled is None else [dialled, one]
@@ -242,8 +251,11 @@ class Instances:
         living = [each for each in self.living() if each.process == held.process]
         if not living:
             return self._new(held)
-        if (owner := _of_thread(held.thread, living)) is not None:
-            return owner
+        if held.thread is not None and any(each.thread for each in living):
+            own = [each for each in living if each.thread == held.thread]
+            living = own or [each for each in living if each.thread is None]
+            if len(own) == 1 or not living:
+                return own[0] if own else self._new(held)
         is_over = is_last or held.closed or now_ms - held.since_ms >= WAITS_MS
         if not held.asked and not is_over and now_ms - held.since_ms < SKEW_MS:
             return None
@@ -343,13 +355,6 @@ class Instances:
         self._all.append(instance)
         self._came(instance)
         return instance
-
-
-def _of_thread(thread: int | None, instances: Sequence[Instance]) -> Instance | None:
-    """The Java client that has dialled from that thread alone, twice at least, and no other from it."""
-    of = [each for each in instances if thread in each.threads]
-    is_its_own = thread is not None and len(of) == 1 and of[0].language == "JAVA"
-    return of[0] if is_its_own and len(of[0].threads) > 1 and {*of[0].threads} == {thread} else None
 
 
 def topics_of(one: Asked) -> set[str]:

@@ -18,7 +18,7 @@ Only bytes and dials are seen, so these are inferred, always in the way that fit
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -89,6 +89,7 @@ class LookUps:
         self._known = 0  # how many entries of the list, from `_listed[0]` on, were chosen or told
         self._chosen: str | None = None
         self._chosen_failed = False
+        self._left_last_ms: dict[str, float] = {}
         self._open: dict[int, str] = {}
         self._fresh: dict[int, tuple[float, float]] = {}  # nothing was asked there yet: when dialled, and let in
         self._dials: list[tuple[float, str]] = []
@@ -173,18 +174,21 @@ class LookUps:
                 self._came_too_late(address, fresh, one)
             return
         left = [key for key in self._asked if key[0] == one.connection]
-        at_ms = self._left_ms(address, one, max((self._asked[key].at_ms for key in left), default=one.at_ms))
+        at_ms = self._left_ms(address, one, [self._asked[key] for key in left])
         for key in left:
             self._no_answer(key, at_ms)
         self._put(at_ms, "channel", f="close", address=address, value={"reason": f"{one.how} by {one.by}"})
 
-    def _left_ms(self, address: str, closed: Closed, asked_ms: float) -> float:
+    def _left_ms(self, address: str, closed: Closed, waiting: Sequence[_Try]) -> float:
         """When a channel was closed. A client that leaves a call closes before it dials another NameServer, so that a
-        dial which is under way then is the later of the two, though who sees the close may see it late."""
-        if closed.by is not By.CLIENT:
+        dial which is under way then is the later of the two, though who sees the close may see it late. Where another
+        one was chosen before anything was asked here, connecting took too long: a process that starts hardly runs."""
+        if closed.by is not By.CLIENT or not waiting:
             return closed.at_ms
-        dials = (at_ms for at_ms, other in self._dials if other != address and at_ms > asked_ms)
-        return min((closed.at_ms, *dials))
+        asked_ms, left_ms = max(each.at_ms for each in waiting), self._left_last_ms.get(address, -math.inf)
+        dials = [at_ms for at_ms, other in self._dials if other != address and at_ms > asked_ms]
+        is_late = all(each.call.began_ms < left_ms <= each.at_ms for each in waiting)
+        return min([closed.at_ms, *dials, *([left_ms] if is_late else [])])
 
     def _gave_up(self, address: str, at_ms: float) -> None:
         for dial in self._dials:
@@ -328,6 +332,8 @@ class LookUps:
         old = self._chosen
         left = "connect_failed" if self._chosen_failed else "not_active"
         value = {"old": old, "index": self._listed.index(address), "reason": "first" if old is None else left}
+        if old not in (None, address):
+            self._left_last_ms[old] = at_ms
         self._chosen, self._chosen_failed = address, False
         self._put(at_ms, "name_server_chosen", name_server=address, value=value)
 

@@ -60,7 +60,7 @@ class Dialled:
     """The front's name (ns-0, broker-a); None: somewhere else, so traffic that goes round the fronts."""
     process: int
     thread: int | None = None
-    """None: not seen."""
+    """None: not seen, or the process's first, of which all clients dial in languages without threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

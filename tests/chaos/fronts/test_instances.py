@@ -145,6 +145,19 @@ def test_each_java_client_dials_from_a_thread_of_its_own(language: str, of: list
     assert any(story.unclear()) == (language == "GO")
 
 
+def test_of_two_java_clients_that_dial_one_front_at_once_no_thread_is_known() -> None:
+    story = Story(clients=2)
+    for thread in (701, 702):
+        story.instances.see(Dialled(at_ms=thread, address=PEER, front="ns-0", process=70, thread=thread))
+    for connection in (1, 2):
+        story.opened(connection, "ns-0", 70, connection)
+    for connection in (1, 2, 1):
+        story.asked(connection, "ns-0", 3 + connection, language="JAVA")
+    assert story.whose == {1: 0, 2: 1}
+    story.closed(2, "ns-0", 7).opened(3, "ns-1", 70, 8).asked(3, "ns-1", 9, language="JAVA").asked(1, "ns-0", 10)
+    assert story.whose[3] == 1
+
+
 def test_a_client_has_ended_when_its_process_is_gone_and_nothing_is_connected() -> None:
     story = Story().opened(1, "ns-0", 70).look(10, lives=False)
     assert not story.went

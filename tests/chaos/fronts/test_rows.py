@@ -237,6 +237,23 @@ def test_who_closes_and_dials_another_has_left_though_the_close_is_seen_late() -
     assert closed_late(7_000).measured["broken_rules"] == {"sticky": 1}  # it had both
 
 
+def test_who_chose_another_before_it_asked_had_connected_too_slowly() -> None:
+    """As Java does where the machine hardly lets it run: both connections are there before its first request."""
+    rows: list[Row] = []
+    of = ClientRows(rows.append, rules_of(PROFILES["java-4.9"]), NS, BROKERS)
+    for number, name in enumerate(("ns-0", "ns-1")):
+        of.saw(Opened(at_ms=3_000 + 15 * number, front=name, connection=number, peer=PEER))
+    for number, name in enumerate(("ns-0", "ns-1")):
+        asked = {"front": name, "connection": number, "opaque": number, "code": 105, "fields": {"topic": "orders"}}
+        of.saw(Asked(at_ms=3_800 + number, **asked))  # type: ignore[arg-type]
+    of.saw(Closed(at_ms=3_840, front="ns-0", connection=0, by=By.CLIENT))
+    of.saw(Answered(at_ms=3_850, front="ns-1", connection=1, opaque=1, code=0, body=ROUTE))
+    of.end(60_000)
+    builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": "java-4.9"})
+    with_rows(builder, "producer-0", rows)
+    assert judge(*builder.end(900).facts()).violations == 0
+
+
 def test_a_go_client_is_not_java_and_java_is_not_go() -> None:
     """A client held against another's rules is INVALID: what is inferred fits a profile only where the client does."""
     for is_, held in (("go", "java-4.9"), ("java-4.9", "go"), ("node", "cpp-2.1")):
