@@ -173,7 +173,8 @@ def from_rules(name: str, document: Mapping[str, Any]) -> ClientProfile | None:
         return None
     retries = {Outcome.CONNECT_FAILED} if rules["tries_refused"] == "all" else set()
     retries |= {Outcome.NO_ANSWER} if rules["tries_silent"] == "all" else set()
-    connect_s, answer_s = float(rules["connect_timeout_s"]), float(rules["answer_timeout_s"])
+    connect_s = float(rules["connect_timeout_s"])
+    answer_s = float(rules.get("answer_timeout_s", connect_s))
     # of a client whose call goes on by itself after silence, a try's one time-out has the dial in it
     adds = rules.get("timeouts_add") == "added" and Outcome.NO_ANSWER not in retries
     return ClientProfile(
@@ -209,7 +210,7 @@ def timers_under_test(nodes: Iterable[NodeInfo]) -> dict[str, dict[str, float | 
             if isinstance(value := rules.get(rule), int | float):
                 said[timer] = 1000.0 * value
         if (closes := rules.get("closes_on_silence")) is not None:
-            said["Z"] = str(closes) != "no"
+            said["Z"] = "no" not in (closes if isinstance(closes, list) else (closes,))
         if said:
             found[node.name] = said
     return found

@@ -49,6 +49,7 @@ ClientProfileName = Literal[
     "cpp-2.1",
     "cpp-3",
     "node",
+    "ons",
 ]
 
 

@@ -130,7 +130,7 @@ _ALL = (
         driver="Ons.java",
         needs=("java", "javac", "mvn"),
         command=("java", *_JAVA_FLAGS, "-cp", "{folder}/classes:{folder}/jars/*", "Ons"),
-        profile="java-4.9",
+        profile="ons",
     ),
     _spring("2.2.2", "2.7.18", "java-4.9", "4.9"),
     _spring("2.3.1", "3.2.5", "java-5.3", "5.x"),

@@ -28,7 +28,9 @@ public class Ons {
         String role = System.getenv().getOrDefault("NEMESRV_ROLE", "producer");
         String topic = System.getenv("NEMESRV_TOPIC");
         Properties properties = new Properties();
-        properties.put(PropertyKeyConst.NAMESRV_ADDR, System.getenv("NAMESRV_ADDR"));
+        String byHttp = System.getenv("NEMESRV_NAMESRV_HTTP");
+        String list = byHttp == null ? System.getenv("NAMESRV_ADDR") : byHttp;
+        properties.put(byHttp == null ? PropertyKeyConst.NAMESRV_ADDR : PropertyKeyConst.ONSAddr, list);
         properties.put(PropertyKeyConst.GROUP_ID, System.getenv("NEMESRV_GROUP"));
         properties.put(PropertyKeyConst.AccessKey, "any");
         properties.put(PropertyKeyConst.SecretKey, "any");
