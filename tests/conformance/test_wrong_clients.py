@@ -70,6 +70,7 @@ def test_three_right_clients_in_a_program_are_not_invalid(tmp_path: Path) -> Non
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("wrong", WRONG, ids=[wrong.name for wrong in WRONG])
 def test_in_all_situations_too(wrong: Wrong, tmp_path: Path) -> None:
     situations = tuple(SITUATIONS) if wrong in QUICK else wrong.shows_in  # a thousand starts take their time
@@ -78,6 +79,7 @@ def test_in_all_situations_too(wrong: Wrong, tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(3_600)
 def test_three_right_clients_in_a_program_are_not_invalid_in_any_situation(tmp_path: Path) -> None:
     assert invalid(judged(tmp_path, tuple(SITUATIONS), None, beside=2)) == set()
 
