@@ -11,7 +11,7 @@ import click
 from ..errors import ScenarioError
 from ..installation import require_extras
 from .ending import supervised
-from .options import Number, WholeNumber, set_option
+from .options import WholeNumber, set_option
 
 
 @click.command()
@@ -28,7 +28,6 @@ from .options import Number, WholeNumber, set_option
     help="How many times to run each side; default 5, and 1 with --scenario.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Keep those runs here; with --scenario they are in runs/.")
-@click.option("--alpha", type=Number(1e-6, 0.5), default=0.05, show_default=True, help="For all metrics.")
 @click.option(
     "--seed",
     type=WholeNumber(min=0),
@@ -42,7 +41,6 @@ def compare(
     side_b: tuple[Path, ...],
     sets_a: tuple[str, ...],
     sets_b: tuple[str, ...],
-    alpha: float,
     as_json: bool,
     **said: Any,
 ) -> None:
@@ -83,6 +81,6 @@ def compare(
     from ..proof.statistics.compare import Sides, print_sides
 
     a, b = measure(both, asked)
-    found = Sides(a=a, b=b, alpha=alpha, seed=asked.seed or 0)
+    found = Sides(a=a, b=b, seed=asked.seed or 0)
     print_sides(found, as_json=as_json)
     sys.exit(found.exit_status)

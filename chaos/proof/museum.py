@@ -8,7 +8,7 @@ Runs are independent, so they are spread over processes. Nothing needs Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,15 +31,8 @@ WIDTH = 180
 """Of a pipe, where COLUMNS does not say how wide it is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
-    """One run and what the checks said of it."""
-
-    verdicts: tuple[Verdict, ...]
-
-    def of(self, validity: Validity) -> dict[str, Verdict]:
-        """Check to its verdict, of those that say this."""
-        return {one.name: one for one in self.verdicts if one.verdict is validity}
+Said = Mapping[Validity, Mapping[str, Verdict]]
+"""What the checks said of one run: check to its verdict, of those that say this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +42,18 @@ class Shown:
     name: str
     description: str
     incident: IncidentModel
-    buggy: Variant
-    fixed: Variant
+    buggy: Said
+    fixed: Said
 
     @property
     def is_red(self) -> bool:
         """Whether every check that is to find it says INVALID."""
-        return {*self.incident.found_by} <= self.buggy.of(Validity.INVALID).keys()
+        return {*self.incident.found_by} <= self.buggy[Validity.INVALID].keys()
 
     @property
     def is_green(self) -> bool:
         """Whether, with the fix, these checks say VALID, and none says INVALID."""
-        return not self.fixed.of(Validity.INVALID) and {*self.incident.found_by} <= self.fixed.of(Validity.VALID).keys()
+        return not self.fixed[Validity.INVALID] and {*self.incident.found_by} <= self.fixed[Validity.VALID].keys()
 
     @property
     def as_meant(self) -> bool:
@@ -69,12 +62,12 @@ class Shown:
     @property
     def also(self) -> tuple[str, ...]:
         """The checks that say INVALID of it besides."""
-        return tuple(name for name in self.buggy.of(Validity.INVALID) if name not in self.incident.found_by)
+        return tuple(name for name in self.buggy[Validity.INVALID] if name not in self.incident.found_by)
 
     @property
     def finding(self) -> str:
         """What the first of the named checks found, in words; "" where it found nothing."""
-        found = self.buggy.of(Validity.INVALID)
+        found = self.buggy[Validity.INVALID]
         first = next((found[name] for name in self.incident.found_by if name in found), None)
         return "" if first is None else wrong_sentence(first) or first.why
 
@@ -113,10 +106,14 @@ def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iter
             )
 
 
-def _ran(job: tuple[Path, str, Path]) -> Variant:
+def _ran(job: tuple[Path, str, Path]) -> Said:
     file, name, folder = job
     scenario = fixed(file) if name == "fixed" else load(file)
-    return Variant(verdicts=tuple(verdicts(record_virtual(scenario, SEED, folder).path)))
+    return by_validity(verdicts(record_virtual(scenario, SEED, folder).path))
+
+
+def by_validity(found: Sequence[Verdict]) -> Said:
+    return {validity: {one.name: one for one in found if one.verdict is validity} for validity in Validity}
 
 
 def print_museum(shown: Sequence[Shown]) -> None:
@@ -139,15 +136,15 @@ def caption(shown: Sequence[Shown]) -> str:
 def _buggy(one: Shown) -> str:
     names = ", ".join(one.incident.found_by)
     if not one.is_red:
-        silent = sorted({*one.incident.found_by} - one.buggy.of(Validity.INVALID).keys())
+        silent = sorted({*one.incident.found_by} - one.buggy[Validity.INVALID].keys())
         return f"[bold red]not found[/] by {', '.join(silent)}"
     also = f" (and {', '.join(one.also)})" if one.also else ""
     return f"[bold red]INVALID[/] by {names}{also}: {one.finding}"
 
 
 def _fixed(one: Shown) -> str:
-    wrong = one.fixed.of(Validity.INVALID)
-    unsure = [name for name in one.incident.found_by if name in one.fixed.of(Validity.UNKNOWN)]
+    wrong = one.fixed[Validity.INVALID]
+    unsure = [name for name in one.incident.found_by if name in one.fixed[Validity.UNKNOWN]]
     if wrong:
         return f"[bold red]INVALID[/] by {', '.join(wrong)}. {one.incident.fixed.by}"
     said = f"[yellow]UNKNOWN[/] by {', '.join(unsure)}" if unsure else "[green]VALID[/]"
@@ -156,17 +153,14 @@ def _fixed(one: Shown) -> str:
 
 def document(one: Shown) -> dict[str, Any]:
     """An entry of `museum --json`."""
+    buggy, fixed = ({str(validity): list(found) for validity, found in said.items()} for said in (one.buggy, one.fixed))
     return {
         "name": one.name,
         "description": one.description,
         **one.incident.model_dump(mode="json", exclude={"fixed"}),
         "finding": one.finding,
         "also": list(one.also),
-        "buggy": _said(one.buggy),
-        "fixed": {**_said(one.fixed), "by": one.incident.fixed.by, "sets": dict(one.incident.fixed.sets)},
+        "buggy": buggy,
+        "fixed": {**fixed, "by": one.incident.fixed.by, "sets": dict(one.incident.fixed.sets)},
         "as_meant": one.as_meant,
     }
-
-
-def _said(variant: Variant) -> dict[str, list[str]]:
-    return {str(validity): list(variant.of(validity)) for validity in Validity}

@@ -109,15 +109,14 @@ def openmetrics(told: RunToDraw) -> str:
     about = {"profile": told.run.profile, "defect": told.defect, "clock": str(told.world.run.get("clock") or "")}
     lines.family("nemesrv_run", "info", "The run that these metrics are of.")
     lines.sample("nemesrv_run_info", 1, **about)
-    lines.family("nemesrv_verdict", "gauge", "0 VALID, 1 UNKNOWN, 2 INVALID.")
-    for v in told.verdicts:
-        lines.sample("nemesrv_verdict", _LEVEL[v.verdict], check=v.name)
-    lines.family("nemesrv_examined", "gauge", "How many things the check looked at.")
-    for v in told.verdicts:
-        lines.sample("nemesrv_examined", v.examined, check=v.name)
-    lines.family("nemesrv_violations", "gauge", "How many of them were wrong.")
-    for v in told.verdicts:
-        lines.sample("nemesrv_violations", v.violations, check=v.name)
+    for name, says, value_of in (
+        ("verdict", "0 VALID, 1 UNKNOWN, 2 INVALID.", lambda v: _LEVEL[v.verdict]),
+        ("examined", "How many things the check looked at.", lambda v: v.examined),
+        ("violations", "How many of them were wrong.", lambda v: v.violations),
+    ):
+        lines.family(f"nemesrv_{name}", "gauge", says)
+        for v in told.verdicts:
+            lines.sample(f"nemesrv_{name}", value_of(v), check=v.name)
     for name, says, values in (
         ("measured", "What was measured against the bound.", {v.name: v.measured.get("max_ms") for v in told.verdicts}),
         ("allowed", "The bound, without its tolerance.", {v.name: v.allowed.get("bound_ms") for v in told.verdicts}),

@@ -33,6 +33,8 @@ from .samples import EVENTS as OF_SAMPLES
 from .samples import METRICS, RunSamples, samples_of, topics_that_differ
 from .two_samples import Comparison, Described, Kind, Outcome, compare_all, describe_all
 
+ALPHA = 0.05
+"""For all metrics together."""
 RUNS_ENOUGH = 5
 """Runs a side from which all six metrics can be told: 5 and 5 come apart at p = 0.008 at best, 4 and 4 at 0.029."""
 _STYLE = {Outcome.DIFFERS: "bold red", Outcome.NO_DIFFERENCE: "green", Outcome.CANNOT_TELL: "yellow"}
@@ -72,7 +74,6 @@ class Sides:
 
     a: Sequence[Run]
     b: Sequence[Run]
-    alpha: float = 0.05
     seed: int = 0
 
     @property
@@ -82,7 +83,7 @@ class Sides:
     @cached_property
     def comparisons(self) -> list[Comparison]:
         """One for each metric that either side measured."""
-        return compare_runs(*self._samples, alpha=self.alpha, seed=self.seed)
+        return compare_runs(*self._samples, seed=self.seed)
 
     @property
     def _samples(self) -> tuple[list[RunSamples], list[RunSamples]]:
@@ -95,7 +96,7 @@ class Sides:
             name: (_values(sides[0], name, np.median), _values(sides[1], name, np.median))
             for name in dict.fromkeys(name for side in sides for run in side for name in run)
         }
-        return describe_all(values, alpha=self.alpha, seed=self.seed)
+        return describe_all(values, alpha=ALPHA, seed=self.seed)
 
     @property
     def settings(self) -> dict[str, tuple[list[str], list[str]]]:
@@ -119,9 +120,7 @@ class Sides:
         return exit_status(self.comparisons)
 
 
-def compare_runs(
-    a: Sequence[RunSamples], b: Sequence[RunSamples], *, alpha: float = 0.05, seed: int = 0
-) -> list[Comparison]:
+def compare_runs(a: Sequence[RunSamples], b: Sequence[RunSamples], *, seed: int = 0) -> list[Comparison]:
     """One comparison for each metric that either side measured."""
     sides = [[run.samples for run in side] for side in (a, b)]
     values = {}
@@ -129,7 +128,7 @@ def compare_runs(
         whole: Callable[[Any], Any] = np.median if kind is Kind.TIMES else np.mean
         of_a, of_b = (_values(side, metric, whole) for side in sides)
         values[metric] = kind, of_a, of_b
-    return compare_all(values, alpha=alpha, seed=seed)
+    return compare_all(values, alpha=ALPHA, seed=seed)
 
 
 def _values(runs: Sequence[Mapping[str, Sequence[float]]], name: str, whole: Callable[[Any], Any]) -> list[float]:
@@ -181,7 +180,7 @@ def _document(sides: Sides) -> dict[str, Any]:
         "a": [run.samples.run for run in sides.a],
         "b": [run.samples.run for run in sides.b],
         "differ_in": sides.settings,
-        "alpha": sides.alpha,
+        "alpha": ALPHA,
         "comparisons": comparisons,
         "windows": [asdict(each) for each in sides.windows],
         "routes_that_differ": sides.routes,
@@ -230,12 +229,12 @@ def _print_comparisons(console: Console, sides: Sides) -> None:
     if not rows:
         console.print("neither side has any sample: cannot tell")
     sample = f"a sample is one run, and {RUNS_ENOUGH} a side are enough for all metrics"
-    held = f"{100 * (1 - sides.alpha):g} %"
-    console.print(f"All together at alpha {sides.alpha:g}, intervals hold together with {held}; {sample}.")
+    held = f"{100 * (1 - ALPHA):g} %"
+    console.print(f"All together at alpha {ALPHA:g}, intervals hold together with {held}; {sample}.")
 
 
 def _print_windows(console: Console, sides: Sides) -> None:
-    held = f"{100 * (1 - sides.alpha):g} %"
+    held = f"{100 * (1 - ALPHA):g} %"
     rows = []
     for each in sides.windows:
         cells = [

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.proof.museum import Shown, Variant, caption, chosen, document
+from nemesrv.chaos.proof.museum import Said, Shown, by_validity, caption, chosen, document
 from nemesrv.chaos.scenarios.loading import load, shipped
 from nemesrv.chaos.verdict import Validity, Verdict
 
@@ -33,8 +33,8 @@ def shown(*, buggy: dict[str, Validity], fixed: dict[str, Validity]) -> Shown:
     scenario = load(shipped("incidents")["i03-one-of-two-drops-syns"])
     assert scenario.incident is not None
 
-    def variant(said: dict[str, Validity]) -> Variant:
-        return Variant(verdicts=tuple(Verdict(name=n, verdict=v, examined=1, violations=0) for n, v in said.items()))
+    def variant(said: dict[str, Validity]) -> Said:
+        return by_validity([Verdict(name=n, verdict=v, examined=1, violations=0) for n, v in said.items()])
 
     about = {"name": scenario.name, "description": scenario.description, "incident": scenario.incident}
     return Shown(**about, buggy=variant(buggy), fixed=variant(fixed))
