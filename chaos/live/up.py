@@ -41,7 +41,7 @@ from ..preflight import MachineNeeds, require, require_programs
 from ..runner import Options, as_run_with
 from ..scenarios.implementations import profile_of
 from ..scenarios.loading import parse
-from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
+from ..scenarios.model import Scenario
 from ..topology import broker_id, broker_name
 from ..verdict import Verdict
 from .changes import quiet_after_ms
@@ -72,29 +72,23 @@ def scenario_of(
     is that of the implementation, 4.9 where the servers are ours.
     """
     follows = profile_of(implementation, "", "--implementation")
-    said = profile or str(follows or Profile.V4_9)
-    scenario = Scenario(
-        name="up",
-        description="A cluster that stayed up for clients of its own.",
-        cluster=ClusterModel.model_validate(
-            {
-                "name_servers": name_servers,
-                "brokers": brokers,
-                "slaves": slaves,
-                "profile": said,
-                "implementation": implementation,
-                "external": True,
-            }
-        ),
-        timers=TimersModel(time_scale=time_scale),
-        workload=WorkloadModel(producers=0, consumers=0, client_starts=0, prober=False),
-        checks=tuple(checks) or UP_CHECKS,
-    )
-    if clients or implementation != OURS:
-        document = scenario.model_dump(mode="json")
-        document["cluster"]["clients"] = dict(clients)
-        scenario = parse(document, file="nemesrv up")
-    return as_run_with(scenario, Options())
+    document = {
+        "name": "up",
+        "description": "A cluster that stayed up for clients of its own.",
+        "cluster": {
+            "name_servers": name_servers,
+            "brokers": brokers,
+            "slaves": slaves,
+            "profile": profile or str(follows or Profile.V4_9),
+            "implementation": implementation,
+            "external": True,
+            "clients": dict(clients),
+        },
+        "timers": {"time_scale": time_scale},
+        "workload": {"producers": 0, "consumers": 0, "client_starts": 0, "prober": False},
+        "checks": list(checks or UP_CHECKS),
+    }
+    return as_run_with(parse(document, file="nemesrv up"), Options())
 
 
 def _by_id(cluster: RunningCluster) -> dict[str, dict[str, str]]:
