@@ -9,9 +9,11 @@ after as long as the change is ago.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from ..verdict import Validity, Verdict
 
 if TYPE_CHECKING:
     from ..oracle.world import World
@@ -59,21 +61,34 @@ class Pace:
 
     every_s: float = EVERY_S
     rarely_s: float = RARELY_S
+    _changed_ms: float = field(default=float("-inf"), init=False)
     _changed_s: float = field(default=float("-inf"), init=False)
     _judged_s: float = field(default=float("-inf"), init=False)
 
-    def begins(self, now_s: float) -> None:
+    def begins(self, now_s: float, changed_ms: float) -> None:
         """Nothing has come yet that could be judged: it counts as done."""
-        self._judged_s = now_s
+        self._judged_s, self._changed_ms = now_s, changed_ms
 
-    def changed(self, now_s: float) -> None:
-        """Something that matters has come."""
-        self._changed_s = now_s
-
-    def due(self, now_s: float) -> bool:
-        """Whether it is time; then it counts as done."""
+    def due(self, now_s: float, changed_ms: float) -> bool:
+        """Whether it is time; then it counts as done. `changed_ms`: of the run, when something came that matters."""
+        if changed_ms > self._changed_ms:
+            self._changed_ms, self._changed_s = changed_ms, now_s
         gap_s = self.every_s if self._changed_s > self._judged_s else self._judged_s - self._changed_s
         if now_s - self._judged_s < min(max(gap_s, self.every_s), self.rarely_s):
             return False
         self._judged_s = now_s
         return True
+
+
+@dataclass(slots=True)
+class News:
+    """Which verdicts are not as they were when this was asked last."""
+
+    _said: dict[str, tuple[Validity, int]] = field(default_factory=dict)
+
+    def among(self, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
+        for verdict in verdicts:
+            now = verdict.verdict, verdict.violations
+            if self._said.get(verdict.name) != now:
+                self._said[verdict.name] = now
+                yield verdict

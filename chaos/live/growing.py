@@ -23,7 +23,7 @@ from ..experiment.stage import StageClock
 from ..history.files import part_files
 from ..history.rows import table_in
 from ..verdict import Verdict
-from .changes import Pace
+from .changes import News, Pace
 from .segments import SegmentWriter
 
 log = logging.getLogger("nemesrv.live")
@@ -50,11 +50,10 @@ class LiveWatch:
     quiet_after_ms: float
     pace: Pace = field(default_factory=Pace)
     _segments: SegmentWriter = field(init=False)
-    _said: dict[str, tuple[str, int]] = field(default_factory=dict, init=False)
+    _news: News = field(default_factory=News, init=False)
     _is_too_large: bool = field(default=False, init=False)
     _ends: threading.Event = field(default_factory=threading.Event, init=False)
     _thread: threading.Thread = field(init=False)
-    _changed_ms: float = field(default=float("-inf"), init=False)
 
     def __post_init__(self) -> None:
         self._segments = SegmentWriter(self.run_dir)
@@ -81,13 +80,10 @@ class LiveWatch:
         """Take in what was recorded; when it is time, write it into a part, and judge."""
         segments = self._segments
         until_ms = segments.read(self.clock.monotonic_s() * 1000, now_s)
-        if segments.changed_ms > self._changed_ms:
-            self._changed_ms = segments.changed_ms
-            self.pace.changed(now_s)
-        if not self.pace.due(now_s):
+        if not self.pace.due(now_s, segments.changed_ms):
             return
         # Far from the last change rows stay back until no other can come that they are near to; lateness is thinned.
-        quiet_from_ms = self._changed_ms + self.quiet_after_ms
+        quiet_from_ms = segments.changed_ms + self.quiet_after_ms
         far_ms = max(quiet_from_ms, until_ms - self.quiet_after_ms)
         if until_ms <= quiet_from_ms:
             segments.emit(until_ms)
@@ -106,8 +102,5 @@ class LiveWatch:
 
     def hear(self, verdicts: Sequence[Verdict], until_ms: float) -> None:
         """Say those that are not as they were."""
-        for verdict in verdicts:
-            now = (str(verdict.verdict), verdict.violations)
-            if self._said.get(verdict.name) != now:
-                self._said[verdict.name] = now
-                self.say(until_ms, verdict)
+        for verdict in self._news.among(verdicts):
+            self.say(until_ms, verdict)

@@ -20,7 +20,7 @@ from ...actors.standalone import run_until_done, stop_on_signal
 from ...chaos.errors import HarnessError
 from ...chaos.installation import require_extras
 from ...chaos.judging import Judged, exit_status, show
-from ...chaos.live.changes import Pace
+from ...chaos.live.changes import News, Pace
 from ...chaos.verdict import Verdict
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
@@ -75,8 +75,7 @@ class _Telling:
     out: Path | None
     record: WatchedHistory | None = None
     pace: Pace | None = None
-    _said: dict[str, tuple[str, int]] = field(default_factory=dict)
-    _changed_ms: float = 0.0
+    _news: News = field(default_factory=News)
 
     @property
     def records(self) -> bool:
@@ -89,20 +88,14 @@ class _Telling:
             return
         if self.pace is None:  # of what was there before nothing is known
             self.pace = Pace()
-            self.pace.begins(now_s)
-        if record.changed_ms > self._changed_ms:
-            self._changed_ms = record.changed_ms
-            self.pace.changed(now_s)
-        if not self.pace.due(now_s):
+            self.pace.begins(now_s, 0.0)
+        if not self.pace.due(now_s, record.changed_ms):
             return
         one = explained(record)
         if self.out is not None:
             written(self.out, record, one)
-        for verdict in verdicts_of(one, self.checks) if self.checks else ():
-            now = str(verdict.verdict), verdict.violations
-            if self._said.get(verdict.name) != now:
-                self._said[verdict.name] = now
-                self.say(verdict_line(verdict, as_json=self.as_json))
+        for verdict in self._news.among(verdicts_of(one, self.checks) if self.checks else ()):
+            self.say(verdict_line(verdict, as_json=self.as_json))
 
     def conclude(self, status: int) -> int:
         """The faults that account for what was seen, and the verdicts; the exit status."""
