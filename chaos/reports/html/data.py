@@ -44,6 +44,12 @@ subscription not there yet."""
 _READ = [column.name for column in SCHEMA if column.name not in ("broker_id", "offset")]
 _TEXTS = ["node", "role", "event", "type", "f", "topic", "broker_name", "address", "name_server", "fault_id", "fault"]
 _TEXTS += ["injection", "source", "target", "stream", "phase"]
+_SCHEMA = pa.schema(
+    [
+        pa.field(name, pa.dictionary(pa.int32(), pa.string()) if name in _TEXTS else arrow_schema().field(name).type)
+        for name in _READ
+    ]
+)
 _OUTCOMES = ("invoke", "ok", "fail", "info")
 
 
@@ -126,7 +132,8 @@ def read(run_dir: Path) -> Recorded:
 def _table(run_dir: Path) -> pa.Table:
     files = parquet_files(run_dir)
     read = [pq.read_table(file, columns=_READ, read_dictionary=_TEXTS, partitioning=None) for file in files]
-    table = pa.concat_tables(read or [arrow_schema().empty_table().select(_READ)])
+    # Another program's files may say otherwise what may be null.
+    table = pa.concat_tables([_SCHEMA.empty_table(), *(one.select(_READ).cast(_SCHEMA) for one in read)])
     time_ms = table["time_ms"].to_numpy()
     return table if (np.diff(time_ms) >= 0).all() else table.take(pa.array(np.argsort(time_ms, kind="stable")))
 

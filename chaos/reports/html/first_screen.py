@@ -21,19 +21,6 @@ from .stretches import Lane
 STORY = "story"
 """The section of the lanes."""
 LANES_MAX = 8
-_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
-    ("had it", ("held",)),
-    ("in part", ("partly",)),
-    ("had it not", ("missing",)),
-    ("not running", ("away",)),
-    ("used it", ("used",)),
-    ("failed", ("mark:failed",)),
-    ("must", ("must",)),
-    ("may", ("may",)),
-    ("must not", ("must_not",)),
-    ("tolerated", ("late",)),
-    ("over", ("over", "mark:over")),
-)
 
 
 def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
@@ -79,6 +66,6 @@ def story_plot(told: RunToDraw, canvas: Canvas) -> tuple[Any, Mapping[str, float
     if not found:
         return None
     name_servers = [node.name for node in told.world.of_kind("name_server")]
-    plot, heights = lanes.lanes_plot(canvas, STORY, found, (), _LEGEND, lanes.LANE_PX, name_servers)
+    plot, heights = lanes.lanes_plot(canvas, STORY, found, lanes.LANE_PX, name_servers)
     plot.xaxis.axis_label = "seconds since the timeline's start"
     return plot, heights

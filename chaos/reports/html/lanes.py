@@ -56,46 +56,33 @@ def faults_plot(canvas: Canvas, phases: Sequence[Phase]) -> Any:
     return plot
 
 
-ROUTE_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
-    ("held", ("held",)),
+LEGEND: Sequence[tuple[str, Sequence[str]]] = (
+    ("had it", ("held",)),
     ("in some topics", ("partly",)),
-    ("missing", ("missing",)),
+    ("had it not", ("missing",)),
     ("not running", ("away",)),
-    ("must hold", ("must",)),
-    ("must not hold", ("must_not",)),
-    ("may be either (the window)", ("may",)),
-    ("late, within tolerance", ("late",)),
-    ("over: stale or missing", ("over", "mark:over")),
-    ("example of a check", ("mark:example",)),
-)
-
-FOUND_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
-    ("late, within tolerance", ("late",)),
-    ("over", ("over", "mark:over")),
-    ("example of a check", ("mark:example",)),
-)
-
-LINK_LEGEND: Sequence[tuple[str, Sequence[str]]] = (("fault on the link", ("fault",)),)
-
-CLIENT_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
-    ("broker used", ("used",)),
+    ("used it", ("used",)),
     ("failed or unknown", ("mark:failed",)),
-    ("may still use or stay", ("may",)),
-    ("must have left", ("must_not",)),
+    ("fault on the link", ("fault",)),
+    ("must", ("must",)),
+    ("may (the window)", ("may",)),
+    ("must not", ("must_not",)),
     ("late, within tolerance", ("late",)),
     ("over", ("over", "mark:over")),
     ("example of a check", ("mark:example",)),
 )
+"""Of what a lane shows; a plot names what it has."""
 
 
 def lanes_plot(
     canvas: Canvas,
     section: str,
     lanes: Sequence[Lane],
-    places: Sequence[Place],
-    entries: Sequence[tuple[str, Sequence[str]]],
     row_px: int,
     names: Sequence[str] = (),
+    *,
+    places: Sequence[Place] = (),
+    entries: Sequence[tuple[str, Sequence[str]]] = LEGEND,
     colour: str = "ns",
 ) -> tuple[Any, Mapping[str, float]]:
     """The plot, and where on its y axis each lane is. `names`: nodes, of which `colour` and the index are the kind."""

@@ -106,7 +106,7 @@ def replay_plot(canvas: Canvas, document: Mapping[str, Any]) -> Any:
             lane.marks = [*lane.marks, *_marks(one)]
             if one["found"] == "both":
                 joins.append((one["original_ms"] / 1000, one["replay_ms"] / 1000, lane.key))
-    plot, heights = lanes_plot(canvas, SECTION, [*drawn.values()], (), _LEGEND, LANE_PX, servers)
+    plot, heights = lanes_plot(canvas, SECTION, [*drawn.values()], LANE_PX, servers, entries=_LEGEND)
     if joins:
         rows = [(a_s, heights[key] + ABOVE, b_s, heights[key] + BELOW) for a_s, b_s, key in joins]
         ends = ("x0", "y0", "x1", "y1")

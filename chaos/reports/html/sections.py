@@ -65,18 +65,16 @@ def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Ma
     rows: dict[str, Mapping[str, float]] = {}
     name_servers = [node.name for node in world.of_kind("name_server")]
     consumers = [node.name for node in world.of_kind("consumer")]
-    for section, entries, px, names, colour in (
-        ("links", lanes.LINK_LEGEND, lanes.ROW_PX, (), "ns"),
-        ("found", lanes.FOUND_LEGEND, lanes.ROW_PX, (), "ns"),
-        ("routes", lanes.ROUTE_LEGEND, lanes.LANE_PX, name_servers, "ns"),
-        ("clients", lanes.CLIENT_LEGEND, lanes.ROW_PX, name_servers, "ns"),
-        ("queues", (), lanes.ROW_PX, consumers, "owner"),
+    for section, px, names, colour in (
+        ("links", lanes.ROW_PX, (), "ns"),
+        ("found", lanes.ROW_PX, (), "ns"),
+        ("routes", lanes.LANE_PX, name_servers, "ns"),
+        ("clients", lanes.ROW_PX, name_servers, "ns"),
+        ("queues", lanes.ROW_PX, consumers, "owner"),
     ):
-        some = told.shown[section]
-        if some:
-            found[section], rows[section] = lanes.lanes_plot(
-                canvas, section, some, told.places, entries, px, names, colour
-            )
+        if some := told.shown[section]:
+            plot = lanes.lanes_plot(canvas, section, some, px, names, places=told.places, colour=colour)
+            found[section], rows[section] = plot
     if recorded.traffic.where("send").any():
         found["latency"] = plots.latency_plot(canvas, recorded, sliced)
         found["availability"] = plots.availability_plot(canvas, sliced)
