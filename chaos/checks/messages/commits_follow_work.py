@@ -6,9 +6,8 @@ told them.
     commit 7 ─────────────────── ahead: 5 and 6 are lost if its consumer dies now
     commit 4 ── after 5: back, which only a change of hands, a fault or a broker's restart explains (oracle/commits.py)
     taken at 3, 5 s after 5 was committed: the broker answered an older offset than it was told
-    nothing committed, and a persistAllConsumerOffset is over since 5 was received: uncommitted.py
+    nothing committed since 5 was received, by a persistAllConsumerOffset or before the queue goes: uncommitted.py
     committed at a slave though the route has the master: at_slaves.py
-    given up, and what was worked off is not committed: handed_over.py
     given up, and committed all the same, later than at once: nothing that befell others explains it
 
 A message counts as worked off when its listener is done with it (`receive`). A group's commits are judged against what
@@ -35,7 +34,6 @@ from ..plain.part import Gathering
 from ..record.at_slaves import ANSWERED_MS, copied_before, misplaced
 from ..record.commits import Ahead, Back, CommitFacts, dues_of
 from ..record.control import Control
-from ..record.handed_over import left
 from ..record.route_tables import exists
 from ..record.uncommitted import behind, forgotten
 from ..tolerance import tolerance
@@ -93,7 +91,6 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         *_back(facts, rules, groups, control),
         *_older(facts, rules, groups, control),
         *behind(facts, rules, groups, control),
-        *left(facts, rules, groups, control),
         *misplaced(facts, rules.dues, control),
         *forgotten(facts, rules, groups),
         *_given_up(facts, rules, control),

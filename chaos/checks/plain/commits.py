@@ -2,7 +2,7 @@
 
 commit ──┬─ counted; those below the one before, or before which the broker had forgotten some ─► Back, Forgotten
          ├─ beside queue_taken: was the offset that was read passed before? ────────────────────► Older
-         ├─ beside the receipts of each holding: was it covered in time? ───────────────────────► Behind, Left
+         ├─ beside the receipts of each holding: was it covered in time? ───────────────────────► Behind
 send ok ─┼─► by queue: the first commit beyond each message ──┐
 receive ─┘                         received by then? ── no ───┴─────────────────────────────────► Ahead
 """
@@ -15,17 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.deliveries import askers
+from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...topology import is_slave, node_of_client_id
 from ..record.at_slaves import copied_before, slaves_that_tell
-from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, GivenUp, Left, Older, asker_of
+from ..record.commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, GivenUp, Older, asker_of
 from ..record.control import Control
 from ..record.control import Row as ControlRow
-from ..record.handed_over import given_up
 from ..record.uncommitted import brokers_that_tell, interval_ms
 from ..record.uses import PART_MS
 from .part import (
-    PLACE,
     QUEUE,
     Floats,
     Numbers,
@@ -68,7 +67,6 @@ def commits(part: Part, world: World) -> CommitFacts:
         older=tuple(older),
         forgotten=tuple(_forgotten(of_place)),
         behind=tuple(_behind(receipts, part.control, world, first)),
-        left=tuple(_left(receipts, part.control, world, of_place)),
         at_slaves=tuple(_at_slaves(world, of_place)),
         given_up=() if broadcasting else tuple(_given_up(part.control, world, of_place)),
     )
@@ -176,6 +174,10 @@ def _behind(receipts: pa.Table, control: Control, world: World, first: Mapping[P
 
     tell, late_ms = brokers_that_tell(world), interval_ms(world)
     of_member = {member: group for group in askers(world) for member in group.members}
+    drops: dict[tuple[Any, ...], ControlRow] = {}
+    if not world.workload.get("broadcasting"):
+        rows = control.rows("queue_dropped")
+        drops = {(r.node, r.incarnation, r.op_id): r for r in rows if world.made_by(r.node) == OURS}
     # By holding and by the queue that a message came from: it is another than was taken where a consumer is wrong.
     received: dict[tuple[Any, ...], list[_Received]] = defaultdict(list)
     for row, found in _by_queue(receipts, "node", "incarnation", "op_id"):
@@ -186,16 +188,22 @@ def _behind(receipts: pa.Table, control: Control, world: World, first: Mapping[P
             continue
         for found in received.get((taken.node, taken.incarnation, taken.op_id, taken.topic), ()):
             place = *found.queue, group.name
-            for first_ms, (worked_ms, offset) in _late(found, taken.offset or 0, first.get(place), late_ms).items():
+            drop = drops.get((taken.node, taken.incarnation, taken.op_id))
+            gives = (drop.time_ms, drop.offset or 0) if drop is not None and found.queue == _queue(drop) else None
+            late = _late(found, taken.offset or 0, first.get(place), late_ms, gives)
+            for first_ms, (worked_ms, offset, is_left) in late.items():
                 by = taken.node, taken.incarnation, taken.time_ms
-                yield Behind(*place, *by, offset, worked_ms, first_ms if np.isfinite(first_ms) else None)
+                committed_ms = first_ms if np.isfinite(first_ms) else None
+                dropped_ms = gives[0] if gives is not None and is_left else None
+                yield Behind(*place, *by, offset, worked_ms, committed_ms, dropped_ms)
 
 
 def _late(
-    received: _Received, begins_at: int, past: FirstPast | None, late_ms: float
-) -> dict[float, tuple[float, int]]:
+    received: _Received, begins_at: int, past: FirstPast | None, late_ms: float, gives: tuple[float, int] | None
+) -> dict[float, tuple[float, int, bool]]:
     """When each commit came that was too late for some of what a holding received of a queue (inf: never), and what of
-    that was worked off first, when and which offset.
+    that was worked off first, when and which offset; and whether it was later than when the holder gave the queue up
+    (`gives`: when, and what it had worked off).
 
     Worked off is a message when all before it are, from the holding's first message, or from a commit, on.
     """
@@ -203,37 +211,22 @@ def _late(
 
     offsets, times = received.offsets, received.times
     first_ms = np.full(len(offsets), np.inf) if past is None else past.times_of(offsets)
-    found: dict[float, tuple[float, int]] = {}
+    found: dict[float, tuple[float, int, bool]] = {}
+    is_left = np.zeros(len(offsets), bool)
+    if gives is not None and gives[1] - 1 in offsets:  # or it has skipped what nobody wants
+        is_left = (first_ms > gives[0]) & (offsets < gives[1])
     for island in np.split(np.arange(len(offsets)), np.flatnonzero(np.diff(offsets) != 1) + 1):
         begins = island[0] == 0 and offsets[0] == begins_at
         since_ms = -np.inf if begins else first_ms[island[0]]
         if since_ms == np.inf:
             continue
         worked_ms = np.maximum(since_ms, np.maximum.accumulate(times[island]))
-        late = np.flatnonzero(first_ms[island] - worked_ms > late_ms)
+        late = np.flatnonzero((first_ms[island] - worked_ms > late_ms) | is_left[island])
         for commit_ms, at in zip(*np.unique(first_ms[island][late], return_index=True), strict=True):
-            one = float(worked_ms[late[at]]), int(offsets[island[late[at]]])
+            left = bool(is_left[island][first_ms[island] == commit_ms].any())
+            one = float(worked_ms[late[at]]), int(offsets[island[late[at]]]), left
             found[float(commit_ms)] = min(found.get(float(commit_ms), one), one)
     return found
-
-
-def _left(receipts: pa.Table, control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> Iterator[Left]:
-    import pyarrow.compute as pc
-
-    dropped = given_up(control, world)
-    last = [(drop.offset or 0) - 1 for drop, _ in dropped]
-    of_drops = is_one_of(receipts["op_id"], [drop.op_id for drop, _ in dropped])
-    received: dict[tuple[Any, ...], float] = {}
-    for row in rows_in(receipts.filter(pc.and_(of_drops, is_one_of(receipts["offset"], last))).select(_RECEIPT)):
-        key = row["node"], row["incarnation"], row["op_id"], *(row[name] for name in PLACE)
-        received[key] = min(received.get(key, row["time_ms"]), row["time_ms"])
-    for drop, group in dropped:
-        queue, offset = _queue(drop), drop.offset or 0
-        worked_ms = received.get((drop.node, drop.incarnation, drop.op_id, *queue, offset - 1))
-        covering = (one["time_ms"] for one in commits.get((*queue, group), ()) if one["offset"] >= offset)
-        committed_ms = min(covering, default=None)
-        if worked_ms is not None and (committed_ms is None or committed_ms > drop.time_ms):
-            yield Left(*queue, group, drop.node, drop.incarnation, offset, drop.time_ms, worked_ms, committed_ms)
 
 
 def _older(control: Control, world: World, commits: Mapping[Place, Sequence[Row]]) -> tuple[int, list[Older]]:

@@ -87,7 +87,7 @@ class Forgotten(NamedTuple):
 
 class Behind(NamedTuple):
     """The first of the messages that one holder of a queue worked off, with all before them, and that one commit,
-    later than persistConsumerOffsetInterval, was the first to cover."""
+    later than persistConsumerOffsetInterval, or than the queue was given up, was the first to cover."""
 
     topic: str
     broker_name: str
@@ -101,24 +101,8 @@ class Behind(NamedTuple):
     offset: int
     worked_ms: float
     committed_ms: float | None
-
-
-class Left(NamedTuple):
-    """A queue that was given up before a commit covered what its holder had worked off."""
-
-    topic: str
-    broker_name: str
-    queue_id: int
-    group: str
-    consumer: str
-    incarnation: int
-    offset: int
-    """All before it was worked off."""
-    dropped_ms: float
-    worked_ms: float
-    """When the last message before it was."""
-    committed_ms: float | None
-    """The first commit that covers it."""
+    dropped_ms: float | None = None
+    """When its holder gave the queue up, where that is what had to commit it."""
 
 
 class GivenUp(NamedTuple):
@@ -160,7 +144,6 @@ class CommitFacts(Facts):
     older: tuple[Older, ...] = joined()
     forgotten: tuple[Forgotten, ...] = joined()
     behind: tuple[Behind, ...] = joined()
-    left: tuple[Left, ...] = joined()
     at_slaves: tuple[AtSlave, ...] = joined()
     given_up: tuple[GivenUp, ...] = joined()
 
@@ -176,7 +159,6 @@ class CommitFacts(Facts):
             older=tuple(sorted(self.older, key=lambda one: (one.taken_ms, one.consumer, one[:4]))),
             forgotten=tuple(sorted(self.forgotten, key=lambda one: (one.at_ms, one[:4]))),
             behind=tuple(sorted(self.behind, key=lambda one: (one.taken_ms, one.consumer, one.worked_ms, one.offset))),
-            left=tuple(sorted(self.left, key=lambda one: (one.dropped_ms, one.consumer, one[:4]))),
             given_up=tuple(sorted(self.given_up, key=lambda one: (one.at_ms, one.consumer, one[:4]))),
             at_slaves=tuple(_together(found) for _, found in sorted(at_slaves.items(), key=lambda one: one[0])),
         )

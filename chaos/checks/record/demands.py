@@ -15,7 +15,7 @@ from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ..tolerance import Tolerance, tolerance
 from .control import Control
-from .route_tables import Process, RouteTables
+from .route_tables import RouteTables
 
 
 class Demand(NamedTuple):
@@ -137,14 +137,6 @@ class Demands:
         """Without the time in which somebody had the topic deleted there."""
         deleted = told_by_hand(self._world).deleted(name_server, due.topic)
         return without(due.from_ms, due.to_ms, merged(deleted))
-
-    def by_route(self) -> Mapping[tuple[Process, str], Sequence[Demand]]:
-        """(NameServer process, topic) → all of them."""
-        found: dict[tuple[Process, str], list[Demand]] = defaultdict(list)
-        for o in obligations(self._world):
-            for demand in self.of(o):
-                found[(o.name_server, o.incarnation), demand.topic].append(demand)
-        return found
 
     def _incarnation(self, o: Obligation) -> int:
         living = [life.incarnation for life in self._world.lives_of(o.broker) if life.start_ms <= o.at_ms]

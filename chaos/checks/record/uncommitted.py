@@ -1,6 +1,8 @@
 """What a consumer has worked off is committed by its next persistAllConsumerOffset, and a broker keeps what it is told.
 
     worked off ─┤ run of persistAllConsumerOffset ├─ at once ─► its queue's broker has an offset beyond it
+    queue_dropped at 7 ─┬─ the broker has 7 by then, or at once: right, whoever takes it begins there
+                        └─ it has 5, or what the next holder commits: 5 and 6 come again
     commit 5 ───── commit 7, and the broker had 5 before it: right; it had none, or 3: it has forgotten
 
 Whether the runs themselves come each persistConsumerOffsetInterval is `timers_kept`'s question; here one that began
@@ -17,33 +19,39 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...oracle.commits import CommitRules
-from ...oracle.deliveries import Asker, Holding
+from ...oracle.deliveries import Asker, Holding, Queue
 from ...oracle.recorded import OURS
+from ...oracle.roles import elects
 from ...oracle.schedules import PERSIST
 from ...oracle.slaves import offsets_vary
 from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, counted, finding
-from ..tolerance import tolerance
+from ..tolerance import Tolerance, tolerance
 from .commits import Behind, CommitFacts
 from .control import Control
 from .timer_acts import Run, by_process
 
 _ROW = "MQClientInstance: commits each persistConsumerOffsetInterval"
+_LEFT_ROW = "RebalancePushImpl, shutdown: what is given up is committed first"
 _CHAINED = 2
 """The consumer's turn, and the broker's."""
+_JUST_MS = 1_000.0
+"""A fault that begins so soon after may have swallowed the commit, which nobody waits for."""
 
 
 class _Missed(NamedTuple):
-    """A run that should have committed, and until when it had not."""
+    """A run that should have committed, or the giving up of a queue, and until when it had not."""
 
     behind: Behind
-    run: Run
+    began_ms: float
+    ended_ms: float
     until_ms: float
+    is_left: bool = False
 
     @property
     def over_ms(self) -> float:
-        return self.until_ms - self.run.ended_ms
+        return self.until_ms - self.ended_ms
 
 
 def brokers_that_tell(world: World) -> frozenset[str]:
@@ -58,12 +66,12 @@ def interval_ms(world: World) -> float:
 
 
 def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
-    """The messages that a run should have committed, and none or a later one did."""
+    """The messages that a run, or giving the queue up, should have committed, and nothing or a later one did."""
     if not facts.behind:
         return
     world = rules.world
-    tell, runs = brokers_that_tell(world), by_process(control, "scheduled_task")
-    found = []
+    tell, of_process = brokers_that_tell(world), by_process(control, "scheduled_task")
+    found = list[_Missed]()
     for one in facts.behind:
         queue = one.topic, one.broker_name, one.queue_id
         if one.broker_name not in tell or (one.topic, one.broker_name) in rules.deleted:
@@ -71,31 +79,48 @@ def behind(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         until_ms = world.end_ms if one.committed_ms is None else one.committed_ms
         if rules.was_reset(queue, groups[one.group], one.worked_ms, until_ms):
             continue
-        of_process = runs.get((one.consumer, one.incarnation), ())
-        if (missed := _missed(one, rules, [run for run in of_process if run.row.f == PERSIST])) is not None:
-            found.append(missed)
-    late = (((m.behind.consumer, m.behind.broker_name), m.run.began_ms - 1000.0, m.until_ms) for m in found)
-    for missed, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
-        one, allowed = missed.behind, tolerance(world.timers, lag_ms, _CHAINED)
-        marks = counted(missed.over_ms, allowed)
-        if not any(marks.values()):
-            continue
-        yield finding(
-            (one.consumer, one.broker_name, one.topic),
-            "consumed, and not committed" if one.committed_ms is None else "committed late",
-            (one.worked_ms, missed.until_ms),
-            Rule(_ROW, "the next persistAllConsumerOffset", missed.run.ended_ms - one.worked_ms),
-            out=(missed.run.ended_ms, missed.until_ms),
-            tolerance=allowed,
-            measured_ms=missed.until_ms - one.worked_ms,
-            over_ms=missed.over_ms,
-            times={"persistAllConsumerOffset": missed.run.began_ms},
-            more={"rule": "behind", "group": one.group, "queue_id": one.queue_id, "offset": one.offset},
-        )
+        runs = [run for run in of_process.get((one.consumer, one.incarnation), ()) if run.row.f == PERSIST]
+        missed = _missed(one, rules, runs)
+        if one.dropped_ms is not None and _had_to_commit(one, one.dropped_ms, rules, groups[one.group], control):
+            missed.append(_Missed(one, one.dropped_ms, one.dropped_ms, until_ms, is_left=True))
+        if missed:
+            found.append(max(missed, key=lambda missed: missed.over_ms))
+    late = (((m.behind.consumer, m.behind.broker_name), m.began_ms - 1000.0, m.until_ms) for m in found)
+    for missed_, lag_ms in zip(found, control.lateness.largest_of_each(world, late), strict=True):
+        allowed = tolerance(world.timers, lag_ms, _CHAINED)
+        if any(counted(missed_.over_ms, allowed).values()):
+            yield _finding(missed_, allowed)
 
 
-def _missed(one: Behind, rules: CommitRules, runs: Sequence[Run]) -> _Missed | None:
-    """The run that should have committed it and was over the longest before it was."""
+def _finding(missed: _Missed, allowed: Tolerance) -> Finding:
+    one, since_ms = missed.behind, missed.behind.worked_ms
+    kind = "consumed, and not committed" if one.committed_ms is None else "committed late"
+    rule = Rule(_ROW, "the next persistAllConsumerOffset", missed.ended_ms - since_ms)
+    times = {"persistAllConsumerOffset": missed.began_ms}
+    if missed.is_left:
+        kind, since_ms, times = "given up without a commit", missed.ended_ms, {"worked off": one.worked_ms}
+        rule = Rule(_LEFT_ROW, "before the queue is given up", 0.0)
+    return finding(
+        (one.consumer, one.broker_name, one.topic),
+        kind,
+        (since_ms, missed.until_ms),
+        rule,
+        out=(missed.ended_ms, missed.until_ms),
+        tolerance=allowed,
+        measured_ms=missed.until_ms - since_ms,
+        over_ms=missed.over_ms,
+        times=times,
+        more={
+            "rule": "left" if missed.is_left else "behind",
+            "group": one.group,
+            "queue_id": one.queue_id,
+            "offset": one.offset,
+        },
+    )
+
+
+def _missed(one: Behind, rules: CommitRules, runs: Sequence[Run]) -> list[_Missed]:
+    """The runs that should have committed it, and were over before it was."""
     queue = one.topic, one.broker_name, one.queue_id
     missed = []
     for holding in _holdings(rules, queue, one):
@@ -103,12 +128,29 @@ def _missed(one: Behind, rules: CommitRules, runs: Sequence[Run]) -> _Missed | N
         for start_ms, end_ms in rules.dues.free(queue, holding):
             first = bisect_right(runs, max(start_ms, one.worked_ms), key=lambda run: run.began_ms)
             if first < len(runs) and runs[first].ended_ms < min(end_ms, until_ms):
-                missed.append(_Missed(one, runs[first], min(end_ms, until_ms)))
-    return max(missed, key=lambda missed: missed.over_ms, default=None)
+                missed.append(_Missed(one, runs[first].began_ms, runs[first].ended_ms, min(end_ms, until_ms)))
+    return missed
 
 
-def _holdings(rules: CommitRules, queue: tuple[str, str, int], one: Behind) -> list[Holding]:
+def _holdings(rules: CommitRules, queue: Queue, one: Behind) -> list[Holding]:
     return [h for h in rules.dues.held.get(queue, ()) if (h.node, h.start_ms) == (one.consumer, one.taken_ms)]
+
+
+def _had_to_commit(one: Behind, at_ms: float, rules: CommitRules, group: Asker, control: Control) -> bool:
+    """Whether its holder, giving the queue up then, could reach its broker, which knows the queue."""
+    world, broker, queue = rules.world, one.broker_name, (one.topic, one.broker_name, one.queue_id)
+    if offsets_vary(world, broker, at_ms) or elects(world, broker) or at_ms + _JUST_MS > world.end_ms:
+        return False
+    if any(reset.of(queue, group.name) for reset in world.resets):
+        return False
+    if world.acts and (world.mixed_up_by_hand or any(act.node in (broker, one.consumer) for act in world.acts)):
+        return False
+    states = [row.decoded for row in control.rows("topic") if (row.node, row.topic) == (broker, one.topic)]
+    if any(one.queue_id >= max(of.get("read", 0), of.get("write", 0)) for of in states if of):
+        return False  # it refuses commits of queues that it has no more
+    free = [stretch for holding in _holdings(rules, queue, one) for stretch in rules.dues.free(queue, holding)]
+    is_free = any(start_ms <= at_ms - _JUST_MS and end_ms >= at_ms for start_ms, end_ms in free)
+    return is_free and rules.dues.is_whole(one.consumer, broker, at_ms, at_ms + _JUST_MS)
 
 
 def forgotten(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:
