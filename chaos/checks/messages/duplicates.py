@@ -29,8 +29,7 @@ from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, rounded, verdict_by_counts
 from ..plain.part import Gathering
-from ..plain.repeats import REPEATS, TOO_LATE_RECEIPTS
-from ..record.repeats import Repeat, Repeats, measured_lag_ms, tolerance_of
+from ..plain.repeats import REPEATS, TOO_LATE_RECEIPTS, Repeat, Repeats, measured_lag_ms, tolerance_of
 from ..tolerance import Tolerance
 
 NAME = "duplicates"

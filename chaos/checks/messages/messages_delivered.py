@@ -25,12 +25,11 @@ from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, largest
 from ..findings import Rule, finding, rounded, verdict_by_counts
-from ..plain.deliveries import DELIVERIES
+from ..plain.deliveries import DELIVERIES, Slow
 from ..plain.part import Gathering
 from ..record.commits import dues_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
-from ..record.slow_messages import Slow
 from ..tolerance import Tolerance, tolerance
 
 NAME = "messages_delivered"

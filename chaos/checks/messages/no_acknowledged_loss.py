@@ -15,9 +15,8 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
-from ..plain.fates import FATES
+from ..plain.fates import FATES, Fates, Missing
 from ..plain.part import Gathering
-from ..record.fates import Fates, Missing
 
 NAME = "no_acknowledged_loss"
 _COUNTS = ("acknowledged", "received", "only_in_final_reads", "lost", "unread")

@@ -18,9 +18,8 @@ from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Reads, Section
 from ..findings import Rule, finding, verdict_by_counts
-from ..plain.order import ORDER, is_ordered
+from ..plain.order import ORDER, Misplaced, Order, is_ordered
 from ..plain.part import Gathering
-from ..record.misplaced import Misplaced, Order
 
 NAME = "order_kept"
 _ROW = "order within a queue"

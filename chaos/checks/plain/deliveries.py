@@ -8,12 +8,42 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ...oracle.deliveries import PROMPT_MS, Asker, askers
 from ...oracle.world import World
-from ..record.slow_messages import Prompt, Slow
+from ..check import Facts, joined, largest
 from .part import PLACE, Part, Reading, Row, Together, codes, floats, is_one_of, least_of, rows_in
+
+
+class Slow(NamedTuple):
+    """An acknowledged message and one group that did not have it within D, or not as it was sent."""
+
+    acked_ms: float
+    msg_key: str
+    producer: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    offset: int
+    group: str
+    """Which one should have it; with broadcasting a consumer."""
+    received_ms: float | None = None
+    receiver: str | None = None
+    changed: bool = False
+    """Whether what was received is not what was sent."""
+
+
+@dataclass(frozen=True)
+class Prompt(Facts):
+    """What was had within D, once a group, and all others."""
+
+    prompt: int = 0
+    prompt_ms: float | None = largest()
+    """The longest that one of the prompt ones took."""
+    slow: tuple[Slow, ...] = joined()
+
 
 _COLUMNS = (*PLACE, "msg_key", "node", "time_ms", "seq", "incarnation", "digest")
 _UNKNOWN = -1

@@ -7,15 +7,44 @@ this one began?
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
-from ..record.misplaced import Misplaced, Order
+from ..check import Facts, first
 from .part import QUEUE, Flags, Floats, Part, Reading, Together, began_ms, codes, floats, groups, rows_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class Misplaced(NamedTuple):
+    """A send, or a receipt, behind one with a higher offset, or with the same."""
+
+    what: str
+    from_ms: float
+    to_ms: float
+    msg_key: str
+    node: str
+    topic: str
+    broker_name: str
+    queue_id: int | None
+    offset: int
+
+    def order(self) -> tuple[str, float, str]:
+        """Which is told first."""
+        return self.what, self.from_ms, self.msg_key or ""
+
+
+@dataclass(frozen=True)
+class Order(Facts):
+    """How many acknowledged sends, and receipts where they are promised an order; the first that are out of it."""
+
+    sends: int = 0
+    receipts: int = 0
+    out_of_order: int = 0
+    misplaced: tuple[Misplaced, ...] = first(FINDINGS_MAX, Misplaced.order)
 
 
 def order(part: Part, world: World) -> Order:
