@@ -70,11 +70,11 @@ def json_object(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-_MEMBER = re.compile(r'\s*"[^"]{1,100}":\s*"(?P<text>(?:\\.|[^"\\])*)"[\s,\]}]*')
+_MEMBER = re.compile(r'\s*(?:"[^"]{1,100}":\s*)?"(?P<text>(?:\\.|[^"\\])*)"[\s,\]}]*')
 
 
 def json_member(line: str) -> str | None:
-    """The record in a line like `  "message": "2024-05-20 …",` of JSON that is printed for people."""
+    """The record in a line like `  "message": "2024-05-20 …",`, or without a key, of JSON printed for people."""
     if not _may_hold(line) or (found := _MEMBER.fullmatch(line)) is None:
         return None
     text = _unquoted(found["text"]).partition("\n")[0]

@@ -71,6 +71,61 @@ WAYS: dict[str, Callable[[str], str]] = {
 }
 
 
+def _csv(head: str, row: str) -> Callable[[list[str]], list[str]]:
+    return lambda lines: [head, *(row.format('"' + line.replace('"', '""') + '"') for line in lines)]
+
+
+def _json(record: Callable[[str], object]) -> Callable[[list[str]], list[str]]:
+    return lambda lines: [json.dumps(record(line)) for line in lines]
+
+
+def _document(around: Callable[[list[str]], object], indent: int | None) -> Callable[[list[str]], list[str]]:
+    return lambda lines: json.dumps(around(lines), indent=indent).splitlines()
+
+
+def _loki(lines: list[str]) -> object:
+    return {
+        "data": {"result": [{"stream": {"pod": "ns-0"}, "values": [["1716186000384714749", one] for one in lines]}]}
+    }
+
+
+EXPORTS: dict[str, Callable[[list[str]], list[str]]] = {
+    "loki": _document(_loki, None),
+    "loki-printed": _document(_loki, 2),
+    "logcli": _json(lambda line: {"labels": {"pod": "ns-0"}, "line": line, "timestamp": "2024-05-20T06:20:00.384Z"}),
+    "fluent-bit": lambda lines: [
+        f'[{at}] kube.ns-0: [[1716186000.38, {{}}], {{"log"=>"{one}"}}]' for at, one in enumerate(lines)
+    ],
+    "cloudwatch": _document(
+        lambda lines: {"events": [{"timestamp": 1716186000384, "message": one} for one in lines]}, 4
+    ),
+    "cloudwatch-tail": lambda lines: [f"2024-05-20T06:20:00.384000+00:00 mq/ns-0/4711 {one}" for one in lines],
+    "datadog": _csv("Date,Host,Service,Message", "2024-05-20T06:20:00.384Z,mq-1,namesrv,{}"),
+    "datadog-api": _document(lambda lines: {"data": [{"attributes": {"message": one}} for one in lines]}, None),
+    "gelf": _json(lambda line: {"version": "1.1", "host": "mq-1", "short_message": line, "timestamp": 1716186000.384}),
+    "splunk": _csv('"_serial","_time","host","_raw"', '"0","2024-05-20T06:20:00.384+0000","mq-1",{}'),
+    "splunk-json": _json(lambda line: {"preview": False, "result": {"_raw": line, "host": "mq-1"}}),
+    "azure": _csv("TimeGenerated,PodName,LogMessage", '"5/20/2024, 6:20:00.384 AM",ns-0,{}'),
+    "azure-api": _document(
+        lambda lines: {"tables": [{"rows": [["2024-05-20T06:20:00Z", one] for one in lines]}]}, None
+    ),
+    "google": _document(lambda lines: [{"textPayload": f"{one}\n", "severity": "INFO"} for one in lines], 2),
+    "opentelemetry": _json(
+        lambda line: {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": line}}]}]}]}
+    ),
+    "stern": lambda lines: [f"mq ns-0 namesrv {one}" for one in lines],
+    "k9s": lambda lines: [f"ns-0 namesrv 2024-05-20T06:20:00.384714749Z {one}" for one in lines],
+}
+
+
+@pytest.mark.parametrize("export", EXPORTS.values(), ids=EXPORTS)
+def test_an_export_gives_the_events_of_the_bare_log(export: Callable[[list[str]], list[str]], tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("\n".join([*export(BARE.read_text(encoding="utf-8").splitlines()), ""]))
+    logs = read_plain([tmp_path / "a.log"])
+    assert events(logs.rows) == events(read_plain([BARE]).rows)
+    assert logs.files[0].understood == 12
+
+
 @pytest.mark.parametrize("wrap", WAYS.values(), ids=WAYS)
 def test_what_goes_on_with_a_record_stays_with_it_in_every_wrapping(wrap: Callable[[str], str]) -> None:
     rows, reader = read([wrap(line) for line in TRACE])
