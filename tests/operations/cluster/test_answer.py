@@ -164,3 +164,25 @@ def test_an_admin_client_that_started_and_stopped_is_nothing_wrong(tmp_path: Pat
     ]
     one = seen(tmp_path, logs_of(producer=visit))
     assert (one.answer.name, one.status) == ("nothing", 0)
+
+
+SHARES = (
+    "CODE: 14  DESC: service not available now, maybe disk full, CL:  {} CQ:  {} INDEX:  {}, maybe your broker's memory"
+)
+FRAME = "io.netty.handler.codec.TooLongFrameException: Adjusted frame length exceeds 16777216: {} - discarded"
+ONE_LINE = {
+    SHARES.format(0.31, 0.31, 0.93): "disk-full",
+    SHARES.format(0.31, 0.31, 0.31): "unknown",
+    FRAME.format(16777300): "request-too-large",
+    FRAME.format(1195725860): "not-rocketmq",
+    "kernel: Out of memory: Killed process 4711 (java) total-vm:9000000kB": "out-of-memory",
+    "[1]+  Exit 137                sh bin/mqbroker -n localhost:9876": "out-of-memory",
+    "2016-05-20 22:03:11 WARN FlushConsumeQueueService - findMapedFileByOffset offset not matched, request": "unknown",
+    "Caused by: BeanCreationException: bean 'x': org/apache/rocketmq/common/protocol/MessageModel": "libraries-do-not-fit",
+    "RemotingConnectException: connect to 10.0.0.7 :10911 failed": "broker-address-not-reached",
+}
+
+
+@pytest.mark.parametrize(("line", "name"), ONE_LINE.items(), ids=lambda text: text[:24])
+def test_of_one_line_what_it_says_is_the_answer_and_its_numbers_count(line: str, name: str, tmp_path: Path) -> None:
+    assert of_files(tmp_path, app=f"{line}\n").answer.name == name
