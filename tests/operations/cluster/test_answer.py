@@ -167,7 +167,8 @@ def test_an_admin_client_that_started_and_stopped_is_nothing_wrong(tmp_path: Pat
 
 
 SHARES = (
-    "CODE: 14  DESC: service not available now, maybe disk full, CL:  {} CQ:  {} INDEX:  {}, maybe your broker's memory"
+    "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 14  DESC: service not available now, maybe disk full, "
+    "CL:  {} CQ:  {} INDEX:  {}, maybe your broker machine memory too small."
 )
 FRAME = "io.netty.handler.codec.TooLongFrameException: Adjusted frame length exceeds 16777216: {} - discarded"
 ONE_LINE = {
@@ -178,7 +179,7 @@ ONE_LINE = {
     "kernel: Out of memory: Killed process 4711 (java) total-vm:9000000kB": "out-of-memory",
     "[1]+  Exit 137                sh bin/mqbroker -n localhost:9876": "out-of-memory",
     "2016-05-20 22:03:11 WARN FlushConsumeQueueService - findMapedFileByOffset offset not matched, request": "unknown",
-    "Caused by: BeanCreationException: bean 'x': org/apache/rocketmq/common/protocol/MessageModel": "libraries-do-not-fit",
+    "Caused by: BeanCreationException: 'x': org/apache/rocketmq/common/MessageModel": "libraries-do-not-fit",
     "RemotingConnectException: connect to 10.0.0.7 :10911 failed": "broker-address-not-reached",
 }
 
