@@ -167,8 +167,8 @@ def test_an_admin_client_that_started_and_stopped_is_nothing_wrong(tmp_path: Pat
 
 
 SHARES = (
-    "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 14  DESC: service not available now, maybe disk full, "
-    "CL:  {} CQ:  {} INDEX:  {}, maybe your broker machine memory too small."
+    "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 14  DESC: service not available now, maybe disk "
+    "full, CL:  {} CQ:  {} INDEX:  {}, maybe your broker machine memory too small."
 )
 FRAME = "io.netty.handler.codec.TooLongFrameException: Adjusted frame length exceeds 16777216: {} - discarded"
 ONE_LINE = {
