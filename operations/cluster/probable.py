@@ -61,6 +61,8 @@ class Answer:
     lines: Sequence[tuple[str, str]] = ()
     """`FILE:LINE`, and what stands there."""
     others: Sequence[Condition] = field(default_factory=tuple)
+    share: float = 0.0
+    """What its score was made of; of an unknown cause that of what these lines suggest most."""
     is_over: bool = False
     """Whether it ended within the logs, and no client's log shows that it met it."""
 
@@ -113,6 +115,7 @@ def probable(
         name=first.cause,
         certainty=first.certainty,
         score=first.score,
+        share=first.share,
         sentence=first.sentence if first.times < 2 else f"{first.sentence} {first.times:,} lines say so.",
         then=first.remedy,
         lines=first.lines,
@@ -230,6 +233,7 @@ def _unknown(ranked: Sequence[Condition], found: Reconstructed | None) -> Answer
         name=UNKNOWN,
         certainty="unsure",
         score=1.0 - (ranked[0].score if ranked else 0.0),
+        share=ranked[0].share if ranked else 0.0,
         sentence=f"Unknown: these lines are too few to tell the cause.{lean}",
         then=f"Bring {bring}, of the time from ten minutes before.",
         lines=first.lines if first is not None else (),

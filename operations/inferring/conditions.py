@@ -25,9 +25,9 @@ CERTAIN, LIKELY = 0.992, 0.6
 """From which share of all likelihood on a cause is called so."""
 AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
 """What is told of it, where it is certain and where it is not."""
-STEEPNESS, DOUBT = 0.9, 0.1
-"""So much of each weight counts for what is told, against so many nats for something else: such claims are then right
-as often as they say (`python -m tests.operations.importing.calibration --fit`)."""
+DOUBT, RIVALS = 0.45, 0.25
+"""How much of what nobody thought of, and of other causes, which often are the same by another name, counts against the
+first: claims are then right as often as they say (`python -m tests.operations.importing.calibration --fit`)."""
 AGAIN, AGAIN_AT_MOST = 0.5, 3.5
 """A line that is there n times weighs this times ln n more, and no more than that."""
 LINES = 3
@@ -134,12 +134,19 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
         one.weight -= 0.0 if roots.isdisjoint(_ROOTS.get(one.cause, ())) else FOLLOWS
     ordered = sorted(told, key=lambda one: -one.weight)
     total = math.exp(unknown) + sum(math.exp(one.weight) for one in ordered)
-    told_of_all = math.exp(DOUBT) + sum(math.exp(STEEPNESS * one.weight) for one in ordered)
     for one in ordered:
-        one.share = math.exp(one.weight) / total
-        said = math.exp(STEEPNESS * one.weight) / told_of_all
-        one.score = AT_MOST if one.share >= CERTAIN else min(LIKELY_AT_MOST, said)
+        one.share = one.score = math.exp(one.weight) / total
+    for first in ordered[:1]:
+        said = said_of(first.share, sum(one.share for one in ordered[1:]))
+        for one in ordered[1:]:
+            one.score *= (1 - said) / (1 - first.share)
+        first.score = AT_MOST if first.share >= CERTAIN else min(LIKELY_AT_MOST, said)
     return ordered
+
+
+def said_of(share: float, others: float, doubt: float = DOUBT, rivals: float = RIVALS) -> float:
+    """How often the first is right that has such a share, where others have so much together."""
+    return share / (share + doubt * (1 - share - others) + rivals * others)
 
 
 _REGISTRATIONS = frozenset(

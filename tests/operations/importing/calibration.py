@@ -4,7 +4,7 @@ Statements are judged against what was true: the answers of `doctor` on posted l
 logs of each cause, and on distorted logs of recorded incidents (proof.py), and the first hypotheses of `import` on
 these. What doctor leans to where it says `unknown` counts as an unsure claim; of posted logs that were collected to
 be answered unseen, what was said then counts, not what is said since.
-Printed are, by how sure they claim to be, how many were right, and by `--fit` what conditions.STEEPNESS and DOUBT
+Printed are, by how sure they claim to be, how many were right, and by `--fit` what conditions.DOUBT and RIVALS
 should be. `certain` is held to 99 of 100.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.operations.cluster.doctor import diagnosed
-from nemesrv.operations.inferring.conditions import DOUBT, STEEPNESS, UNKNOWN
+from nemesrv.operations.inferring.conditions import LIKELY_AT_MOST, said_of
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
@@ -50,7 +50,7 @@ from .recording import drawn, recorded
 from .truth import done, is_true, truly_done
 from .writing import sources_of
 
-BINS = (0.5, 0.6, 0.7, 0.8, 0.9)
+BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ class Claim:
     score: float
     is_right: bool
     share: float = 0.0
-    """What doctor's score was made of."""
+    others: float = 0.0
+    """What doctor's score was made of: the share of all likelihood, and that of all other causes."""
 
 
 # --- made logs: what is put into, or left out of, the logs of a small cluster that is well
@@ -304,22 +305,22 @@ def answered(by: str, about: str, place: Path, right: Callable[[str], bool]) -> 
         answer = diagnosed([place]).answer
     except HarnessError:
         return
-    if answer.name != "unknown":
-        yield Claim(by, about, answer.name, answer.certainty, answer.score, right(answer.name), share_of(answer.score))
-    elif answer.others:
-        leans = answer.others[0]
-        yield Claim(by, about, leans.cause, "unsure", leans.score, right(leans.cause), leans.share)
+    name, certainty, score, rest = answer.name, answer.certainty, answer.score, [*answer.others]
+    if name == "unknown" and rest:
+        name, score = rest[0].cause, rest.pop(0).score
+    if name != "unknown":
+        yield Claim(by, about, name, certainty, score, right(name), answer.share, sum(one.share for one in rest))
 
 
 def posted(*, set_aside: bool | None) -> Iterator[Claim]:
     for case in cases(set_aside=set_aside):
         about = f"{case.name} ({case.true})"
         name, certainty, share = case.first
-        if case.collection and name not in ("", "unknown"):
-            said = share if certainty == "certain" else said_of(share)
-            yield Claim("doctor, unseen", about, name, certainty, said, case.is_right(name), share)
-        else:
+        if not case.collection:
             yield from answered("doctor, posted", about, case.folder, case.is_right)
+        elif name not in ("", "unknown"):
+            said = share if certainty == "certain" else min(LIKELY_AT_MOST, said_of(share, 0.0))
+            yield Claim("doctor, unseen", about, name, certainty, said, case.is_right(name), share)
 
 
 def first_sight(collection: int) -> tuple[int, int]:
@@ -328,32 +329,21 @@ def first_sight(collection: int) -> tuple[int, int]:
     return sum(one.is_right(one.first[0]) for one in told), len(told)
 
 
-def said_of(share: float, steepness: float = STEEPNESS, doubt: float = DOUBT) -> float:
-    """As conditions.shared says it of a cause beside which there is no other."""
-    odds = math.log(share / (1 - share)) + UNKNOWN
-    return 1 / (1 + math.exp(doubt - steepness * odds))
-
-
-def share_of(said: float) -> float:
-    odds = (math.log(said / (1 - said)) + DOUBT) / STEEPNESS
-    return 1 / (1 + math.exp(UNKNOWN - odds))
-
-
 def fitted(claims: Sequence[Claim]) -> tuple[float, float]:
-    """STEEPNESS and DOUBT that make doctor's claims likeliest, posted ones counting as much as all others together."""
+    """DOUBT and RIVALS that make doctor's claims likeliest, posted ones counting as much as all others together."""
     told = [one for one in claims if one.by.startswith("doctor") and one.certainty != "certain"]
     at_work = ("doctor, posted", "doctor, unseen")
     by_kind = Counter(one.by in at_work for one in told)
     weights = {True: 1.0, False: (by_kind[True] or by_kind[False]) / max(by_kind[False], 1)}
 
-    def likelihood(steepness: float, doubt: float) -> float:
-        total = -(((steepness - 1) / 0.3) ** 2) / 2  # that it is 1 is what weights mean
+    def likelihood(doubt: float, rivals: float) -> float:
+        total = -(math.log(doubt) ** 2 + math.log(rivals) ** 2) / 2  # both are 1 where likelihoods are what they claim
         for one in told:
-            said = said_of(min(one.share, 0.985), steepness, doubt)
+            said = said_of(one.share, one.others, doubt, rivals)
             total += weights[one.by in at_work] * math.log(said if one.is_right else 1 - said)
         return total
 
-    tried = [(one / 20, other / 10) for one in range(4, 41) for other in range(-30, 31)]
+    tried = [(one / 20, other / 20) for one in range(1, 61) for other in range(1, 61)]
     return max(tried, key=lambda one: likelihood(*one))
 
 
@@ -390,11 +380,12 @@ def table(claims: Sequence[Claim]) -> Iterator[str]:
         for by in (one.by, "all"):
             counted[_bin(one), by][one.is_right] += 1
     columns = [*dict.fromkeys(one.by for one in claims), "all"]
-    yield f"| said | {' | '.join(columns)} |"
-    yield f"|---|{'---:|' * len(columns)}"
+    yield f"| said | on average | {' | '.join(columns)} |"
+    yield f"|---|{'---:|' * (len(columns) + 1)}"
     for name in sorted({name for name, _ in counted}):
         cells = [counted[name, by] for by in columns]
-        yield f"| {name} | {' | '.join(f'{one[True]} of {one.total()}' if one else '' for one in cells)} |"
+        said = [one.score for one in claims if _bin(one) == name]
+        yield f"| {name} | {sum(said) / len(said):.2f} | {' | '.join(f'{one[True]} of {one.total()}' if one else '' for one in cells)} |"
 
 
 def _bin(one: Claim) -> str:
@@ -412,7 +403,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--incidents", type=int, default=50, help="recorded incidents, of ten kinds in turn")
     parser.add_argument("--level", choices=distortion.LEVELS, default="all")
     parser.add_argument("--set-aside", action="store_true", help="posted logs: those set aside, too")
-    parser.add_argument("--fit", action="store_true", help="what conditions.STEEPNESS and DOUBT should be")
+    parser.add_argument("--fit", action="store_true", help="what conditions.DOUBT and RIVALS should be")
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         claims = [
@@ -428,7 +419,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         right, of = first_sight(number)
         print(f"collection {number}: the true cause first in {right} of {of}, unseen")
     if asked.fit:
-        print(f"fitted: STEEPNESS, DOUBT = {fitted(claims)}")
+        print(f"fitted: DOUBT, RIVALS = {fitted(claims)}")
     sure = [one.is_right for one in claims if one.certainty == "certain"]
     return int(sum(sure) < 0.99 * len(sure))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.operations.cluster.doctor import diagnosed
+from nemesrv.operations.inferring.conditions import said_of
 from tests.chaos.logs.corpus import cases
 from tests.operations.importing.calibration import (
     Claim,
@@ -15,8 +16,6 @@ from tests.operations.importing.calibration import (
     made,
     posted,
     recordings,
-    said_of,
-    share_of,
     table,
 )
 
@@ -45,18 +44,14 @@ def test_of_logs_collected_to_be_answered_unseen_the_true_cause_is_first() -> No
             assert case.is_right(diagnosed([case.folder]).answer.name), case.name
 
 
-def test_what_is_said_of_a_share_is_taken_back() -> None:
-    assert share_of(said_of(0.7)) == pytest.approx(0.7)
-
-
 def test_a_fit_finds_how_often_claims_are_right() -> None:
     claims = [Claim("doctor, made", "", "a", "likely", 0.8, at % 5 > 0, share=0.8) for at in range(200)]
-    assert said_of(0.8, *fitted(claims)) == pytest.approx(0.8, abs=0.02)
+    assert said_of(0.8, 0.0, *fitted(claims)) == pytest.approx(0.8, abs=0.02)
 
 
 def test_the_table_counts_by_how_sure_a_claim_is() -> None:
     claims = [Claim("x", "", "a", "certain", 0.99, True), Claim("x", "", "b", "likely", 0.84, False)]
-    rows = ["| certain | 1 of 1 | 1 of 1 |", "| likely 0.80 to 0.90 | 0 of 1 | 0 of 1 |"]
+    rows = ["| certain | 0.99 | 1 of 1 | 1 of 1 |", "| likely 0.80 to 0.90 | 0.84 | 0 of 1 | 0 of 1 |"]
     assert [*table(claims)][2:] == rows
 
 
