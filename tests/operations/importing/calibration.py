@@ -384,8 +384,9 @@ def table(claims: Sequence[Claim]) -> Iterator[str]:
     yield f"|---|{'---:|' * (len(columns) + 1)}"
     for name in sorted({name for name, _ in counted}):
         cells = [counted[name, by] for by in columns]
+        right = " | ".join(f"{one[True]} of {one.total()}" if one else "" for one in cells)
         said = [one.score for one in claims if _bin(one) == name]
-        yield f"| {name} | {sum(said) / len(said):.2f} | {' | '.join(f'{one[True]} of {one.total()}' if one else '' for one in cells)} |"
+        yield f"| {name} | {sum(said) / len(said):.2f} | {right} |"
 
 
 def _bin(one: Claim) -> str:
