@@ -27,7 +27,7 @@ from ...remoting.node.recording import Recorder
 from ..fronts.answers import readdressed
 from ..fronts.behaviour import PASSES, Unreachable
 from ..fronts.front import Front
-from ..fronts.instances import Instance, Instances
+from ..fronts.instances import PATIENT_MS, Instance, Instances
 from ..fronts.look_ups import HANGS_MS
 from ..fronts.observed import Answered, Behaved, Observation
 from ..fronts.rows import ClientRows, Row, Rules
@@ -150,8 +150,13 @@ class ClientUnderTest:
 
     async def _look(self) -> None:
         while True:
+            due_ms = self._now_ms() + 1000 * _LOOKS_EACH_S
             await asyncio.sleep(_LOOKS_EACH_S)
             now_ms = self._now_ms()
+            if now_ms - due_ms >= PATIENT_MS:
+                why = f"this machine was {(now_ms - due_ms) / 1000:.1f} s late, as long as a call waits: run again"
+                for instance in self._instances.living():
+                    instance.unclear = instance.unclear or why
             for instance in self._instances.living():
                 self._nodes[instance.number].passed(now_ms)
             for instance in self._instances.living():
@@ -191,7 +196,7 @@ class ClientUnderTest:
         self._tell_unclear(instance)
 
     def _tell_unclear(self, instance: Instance) -> None:
-        """Record, once, that it cannot be told apart."""
+        """Record, once, why what it did is not clear."""
         if instance.unclear and instance.number not in self._unclear:
             self._unclear.add(instance.number)
             self._nodes[instance.number].tell()

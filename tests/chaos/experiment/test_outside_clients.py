@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tenacity import Retrying, stop_after_delay, wait_fixed
 
+from nemesrv.chaos.experiment import outside_clients
 from nemesrv.chaos.experiment.outside_clients import ClientNode, ClientUnderTest, OutsideClients, Servers
 from nemesrv.chaos.fronts.look_ups import Rules
 from nemesrv.chaos.history.files import read_raw
@@ -217,6 +219,15 @@ def test_nothing_is_recorded_of_a_client_that_makes_no_connection(tmp_path: Path
         assert here.client.name_servers
     assert here.recorded == []
     assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_on_a_machine_as_late_as_a_call_waits_nothing_is_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outside_clients, "PATIENT_MS", 0.0)  # so that every machine is
+    with world(tmp_path) as here:
+        here.look_up()
+        for attempt in Retrying(stop=stop_after_delay(20), wait=wait_fixed(0.05), reraise=True):
+            with attempt:
+                assert any("s late, as long as a call waits" in str(row["value"]) for row in here.recorded)
 
 
 def chosen(rows: list[dict[str, Any]]) -> list[str]:
