@@ -145,13 +145,14 @@ def judge(evidence: Evidence, world: World) -> Verdict:
             what = f"{asked} were planned, {len(acted)} and {len(done)} done"
         missing.append(_finding("harness", what, 0.0, world.end_ms))
     first = missing[0].kind if missing else ""
+    more = f"; and {len(missing) - 1} more" if len(missing) > 1 else ""
     return verdict_by_counts(
         NAME,
         examined=len(by_id) + len(done) + len(clients),
         wrong=0,
         unsure=len(missing),
         why="",
-        why_unsure=f"{len(missing)} things did not happen, so the run proves nothing about them: {first}",
+        why_unsure=f"the run proves nothing about what did not happen: {first}{more}",
         measured={
             "faults": len(by_id),
             **({"acts": len(done)} if done else {}),
