@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ..verdict import Example, Validity, Verdict
 from . import CHECKS
 from .check import Group
+from .happened import happened
 
 
 class Cause(NamedTuple):
@@ -44,7 +45,8 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
     guarantee = CHECKS[first.name].says if first.name in CHECKS else first.name
     if example is None:
         return Cause("", guarantee, first.why)
-    return Cause(_guilty(example, first, verdicts), guarantee, _sentence(example, first))
+    sentence = f"{happened(example.since(first.timeline_ms))}."
+    return Cause(_guilty(example, first, verdicts), guarantee, sentence)
 
 
 def followed(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
@@ -84,16 +86,3 @@ def _distance(verdict: Verdict) -> tuple[bool, int, int]:
     names_nobody = example is not None and example.more.get("holder") == ""
     nearest = _NEAREST.index(verdict.name) if verdict.name in _NEAREST else len(_NEAREST)
     return check.is_of_the_whole or names_nobody, _GROUPS.index(check.group), nearest
-
-
-def _sentence(example: Example, verdict: Verdict) -> str:
-    """ "ns-0, broker-a in orders: must not hold, from 109.0 s to 141.2 s (32.2 s); after kill-1 start." """
-    about = " in ".join(part for part in (example.what, example.topic) if part)
-    rule = str(example.more.get("kind") or verdict.name)
-    said = f"{example.who}, {about}: {rule}" if about else f"{example.who}: {rule}"
-    if example.from_ms is not None and example.to_ms is not None and example.to_ms > example.from_ms:
-        begun_s, ended_s = ((at_ms - verdict.timeline_ms) / 1000 for at_ms in (example.from_ms, example.to_ms))
-        said += f", from {begun_s:.1f} s to {ended_s:.1f} s ({ended_s - begun_s:.1f} s)"
-    elif example.from_ms is not None:
-        said += f", at {(example.from_ms - verdict.timeline_ms) / 1000:.1f} s"
-    return said + (f"; after {example.after}." if example.after else ".")

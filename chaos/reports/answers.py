@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..checks import CHECKS
-from ..checks.cause import cause_of, first_wrong
+from ..checks.cause import first_wrong
 from ..checks.check import Group
 from ..faults.fault import Fault
 from ..faults.link_faults import Heal, LinkFault
@@ -26,7 +26,7 @@ from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
 from ..verdict import Finding, Validity, Verdict, seconds, worst
 from .groups import of_each
-from .sentences import happened, undecided_sentences, wrong_sentence
+from .sentences import undecided_sentences, wrong_sentence
 from .text import all_of
 
 _CLIENTS = (Group.CLIENT_ROUTES, Group.NAME_SERVERS, Group.MESSAGES, Group.CONSUMING)
@@ -80,7 +80,7 @@ def answers(
     def said(parts: Sequence[str]) -> str:
         return _in_words(f"{'; '.join(parts).rstrip('.')}.", words) if any(parts) else ""
 
-    wrong = first_told(verdicts)
+    wrong = first_wrong(verdicts)
     rule = "" if wrong is None or wrong.name not in CHECKS else _rule(wrong.name)
     return Answers(
         verdict=worst(v.verdict for v in verdicts),
@@ -107,26 +107,13 @@ def counted(verdicts: Sequence[Verdict]) -> str:
     return f"{len(verdicts)} {'check' if len(verdicts) == 1 else 'checks'}, {of_each(verdicts)}."
 
 
-def first_told(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """The INVALID verdict that is told first: the one nearest to the cause, or of the same node one that has a sentence
-    for what happened; None where nothing is INVALID."""
-    first = first_wrong(verdicts)
-    if first is None or not first.examples:
-        return first
-    of_node = [v for v in verdicts if v.verdict is Validity.INVALID and v.examples]
-    of_node = [v for v in of_node if v.examples[0].who == first.examples[0].who and happened(v.examples[0])]
-    return first if first in of_node else next(iter(of_node), first)
-
-
 def _first(verdicts: Sequence[Verdict]) -> str:
     """Who did what, and what was allowed; of a run that is not decided, why. "" where all is right."""
-    wrong, cause = first_told(verdicts), cause_of(verdicts)
-    if wrong is not None and cause is not None:
-        example = next(iter(wrong.examples), None)
-        if example is not None and happened(example):
-            return wrong_sentence(wrong)
-        timed = example is not None and (example.latest_ms or example.too_early)
-        return cause.sentence.rstrip(".") + (f"; {example.against_bound}" if example is not None and timed else "")
+    wrong = first_wrong(verdicts)
+    if wrong is not None and wrong.examples:
+        return wrong_sentence(wrong)
+    if wrong is not None:
+        return wrong.why
     unknown = [v for v in verdicts if v.verdict is Validity.UNKNOWN]
     if not unknown:
         return ""
@@ -285,7 +272,7 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
 def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
     """(check, who, what) of what the answers are about: what was wrong or not decided, the latest drop and return."""
     told = [
-        first_told(verdicts),
+        first_wrong(verdicts),
         *(v for kind in (Validity.INVALID, Validity.UNKNOWN) for v in verdicts if v.verdict is kind),
     ]
     found = [(v.name, e.who, e.what) for v in told if v is not None for e in v.examples]

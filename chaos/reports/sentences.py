@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..checks import CHECKS
-from ..verdict import NEVER, Clients, Example, Validity, Verdict, length, seconds, tenths
+from ..checks.happened import SAID, happened
+from ..verdict import NEVER, Clients, Example, Validity, Verdict, length, seconds
 from .text import all_of, phrase, phrases
 
 _OPERATIONS = {"send": "sends", "pull": "pulls", "name_server_call": "look-ups"}
@@ -36,39 +37,14 @@ def undecided_sentences(v: Verdict) -> list[str]:
 def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
     """What happened, in words (`happened`), and what else is known of it; moments count from `timeline_ms`."""
     e = e.since(timeline_ms)
-    if said := happened(e):
-        rest = {key: value for key, value in e.more.items() if key not in SAID}
-        return "; ".join(filter(None, (said, ", ".join(_rest(e, rest)))))
-    return _by_its_kind(e)
-
-
-def _by_its_kind(e: Example) -> str:
-    """`ns-1 must not hold broker-a (orders): 20.0 to 80.0 s, 60.0 s over, after kill-1 start`."""
-    kind = str(e.more.get("kind") or e.more.get("rule") or "")
-    topic = f"({e.topic})" if e.topic else ""
-    who = " ".join(part for part in (e.who, kind, e.what, topic) if part)
-    if e.who and kind and not kind.startswith(("must", "may")):
-        who = " ".join(part for part in (f"{e.who}: {kind}", e.what, topic) if part)
-    said = [_when(e), f"{e.over_ms / 1000:.1f} s over" if e.over_ms else ""]
-    said += [f"after {e.after}" if e.after and e.after != "begin" else ""]
-    rest = {key: value for key, value in e.more.items() if key not in ("kind", "rule")}
-    said += _rest(e, rest)
-    when = ", ".join(part for part in said if part)
-    return f"{who}: {when}" if who and when else who or when
+    rest = {key: value for key, value in e.more.items() if key not in SAID}
+    return "; ".join(filter(None, (happened(e), ", ".join(_rest(e, rest)))))
 
 
 def _rest(e: Example, more: Mapping[str, Any]) -> list[str]:
     """Other moments, and what else the check has to say, as far as it is short."""
     times = [f"{name} at {seconds(at_ms)}" for name, at_ms in e.times.items()]
     return times + [f"{name} {text}" for name, text in phrases(more) if len(text) <= _LONGEST]
-
-
-def _when(e: Example) -> str:
-    if e.from_ms is None:
-        return ""
-    if e.to_ms is None or e.to_ms <= e.from_ms:
-        return f"at {seconds(e.from_ms)}"
-    return f"{tenths(e.from_ms)} to {seconds(e.to_ms)}"
 
 
 def wrong_sentence(v: Verdict) -> str:
@@ -177,97 +153,3 @@ def _share(ratio: float, what: str) -> str:
 def _percent(ratio: float) -> str:
     """Rounded down, so that only all of them are 100 %."""
     return f"{math.floor(ratio * 10_000) / 100:g} %"
-
-
-# -- what happened: `ns-0 dropped broker-a at 42.0 s (unregistered), 2.0 s after its registration; never allowed`
-#
-# A sentence a kind of finding says who did what, when and for how long; what was allowed, and by how much that was
-# exceeded, is said the same way of all (`Example.against_bound`). A kind that has no sentence here is told by its own
-# name. Moments are in the example's own axis.
-
-_RECOVERED = "first good "
-_DIFFERED = "{who} and {what} held different routes{of_topic} {until}"
-_OWNED = "{owners} owned queue {queue_id} of {about} {until}"
-_TOLD: Mapping[str, str] = {
-    "must not hold": "{who} {still}held {about} {until}",
-    "must not hold what was silent": "{who} still held {about} until {end}, {took} after its last registration",
-    "must not hold what left": "{who} still held {about} until {end}, after its channel had ended",
-    "must not hold what never registered": "{who} held {about} from {at} on; it never registered",
-    "must be equal": _DIFFERED,
-    "promised to agree": _DIFFERED,
-    "promised to stay": "the master of {what} at {who} changed its address from {at} on, for {took} ({masters})",
-    "promised to last": "{what} could be written to at {who} {until}",
-    "promised to poll": "{who} asked for no route {until}",
-    "must own": _OWNED,
-    "must alone own": _OWNED,
-    "must not come back": "{who} took {about} back at {at}, for {took}, while it was down",
-    "must not use": "{who} used {about} at {at}, {took} after it was lost",
-    "must have left": "{who} stayed with {what} until {end}, for {took}",
-    _RECOVERED: "{who} had no good {operation} until {end}, {took}{since}",
-}
-SAID = frozenset(
-    ("kind", "masters", "reason", "registered_before_ms", "name_servers", "queue_id", "clients", "group", "routes")
-)
-"""What of an example's `more` the sentences say, or only a program wants."""
-
-
-def happened(e: Example) -> str:
-    """The sentence; "" for a kind that has none, or an example without what was measured."""
-    kind = str(e.more.get("kind") or "")
-    if e.from_ms is None or e.measured_ms is None:
-        return ""
-    if tell := {"must not be dropped": _dropped, "dropped too soon": _dropped, "must hold": _missing}.get(kind):
-        told = tell(e)
-    elif sentence := _TOLD.get(_RECOVERED if kind.startswith(_RECOVERED) else kind):
-        told = sentence.format(**_words(e, e.from_ms, e.measured_ms))
-    else:
-        return ""
-    followed = e.after not in ("", "begin") and not (e.is_of_due_time or e.too_early)
-    return f"{told}; {e.against_bound}" + (f"; after {e.after}" if followed else "")
-
-
-def _words(e: Example, from_ms: float, measured_ms: float) -> Mapping[str, object]:
-    """What the sentences are made of."""
-    owners = [str(name) for name in e.more.get("clients") or ()]
-    return {
-        **{name: e.more.get(name) for name in ("masters", "queue_id")},
-        "who": e.who,
-        "what": e.what,
-        "about": _about(e),
-        "of_topic": f" of {e.topic}" if e.topic else "",
-        "at": seconds(from_ms),
-        "end": seconds(e.to_ms or from_ms),
-        "until": _until(e, from_ms, measured_ms),
-        "took": length(measured_ms),
-        "still": "still " if e.is_of_due_time else "",
-        "owners": " and ".join(owners) or "nobody",
-        "operation": str(e.more.get("kind")).removeprefix(_RECOVERED),
-        "since": f" after {e.after}" if e.after else "",
-    }
-
-
-def _about(e: Example) -> str:
-    return " ".join(filter(None, (e.what, f"({e.topic})" if e.topic else "")))
-
-
-def _until(e: Example, from_ms: float, measured_ms: float) -> str:
-    """`until 80.0 s, 60.0 s after f1 end`, or `from 42.0 to 70.0 s, for 28.0 s`."""
-    end = seconds(from_ms if e.to_ms is None else e.to_ms)
-    if e.is_of_due_time:
-        return f"until {end}, {length(measured_ms)} after {'the start' if e.after in ('', 'begin') else e.after}"
-    return f"from {tenths(from_ms)} to {end}, for {length(measured_ms)}"
-
-
-def _dropped(e: Example) -> str:
-    reason, age_ms = e.more.get("reason"), e.more.get("registered_before_ms")
-    said = f"{e.who} dropped {e.what} at {seconds(e.from_ms or 0.0)}" + (f" ({reason})" if reason else "")
-    said += "" if age_ms is None else f", {length(age_ms)} after its last registration"
-    return said if e.too_early else f"{said}; away {length(e.measured_ms or 0.0)}"
-
-
-def _missing(e: Example) -> str:
-    from_ms, measured_ms = e.from_ms or 0.0, e.measured_ms or 0.0
-    if e.too_early:
-        since = f", {length(measured_ms)} after {e.after}" if e.after else ""
-        return f"{e.who} lost {_about(e)} at {seconds(from_ms)}{since}"
-    return f"{e.who} did not hold {_about(e)} {_until(e, from_ms, measured_ms)}"

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ...oracle.promises import Obligation, ObligationKind, obligations
+from ...oracle.promises import Obligation, ObligationKind, obligations, route_states
 from ...oracle.windows import Window
 from ...oracle.world import World
-from ...verdict import Finding, Verdict
+from ...verdict import Finding, Validity, Verdict, length
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, lasted, rounded, verdict_of, wrongs
 from ..record.control import Control
 from ..record.demands import Demand, Demands, demand_tolerances
 from ..record.lateness import Missing
-from ..record.route_tables import RouteTables, route_tables
+from ..record.route_tables import Presence, RouteTables, route_tables
 from ..tolerance import Tolerance
 
 NAME = "routes_are_true"
@@ -73,13 +73,42 @@ def judge(control: Control, world: World) -> Verdict:
         "returns": _times(demanded, seen, ObligationKind.RETURN),
         **wrongs(findings),
     }
-    return verdict_of(
+    verdict = verdict_of(
         NAME,
         findings,
         measured=measured,
         nothing="no topic was ever due to be in a table",
         noun="times a NameServer's route did not equal what was alive and reachable",
     )
+    if verdict.verdict is Validity.VALID and (still_open := _open_at_the_end(tables, world)):
+        return replace(verdict, verdict=Validity.UNKNOWN, why=still_open)
+    return verdict
+
+
+def _open_at_the_end(tables: RouteTables, world: World) -> str:
+    """Which broker a table lacked when the run ended, and had still time to get back; "" for none."""
+    for state in route_states(world):
+        last = state.up and state.judged and state.label.fault_id and state.end_ms >= world.end_ms
+        if not last or state.settled_ms <= world.end_ms:
+            continue
+        lacked = [
+            topic
+            for topic in tables.topics
+            if any(one.present for life in tables.stretches for one in tables.presence(life, topic, state.broker))
+            and not _at_the_end(tables.presence((state.name_server, state.incarnation), topic, state.broker))
+        ]
+        if lacked:
+            return (
+                f"{state.name_server} did not hold {state.broker} ({lacked[0]}) when the run ended, "
+                f"{length(world.end_ms - state.start_ms)} after {state.label}; "
+                f"{length(state.window.latest_ms)} are allowed: "
+                f"`settle_s: {math.ceil(state.window.latest_ms / 1000) + 1}` decides it"
+            )
+    return ""
+
+
+def _at_the_end(presence: Sequence[Presence]) -> bool:
+    return bool(presence) and presence[-1].present
 
 
 CHECK = Check(

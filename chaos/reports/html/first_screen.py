@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...checks.cause import first_wrong
 from ...verdict import Verdict
-from ..answers import Answers, answers, first_told, spoken_of
+from ..answers import Answers, answers, spoken_of
 from . import lanes, run_in_words
 from .canvas import Canvas
 from .found import Place, lane_of
@@ -48,7 +49,7 @@ def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
 
 def first_place(told: RunToDraw) -> Place | None:
     """Of what was wrong first; None where nothing was, or it says no place."""
-    wrong = first_told(told.verdicts)
+    wrong = first_wrong(told.verdicts)
     return next(iter(told.of_examples[wrong.name]), None) if wrong is not None else None
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....remoting.node.file_names import file_name, of_file_name
+from ...checks.cause import first_wrong
 from ...oracle.world import World
 from ...scenarios.model import Scenario
 from ...verdict import Example, Validity, Verdict, worst
-from ..answers import first_told
 from . import data
 from .canvas import Band
 from .cost import Without, cost_sentence, gaps_of
@@ -111,7 +111,7 @@ class RunToDraw:
     @property
     def guilty(self) -> str:
         """The node that broke a rule first; "" where nothing is INVALID."""
-        first = first_told(self.verdicts)
+        first = first_wrong(self.verdicts)
         return first.examples[0].who if first is not None and first.examples else ""
 
     @property

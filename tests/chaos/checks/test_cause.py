@@ -16,7 +16,12 @@ from nemesrv.chaos.verdict import Example, Validity, Verdict
 
 def verdict(name: str, validity: Validity, who: str = "") -> Verdict:
     example = Example(
-        who=who, what="broker-a", topic="orders", from_ms=1_000.0, to_ms=3_000.0, more={"kind": "must have"}
+        who=who,
+        what="broker-a",
+        topic="orders",
+        from_ms=1_000.0,
+        to_ms=3_000.0,
+        more={"kind": "must hold what it acknowledged"},
     )
     return Verdict(name=name, verdict=validity, examined=1, violations=1, examples=(example,), why="")
 
@@ -31,7 +36,10 @@ def test_the_part_that_broke_its_own_guarantee_comes_before_what_followed_from_i
     assert found is not None
     assert found.node == "ns-0"
     assert found.guarantee == CHECKS["registrations_are_kept"].says
-    assert found.sentence == "ns-0, broker-a in orders: must have, from 1.0 s to 3.0 s (2.0 s)."
+    assert (
+        found.sentence
+        == "ns-0 did not hold broker-a (orders), whose registration it had acknowledged, from 1.0 to 3.0 s (2.0 s)."
+    )
 
 
 def test_where_tables_are_what_was_read_a_broker_that_they_lack_is_guilty() -> None:

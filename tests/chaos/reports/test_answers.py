@@ -96,13 +96,6 @@ def test_a_letter_of_the_broken_rule_has_its_meaning_behind_it() -> None:
     assert "silent for E (registrations_are_kept; E: a NameServer lets a silent broker expire after" in said(kept)[1]
 
 
-def test_of_one_node_the_check_that_has_a_sentence_is_told() -> None:
-    vague = Verdict(
-        name="answers_are_true", verdict=Validity.INVALID, examined=1, violations=1, examples=(Example(who="ns-0"),)
-    )
-    assert said(vague, STAYED)[0] == said(STAYED)[0]
-
-
 def test_no_letter_of_a_formula_stands_in_the_lines() -> None:
     for lines in (said(TRUE, CONVERGE, USED, ARRIVED), said(STAYED, USED)):
         assert not re.search(r"\b[RCESPJ]\b", " ".join(lines))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.checks import happened
 from nemesrv.chaos.reports.sentences import example_sentence
 from nemesrv.chaos.verdict import Example, Finding, Verdict
 
@@ -63,8 +64,8 @@ def test_each_kind_has_its_sentence_counted_from_the_timeline(
 
 
 def test_a_kind_without_a_sentence_is_told_by_its_name_with_its_other_moments() -> None:
-    one = example("lost", 5.0, times={"changed": 12_000.0}, more={"offset": 7})
-    assert example_sentence(one, 10_000.0) == "ns-0: lost broker-a: at 5.0 s, changed at 2.0 s, offset 7"
+    one = example("astray", 5.0, times={"changed": 12_000.0}, more={"offset": 7})
+    assert example_sentence(one, 10_000.0) == "ns-0: astray broker-a, at 5.0 s; changed at 2.0 s, offset 7"
 
 
 def test_a_moment_that_rounds_to_nothing_has_no_sign() -> None:
@@ -94,3 +95,31 @@ def test_every_moment_of_findings_and_examples_is_counted_from_the_timeline_and_
     assert (shown.measured_ms, shown.latest_ms, shown.over_ms) == (35_000, 30_000, 5_000)
     assert Example.from_json(shown.to_json()) == shown
     assert Finding.from_json(found.to_json()).times == found.times
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "said"),
+    [
+        (
+            "committed for a queue that it had given up",
+            {"topic": "orders", "more": {}},
+            "ns-0 committed for a queue of broker-a (orders) that it had given up, at 5.0 s",
+        ),
+        (
+            "each R",
+            {"measured_ms": 42_000.0, "latest_ms": 30_000.0, "over_ms": 12_000.0, "more": {}},
+            "ns-0 did not run broker-a on time, at 5.0 s; allowed 30.0 s: 12.0 s over",
+        ),
+        ("never used in 26 sends", {"more": {}}, "ns-0 did not use broker-a in 26 sends, at 5.0 s"),
+    ],
+)
+def test_an_act_that_is_wrong_by_itself_is_told_with_what_was_allowed_where_that_is_a_time(
+    kind: str, values: dict[str, Any], said: str
+) -> None:
+    assert example_sentence(example(kind, 5.0, **values), 10_000.0) == said
+
+
+def test_every_sentence_can_be_made_of_what_an_example_has() -> None:
+    for kind in (*happened._STATES, *happened._ACTS):
+        one = example(kind, 5.0, 9.0, topic="orders", measured_ms=4_000.0, more={})
+        assert "{" not in example_sentence(one)

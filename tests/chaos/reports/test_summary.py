@@ -41,12 +41,12 @@ def test_the_summary_has_a_line_for_each_group_and_the_line_that_repeats_the_run
 
 def test_what_is_wrong_stands_below_its_group_with_its_letters_and_its_counterexamples() -> None:
     text = said(VALID, INVALID, UNKNOWN)
-    assert text.startswith("### ❌ smoke: INVALID\n\n**producer-0: ")
+    assert text.startswith("### ❌ smoke: INVALID\n\n**producer-0, at 61.0 s.**")
     assert "| client routes | ❌ INVALID | 1 INVALID |" in text
     assert "| `dead_brokers_avoided` | ❌ INVALID | 4 | 1 |" in text
     assert "| 33.0 s (R + C) |" in text
     assert "R: a broker registers every registerNameServerPeriod" in text
-    assert "**`dead_brokers_avoided`** producer-0: at 61.0 s\n- producer-0: at 61.0 s" in text
+    assert "**`dead_brokers_avoided`** producer-0, at 61.0 s\n- producer-0, at 61.0 s" in text
     assert "| `exercised` | ❔ UNKNOWN | 0 | 0 |  | no fault of the scenario was seen |" in text
 
 
