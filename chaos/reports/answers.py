@@ -264,7 +264,8 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
         said += _drops_and_returns(truth)
     converge = of.get("routes_converge")
     name_servers = 0 if scenario is None else scenario.cluster.name_servers
-    if converge is not None and converge.verdict is Validity.VALID and name_servers > 1:
+    decided = converge is not None and converge.verdict is Validity.VALID and not converge.undecided
+    if decided and name_servers > 1:
         said.append(f"all {name_servers} NameServers agree")
     return said
 

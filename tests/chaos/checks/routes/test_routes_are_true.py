@@ -162,6 +162,16 @@ def test_what_the_link_held_may_arrive_just_before_the_heal_is_recorded() -> Non
     assert [drop["after_ms"] for drop in verdict.measured["drops"]] == [95_000.0]
 
 
+def test_a_broker_that_is_still_missing_at_the_end_with_time_left_is_not_decided() -> None:
+    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0").at(195).route("ns-0", "orders", "broker-b")
+    verdict = check(builder.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True).end(265))
+    assert verdict.verdict is Validity.UNKNOWN, verdict
+    assert verdict.why == (
+        "ns-0 did not hold broker-a (orders) when the run ended, 10.0 s after f1 end; 33.0 s are allowed: "
+        "`settle_s: 34` decides it"
+    )
+
+
 def test_a_short_partition_that_drops_the_broker_at_its_heal_is_forgiven_until_the_next_tick() -> None:
     verdict = check(partition(healed_at_s=120, dropped_at_s=120.1, back_at_s=140, end_s=200))
     assert verdict.verdict is Validity.VALID, verdict
