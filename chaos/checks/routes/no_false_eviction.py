@@ -10,7 +10,7 @@ routes_are_true asks whether the routes were right; this check names the drop, i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...oracle.name_server import joined
@@ -23,7 +23,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, finding, rounded, verdict_of
 from ..record.control import Control, Row
 from ..record.lateness import may_time_out, patience_ms
-from ..record.received import Machine, Received, received
+from ..record.received import Machine, received
 
 NAME = "no_false_eviction"
 _ROW = "a broker that registered stays until its channel ends, or it was silent for long enough"
@@ -41,28 +41,27 @@ class _Drop(NamedTuple):
     """How long after its last registration, by the clock that the NameServer counts by; None: it had none."""
     short_ms: float
     """For how much longer the NameServer had to have the broker; 0: not at all."""
-    back_ms: float | None
+    back_ms: float | None = None
     """When the NameServer took its next registration; None: it never did."""
 
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: stretches in which a broker had to stay, and drops for silence. Violations: drops."""
-    of, (drops, taken) = received(control, world), _dropped(control, world)
-    findings: list[Finding] = []
-    every: list[_Drop] = []
-    for life, broker, machine in of.every():
-        pair = life.node, life.incarnation, broker
+    told, findings, every = _told_of(control, world), list[Finding](), list[_Drop]()
+    for life, broker, machine in received(control, world).every():
+        rows = told.get((life.node, life.incarnation, broker), ())
         kept = [(group[0].start_ms, max(one.end_ms for one in group)) for group in joined(machine.must())]
-        here = [_drop(world, machine.timers, kept, row) for row in drops.get(pair, ())]
+        here = _drops(world, machine.timers, kept, rows)
         every += here
-        findings += [_stayed(life, broker, span) for span in kept if pair in taken]
-        findings += [_finding(of, world, control, life, broker, machine, drop) for drop in here if _counts(drop)]
+        if any(row.event == "registration" for row in rows):
+            findings += [finding((life.node, broker), "must not be dropped", span, at_no_time(_ROW)) for span in kept]
+        counted = [drop for drop in here if drop.short_ms > 0 or drop.reason in _SOON]
+        findings += [_finding(control, world, life, broker, machine, drop) for drop in counted]
+    ages = (drop.age_ms for drop in every if drop.reason in _SOON and drop.age_ms is not None)
     measured = {
         "drops": {reason: count for reason in _REASONS if (count := Counter(d.reason for d in every)[reason])},
         "of_live_brokers": sum(f.wrong + f.late for f in findings),
-        "shortest_silence_ms": rounded(
-            min((d.age_ms for d in every if d.reason in _SOON and d.age_ms is not None), default=None)
-        ),
+        "shortest_silence_ms": rounded(min(ages, default=None)),
     }
     return verdict_of(
         NAME,
@@ -90,45 +89,34 @@ def _told(measured: Mapping[str, Any]) -> str:
     return said if shortest_ms is None else f"{said}; shortest silence before a drop {shortest_ms / 1000:.1f} s"
 
 
-class _Dropped(NamedTuple):
-    """A `broker_dropped` row, when its NameServer took its last registration before, and its next one after."""
-
-    row: Row
-    last_ms: float | None
-    back_ms: float | None = None
-
-
-_Pair = tuple[str, int, str]
-"""NameServer, its incarnation, broker."""
-
-
-def _dropped(control: Control, world: World) -> tuple[Mapping[_Pair, Sequence[_Dropped]], Collection[_Pair]]:
-    """The drops of each broker, and the brokers that were taken in, as the NameServers say."""
-    found: dict[_Pair, list[_Dropped]] = defaultdict(list)
-    last_ms: dict[_Pair, float] = {}
+def _told_of(control: Control, world: World) -> Mapping[tuple[str, int, str], Sequence[Row]]:
+    """NameServer, its incarnation and broker → what the NameServer says of it: registrations taken, and drops."""
+    found: dict[tuple[str, int, str], list[Row]] = defaultdict(list)
     for row in control.rows("registration", "broker_dropped"):
         broker = member_at(world, row.broker_name or "", row.broker_id, row.address)
-        key = row.node, row.incarnation, broker
-        if row.event == "broker_dropped":
-            if row.time_ms < world.end_ms and not world.had_before(broker, row.address, row.time_ms):
-                found[key].append(_Dropped(row, last_ms.get(key)))
-        elif not row.code:
-            last_ms[key] = row.time_ms
-            found[key] = [drop if drop.back_ms else drop._replace(back_ms=row.time_ms) for drop in found[key]]
-    return found, last_ms.keys()
+        is_of_before = row.event == "broker_dropped" and world.had_before(broker, row.address, row.time_ms)
+        if not row.code and row.time_ms < world.end_ms and not is_of_before:
+            found[row.node, row.incarnation, broker].append(row)
+    return found
 
 
-def _drop(world: World, timers: Timers, kept: Sequence[tuple[float, float]], dropped: _Dropped) -> _Drop:
-    row, last_ms, back_ms = dropped
-    reason = str((row.decoded or {}).get("reason") or "")
-    age_ms = None if last_ms is None else row.time_ms - last_ms
-    if reason == "expired" and last_ms is not None:  # by its own wall clock
-        age_ms = world.wall_ms(row.node, row.time_ms) - world.wall_ms(row.node, last_ms)
-    soon_ms = _soon_ms(timers, reason)
-    short_ms = max((to_ms - row.time_ms for from_ms, to_ms in kept if from_ms < row.time_ms < to_ms), default=0.0)
-    if soon_ms is not None and age_ms is not None:
-        short_ms = max(soon_ms - age_ms, 0.0)
-    return _Drop(row.time_ms, reason, age_ms, short_ms, back_ms)
+def _drops(world: World, timers: Timers, kept: Sequence[tuple[float, float]], rows: Sequence[Row]) -> list[_Drop]:
+    found, last_ms = list[_Drop](), None
+    for row in rows:
+        if row.event == "registration":
+            last_ms = row.time_ms
+            found = [drop if drop.back_ms else drop._replace(back_ms=last_ms) for drop in found]
+            continue
+        reason = str((row.decoded or {}).get("reason") or "")
+        age_ms = None if last_ms is None else row.time_ms - last_ms
+        if reason == "expired" and last_ms is not None:  # by its own wall clock
+            age_ms = world.wall_ms(row.node, row.time_ms) - world.wall_ms(row.node, last_ms)
+        soon_ms = _soon_ms(timers, reason)
+        short_ms = max((to_ms - row.time_ms for from_ms, to_ms in kept if from_ms < row.time_ms < to_ms), default=0.0)
+        if soon_ms is not None and age_ms is not None:
+            short_ms = max(soon_ms - age_ms, 0.0)
+        found.append(_Drop(row.time_ms, reason, age_ms, short_ms))
+    return found
 
 
 def _soon_ms(timers: Timers, reason: str) -> float | None:
@@ -136,26 +124,10 @@ def _soon_ms(timers: Timers, reason: str) -> float | None:
     return {"expired": timers.E_ms, "idle": timers.I_ms}.get(reason)
 
 
-def _counts(drop: _Drop) -> bool:
-    return drop.short_ms > 0 or drop.reason in _SOON
-
-
-def _stayed(life: Life, broker: str, span: tuple[float, float]) -> Finding:
-    return finding((life.node, broker), "must not be dropped", span, at_no_time(_ROW))
-
-
-def _finding(
-    of: Received,
-    world: World,
-    control: Control,
-    life: Life,
-    broker: str,
-    machine: Machine,
-    drop: _Drop,
-) -> Finding:
+def _finding(control: Control, world: World, life: Life, broker: str, machine: Machine, drop: _Drop) -> Finding:
     age_ms, soon_ms = drop.age_ms or 0.0, _soon_ms(machine.timers, drop.reason)
     rule = at_no_time(_ROW) if soon_ms is None else Rule(_SOON_ROW, _SOON[drop.reason], earliest_ms=soon_ms)
-    tolerance = of.tolerance(life, broker, drop.time_ms - age_ms, drop.time_ms)
+    tolerance = received(control, world).tolerance(life, broker, drop.time_ms - age_ms, drop.time_ms)
     said: dict[str, Any] = {"measured_ms": drop.short_ms if soon_ms is None else drop.age_ms, "over_ms": drop.short_ms}
     if drop.short_ms > tolerance.unknown_up_to_ms and _explained(control, world, life, broker, machine, drop):
         said |= {"wrong": 0, "late": 1}
@@ -172,14 +144,7 @@ def _finding(
     )
 
 
-def _explained(
-    control: Control,
-    world: World,
-    life: Life,
-    broker: str,
-    machine: Machine,
-    drop: _Drop,
-) -> bool:
+def _explained(control: Control, world: World, life: Life, broker: str, machine: Machine, drop: _Drop) -> bool:
     """Whether the machine stood still so long that a time-out of a healthy pair may have closed the channel; only
     where nobody recorded whether it was closed."""
     if machine.is_witnessed or drop.reason not in ("closed", "exception"):

@@ -1,7 +1,7 @@
 """A NameServer's routes are what brokers registered, and brokers register what they are and have.
 
-    broker   has 4 queues, 8 queues       what it registers is its own name, id, address, all its topics and their
-      │                                    queues, another table under another version: else the broker's finding
+    broker   has 4 queues, 8 queues       what it registers, at NameServers of its list, is its own name, id, address,
+      │                                    all its topics and their queues: else the broker's finding
     request_read      registers
       │                                    the routes are what RouteInfoManager makes of what was read (name_server.py):
     `route`           shows               else the NameServer's finding
@@ -111,7 +111,7 @@ class _Registering:
                 for one in {id(one.said): one for one in self._received.requests(life) if one.f == REGISTERED}.values():
                     if one.said and not self._by_hand.may_name(one.name, str(one.id_), one.address):
                         broker = self._owners.get(one.address) or member_at(self._world, one.name, one.id_, one.address)
-                        of[broker].append((life.node, one, self._kind(broker, one)))
+                        of[broker].append((life.node, one, self._kind(broker, one, life.node)))
         for broker, read in of.items():
             if self._is_open and broker not in self._owners.values():
                 continue
@@ -128,11 +128,13 @@ class _Registering:
                 more={"came": f"{first.name} {first.id_}: {first.address}"} if wrong else {},
             )
 
-    def _kind(self, broker: str, one: Request) -> str:
+    def _kind(self, broker: str, one: Request, name_server: str) -> str:
         """In words, what is wrong with the registration; "" for nothing."""
         world = self._world
         if broker not in self._owners.values() or one.name != broker_name(broker):
             return "registers a name that no broker has" if one.name not in members_of(world) else "registers a name"
+        if name_server not in {node.name for node in world.listed(broker)}:
+            return "registers at a NameServer that is on no list of it"
         if one.address not in next(node.addresses for node in world.nodes if node.name == broker):
             return "registers an address that it has not"
         if elects(world, broker):

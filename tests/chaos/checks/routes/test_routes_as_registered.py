@@ -159,6 +159,15 @@ def test_a_broker_that_registers_what_it_is_not_or_has_not_is_guilty(builder: Hi
     assert found[0][1].startswith(kind)
 
 
+def test_a_broker_that_registers_at_a_name_server_of_no_list_of_it_is_guilty() -> None:
+    def registers(*listed: str) -> list[str]:
+        builder = cluster(2, ("broker-a",), nodes={"broker-a": {"name_servers": [*listed]}})
+        return [kind for who, kind in kinds(builder.at(1).registers("ns-0", "broker-a")) if who == "broker-a"]
+
+    assert registers("ns-0", "ns-1") == []
+    assert registers("ns-1") == ["registers at a NameServer that is on no list of it"]
+
+
 def test_a_broker_that_registers_one_topic_more_under_the_same_version_is_guilty() -> None:
     def registers(version: int) -> list[tuple[str, str]]:
         builder = read((1, 1, MORE), (20, version, {**MORE, "late": [4, 4, 6, 0]})).at(0.5)
