@@ -36,9 +36,10 @@ class Received:
     def __init__(self, control: Control, world: World) -> None:
         self._control, self._world, self._rows = control, world, registered_rows(control, world)
         self._of_process: Mapping[tuple[str, int], list[Row]] = defaultdict(list)
-        for row in control.rows("request_read", "channel_ended"):
-            self._of_process[row.process].append(row)
-        self.is_recorded = bool(self._of_process)
+        for row in control.rows("request_read", "channel_ended", "broker_dropped", "scheduled_task"):
+            if row.event != "scheduled_task" or row.f == SCAN:
+                self._of_process[row.process].append(row)
+        self.is_recorded = bool(control.rows("request_read", "channel_ended"))
         """Whether the transports of our own NameServers recorded what they read."""
         self._made: dict[tuple[str, int, str], Machine] = {}
         self._requests: dict[tuple[str, int], list[Request]] = {}
@@ -85,11 +86,9 @@ class Received:
         """In the order in which the process read, and did, what its routes are made of."""
         key = life.node, life.incarnation
         if key not in self._requests:
-            rows = [*self._of_process.get(key, ()), *self._control.rows("broker_dropped", "scheduled_task")]
-            rows = [row for row in rows if row.process == key and (row.event != "scheduled_task" or row.f == SCAN)]
             said: dict[tuple[object, ...], Any] = {}
             found = self._requests[key] = list[Request]()
-            for row in sorted(rows, key=order):
+            for row in sorted(self._of_process.get(key, ()), key=order):
                 one = self._request(row, said)
                 found.append(one._replace(at_ms=max(one.at_ms, found[-1].at_ms + _APART_MS if found else -math.inf)))
         return self._requests[key]

@@ -23,11 +23,11 @@ Process = tuple[str, int]
 
 
 class RouteStretch(NamedTuple):
-    """The topic's route in [s, e): its JSON text with sorted keys, None when the topic is not there."""
+    """The topic's route in [s, e): its JSON text with sorted keys (or what had to be), None when it is not there."""
 
     s: float
     e: float
-    value: str | None
+    value: Any
 
 
 class Presence(NamedTuple):
@@ -102,10 +102,11 @@ class RouteTables:
         node = self._brokers.get(broker)
         key = process, topic, broker, anywhere and node is not None and bool(node.moves)
         if key not in self._presence:
-            self._presence[key] = self._present(self.stretches.get(process, {}).get(topic, ()), broker, key[-1])
+            self._presence[key] = self.present(self.stretches.get(process, {}).get(topic, ()), broker, key[-1])
         return self._presence[key]
 
-    def _present(self, stretches: Sequence[RouteStretch], broker: str, anywhere: bool) -> list[Presence]:
+    def present(self, stretches: Sequence[RouteStretch], broker: str, anywhere: bool) -> list[Presence]:
+        """The same of these routes."""
         found: list[Presence] = []
         node, name = self._brokers.get(broker), broker_name(broker)
         moves = node.moves if node is not None else ()
@@ -141,9 +142,9 @@ def exists(value: str | None) -> bool:
     return value is not None and value != "null"
 
 
-def brokers_of(value: str | None) -> Mapping[str, Mapping[str, str]]:
-    """broker name → broker id → address, of a route's JSON text."""
-    route: Any = decoded(value)
+def brokers_of(value: str | Mapping[str, Any] | None) -> Mapping[str, Mapping[str, str]]:
+    """broker name → broker id → address, of a route or its JSON text."""
+    route: Any = value if isinstance(value, Mapping) else decoded(value)
     return (route or {}).get("brokers") or {}
 
 

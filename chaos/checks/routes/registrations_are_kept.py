@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 from ...oracle.intervals import until_next
 from ...oracle.name_server import BrokerAtNameServer, Kept, Silence, joined
 from ...oracle.recorded import Life
-from ...oracle.roles import elects, shown_ids
+from ...oracle.roles import elects
 from ...oracle.world import World
-from ...topology import broker_name
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, at_no_time, counted, finding, verdict_of
@@ -26,7 +25,7 @@ from ..record.control import Control
 from ..record.lateness import Missing
 from ..record.received import received
 from ..record.registered_rows import registered_rows
-from ..record.route_tables import route_tables
+from ..record.route_tables import RouteStretch, route_tables
 
 NAME = "registrations_are_kept"
 _NEVER, _SILENT = "must not hold what never registered", "must not hold what was silent"
@@ -174,8 +173,8 @@ class _Pair:
             )
             yield from_ms, min([to_ms, *(act.began_ms for act in acts)])
             return
-        own = next(node.addresses for node in self.world.nodes if node.name == self.broker)
-        for (at_ms, route), until_ms in until_next(self.routes.shown[topic], to_ms):
-            ids = {} if route is None else route["brokers"].get(broker_name(self.broker), {})
-            if any(ids.get(str(id_)) in own for id_ in shown_ids(self.world, self.broker, at_ms, until_ms)):
-                yield max(at_ms, from_ms), until_ms
+        shown = until_next(self.routes.shown[topic], to_ms)
+        stretches = [RouteStretch(at_ms, until_ms, route) for (at_ms, route), until_ms in shown]
+        for due in self.tables.present(stretches, self.broker, anywhere=True):
+            if due.present:
+                yield max(due.s, from_ms), due.e

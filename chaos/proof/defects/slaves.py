@@ -38,7 +38,7 @@ _READS, _READS_LATE, _BACKLOG, _ACTING = "slave-reads", "slave-reads-late", "sla
 COPIES_S = 60.0
 _OF_ROUTES = (
     "answers_are_true client_routes_are_true dead_brokers_avoided queue_ownership registrations_are_kept "
-    "routes_are_true routes_converge"
+    "routes_are_true routes_as_registered routes_converge"
 )
 
 planted = Planted()
@@ -195,7 +195,7 @@ def slave_stops_copying(broker: Broker) -> None:
 
 
 @planted(SLAVE_OF_A, "slave-made-master", caught_by="routes_are_true")
-@may_find("answers_are_true client_routes_are_true")
+@may_find("answers_are_true client_routes_are_true routes_as_registered")
 def slave_keeps_its_role(broker: Broker) -> None:
     """a slave that is made master goes on as a slave"""
 
