@@ -438,10 +438,10 @@ class RoutesRead:
 
     def _expire(self, at_ms: float, address: str) -> None:
         name = self._name_of(address)
-        if self._is_5:
-            self._leaving.append((at_ms, name, address))
-        else:
+        if not self._is_5:
             self._leave(name, address)
+        elif name:  # what is known of an address that no name has any more stays
+            self._leaving.append((at_ms, name, address))
 
     def _leave(self, name: str, address: str) -> None:
         self._leaving = [left for left in self._leaving if left[1:] != (name, address)]
@@ -494,12 +494,6 @@ class RoutesRead:
     def _ids(self, name: str, row: Sequence[int], acts: bool) -> Mapping[str, str]:
         """As pickupTopicRouteData tells of them."""
         ids = {str(id_): address for id_, address in self._brokers[name].items()}
-        if (
-            self._shows_acting
-            and name in self._acting
-            and ids
-            and str(MASTER_ID) not in ids
-            and not row[2] & PERM_WRITE
-        ):
+        if acts and name in self._acting and str(MASTER_ID) not in ids and not row[2] & PERM_WRITE:
             ids[str(MASTER_ID)] = ids.pop(str(min(self._brokers[name])))
         return ids

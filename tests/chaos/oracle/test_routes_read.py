@@ -1,0 +1,98 @@
+"""RoutesRead against the NameServer's own table: the same requests make the same routes, in both profiles."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from nemesrv.actors.namesrv.route_table import RouteTable
+from nemesrv.actors.namesrv.tables import DropReason, Registration, RouteOptions, Unregistration
+from nemesrv.chaos.oracle.name_server import Request, RoutesRead
+from nemesrv.remoting.bodies.route import DataVersion, QueueData, canonical
+from nemesrv.remoting.node.profile import Profile
+from tests.chaos.builder import cluster
+
+TOPICS = ("orders", "payments", "rmq_sys_SYNC_BROKER_MEMBER_a")
+BROKERS = (("a", 0, "10.0.0.1:1"), ("a", 1, "10.0.0.2:1"), ("a", 0, "10.0.0.3:1"), ("b", 0, "10.0.0.4:1"))
+
+
+def registration(rng: random.Random) -> dict[str, Any]:
+    some = rng.sample(TOPICS, rng.choice((1, 2, 3)))
+    topics = {topic: [rng.choice((4, 8)), 4, rng.choice((4, 6)), 0] for topic in some}
+    return {"version": [0, 0, rng.randint(1, 3)], "topics": topics, "cluster": "eu", "timeout_ms": None, "acting": True}
+
+
+class Both:
+    def __init__(self, profile: str) -> None:
+        of = cluster(name_servers=1, config={"name_servers": {"supportActingMaster": True}})
+        of.rows[0]["value"] |= {"profile": profile, "settings": {"ns-0": {"supportActingMaster": True}}}
+        _, world = of.end(10_000).facts()
+        self.profile = Profile(profile)
+        self.read = RoutesRead(world, world.lives_of("ns-0")[0])
+        self.table = RouteTable(self.profile, options=RouteOptions(support_acting_master=profile == "5.x"))
+
+    def take(self, at_ms: float, rng: random.Random) -> None:
+        name, id_, address = rng.choice(BROKERS)
+        who = {"name": name, "id_": id_, "address": address}
+        channel = int(address.split(".")[3].split(":")[0])
+        match rng.choice(("register", "register", "register", "unregister", "wipe", "add", "delete", "ended")):
+            case "register":
+                said = registration(rng)
+                self.read.take(Request(at_ms, "REGISTER_BROKER", str(channel), said=said, **who))
+                self.table.register(self._registration(channel, said, name, id_, address), now_ms=int(at_ms))
+            case "unregister":
+                self.read.take(Request(at_ms, "UNREGISTER_BROKER", str(channel), **who))
+                asked = Unregistration(cluster_name="eu", broker_name=name, broker_addr=address, broker_id=id_)
+                if self.profile is Profile.V5_X:
+                    self.table.submit_unregister(asked)
+                else:
+                    self.table.unregister(asked)
+            case "wipe":
+                self.read.take(Request(at_ms, "WIPE_WRITE_PERM_OF_BROKER", name=name))
+                self.table.wipe_write_perm(name)
+            case "add":
+                self.read.take(Request(at_ms, "ADD_WRITE_PERM_OF_BROKER", name=name))
+                self.table.add_write_perm(name)
+            case "delete":
+                self.read.take(Request(at_ms, "DELETE_TOPIC_IN_NAMESRV", topic="orders"))
+                self.table.delete_topic("orders")
+            case "ended":
+                self.read.take(Request(at_ms, "ended", str(channel), reason="closed"))
+                self.table.on_channel_destroy(channel, "10.9.9.9:9", DropReason.CLOSED)
+        self.table.run_unregistrations()
+        self.read.take(Request(at_ms + 500, ""))
+
+    @staticmethod
+    def _registration(channel: int, said: dict[str, Any], name: str, id_: int, address: str) -> Registration:
+        rows = [
+            (topic, QueueData(broker_name=name, read_queue_nums=r, write_queue_nums=w, perm=perm, topic_sys_flag=flag))
+            for topic, (r, w, perm, flag) in said["topics"].items()
+        ]
+        return Registration(
+            cluster_name="eu",
+            broker_name=name,
+            broker_addr=address,
+            broker_id=id_,
+            ha_server_addr="",
+            channel_id=channel,
+            data_version=DataVersion(counter=said["version"][2]),
+            rows=rows,
+            enable_acting_master=said["acting"],
+        )
+
+    def shown(self, topic: str) -> tuple[object, object]:
+        route, read = self.table.route(topic), self.read.shown[topic]
+        return None if route is None else canonical(route), read[-1][1] if read else None
+
+
+@pytest.mark.parametrize("profile", ["4.9", "5.x"])
+@pytest.mark.parametrize("seed", range(10))
+def test_what_was_read_makes_the_same_routes_as_the_name_servers_own_table(profile: str, seed: int) -> None:
+    rng, both = random.Random(seed), Both(profile)
+    for step in range(60):
+        both.take(1_000.0 * (step + 1), rng)
+        for topic in TOPICS:
+            table, read = both.shown(topic)
+            assert read == table, f"{topic} after step {step}"
