@@ -30,8 +30,8 @@ from .experiment.run_folder import RunFolder
 from .history.stored import SMALL_BYTES, local_path, local_size, parquet_files, refuse_unreadable, row_count
 from .installation import has, how_to_get, require_extras
 from .reporting import write_junit, write_reports
-from .reports.answers import answers, counted
-from .reports.ci import append, replay_line, summary
+from .reports.answers import Answers, answers, counted, of_incident
+from .reports.ci import append, read_incident, replay_line, summary
 from .reports.terminal import left_out_line, print_answers
 from .scenarios.document import read
 from .scenarios.loading import load, parse
@@ -308,8 +308,7 @@ def show(
     if as_json:
         click.echo(json.dumps(_document(judged), ensure_ascii=False, default=str))
     else:
-        told = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s), judged.cost)
-        print_answers(judged.verdicts, told.lines(), full=full)
+        print_answers(judged.verdicts, _told(judged, took_s).lines(), full=full)
         if judged.left_out:
             click.echo(left_out_line(reasons(judged.left_out), full=full))
         if history.copy is not None:
@@ -329,11 +328,18 @@ def show(
         virtual = history.scenario is not None and history.scenario.clock == "virtual"
         replay = replay_line(history.folder.scenario_file, history.seed, virtual=virtual)
     try:
-        told = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s), judged.cost)
-        text = summary(told, judged.verdicts, replay, reasons(judged.left_out))
+        text = summary(_told(judged, took_s), judged.verdicts, replay, reasons(judged.left_out))
         append(summary_file, text)
     except OSError as exc:
         raise HarnessError(f"the summary cannot be written to {summary_file}: {exc.strerror}") from exc
+
+
+def _told(judged: Judged, took_s: float | None) -> Answers:
+    """The answers, by incident.json where the history is an import's."""
+    history = judged.history
+    told = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s), judged.cost)
+    incident = None if history.folder is None else read_incident(history.folder.path)
+    return told if incident is None else of_incident(told, incident)
 
 
 def _about(history: History, took_s: float | None) -> str:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..checks import CHECKS
 from ..checks.cause import first_wrong
@@ -102,6 +103,38 @@ def _rule(check: str) -> str:
     return f"{says} ({'; '.join([check, *(f'{letter}: {means}' for letter, means in legend([says]).items())])})"
 
 
+def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
+    """The answers of an imported incident, whose faults nobody injected: what happened in place of them, and the
+    labels of its faults in words. `incident`: what incident.json has."""
+    told = {
+        number: episode["hypotheses"][0]
+        for number, episode in enumerate(incident["episodes"], 1)
+        if episode.get("hypotheses") and episode["hypotheses"][0].get("certainty") in ("certain", "likely")
+    }
+    sentences = [one["sentence"].rstrip(".") for one in told.values()]
+    more = f"; and {len(sentences) - _FAULTS_SHOWN} more" if len(sentences) > _FAULTS_SHOWN else ""
+    happened_ = f"happened: {'; '.join(sentences[:_FAULTS_SHOWN])}{more}" if sentences else ""
+    if said.verdict is Validity.VALID:
+        behaved = "RocketMQ behaved as its rules say"
+        sentence = f"{behaved}. What {happened_}" if sentences else f"{behaved}; no fault shows in these logs"
+    else:
+        sentence = f"What {happened_}" if sentences else "No fault shows in these logs"
+    labels = {
+        f"{entry['do']}-{number}": f"{_noun(entry['do'])}{f' of episode {number}' if len(told) > 1 else ''}"
+        for number, one in told.items()
+        for entry in one.get("timeline") or ()
+    }
+    words = {f"{label} start": noun for label, noun in labels.items()}
+    words |= {f"{label} end": f"the end of {noun}" for label, noun in labels.items()}
+    return replace(
+        said,
+        injected=sentence,
+        first=_in_words(said.first, words),
+        routes=_in_words(said.routes, words),
+        clients=_in_words(said.clients, words),
+    )
+
+
 def counted(verdicts: Sequence[Verdict]) -> str:
     """`21 checks, 1 INVALID, 20 VALID.`"""
     return f"{len(verdicts)} {'check' if len(verdicts) == 1 else 'checks'}, {of_each(verdicts)}."
@@ -167,7 +200,7 @@ def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
     what = entry.what
     if not isinstance(what, Fault):
         return entry.summary
-    lasted = "" if end_s is None else f" for {end_s - entry.at_s:g} s"
+    lasted = "" if end_s is None else f" for {round(end_s - entry.at_s, 1):g} s"
     lasted += f", on and off every {entry.period_s:g} s" if entry.period_s else ""
     if not isinstance(what, LinkFault):
         return f"{all_of(entry.nodes)} {_was(scenario, entry.nodes)} {what.title}{lasted}"
@@ -190,28 +223,29 @@ def _was(scenario: Scenario, names: Sequence[str]) -> str:
 
 def _ends_s(scenario: Scenario, entries: Sequence[ActionModel]) -> list[float | None]:
     """When each entry of the timeline is ended by a later one; None: by none, or only a part of it."""
-    members = scenario.topology().members
+    topology = scenario.topology()
     ids = fault_ids(entries)
     found: list[float | None] = [None] * len(entries)
-    open_: dict[int, ActionModel] = {}
+    open_: dict[int, set[Hashable]] = {}
     for at, entry in enumerate(entries):
         what = entry.what
-        ended: list[int] = []
+        on: set[Hashable] = {*nodes_of(entry.nodes, topology.members)}
+        if isinstance(what, Heal | LinkFault):
+            on = {*entry.links} if any(map(is_chosen, entry.links)) else {*topology.parse_links(*entry.links)}
         if isinstance(what, Heal):
-            all_links = not entry.links
-            ended = [
-                one
-                for one in open_
-                if ids[one] is not None and all_links and (not what.faults or ids[one] in what.faults)
-            ]
+            ended = {one for one in open_ if ids[one] is not None and (not what.faults or ids[one] in what.faults)}
         elif isinstance(what, Restart | Resume):
-            back = {*nodes_of(entry.nodes, members)}
-            ended = [one for one, of in open_.items() if ids[one] is None and {*nodes_of(of.nodes, members)} <= back]
+            ended = {one for one in open_ if ids[one] is None}
         elif isinstance(what, Fault):
-            open_[at] = entry
+            open_[at] = on
+            continue
+        else:
+            continue
         for one in ended:
-            found[one] = entry.at_s
-            del open_[one]
+            open_[one] -= on or open_[one]
+            if not open_[one]:
+                found[one] = entry.at_s
+                del open_[one]
     return found
 
 
@@ -223,10 +257,14 @@ def _words(scenario: Scenario) -> Mapping[str, str]:
     (entry,) = entries
     if entry.nodes and len(nodes_of(entry.nodes, scenario.topology().members)) != 1:
         return {}
-    noun = {"black_hole": "the cut", "remove": "the removal"}.get(entry.do, f"the {entry.do.replace('_', ' ')}")
+    noun = _noun(entry.do)
     end = "the restart" if entry.do in ("kill", "stop") else f"the end of {noun}"
     label = entry.name or f"{entry.do}-1"
     return {f"{label} start": noun, f"{label} end": end}
+
+
+def _noun(do: str) -> str:
+    return {"black_hole": "the cut", "remove": "the removal"}.get(do, f"the {do.replace('_', ' ')}")
 
 
 def _in_words(line: str, words: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from ..verdict import Validity, Verdict
@@ -63,6 +64,15 @@ INCIDENT = "incident.json"
 _NOTHING_LEFT_OUT: Mapping[str, str] = {}
 
 _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"}
+
+
+def read_incident(run_dir: Path) -> dict[str, Any] | None:
+    """The document beside the history; None where the run is no import."""
+    try:
+        document = json.loads((run_dir / INCIDENT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return document if isinstance(document, dict) and isinstance(document.get("episodes"), list) else None
 
 
 def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) -> str:

@@ -136,11 +136,35 @@ def _folded(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _entry(entry: Mapping[str, Any]) -> str:
-    how = f" ({entry['how']})" if entry["how"] else ""
-    subject = "" if entry["subject"] == entry["node"] else f" {entry['subject']}"
     again = f"  {entry['times']} times until {entry['until'][11:19]}" if entry["times"] > 1 else ""
     place = f"{entry['file']}:{entry['line']}"
-    return f"  {entry['wall'][11:19]}  {entry['node']} {entry['what']}{subject}{how}  {place}{again}"
+    return f"  {entry['wall'][11:19]}  {_sentence(entry)}  {place}{again}"
+
+
+def _sentence(entry: Mapping[str, Any]) -> str:
+    """`consumer-0's route of orders is now broker-b`."""
+    node, subject, how = entry["node"], entry["subject"], entry["how"]
+    in_brackets = f" ({how})" if how else ""
+    match entry["what"]:
+        case "came":
+            again = " again" if how == "again" else ""
+            return f"{subject} was registered at {node}{again}" + (f", {how}" if how and not again else "")
+        case "registered":
+            return f"{node} registered with {subject}{in_brackets and ' again'}"
+        case "timed_out":
+            return f"{node} waited in vain for an answer of {subject or 'a server'}"
+        case "failed" if how == "its registration there":
+            return f"{node} could not register with {subject}"
+        case "failed":
+            return f"{node} failed at {subject}{in_brackets}"
+        case "chose":
+            return f"{node} {f'{how} and ' if how else ''}chose {subject}"
+        case "changed" if how.startswith("now ") or how == "gone":
+            return f"{node}'s route of {subject} is {how}"
+        case "changed":
+            return f"{node} changed {subject}{in_brackets}"
+        case what:
+            return f"{node} {what}" + ("" if subject == node else f" {subject}") + in_brackets
 
 
 def episode_lines(

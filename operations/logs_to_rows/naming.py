@@ -231,7 +231,7 @@ def _score(
     total = sum(map(len, told.values())) + sum(map(len, seen.values()))
     if total:
         score += 30.0 * (hits - 0.5 * misses) / min(total, _ENOUGH)
-        why.append(f"{hits} moments that others tell of that address")
+        why.append(f"{hits} of its moments are in other logs with that address")
     return score, "; ".join(why)
 
 

@@ -24,6 +24,8 @@ from bokeh.resources import Resources
 from jinja2 import Environment, FunctionLoader, Template
 
 from ...verdict import Verdict, worst
+from ..answers import of_incident
+from ..ci import read_incident
 from ..groups import exercised_line, groups
 from ..sentences import clients_sentence
 from ..terminal import left_out_line
@@ -58,7 +60,7 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
 
 def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
     """The page of a run that is made ready, and its verdicts as they were given."""
-    replay, incident = replayed.read_replay(told.run_dir), sections.read_incident(told.run_dir)
+    replay, incident = replayed.read_replay(told.run_dir), read_incident(told.run_dir)
     one = _shown(told, verdicts, incident)
     return _page([one if verdicts or replay is None else one._replace(said="")], replay)
 
@@ -73,7 +75,8 @@ def _shown(told: RunToDraw, verdicts: Sequence[Verdict], incident: Mapping[str, 
     answers = first_screen.answered(told, verdicts)
     said = first_screen.first_sentence(told, answers)
     if incident is not None:
-        said, answers = sections.said(incident, verdicts, len(told.run.left_out)), answers.with_injected("")
+        said = sections.said(incident, verdicts, len(told.run.left_out))
+        answers = of_incident(answers, incident).with_injected("")
     return RunShown(
         told,
         told.run.name,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...verdict import Validity, Verdict
@@ -134,15 +132,6 @@ HEADINGS = {
     ),
 }
 """Of sections that an import calls otherwise than a run."""
-
-
-def read_incident(run_dir: Path) -> dict[str, Any] | None:
-    """The document beside the history; None where the run is no import."""
-    try:
-        document = json.loads((run_dir / INCIDENT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return document if isinstance(document, dict) and isinstance(document.get("episodes"), list) else None
 
 
 def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, spoken_of
+from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
 from nemesrv.chaos.reports.groups import exercised_line, groups
 from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.scenarios.loading import find as find_scenario
@@ -153,6 +153,22 @@ def test_a_fault_is_told_in_words(entry: dict[str, object], sentence: str) -> No
     timeline = [{"at_s": 1, **entry}, {"at_s": 10, "do": "heal"}]
     scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
     assert sentence in said(CONVERGE, scenario=scenario)[0]
+
+
+def test_a_fault_ends_with_the_heal_of_its_own_links() -> None:
+    links = ["broker-a <-> ns-0", "broker-a <-> ns-1"]
+    heals = [{"at_s": at_s, "do": "heal", "links": [link]} for at_s, link in zip((150, 209), links, strict=True)]
+    timeline = [{"at_s": 60, "do": "black_hole", "links": links}, *heals, {"at_s": 256, "do": "heal"}]
+    scenario = parse({"name": "x", "timeline": timeline, "checks": ["routes_are_true"]}, file="x.yaml")
+    assert "broker-a was cut from ns-0 and ns-1 for 149 s." in said(CONVERGE, scenario=scenario)[0]
+
+
+def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> None:
+    cut = {"certainty": "likely", "sentence": "nothing passed", "timeline": [{"at_s": 1, "do": "black_hole"}]}
+    told = of_incident(answers([TRUE, CONVERGE], None, "incident"), {"episodes": [{"hypotheses": [cut]}]})
+    assert told.lines()[0] == "VALID incident. RocketMQ behaved as its rules say. What happened: nothing passed."
+    assert told.routes.startswith("ns-0 dropped broker-a 109.0 s after the cut (")
+    assert of_incident(told, {"episodes": []}).injected.endswith("; no fault shows in these logs")
 
 
 CUT_LINK = {"do": "cut", "links": ["broker-a <-> ns-0"]}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.reports.ci import replay_line
-from nemesrv.chaos.reports.html.sections import facts, read_incident, said
+from nemesrv.chaos.reports.ci import read_incident, replay_line
+from nemesrv.chaos.reports.html.sections import facts, said
 from nemesrv.chaos.verdict import Verdict
 
 

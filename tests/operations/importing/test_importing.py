@@ -98,7 +98,10 @@ def test_a_person_is_told_clocks_topology_time_line_and_faults(tmp_path: Path) -
     for said in (
         "+08:00 (layout)",
         "ns-0 10.0.1.1:9876",
-        "lost broker-a (idle)",
+        "ns-0 lost broker-a (idle)",
+        "broker-a waited in vain for an answer of ns-0",
+        "broker-a was registered at ns-0 again",
+        "broker-a registered with ns-0 again",
         "registration_period 30 s",
         "black_hole",
     ):
