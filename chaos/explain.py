@@ -230,7 +230,7 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
         lines += _merged(
             told["recovery"],
             who=("client", "after"),
-            text=lambda one: f"             {_WORDS[one['operation']]} {_within(one)}",
+            text=lambda one: f"             {_WORDS[one['operation']]} {_within(one, told['end_s'])}",
             title=lambda clients, after: f"  {clients}: after {after}",
         )
         if more := told["recovery_left_out"]:
@@ -278,10 +278,13 @@ def _must(one: Mapping[str, Any]) -> str:
     return f"out of its routes from {one['out_of_routes_s']:.1f}{used}"
 
 
-def _within(one: Mapping[str, Any]) -> str:
+def _within(one: Mapping[str, Any], end_s: float) -> str:
     if one["within_s"] is None:
         return f"not bounded: {one['why']}"
-    return f"within {one['within_s']:.1f} s, by {one['at_s'] + one['within_s']:.1f}  ({one['why']})"
+    by_s = one["at_s"] + one["within_s"]
+    late_s = math.ceil(by_s - end_s)
+    late = f", after the end of this run: {late_s} s more of `settle_s` let the run see it" if late_s > 0 else ""
+    return f"within {one['within_s']:.1f} s, by {by_s:.1f}{late}  ({one['why']})"
 
 
 def _merged(entries: Sequence[Mapping[str, Any]], *, who: tuple[str, str], text: Any, title: Any) -> Iterable[str]:

@@ -47,8 +47,9 @@ def doctor(
     nemesrv doctor collected/ client.log.gz --topic orders
     nemesrv doctor -                  read from standard input
 
-    Exit status: 0 nothing is wrong, 1 a certain cause, 3 likely ones only (or, of logs, a failed look-up that they do
-    not explain), 4 no NameServer answers.
+    Exit status: 0 nothing is wrong (of logs: at their end, and no look-up failed, even where a likely cause is named
+    that was over by then), 1 a certain cause, 3 likely causes only (or, of logs, a failed look-up that they do not
+    explain), 4 no NameServer answers.
     """
     if name_servers is not None:
         if not name_servers:

@@ -45,7 +45,7 @@ OF_NAME_SERVERS = (
     ),
     route_info_manager_of_name_servers(
         "brokerChannelExpiredTime",
-        MS,
+        Whole(1, 3_600_000, "ms"),
         "how long it bears a broker's silence; a 5.x broker says that itself (brokerNotActiveTimeoutMillis)",
         fields=CONSTANTS + "broker_channel_expired_ms",
         symbol="E",

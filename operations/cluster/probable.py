@@ -83,6 +83,8 @@ class Answer:
         sure = f"{self.certainty} ({self.score:.2f})"
         head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
         told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
+        if self.is_over and self.name not in (UNKNOWN, NOTHING):
+            told.append("   It was over when the logs ended, and no client's log shows that a look-up failed by it.")
         others = [f"{one.cause} ({one.score:.2f})" for one in self.others if one.score >= 0.05]
         return [*told, *([f"   or: {', '.join(others)}"] if others else [])]
 

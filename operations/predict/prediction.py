@@ -178,10 +178,16 @@ def _changed(before: Variant, after: Variant) -> Iterator[str]:
                 was, is_ = (percentile(of, 0.9) or 0.0 for of in (values, others[quantity]))
                 if _seconds(was) != _seconds(is_):
                     told = f"{_way(was, is_)} from {_seconds(was).strip()} to {_seconds(is_).strip()} s"
+                    if NEVER in (was, is_):
+                        told = f"{_or_never(was)} before, {_or_never(is_)} with it"
                     yield f"  {quantity.words}: p90 {told}"
         was, is_ = old.failed_share or 0.0, new.failed_share or 0.0
         if f"{was:.3f}" != f"{is_:.3f}":
             yield f"  share of failed sends: {_way(was, is_)} from {100 * was:.1f} to {100 * is_:.1f} %"
+
+
+def _or_never(value_ms: float) -> str:
+    return "never" if value_ms == NEVER else f"{_seconds(value_ms).strip()} s"
 
 
 def _way(before: float, after: float) -> str:

@@ -34,6 +34,8 @@ _STARTS_S = 35.0
 heartbeats, which those of the original had done long before."""
 _AHEAD_S = 10.0
 """So long before the first fault comparing begins: what else the record has of earlier is not replayed."""
+_SETTLE_S = 150.0
+"""On the virtual clock a replay goes on for so long, for `nemesrv check`; it is not compared that far."""
 _AFTER_S = 160.0
 """After the last fault's end, at most: E + R + C, in which everything has shown."""
 _TIMERS: Mapping[str, tuple[str, str]] = {
@@ -101,7 +103,8 @@ def imported(
         "workload": names.workload(rows, to_ms - from_ms, notes),
         "timeline": timeline,
         "settle_s": max(
-            1.0, math.ceil((to_ms - from_ms) / 1000 - max((entry["at_s"] for entry in timeline), default=0))
+            _SETTLE_S if virtual else 1.0,
+            math.ceil((to_ms - from_ms) / 1000 - max((entry["at_s"] for entry in timeline), default=0)),
         ),
         "checks": list(CHECK_NAMES),
         "seed": 1,

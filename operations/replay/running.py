@@ -32,6 +32,7 @@ from .original import Original, compared_to_ms, recorded, rows_of
 from .similarity import EXACT_MS, Similarity, similarity
 
 REPLAY_FILE = "replay.json"
+EXPIRY, IDLE = "brokerChannelExpiredTime", "serverChannelMaxIdleTimeSeconds"
 SHOWN_MAX = 12
 """So many transitions that are in one of the two only are listed."""
 
@@ -222,9 +223,14 @@ def varied(replayed: Replayed, wanted: Wanted) -> list[dict[str, Any]]:
         again = held_against(replayed.original, scenario, folder)
         was, now = _clients(replayed), _clients(again)
         changes = replayed.held[1].transitions, again.held[1].transitions
-        found.append(
-            beside(vary, was, now, changes) | {"happens": again.similarity.happens, "run_dir": folder.path.name}
-        )
+        said = beside(vary, was, now, changes)
+        if EXPIRY in vary and IDLE not in vary and not said["changed"]:
+            idle_s = replayed.original.world.timers.I_ms / 1000
+            said["sentence"] += (
+                f" A NameServer closes a channel that is idle for {IDLE} ({idle_s:g} s), and drops its broker then, "
+                f"whatever {EXPIRY} is: set both."
+            )
+        found.append(said | {"happens": again.similarity.happens, "run_dir": folder.path.name})
     return found
 
 

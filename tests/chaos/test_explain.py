@@ -85,3 +85,10 @@ def test_of_very_many_changes_recovery_is_told_of_the_first_and_the_rest_are_cou
     told = explain.explanation(scenario)
     assert {one["after"] for one in told["recovery"]} == {"cut-1 start", "cut-1 end"}
     assert "  and after 4 more changes, of which this says nothing" in explain._lines(told, scenario)
+
+
+def test_a_bound_behind_the_end_of_the_run_says_how_long_it_must_settle() -> None:
+    timeline = [{"at_s": 20, "do": "kill", "nodes": ["ns-0"]}, {"at_s": 30, "do": "restart", "nodes": ["ns-0"]}]
+    scenario = parse({"checks": ["recovery_time"], "timeline": timeline, "settle_s": 5}, file="x.yaml")
+    lines = "\n".join(explain._lines(explain.explanation(scenario), scenario))
+    assert "within 40.0 s, by 60.0, after the end of this run: 25 s more of `settle_s` let the run see it" in lines

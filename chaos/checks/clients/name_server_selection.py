@@ -251,8 +251,7 @@ def _told_by(first: _FirstChoices, bias: float) -> tuple[dict[str, Any], str]:
     }
     if total >= needed or first.uneven:
         return told, ""
-    what = f"one NameServer chosen {100 * bias:g} points too often"
-    return told, f"{total:,} first choices find {what} with power {power:g}; {needed:,} decide it"
+    return told, f"{total:,} starts are too few to say, {needed:,} are enough"
 
 
 def _formula(profile: ClientProfile, needed: int) -> str:

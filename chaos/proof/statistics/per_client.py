@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass, field
 from statistics import median_low
 from typing import Any
 
-from ...history.matching import matched
+from ...history.matching import Pair, matched
 from ...history.transitions import Transition
 
 EVENTS = ("send", "receive", "route_changed", "name_server_chosen", "fault", "phase")
 _FAR = 0.1
 """Shares, and seconds, that differ by less than this part are the same."""
+CHANGED_MAX = 12
+"""So many transitions that differ are named."""
 _APART_MS = 1_000.0
 
 
@@ -105,12 +107,13 @@ def beside(
 ) -> dict[str, Any]:
     """Both sides of each client, and what differs in a sentence. `vary`: what was changed."""
     pairs = matched(*transitions)
+    changed = [pair for pair in pairs if pair.apart_ms is None or abs(pair.apart_ms) > _APART_MS]
     changes = {
         "was": len(transitions[0]),
         "now": len(transitions[1]),
-        "gone": sum(pair.replay is None for pair in pairs),
-        "new": sum(pair.original is None for pair in pairs),
-        "moved": sum(abs(pair.apart_ms or 0.0) > _APART_MS for pair in pairs),
+        "gone": sum(pair.replay is None for pair in changed),
+        "new": sum(pair.original is None for pair in changed),
+        "moved": sum(None not in pair for pair in changed),
     }
     clients = {
         name: (was.get(name, Client()).to_json(), now.get(name, Client()).to_json()) for name in sorted({*was, *now})
@@ -118,6 +121,7 @@ def beside(
     return {
         "vary": vary,
         "transitions": changes,
+        "changed": [_changed(pair) for pair in changed],
         "clients": clients,
         "sentence": _sentence(vary, was, now, changes),
     }
@@ -142,12 +146,21 @@ def _sentence(vary: str, was: Mapping[str, Client], now: Mapping[str, Client], c
             parts.append(f"the {said} {word}, {_s(since)} in place of {_s(then)}")
     if any(changes[name] for name in ("gone", "moved", "new")):
         told = [f"{changes['gone']} would not have come"] if changes["gone"] else []
-        told += [f"{changes['moved']} at another time"] if changes["moved"] else []
-        told += [f"{changes['new']} others would"] if changes["new"] else []
+        told += [f"{changes['moved']} would have come at another time"] if changes["moved"] else []
+        told += [f"{changes['new']} would have come besides"] if changes["new"] else []
         parts.append(f"of {changes['was']} transitions {', '.join(told)}")
     if not parts:
         return f"With {vary}: nothing would have been different."
     return f"With {vary}: {'; '.join(parts)}."
+
+
+def _changed(pair: Pair) -> str:
+    """`ns-0 lost broker-a (silent): at 209.2 s in place of 165.0 s`."""
+    was, now = pair
+    told = pair.what.words
+    if was is None or now is None:
+        return f"{told}: " + (f"not at {_s(was.at_ms)}" if was is not None else f"at {_s(pair.what.at_ms)}, besides")
+    return f"{told}: at {_s(now.at_ms)} in place of {_s(was.at_ms)}"
 
 
 def _worst(of: Mapping[str, Client], name: str) -> float | None:
@@ -160,6 +173,9 @@ def client_lines(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         return
     for one in variants:
         yield one["sentence"]
+        yield from (f"  {said}" for said in one["changed"][:CHANGED_MAX])
+        if (more := len(one["changed"]) - CHANGED_MAX) > 0:
+            yield f"  and {more} more"
     width = max((len(client) for one in variants for client in one["clients"]), default=6)
     head = f"{'failed sends':>14}  {'longest gap':>20}  {'recovered after':>20}  {'transitions':>11}"
     yield f"  {'client':{width}}  {head}"

@@ -102,19 +102,23 @@ def gaps_of(recorded: Recorded, world: World) -> list[Without]:
 
 
 def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """The longest stretch between two times that meets a trouble; None where others are half as long."""
+    """The longest stretch between two times that meets a trouble, from the trouble's beginning on; None where others
+    are half as long."""
     starts, ends = times, np.append(times[1:], max(end_ms, float(times[-1])))
     lengths = ends - starts
     met = np.zeros(len(times), dtype=bool)
+    begun = ends.copy()
     for start_ms, stop_ms in troubles:
-        met |= (starts < stop_ms) & (ends > start_ms)
+        meets = (starts < stop_ms) & (ends > start_ms)
+        met |= meets
+        begun[meets] = np.minimum(begun[meets], np.maximum(starts[meets], start_ms))
     usual_ms = float(lengths[~met].max()) if (~met).any() else 0.0
     if not met.any():
         return None
     at = int(np.argmax(np.where(met, lengths, 0.0)))
     if lengths[at] <= max(LEAST_MS, 2 * usual_ms):
         return None
-    return float(starts[at]), float(ends[at])
+    return float(begun[at]), float(ends[at])
 
 
 def _troubles(recorded: Recorded, world: World) -> Mapping[str, list[tuple[float, float]]]:

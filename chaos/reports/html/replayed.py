@@ -190,7 +190,7 @@ def shown(document: Mapping[str, Any], div: str) -> ReplayShown:
             ("", (one["episode"], one["rank"], one["sentence"], one["certainty"]))
             for one in document.get("hypotheses") or ()
         ],
-        differences=[variant["sentence"] for variant in variants],
+        differences=[said for variant in variants for said in (variant["sentence"], *variant.get("changed", ()))],
         variants=[
             ("", (variant["vary"], client, *(f"{_cell(was, name)} → {_cell(now, name)}" for name in _COMPARED)))
             for variant in variants

@@ -46,7 +46,7 @@ def test_availability_is_told_in_three_sentences_and_never_rounded_up() -> None:
 
 def test_what_is_not_decided_is_named_wherever_a_verdict_is_told() -> None:
     """Table, report, its first sentence, verdicts.json and back."""
-    why = "94 first choices find it with power 0.0014; 1,292 decide it"
+    why = "94 starts are too few to say, 1,292 are enough"
     verdict = Verdict(
         name="name_server_selection",
         verdict=Validity.VALID,

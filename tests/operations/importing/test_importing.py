@@ -17,7 +17,7 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.verdict import Validity
 from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
-from nemesrv.operations.importing.printing import lines_of, undecided_lines
+from nemesrv.operations.importing.printing import _timeline, lines_of, undecided_lines
 from nemesrv.operations.inferring.said import texts_in
 from nemesrv.operations.logs_to_rows.gather import Gathered, plain_logs
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server, stamped
@@ -93,15 +93,31 @@ def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(tmp_path
     assert [v.name for v in verdicts(one.folder.path) if v.verdict is Validity.INVALID] == []
 
 
+@pytest.mark.parametrize(
+    ("what", "subject", "how", "sentence"),
+    [
+        ("came", "broker-a", "again", "broker-a was registered at x again"),
+        ("timed_out", "ns-0", "", "x waited in vain for an answer of ns-0"),
+        ("registered", "ns-0", "again", "x registered with ns-0 again"),
+        ("failed", "ns-0", "its registration there", "x could not register with ns-0"),
+        ("failed", "orders", "code 17", "x failed at orders (code 17)"),
+        ("chose", "ns-1", "left ns-0", "x left ns-0 and chose ns-1"),
+        ("changed", "orders", "now broker-b", "x's route of orders is now broker-b"),
+        ("lost", "broker-a", "idle", "x lost broker-a (idle)"),
+        ("started", "x", "", "x started"),
+    ],
+)
+def test_an_entry_of_the_time_line_is_a_sentence(what: str, subject: str, how: str, sentence: str) -> None:
+    entry = {"node": "x", "what": what, "subject": subject, "how": how, "wall": "2026-06-27T08:00:00", "file": "f"}
+    assert f"08:00:00  {sentence}  f:7" in next(iter(_timeline([{**entry, "line": 7}])))
+
+
 def test_a_person_is_told_clocks_topology_time_line_and_faults(tmp_path: Path) -> None:
     text = "\n".join(lines_of(imported(tmp_path).document))
     for said in (
         "+08:00 (layout)",
         "ns-0 10.0.1.1:9876",
         "ns-0 lost broker-a (idle)",
-        "broker-a waited in vain for an answer of ns-0",
-        "broker-a was registered at ns-0 again",
-        "broker-a registered with ns-0 again",
         "registration_period 30 s",
         "black_hole",
     ):

@@ -166,10 +166,7 @@ def test_clients_that_choose_as_java_does_are_valid() -> None:
             "a call tries the whole list",
             "client_profile": "java-4.9",
         },
-        undecided={
-            UNIFORM: "31 first choices find one NameServer chosen 10 points too often with power 0.0001; "
-            "1,292 decide it"
-        },
+        undecided={UNIFORM: "31 starts are too few to say, 1,292 are enough"},
     )
 
 
@@ -217,7 +214,7 @@ def test_evenness_is_decided_by_enough_starts_only_and_the_exact_rules_apart_fro
     """94 even starts say nothing of ten points; a client that leaves without a reason is found all the same."""
     few = check(starts((31, 32, 31)).end(100))
     assert (few.verdict, few.measured["power"]) == (Validity.VALID, 0.0014)
-    assert "1,292 decide it" in few.undecided[UNIFORM]
+    assert "1,292 are enough" in few.undecided[UNIFORM]
     enough = check(starts((431, 431, 430)).end(100))
     assert (enough.verdict, enough.undecided, enough.findings[-1].examined) == (Validity.VALID, {}, 1292)
     wrong = check(moved(client(), 40, 2).end(100))
@@ -367,7 +364,7 @@ def test_a_run_that_is_to_find_a_bias_needs_the_starts_for_it() -> None:
         31,
         78,
     )
-    assert "the run is to find a bias of 0.4: 31 first choices find" in verdict.why
-    assert "78 decide it" in verdict.why
+    assert "the run is to find a bias of 0.4: 31 starts are too few" in verdict.why
+    assert "78 are enough" in verdict.why
     found = check(starts((11, 10, 10), start_bias=0.65).end(100))
     assert (found.verdict, found.undecided) == (Validity.VALID, {})

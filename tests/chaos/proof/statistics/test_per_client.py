@@ -56,7 +56,13 @@ def test_a_sentence_says_what_differs_and_nothing_else() -> None:
     assert beside("x=1", was, was, same)["sentence"] == "With x=1: nothing would have been different."
     other = [lost, came], [came._replace(at_ms=3000.0), lost._replace(how="closed")]
     said = beside("x=1", was, was, other)["sentence"]
-    assert said == "With x=1: of 2 transitions 1 would not have come, 1 at another time, 1 others would."
+    told = "1 would not have come, 1 would have come at another time, 1 would have come besides"
+    assert said == f"With x=1: of 2 transitions {told}."
+    assert set(beside("x=1", was, was, other)["changed"]) == {
+        "ns-0 lost broker-a (silent): not at 0.0 s",
+        "ns-0 has broker-a: at 3.0 s in place of 0.0 s",
+        "ns-0 lost broker-a (closed): at 0.0 s, besides",
+    }
     assert "more failed sends, 40 in place of 1" in beside("x=1", now, was, same)["sentence"]
 
 
