@@ -290,6 +290,13 @@ class Dues:
         after = bisect_left(heard, at_ms)
         return heard[after] if after < len(heard) else math.inf
 
+    def _unrouted(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
+        """When a consumer that says what its route is had none of the broker."""
+        states = self._routed.get((consumer, topic), ())
+        named = [stretch for stretch, _ in self._masters(consumer, topic, broker)]
+        unnamed = without(-math.inf, self.world.end_ms, named)
+        return [Stretch(-math.inf, states[0][0]), *unnamed] if states else []
+
     def _routes_disturbed(self, consumer: str, broker: str) -> list[Stretch]:
         """When what routes depend on was disturbed."""
         world, found = self.world, list[Fault]()
@@ -343,7 +350,8 @@ class Dues:
             return []  # where a group begins is its consumeFromWhere's to say
         key = "quiet", queue[:2], asker.name
         if key not in self._memo:
-            taken = [one for member in asker.members for one in self._untold(member, *queue[:2])]
+            asked = [(member, *queue[:2]) for member in asker.members]
+            taken = [one for each in asked for one in (*self._untold(*each), *self._unrouted(*each))]
             quiet_ = self.world.memoized("quiet for groups", lambda: quiet_for_groups(self.world))
             self._memo[key] = [left for stretch in quiet_ for left in without(*stretch, taken)]
         quiet_ = self._memo[key]

@@ -102,6 +102,16 @@ def test_a_queue_that_nobody_holds_in_a_quiet_time_is_wrong_too() -> None:
     assert (kinds(verdict(builder)), verdict(builder).examples[0].who) == (["not received"], "all consumers")
 
 
+def test_of_a_consumer_that_has_no_route_yet_nothing_is_asked_in_a_quiet_time_either() -> None:
+    def waited(routed_s: float, received_s: float) -> Validity:
+        builder = sent(cluster(clients=CLIENTS[:2], workload={"queues": 4}), 200)
+        builder.at(routed_s).event("consumer-0", "route_changed", topic="orders", value=route_of("broker-a"))
+        return verdict(received(builder, received_s)).verdict
+
+    assert (waited(300, 304), waited(300, 306)) == (Validity.VALID, Validity.INVALID)
+    assert waited(100, 304) is Validity.INVALID
+
+
 def test_until_clients_must_share_the_queues_of_a_broker_that_joined_its_messages_may_wait() -> None:
     """R + C until NameServers have it, then P + H + Qr + A, and H until every broker knows: until 246 s."""
 
