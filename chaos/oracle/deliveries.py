@@ -40,7 +40,7 @@ from ..topology import is_slave, node_of_client_id
 from .by_hand import unreadable
 from .intervals import Stretch, merged, until_next, without
 from .link import most_hung_brokers, resent_after_ms
-from .queue_owners import Rows, listed, node_of_client, quiet_for_groups
+from .queue_owners import Rows, listed_by, node_of_client, quiet_for_groups
 from .quiet import (
     BARELY_MS,
     aftermath_ms,
@@ -125,8 +125,12 @@ class Dues:
         """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
         for row in rows("route_changed"):
             self._routed[row.node, row.topic or ""].append((row.time_ms, (row.decoded or {}).get("brokers") or {}))
-        self._listed, self._heard = listed(world, rows), defaultdict[tuple[str, str], list[float]](list)
-        """Whom a broker, or slave, knows, and when it handled a heartbeat of the consumer."""
+        self._listed: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
+        """The channels by which a broker, or slave, had heard of the consumer."""
+        for (broker, client), channels in listed_by(world, rows).items():
+            self._listed[node_of_client_id(client), broker] += channels
+        self._heard: dict[tuple[str, str], list[float]] = defaultdict(list)
+        """When it handled a heartbeat of it."""
         for row in rows("client_heartbeat"):
             self._heard[node_of_client(row), row.node].append(row.time_ms)
         self._shared: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -260,8 +264,7 @@ class Dues:
         """When the broker may not list the consumer, or not know of the last change of its queues."""
         world, untold = self.world, self._untold(consumer, topic, broker)
         if self._tells(consumer, broker):
-            states = until_next(self._listed[broker], world.end_ms)
-            unlisted = (Stretch(s[0], end_ms) for s, end_ms in states if consumer not in map(node_of_client_id, s[1]))
+            unlisted = without(-math.inf, world.end_ms, self._listed[consumer, broker])
             return untold + [Stretch(start_ms, end_ms + PAUSE_MS) for start_ms, end_ms in unlisted]
         after_ms = max(PULL_MS + world.timers_of(consumer).C_ms, aftermath_ms(world))
         faults = [*world.process_faults(broker), *world.link_faults(consumer, broker)]

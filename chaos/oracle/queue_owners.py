@@ -102,23 +102,38 @@ Listed = Sequence[tuple[float, tuple[str, ...]]]
 """From when on which clientIds, in order of time."""
 
 
-def listed(world: World, rows: Rows) -> Mapping[str, Listed]:
-    """Whom each broker, and slave, had heard and not forgotten, one a channel: a client whose old channel has not ended
-    yet is there twice (`ConsumerGroupInfo`). Nobody while it is dead. From `client_heartbeat`, `client_gone`."""
-    states: dict[str, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
-    channels: dict[tuple[str, int], dict[str | None, str]] = defaultdict(dict)
+def listed_by(world: World, rows: Rows) -> Mapping[tuple[str, str], Sequence[Stretch]]:
+    """A broker, or slave, and a clientId to the channels by which it had heard of it: each from its first heartbeat
+    until it ended or expired, or the broker's process did (`ConsumerGroupInfo`)."""
+    found: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
+    since: dict[tuple[tuple[str, int], str | None], tuple[float, str]] = {}
     for row in rows("client_heartbeat", "client_gone"):
-        of_process, client = channels[row.process], str((row.decoded or {}).get("client"))
-        before = sorted(of_process.values())
-        if row.event == "client_gone":
-            of_process.pop(row.op_id, None)
-        else:
-            of_process[row.op_id] = client
-        if (now := sorted(of_process.values())) != before and node_of_client_id(client):
-            states[row.node].append((row.time_ms, tuple(now)))
-    for node, of_node in states.items():
-        of_node += [(at_ms, ()) for life in world.lives_of(node) for at_ms in (life.start_ms, life.end_ms)]
-        of_node.sort(key=lambda state: state[0])
+        channel, client = (row.process, row.op_id), str((row.decoded or {}).get("client"))
+        if row.event == "client_heartbeat":
+            since.setdefault(channel, (row.time_ms, client))
+        elif channel in since:
+            found[row.node, client].append(Stretch(since.pop(channel)[0], row.time_ms))
+    for ((node, incarnation), _), (from_ms, client) in since.items():
+        ends = [life.end_ms for life in world.lives_of(node) if life.incarnation == incarnation]
+        found[node, client].append(Stretch(from_ms, min([world.end_ms, *ends])))
+    return found
+
+
+def listed(world: World, rows: Rows) -> Mapping[str, Listed]:
+    """Whom each broker, and slave, listed, one a channel: a client whose old channel has not ended yet is there twice.
+    Nobody while it is dead."""
+    edges: dict[str, list[tuple[float, bool, str]]] = defaultdict(list)
+    for (node, client), channels in listed_by(world, rows).items():
+        for channel in channels:
+            if channel.start_ms < channel.end_ms and node_of_client_id(client):
+                edges[node] += [(channel.start_ms, True, client), (channel.end_ms, False, client)]
+    states: dict[str, list[tuple[float, tuple[str, ...]]]] = {}
+    for node, of_node in edges.items():
+        now, states[node] = list[str](), [(life.start_ms, ()) for life in world.lives_of(node)]
+        for at_ms, comes, client in sorted(of_node):
+            now = sorted([*now, client]) if comes else [*now[: now.index(client)], *now[now.index(client) + 1 :]]
+            states[node].append((at_ms, tuple(now)))
+        states[node].sort(key=lambda state: state[0])
     return states
 
 
@@ -178,7 +193,10 @@ class Seen:
 
     def __init__(self, world: World, rows: Rows, unanswered: Iterable[Unanswered] = ()) -> None:
         self.world = world
-        self._listed = listed(world, rows)
+        self._listed: dict[str, dict[str, list[Stretch]]] = defaultdict(lambda: defaultdict(list))
+        """Broker, or slave, to consumer to the channels by which it was heard."""
+        for (broker, client), channels in listed_by(world, rows).items():
+            self._listed[broker][node_of_client_id(client)] += channels
         self._routes: dict[tuple[str, str], list[tuple[float, Mapping[str, Any]]]] = defaultdict(list)
         for row in rows("route_changed"):
             self._routes[row.node, row.topic or ""].append((row.time_ms, row.decoded or {}))
@@ -214,13 +232,9 @@ class Seen:
         window_ms = members_window(self.world.timers).latest_ms
         for name, of in routes.items():
             yield from (Change(at_ms, at_ms + window_ms, f"{name}'s route changed") for at_ms in of.at_ms)
-        for broker, states in self._listed.items():
-            before: list[str] = []
-            for at_ms, ids in states:
-                now = [one for one in ids if node_of_client_id(one) in members]
-                if now != before:
-                    yield Change(at_ms, at_ms + window_ms, f"{broker} listed others")
-                before = now
+        for broker, channels in self._listed.items():
+            edges = {at_ms for name in members for channel in channels.get(name, ()) for at_ms in channel}
+            yield from (Change(at_ms, at_ms + window_ms, f"{broker} listed others") for at_ms in sorted(edges))
 
     def _lost(self, members: Collection[str], route: Mapping[str, Mapping[str, str]]) -> Iterator[Change]:
         """When a member, a broker of this route, or the way between was lost."""
@@ -236,10 +250,8 @@ class Seen:
         """Whether the broker lists all of these; with broadcasting nobody asks."""
         if not self._is_told or self.world.workload.get("broadcasting"):
             return True
-        states = self._listed.get(broker, ())
-        last = bisect_right(states, at_ms, key=lambda state: state[0])
-        ids = states[last - 1][1] if last else ()
-        return {*members} <= {*map(node_of_client_id, ids)}
+        channels = self._listed.get(broker, {})
+        return all(any(c.start_ms <= at_ms < c.end_ms for c in channels.get(name, ())) for name in members)
 
     def _lives(self, name: str, at_ms: float) -> bool:
         return any(life.start_ms <= at_ms < life.end_ms for life in self.world.lives_of(name))
