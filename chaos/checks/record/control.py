@@ -20,8 +20,6 @@ from .lateness import Lateness
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ...oracle.windows import Timers
-
 
 class Row(NamedTuple):
     """One event, with the history's columns; `value` is its JSON text."""
@@ -145,12 +143,11 @@ def told_by(
     table: pa.Table,
     *,
     lost: Iterable[Mapping[str, Any]] = (),
-    timers: Timers | None = None,
     last_ms: float | None = None,
 ) -> tuple[Control, World]:
     """The control rows as columns: what the checks see, and the World that they tell of.
 
-    `lost`: rows that say what is not there. `timers` None: those of `run_begin`. `last_ms`: when the last row was.
+    `lost`: rows that say what is not there. `last_ms`: when the last row was.
     """
     import pyarrow.compute as pc
 
@@ -158,7 +155,7 @@ def told_by(
     environment = [row._asdict() for row in control.rows(*ENVIRONMENT_EVENTS)]
     lags = table.filter(pc.equal(table["event"], "timer_lag"))
     long_lags = lags.filter(pc.greater_equal(lags["lag_ms"], LONG_LAG_MS)).to_pylist()  # a process that stood still
-    return control, World.of_rows([*environment, *lost, *long_lags], timers, last_ms=last_ms)
+    return control, World.of_rows([*environment, *lost, *long_lags], last_ms=last_ms)
 
 
 def _values(column: pa.ChunkedArray) -> Sequence[Any]:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ...errors import HarnessError
-from ...oracle.world import World
 from ...verdict import Verdict
 from .. import CHECKS
-from ..finishing import finished, seen_by, with_joining
-from .parts import Failed, Spread, gather
+from ..finishing import seen_by, with_joining
+from ..plain.verdicts import verdicts_of
+from .parts import gather
 from .session import jvm_death
 from .settings import SMALL_PLANS
 from .storage import load_planned
-
-log = logging.getLogger("nemesrv.spark")
 
 JVM_END_S = 0.5
 """From the loss of its connection to the end of a JVM that dies."""
@@ -41,34 +37,8 @@ def check_history(
     parts = cores if plans is SMALL_PLANS else int(plans["spark.sql.shuffle.partitions"])
     spread, world = gather(history, is_whole_history=True, parts=parts)
     named = with_joining(checks, spread.control)
-    count(spread, named, world, say)
-    return [verdict_of(name, facts_of(name, spread, world), world) for name in named]
-
-
-def count(spread: Spread, names: Iterable[str], world: World, say: Callable[[str], None] = lambda _: None) -> None:
-    """Count what these checks ask for, for all of them at once."""
-    spread.count(((one, seen_by(CHECKS[name], world)) for name in names for one in CHECKS[name].readings), say)
-
-
-def facts_of(name: str, spread: Spread, world: World) -> Any:
-    """The check's facts, or Failed."""
-    try:
-        return CHECKS[name].gather(spread, seen_by(CHECKS[name], world))
-    except Exception as exc:
-        log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
-        return Failed(exc)
-
-
-def verdict_of(name: str, facts: Any, world: World) -> Verdict:
-    """The check's verdict; UNKNOWN, with the error's text, where it fails or has failed."""
-    if isinstance(facts, Failed):
-        return Verdict.of_failed_check(name, facts.error)
-    try:
-        check = CHECKS[name]
-        return finished(check, check.judge(facts, seen_by(check, world)), world)
-    except Exception as exc:
-        log.info("check %s failed", name, exc_info=True)
-        return Verdict.of_failed_check(name, exc)
+    spread.count(((one, seen_by(CHECKS[name], world)) for name in named for one in CHECKS[name].readings), say)
+    return verdicts_of(spread, world, named)
 
 
 def check_run(

@@ -30,8 +30,6 @@ from ..record.control import Control, Row, told_by
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ...oracle.windows import Timers
-
 ROWS_AT_ONCE = 500_000
 """So many rows that need not stay together are a part."""
 
@@ -114,11 +112,9 @@ def _is_in(span: Span) -> Column:
     return (F.col("node") == span.node) & (F.col("time_ms") >= span.from_ms) & (began_ms <= span.to_ms)
 
 
-def gather(
-    history: DataFrame, timers: Timers | None = None, *, is_whole_history: bool = False, parts: int = 2
-) -> tuple[Spread, World]:
+def gather(history: DataFrame, *, is_whole_history: bool = False, parts: int = 2) -> tuple[Spread, World]:
     """The history's control rows, and the World that they tell of: one Spark job, and one more where no row says that
-    the run has ended. `timers` None: those of `run_begin`. Of a whole history, rows that are not there are missed."""
+    the run has ended. Of a whole history, rows that are not there are missed."""
     import pyarrow.compute as pc
 
     table = history.where(~F.col("event").isin(*COUNTED_ONLY)).select(*Row._fields).toArrow()
@@ -128,7 +124,7 @@ def gather(
     last_ms = None
     if not any(row["event"] == "run_end" or row["phase"] == "end" for row in ends):
         last_ms = history.agg(F.max("time_ms")).collect()[0][0]
-    control, world = told_by(table, lost=lost, timers=timers, last_ms=last_ms)
+    control, world = told_by(table, lost=lost, last_ms=last_ms)
     return Spread(history, control, parts), world
 
 
