@@ -129,9 +129,7 @@ class World:
         object.__setattr__(self, "_index", _Index(self))
 
     @classmethod
-    def of_rows(
-        cls, rows: Iterable[Mapping[str, Any]], timers: Timers | None = None, *, last_ms: float | None = None
-    ) -> World:
+    def of_rows(cls, rows: Iterable[Mapping[str, Any]], *, last_ms: float | None = None) -> World:
         """From rows as `read_rows` or Spark give them, in any order; a row's `value` may be an object or its JSON text.
 
         Where nothing says that the run has ended, judging ends at `last_ms`, or at the last of these rows.
@@ -153,7 +151,7 @@ class World:
         faults = shared_by_dialler(faults_in(picked), under_test) if under_test else faults_in(picked)
         if under_test:
             run["node_timers"] = {**(run.get("node_timers") or {}), **timers_under_test(under_test)}
-        timers = Timers.from_json(run) if timers is None else timers
+        timers = Timers.from_json(run)
         end_ms = min(
             (float(row["time_ms"]) for row in picked if ends_judging(row)),
             default=float(latest_ms if last_ms is None else last_ms),

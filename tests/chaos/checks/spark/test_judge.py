@@ -37,16 +37,17 @@ def test_a_healthy_run_of_real_size_passes_every_check(spark: Any, tmp_path: Pat
 def test_a_check_that_fails_is_unknown_and_does_not_stop_the_others(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nemesrv.chaos.checks.spark import judge as spark_module
+    from nemesrv.chaos.checks.plain import verdicts
+    from nemesrv.chaos.checks.spark.judge import check_run
 
     def broken(*_: object) -> Verdict:
         raise ValueError("a bug in the check")
 
     monkeypatch.setattr(
-        spark_module, "CHECKS", {**CHECKS, "routes_converge": replace(CHECKS["routes_converge"], judge=broken)}
+        verdicts, "CHECKS", {**CHECKS, "routes_converge": replace(CHECKS["routes_converge"], judge=broken)}
     )
     history.write_parquet(broker_crash(rows=0).rows, tmp_path)
-    first, second = spark_module.check_run(tmp_path, ["routes_converge", "no_acknowledged_loss"], spark)
+    first, second = check_run(tmp_path, ["routes_converge", "no_acknowledged_loss"], spark)
     assert (first.verdict, first.why) == (Validity.UNKNOWN, "the check failed: ValueError: a bug in the check")
     assert (second.verdict, second.why) == (Validity.UNKNOWN, "no send was acknowledged")
 
