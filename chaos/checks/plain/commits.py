@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 Place = tuple[str, str, int, str]
 """Topic, broker name, queue id, group."""
-_RECEIPT = (*QUEUE, "offset", "time_ms", "node", "incarnation", "op_id")
 
 
 def commits(part: Part, world: World) -> CommitFacts:
