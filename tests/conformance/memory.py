@@ -71,7 +71,7 @@ class MemoryFront(Front):
     def __init__(
         self, name: str, upstream: Address | None, see: Callable[[Observation], None], stand: MemoryStand
     ) -> None:
-        super().__init__(name, upstream, see, CLOCK, connections=stand.numbers)
+        super().__init__(name, upstream, see, CLOCK)
         self._ports: list[Any] = [_NoPort()]
         self._stand = stand
         self.last = 0
@@ -82,7 +82,7 @@ class MemoryFront(Front):
         return self._address
 
     def _accept(self) -> asyncio.BaseProtocol:
-        self.last = next(self._numbers)
+        self.last = next(self._stand.numbers)
         self.see(Opened(at_ms=_now_ms(), front=self.name, connection=self.last, peer=_PEER))
         if self.behaviour.dials in (Dials.CLOSED, Dials.RESET):
             how = How.FIN if self.behaviour.dials is Dials.CLOSED else How.RST
