@@ -6,16 +6,16 @@
 
 Two floors. In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed, the
 prober's look-ups at NameServers that no client sits at among them; and each try of a send, though a retry at another
-broker may save it: a broker that is routed to accepts what it is sent. From one fault or heal to the next a producer
-that goes round its queues may fail once on each lost queue of each round: its floor is 1 less the lost brokers' share,
-and two rounds' worth for beginning anywhere. A send that spent its whole budget on a hung broker has by then picked
-the queue for its retry, which the next send passes over: with few queues that is a larger share (`passed_over`), and
-with q·(brokers - lost) ≤ lost none may be left. Messages of a sharding key fail as long as their queue is lost. Pulls
-and look-ups have no such floor: a consumer retries a lost queue every second, however many others it serves. A
-scenario may set one floor for everything after its first fault (`availability_floor`). A producer that never had a
-route fails until it gets one (oracle/recovery.py). Operations that never ended are not counted. Failures that timers
-or proxies as late as a third of T explain make it UNKNOWN; that other operations were slow as well explains nothing,
-for it may be the same node's doing.
+broker may save it: a broker that is routed to accepts what it is sent. Where one fault at a time met a producer
+(oracle/quiet.py), it may fail once on each lost queue of each round: its floor is 1 less the lost brokers' share, and
+two rounds' worth for beginning anywhere. A send that spent its whole budget on a hung broker has by then picked the
+queue for its retry, which the next send passes over: with few queues that is a larger share (`passed_over`), and with
+q·(brokers - lost) ≤ lost none may be left. Messages of a sharding key fail as long as their queue is lost. Pulls and
+look-ups have no such floor: a consumer retries a lost queue every second, however many others it serves. A scenario may
+set one floor for everything after its first fault (`availability_floor`). Nothing is asked of a producer without a
+route whose NameServers are hit. Operations that never ended are not counted. Failures that timers or proxies as late as
+a third of T explain make it UNKNOWN; that other operations were slow as well explains nothing, for it may be the same
+node's doing.
 """
 
 from __future__ import annotations
@@ -105,10 +105,14 @@ class Shortfall(NamedTuple):
     client: str | None
     start_ms: float
     end_ms: float
-    good: int
-    bad: int
-    floor: float
+    tally: Tally
     why: str
+    floor: float = 1.0
+
+
+def _failed(operation: str, client: str, tally: Tally, why: str) -> Shortfall:
+    """None of these may."""
+    return Shortfall(operation, client, tally.first_bad_ms or 0.0, tally.last_bad_ms or 0.0, tally, why)
 
 
 def gather(gathering: Gathering, world: World) -> Tallies:
@@ -254,38 +258,20 @@ def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
         for key, tally in tallied.quiet.items()
         if tally.bad and not _lets_fail(world, *key) and not _asks_first(tallied, world, key, tally)
     ]
-    why = "failed in a quiet time"
     return [
-        Shortfall(
-            operation,
-            client,
-            tally.first_bad_ms or 0.0,
-            tally.last_bad_ms or 0.0,
-            tally.good,
-            tally.bad,
-            1.0,
-            why,
-        )
+        _failed(operation, client, tally, "failed in a quiet time")
         for (_, operation, client), tally in sorted(failed, key=lambda one: _in_order(one[0]))
     ]
 
 
 def _refused(tallied: Tallies) -> tuple[int, list[Shortfall]]:
     """Every try that a broker refused, or did not answer, in a quiet time."""
+
+    def says(broker: str, tally: Tally) -> str:
+        return f"{broker} refused, or did not answer, {tally.bad:,} of {tally.ended:,} tries of sends in a quiet time"
+
     failed = [(broker, tally) for (_, broker), tally in sorted(tallied.tries.items()) if tally.bad]
-    short = [
-        Shortfall(
-            TRY,
-            broker,
-            tally.first_bad_ms or 0.0,
-            tally.last_bad_ms or 0.0,
-            tally.good,
-            tally.bad,
-            1.0,
-            f"{broker} refused, or did not answer, {tally.bad:,} of {tally.ended:,} tries of sends in a quiet time",
-        )
-        for broker, tally in failed
-    ]
+    short = [_failed(TRY, broker, tally, says(broker, tally)) for broker, tally in failed]
     return sum(tally.ended for tally in tallied.tries.values()), short
 
 
@@ -342,7 +328,7 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
         if tally.bad > rounds:
             floor = max(0.0, 1 - rounds / tally.ended)
             why = f"more failed than {gone} of {brokers} lost brokers explain"
-            short.append(Shortfall("send", client, start_ms, until_ms, tally.good, tally.bad, floor, why))
+            short.append(Shortfall("send", client, start_ms, until_ms, tally, why, floor))
     return examined, short
 
 
@@ -393,7 +379,7 @@ def _below(tallied: Tallies, world: World, floor: float) -> tuple[int, list[Shor
         if tally.ended and tally.good / tally.ended < floor:
             why = "below the scenario's availability_floor"
             from_ms = moments(world)[0].at_ms
-            short.append(Shortfall(operation, None, from_ms, world.end_ms, tally.good, tally.bad, floor, why))
+            short.append(Shortfall(operation, None, from_ms, world.end_ms, tally, why, floor))
     return examined, short
 
 
@@ -443,9 +429,11 @@ def _verdict(
     for index, fall in enumerate(short):
         # A loop that is this late can make a call of T time out that nothing else disturbed.
         late_ms = lags.get(index, math.inf)
-        explained = late_ms * _HOPS >= least_ms and (index not in lags or fall.bad <= _most_late(world, fall, late_ms))
+        explained = late_ms * _HOPS >= least_ms and (
+            index not in lags or fall.tally.bad <= _most_late(world, fall, late_ms)
+        )
         (late if explained else wrong).append(fall)
-    failed, unsure = (sum(fall.bad for fall in falls) for falls in (wrong, late))
+    failed, unsure = (sum(fall.tally.bad for fall in falls) for falls in (wrong, late))
     lag_ms = max(lags.values(), default=None)
     said = "nobody measured how late timers fired" if lag_ms is None else f"timers fired {lag_ms:.0f} ms late"
     return verdict_by_counts(
@@ -482,13 +470,13 @@ def _finding(fall: Shortfall, *, is_wrong: bool) -> Finding:
         (fall.start_ms, fall.end_ms),
         Rule(_ROW, f"at least {fall.floor:.4g} succeed"),
         out=(fall.start_ms, fall.end_ms),
-        examined=fall.good + fall.bad,
-        wrong=fall.bad if is_wrong else 0,
-        late=0 if is_wrong else fall.bad,
+        examined=fall.tally.ended,
+        wrong=fall.tally.bad if is_wrong else 0,
+        late=0 if is_wrong else fall.tally.bad,
         more={
             "operation": fall.operation,
-            "succeeded": fall.good,
-            "failed": fall.bad,
+            "succeeded": fall.tally.good,
+            "failed": fall.tally.bad,
             "floor": round(fall.floor, 4),
         },
     )

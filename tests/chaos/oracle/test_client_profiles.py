@@ -14,7 +14,7 @@ from nemesrv.chaos.checks.clients.name_server_selection import broken_rules, jud
 from nemesrv.chaos.checks.spark.judge import check_run
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.schema import raw_dir
-from nemesrv.chaos.oracle.client_profiles import PROFILES, ClientProfile, profile_of
+from nemesrv.chaos.oracle.client_profiles import PROFILES, Advance, ClientProfile, profile_of
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.verdict import Validity, Verdict
 from nemesrv.remoting.node.profile import Profile
@@ -37,7 +37,7 @@ DEFECTS: dict[str, tuple[dict[str, frozenset[str]], dict[str, str]]] = {
     "skips one": (ALL_DEAD, dict.fromkeys(PROFILES, "in order")),
     "goes by the other rule": (
         {},
-        {name: "every request" if name in ("go", "node") else "sticky" for name in PROFILES},
+        {name: "every request" if of.advance is Advance.EVERY_REQUEST else "sticky" for name, of in PROFILES.items()},
     ),
     "gives up after one": (ALL_DEAD, dict.fromkeys((*LISTED, "java-4.9", "cpp"), "attempts")),
     "tries twice": (ALL_SILENT, dict.fromkeys(("java-4.9", "java-5.3", *CPP), "attempts")),
