@@ -7,11 +7,12 @@ found.py ─► places, logs ┘
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...checks.cause import first_wrong
-from ...verdict import Verdict
+from ...verdict import Verdict, seconds
 from ..answers import Answers, answers, spoken_of
 from . import lanes, run_in_words
 from .canvas import Canvas
@@ -27,7 +28,13 @@ LANES_MAX = 8
 def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
     """The answers, of verdicts as they were given."""
     said = answers(verdicts, told.run.scenario, told.run.name, cost=told.cost)
-    return said if said.injected else said.with_injected(run_in_words.faults_sentence(told.world))
+    injected = said.injected or run_in_words.faults_sentence(told.world)
+    wrong = first_wrong(told.verdicts)
+    wrong_ms = wrong.examples[0].from_ms if wrong is not None and wrong.examples else None
+    fault_ms = min((fault.start_ms for fault in told.world.faults), default=math.inf)
+    if wrong_ms is not None and wrong_ms < fault_ms < math.inf:
+        injected = f"{injected.rstrip('.')}. It was wrong before any fault: from {seconds(wrong_ms)} on."
+    return said.with_injected(injected)
 
 
 def first_sentence(told: RunToDraw, said: Answers) -> str:

@@ -96,7 +96,9 @@ class RunToDraw:
         (node, *_) = names
         if node not in self._logs:
             self._logs[node] = lines_of(self.run_dir, node, dict(self.world.run), self.recorded.timeline_ms)
-        return replace(place, log=tuple(near(self._logs[node], e.from_ms)), logged_by=node)
+        lines = self._logs[node]
+        about = [line for line in lines if any(name in line.text for name in {e.what, e.topic} - {"", node})]
+        return replace(place, log=tuple(near(about, e.from_ms) or near(lines, e.from_ms)), logged_by=node)
 
     @cached_property
     def gaps(self) -> list[Without]:
