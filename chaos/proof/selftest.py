@@ -204,7 +204,9 @@ def print_runs(console: Console, outcomes: Sequence[Outcome]) -> None:
             ", ".join([*sorted(each.meant), *(f"({name})" for name in sorted(each.also))]) or "-",
             ", ".join(sorted(each.found)) or "-",
             ", ".join(sorted(each.unknown)) or "-",
-            f"[green]{each.result}[/]" if each.passed else f"[bold red]{each.result}[/] ({each.where})",
+            f"[green]{each.result.replace('killed', 'found')}[/]"
+            if each.passed
+            else f"[bold red]{each.result}[/] ({each.where})",
         )
         for each in outcomes
     ]
@@ -241,4 +243,4 @@ def _missed(outcome: Outcome) -> str:
 def _sums(outcomes: Sequence[Outcome]) -> str:
     planted = [outcome.passed for outcome in outcomes if outcome.defect is not None]
     twins = [outcome.passed for outcome in outcomes if outcome.defect is None]
-    return f"{sum(planted)} of {len(planted)} defects killed, {sum(twins)} of {len(twins)} twins clean"
+    return f"{sum(planted)} of {len(planted)} defects found, {sum(twins)} of {len(twins)} twins clean"

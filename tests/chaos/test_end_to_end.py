@@ -141,7 +141,7 @@ def test_a_node_that_dies_unplanned_ends_the_run_at_once_as_a_harness_failure(tm
 def test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none(tmp_path: Path) -> None:
     done = nemesrv("selftest", "--only", "broker-skips-a-name-server", cwd=tmp_path, timeout_s=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 of 1 defects killed, 1 of 1 twins clean" in done.stdout
+    assert "1 of 1 defects found, 1 of 1 twins clean" in done.stdout
 
 
 def test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c(tmp_path: Path) -> None:

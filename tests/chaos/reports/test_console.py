@@ -48,7 +48,7 @@ def test_where_the_columns_fit_it_is_a_table_and_elsewhere_a_paragraph_a_row() -
     narrow = shown(40)
     assert narrow[:3] == ["self-test", "broker-partition", "  planted defect: none (clean twin)"]
     assert "  INVALID: registrations_are_kept" in narrow
-    assert narrow[-2:] == ["1 of 1 defects killed, 1 of 1 twins", "clean"]
+    assert narrow[-1] == "1 of 1 defects found, 1 of 1 twins clean"
 
 
 def test_no_word_of_a_narrow_terminal_s_table_is_cut() -> None:

@@ -169,4 +169,4 @@ def test_the_table_of_many_seeds_names_the_weakest_and_what_it_missed() -> None:
     assert "3 of 3" in said
     assert "2 of 3" in said
     assert "2: routes_are_true is silent, duplicates says INVALID (runs/2)" in said
-    assert "weakest is seed 2: 0 of 1 defects killed, 1 of 1 twins clean" in said
+    assert "weakest is seed 2: 0 of 1 defects found, 1 of 1 twins clean" in said
