@@ -208,6 +208,8 @@ def shown(document: Mapping[str, Any], div: str) -> ReplayShown:
 def _note(document: Mapping[str, Any]) -> str:
     _, more = lanes_of(document)
     text = "In each lane the original is above and the replay beneath; a line joins what is the same change in both."
+    if document.get("from_ms"):
+        text += f" 0 s here is {seconds(document['from_ms'])} of the original's time, in which its faults are told."
     if document["compared_from_ms"] > 0:
         text += f" Compared from {seconds(document['compared_from_ms'])} on, shortly before the first fault."
     if names := document.get("names"):
