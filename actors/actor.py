@@ -123,7 +123,8 @@ class NodeActor:
         self._recorder: ClosableRecorder | None = None
         self._record: Recorder = ignore
         self._probe: Probe | None = None
-        self._node: Node | None = None
+        self.node: Node | None = None
+        """None before it listens and after it has stopped."""
         self._address: Address | None = None
 
     async def listen(self) -> Listening:
@@ -146,9 +147,9 @@ class NodeActor:
             logs=spec.log_file and spec.log_file.with_suffix(""),
             incarnation=spec.incarnation,
         )
-        self._node = spec.factory(context)
-        self._address = await self._node.listen()
-        return Listening(self._pid, self._address, children_of(self._node))
+        self.node = spec.factory(context)
+        self._address = await self.node.listen()
+        return Listening(self._pid, self._address, children_of(self.node))
 
     async def set_links(self, links: Mapping[Address, Address]) -> None:
         """From now on dial only through these."""
@@ -173,7 +174,7 @@ class NodeActor:
 
     async def stop(self) -> None:
         """The node has left cleanly and its history is closed."""
-        node, self._node = self._node, None
+        node, self.node = self.node, None
         try:
             if node is not None:
                 await node.stop()
@@ -191,20 +192,15 @@ class NodeActor:
         result = getattr(self._the_node(), method)(*args, **kwargs)
         return await result if inspect.isawaitable(result) else result
 
-    @property
-    def node(self) -> Node | None:
-        """The node itself; None before it listens and after it has stopped."""
-        return self._node
-
     def die(self) -> None:
         """The process is gone, without a word."""
         if self._recorder is not None:
             self._recorder.close()
 
     def _the_node(self) -> Node:
-        if self._node is None:
+        if self.node is None:
             raise RuntimeError(f"{self._spec.name} does not run: it has not listened yet, or was stopped")
-        return self._node
+        return self.node
 
     def _log_unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self._log.error("%s", context.get("message"), exc_info=context.get("exception"))

@@ -39,12 +39,8 @@ class Process:
     def __init__(self, pid: int) -> None:
         """Raises ProcessLookupError when there is no such process."""
         self.pid = pid
-        self._fd = os.pidfd_open(pid)
-
-    @property
-    def fd(self) -> int:
-        """The pidfd; readable when the process has ended."""
-        return self._fd
+        self.fd = os.pidfd_open(pid)
+        """Readable when the process has ended."""
 
     def exit_code(self) -> int | None:
         """How it ended, as subprocess has it: below 0 by that signal. None while it runs, or where nobody tells.
@@ -67,7 +63,7 @@ class Process:
         info = bytearray(_PIDFD_INFO_BYTES)
         struct.pack_into("Q", info, 0, _PIDFD_INFO_EXIT)
         try:
-            fcntl.ioctl(self._fd, _PIDFD_GET_INFO, info)
+            fcntl.ioctl(self.fd, _PIDFD_GET_INFO, info)
         except OSError:
             return None
         told, status = struct.unpack_from("Q", info, 0)[0], struct.unpack_from("i", info, _PIDFD_INFO_BYTES - 4)[0]
@@ -76,7 +72,7 @@ class Process:
     def send(self, signum: signal.Signals) -> bool:
         """Whether the process was still there to receive the signal."""
         try:
-            signal.pidfd_send_signal(self._fd, signum)
+            signal.pidfd_send_signal(self.fd, signum)
         except ProcessLookupError:
             return False
         return True
@@ -84,7 +80,7 @@ class Process:
     def gone(self, within_s: float = 0.0) -> bool:
         """Whether it has ended; waits for that up to `within_s`. A zombie has ended: its sockets are closed."""
         poll = select.poll()
-        poll.register(self._fd, select.POLLIN)
+        poll.register(self.fd, select.POLLIN)
         return bool(poll.poll(within_s * 1000))
 
     def stopped(self, within_s: float = 0.0) -> bool:
@@ -96,9 +92,9 @@ class Process:
         return True
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
 
 def stat_of(pid: int) -> list[str] | None:

@@ -42,8 +42,10 @@ class Dialler:
         self._free = asyncio.Event()
         self._free.set()
         self._nobody = frozenset(nobody)
-        self._told: dict[str, str] = {}
-        self._back: dict[str, str] = {}
+        self.told: dict[str, str] = {}
+        """Brokers' addresses as everybody is told them, to those at which the JVM dials them."""
+        self.everybodys: dict[str, str] = {}
+        """And back."""
         self._fronts = {
             name: Front(name, self._upstream(at), self._see, context.clock, vip=name in self._vip)
             for name, at in (*brokers.items(), *name_servers.items())
@@ -63,10 +65,10 @@ class Dialler:
             await front.open()
         for name in self._nobody:
             await self._fronts[name].behave(REFUSES)
-        self._told = {str(at): str(self.address(name)) for name, at in self._brokers.items()}
-        self._back = {own: told for told, own in self._told.items()}
+        self.told = {str(at): str(self.address(name)) for name, at in self._brokers.items()}
+        self.everybodys = {own: told for told, own in self.told.items()}
         for name in (*self._name_servers, *self._vip):
-            self._fronts[name].addresses = self._told
+            self._fronts[name].addresses = self.told
 
     async def close(self) -> None:
         for front in self._fronts.values():
@@ -84,11 +86,6 @@ class Dialler:
         """What is said to the JVM of these addresses (host:port) is of those for it."""
         for front in self._fronts.values():
             front.addresses = dict(addresses)
-
-    @property
-    def told(self) -> Mapping[str, str]:
-        """Brokers' addresses as everybody is told them, to those at which the JVM dials them."""
-        return self._told
 
     @property
     def told_of_name_servers(self) -> Mapping[str, str]:
@@ -122,11 +119,6 @@ class Dialler:
         """The name of the front that accepts there; None: nobody's."""
         return next((name for name, front in self._fronts.items() if address in front.doors), None)
 
-    @property
-    def everybodys(self) -> Mapping[str, str]:
-        """Brokers' addresses as the JVM is told them, to those that everybody is told."""
-        return self._back
-
     def behaved(self, now_ms: float) -> list[Behaved]:
         """What its fronts do that do more than pass on, for who has not heard it."""
         fronts = self._fronts.values()
@@ -142,5 +134,5 @@ class Dialler:
 
     def _see(self, one: Observation) -> None:
         if isinstance(one, Answered) and one.body:
-            one = one._replace(body=readdressed(one.body, self._back))
+            one = one._replace(body=readdressed(one.body, self.everybodys))
         self._see_all(one)

@@ -15,8 +15,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
-import socket
 from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +26,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.node.recording import recorded_at
+from ..faults.ports import PortHolder
 from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
 from ..fronts.rows import Row
@@ -53,8 +52,10 @@ LOOKS_S, POLLS_S = 0.1, 0.1
 """Of the machine's time: how often its logs are read, and its tables asked for at most."""
 _REGISTERS = frozenset({103, 322})
 """What a broker says first of all: REGISTER_BROKER, or QUERY_DATA_VERSION before it."""
-_FIRST, _LAST, _TRIES = 10_000, 19_990, 200
-"""Ports for JVMs: below those of the harness."""
+_PORTS = range(10_000, 19_990)
+"""For JVMs: below those of the harness."""
+_BESIDE = (-2, doors.HA, doors.DLEDGER)
+"""Of a broker's port: its VIP port, its slaves', its DLedger group's."""
 _ROUTINE = {"waitTimeMillsInSendQueue": 200, "osPageCacheBusyTimeOutMills": 1_000}
 """How long work may wait in a broker before it answers that it is busy, which is the machine's doing: stretched where
 RocketMQ's time goes faster than the machine's."""
@@ -104,7 +105,7 @@ class ApacheServer:
             self._front.leads, self._front.tells_by = self._led, doors.tells
         self._up = asyncio.Event()
         self._port = 0
-        self._held: list[socket.socket] = []
+        self._held = PortHolder(ports=_PORTS)
         self._java: JavaProgram | None = None
         self._faked: FakedTime | None = None
         self._rows: ServerRows | None = None
@@ -178,7 +179,8 @@ class ApacheServer:
         """The JVM is up: a NameServer serves, a broker serves and has begun to register."""
         assert self._made_by is not None
         context, clock = self._context, self._real_clock()
-        self._port, self._held = hold_ports(context.rng)
+        self._held = PortHolder(ports=_PORTS)
+        self._port = self._held.take(beside=_BESIDE).port
         own = Address("127.0.0.1", self._port)
         said = doors.as_told(own, self._plan.advertised)
         self._dialler.says(said)
@@ -298,8 +300,7 @@ class ApacheServer:
     def _forget(self) -> None:
         if self._faked is not None:
             self._faked.forget()
-        while self._held:
-            self._held.pop().close()
+        self._held.close()
 
     # -- what is seen ------------------------------------------------------------------------------------------------
 
@@ -395,26 +396,6 @@ def _size(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return 0
-
-
-def hold_ports(rng: random.Random) -> tuple[int, list[socket.socket]]:
-    """A port of 127.0.0.1, free with that two below (a broker's VIP port) and those one and two above (its slaves', its
-    DLedger group's), and what holds them for a program that binds them with SO_REUSEADDR, as Java's servers do. OSError
-    when there are none."""
-    for _ in range(_TRIES):
-        port, held = rng.randrange(_FIRST, _LAST), list[socket.socket]()
-        try:
-            for each in (port, port - 2, port + doors.HA, port + doors.DLEDGER):
-                held.append(socket.socket())
-                held[-1].bind(("127.0.0.1", each))
-        except OSError:
-            for sock in held:
-                sock.close()
-            continue
-        for sock in held:  # only now: with it the bind would have succeeded beside another holder's
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        return port, held
-    raise OSError(f"no free ports between {_FIRST} and {_LAST} on 127.0.0.1: close what uses them")
 
 
 class Tail:

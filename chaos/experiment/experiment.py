@@ -25,7 +25,6 @@ from ...actors.watch import ClusterError, NodeFailed
 from ...remoting.errors import RocketMQError
 from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
-from ...remoting.node.recording import Recorder
 from ..apache.bypass import refuse_bypass
 from ..apache.server import PATIENCE_S
 from ..errors import ScenarioError
@@ -74,10 +73,11 @@ class Experiment:
     """False: its rehearsal showed that it does nothing here."""
     say: Callable[[str], None] = _quiet
     _recording: bool = field(init=False, default=False)
-    _record: ClosableRecorder = field(init=False)
+    record: ClosableRecorder = field(init=False)
+    """The harness's own rows."""
     _cluster: RunningNodes = field(init=False)
-    _links: LinkFaultInjector = field(init=False)
-    _processes: ProcessFaults = field(init=False)
+    links: LinkFaultInjector = field(init=False)
+    processes: ProcessFaults = field(init=False)
     _at: Whereabouts = field(init=False)
     _probing: Result | None = field(init=False, default=None)
     _timeline_s: float = field(init=False, default=0.0)
@@ -138,11 +138,11 @@ class Experiment:
         topology = scenario.topology()
         stage.begin(self.folder, self.seed, scenario.timers.time_scale, self.say)
         self._starts = stage.starts(scenario, self.seed)
-        self._record = Heard(stage.recorder_spec(HARNESS, HARNESS).open(), self._hear)
-        stack.callback(self._record.close)
+        self.record = Heard(stage.recorder_spec(HARNESS, HARNESS).open(), self._hear)
+        stack.callback(self.record.close)
         self._recording = True
         at_a_signal(AtASignal.KEEPS_A_RECORD)
-        self._record(
+        self.record(
             "run_begin",
             value={
                 "scenario": scenario.name,
@@ -154,23 +154,23 @@ class Experiment:
             },
         )
         if self.defect is not None and not self.defect_acts:
-            not_done(self._record, HARNESS, "defect", _IDLE_DEFECT.format(self.defect.name))
+            not_done(self.record, HARNESS, "defect", _IDLE_DEFECT.format(self.defect.name))
         self._at = Whereabouts(scenario, stage)
-        self._cluster, self._links = stage.set_up(stack, self._record, self._at.upstreams(), self.say)
+        self._cluster, self.links = stage.set_up(stack, self.record, self._at.upstreams(), self.say)
         self._at.told(stage.advertised(self._at.listen))
         for name in topology.kinds:
             self._note_node(name)
 
         diallers = [one for one in scenario.implementations() if topology.kinds[one] is not NodeKind.NAME_SERVER]
         self._news = FaultNews(diallers, self._cluster.submit) if diallers else None
-        stack.callback(self._links.heal_all)
-        self._processes = ProcessFaults(self._cluster, self._record, self._works_again, self._moves, stage.clock)
+        stack.callback(self.links.heal_all)
+        self.processes = ProcessFaults(self._cluster, self.record, self._works_again, self._moves, stage.clock)
         self._actions = Actions(
             scenario=scenario,
             nodes=self._cluster,
-            links=self._links,
-            processes=self._processes,
-            record=self._record,
+            links=self.links,
+            processes=self.processes,
+            record=self.record,
             advertised=self._at.advertised,
             now_s=self._now_s,
             phase=self._phase,
@@ -182,7 +182,7 @@ class Experiment:
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
         for name in topology.of(NodeKind.NAME_SERVER):
             if not self._there((name,)):
-                self._processes.begin(Absent(), name)  # nobody can dial it before it joins
+                self.processes.begin(Absent(), name)  # nobody can dial it before it joins
         first = (NodeKind.NAME_SERVER, NodeKind.ADDRESS_SERVER)
         for group in (first, (NodeKind.BROKER, NodeKind.SLAVE, NodeKind.PROBER, NodeKind.ADMIN)):
             if NodeKind.BROKER in group:
@@ -199,11 +199,11 @@ class Experiment:
 
     def _note_node(self, name: str) -> None:
         """The node's row, with the address that it has now."""
-        self._record("node", **self._at.row(self.scenario, name, self.stage.host_name(name)))
+        self.record("node", **self._at.row(self.scenario, name, self.stage.host_name(name)))
 
     def _moves(self, name: str) -> None:
         """The node's next process has another address."""
-        self._links.move(name)
+        self.links.move(name)
         self._at.move(name)
         self._note_node(name)
 
@@ -227,7 +227,7 @@ class Experiment:
         kind = self.scenario.topology().kinds[name]
         self._phase("join", f"{name} joins")
         if kind is NodeKind.NAME_SERVER:
-            self._processes.end(Restart(), name)
+            self.processes.end(Restart(), name)
             return
         if kind is NodeKind.BROKER and self.scenario.workload.prober:
             self._cluster.call(name, "have_topics", self.scenario.topics())
@@ -293,7 +293,7 @@ class Experiment:
             limit_s = ROUTABLE_LIMIT_S
             answered = self._cluster.call(PROBER, "warm_up", brokers, limit_s, timeout_s=limit_s + 30)
             for name, took_s in answered.items():
-                self._record("first_answer", source=name, duration_ms=took_s * 1000)
+                self.record("first_answer", source=name, duration_ms=took_s * 1000)
             late = [name for name in brokers if name not in answered]
             self.say(f"brokers answered their first send after {max(answered.values(), default=0.0):.1f} s at most")
             if late:
@@ -307,7 +307,7 @@ class Experiment:
             yield
         except (NodeFailed, RocketMQError, TimeoutError) as exc:
             said = why or str(exc) or f"{node} did not answer `{what}` in time"
-            not_done(self._record, node, what, said)
+            not_done(self.record, node, what, said)
             self.say(said)
 
     # -- the experiment
@@ -342,7 +342,7 @@ class Experiment:
             allowed = f"{self.scenario.cluster.clients[name]}, as it was declared"
             raise ScenarioError("client", "profile", repr(profile), allowed)
         rules = profile_of(self.scenario.cluster.clients[name], self.scenario.profile)
-        return self.stage.client_under_test(name, rules, self._at.advertised, self._record)
+        return self.stage.client_under_test(name, rules, self._at.advertised, self.record)
 
     @property
     def now_s(self) -> float:
@@ -359,22 +359,9 @@ class Experiment:
 
     def end_link_fault(self, fault_id: str) -> None:
         """End this fault of links; others stay. Nothing happens when it has ended."""
-        if fault_id in self._links.active:
+        if fault_id in self.links.active:
             self._phase("heal", f"heal {fault_id}")
-            self._links.end(fault_id)
-
-    @property
-    def record(self) -> Recorder:
-        """The harness's own rows."""
-        return self._record
-
-    @property
-    def links(self) -> LinkFaultInjector:
-        return self._links
-
-    @property
-    def processes(self) -> ProcessFaults:
-        return self._processes
+            self.links.end(fault_id)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -392,7 +379,7 @@ class Experiment:
         self._actions.end_all()
         self._phase("settle", f"settling {scenario.settle_s:g} s")
         if scenario.prove_faults:
-            self._links.probe()
+            self.links.probe()
         self.wait(scenario.settle_s)
         if self._probing is not None:
             with self._or_not_done(PROBER, "probe"):
@@ -429,14 +416,14 @@ class Experiment:
         self.stage.last_writes()
         refuse_bypass(self.folder.data)
         self._phase("end")
-        self._record("run_end")
+        self.record("run_end")
 
     @property
     def _producers(self) -> tuple[str, ...]:
         return self.scenario.topology().of(NodeKind.PRODUCER)
 
     def _phase(self, phase: str, text: str | None = None) -> None:
-        self._record("phase", phase=phase)
+        self.record("phase", phase=phase)
         if phase == "steady":
             self._timeline_s = self._now_s()  # what people read counts from here, as the timeline's `at_s` do
         self.say(f"{self._now_s() - self._timeline_s:6.1f} s  {text or phase}")

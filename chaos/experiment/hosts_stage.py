@@ -195,24 +195,24 @@ class HostsStage(RealStage):
             there = self._there(lateness, host, number)
             host.ask("open", LAG, HostLag, host.clock(self.clock), there, step_s)
         api = HostsToxiproxy(hosts, self.host_of)
-        self._links = LinkFaults(
+        self.links = LinkFaults(
             api,
             self.clock,
             record,
             front_for=lambda node: RemoteFront(self.host_of(node)),
             packets_of=self._packets.of,
         )
-        self._links.open(upstreams, self._ports)
-        there_ = MeasuredThere(self.clock, self._links.way, self.host_of)
-        measuring = stack.enter_context(MeasuringThread(self.clock, self._links.way, record, there_))
-        self._links.observer, self._links.probes = BandwidthProofs(measuring), LinkProbes(measuring)
+        self.links.open(upstreams, self._ports)
+        there_ = MeasuredThere(self.clock, self.links.way, self.host_of)
+        measuring = stack.enter_context(MeasuringThread(self.clock, self.links.way, record, there_))
+        self.links.observer, self.links.probes = BandwidthProofs(measuring), LinkProbes(measuring)
         watch = stack.enter_context(self._hosts_watch(record, pids))
         stack.enter_context(self.joined.head_watch(self._alarm))
         stack.enter_context(disk_watch(self._folder.path, self._alarm))
         cluster = Cluster(
-            self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links, home=self.host_of
+            self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self.links, home=self.host_of
         )
-        return self._entered(stack, cluster), self._links
+        return self._entered(stack, cluster), self.links
 
     def _hosts_watch(self, record: Recorder, toxiproxies: Mapping[RemoteHost, int]) -> HostsWatch:
         carriers = {f"Toxiproxy of {host}": host for host in toxiproxies}
@@ -234,7 +234,7 @@ class HostsStage(RealStage):
         self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
     ) -> OutsideFaults:
         hosts, scale = self._hosts.values(), self.clock.scale
-        return HostsOutsideFaults(hosts, self.host_of, record, scale, pids, self._links, processes)
+        return HostsOutsideFaults(hosts, self.host_of, record, scale, pids, self.links, processes)
 
     def _now_ms(self) -> float:
         return self.clock.monotonic_s() * 1000.0
@@ -258,7 +258,7 @@ class HostsStage(RealStage):
                 host.ask("end_run", timeout_s=30.0)
 
     def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
-        self._links.open(upstreams, self._ports)
+        self.links.open(upstreams, self._ports)
 
 
 def real_stage(

@@ -152,13 +152,9 @@ class RealStage(Stage):
     clock: RealClock = field(init=False)
     _alarm: Alarm = field(init=False, default_factory=Alarm)
     _folder: RunFolder = field(init=False)
-    _links: LinkFaults = field(init=False)
+    links: LinkFaults = field(init=False)
+    """Once they are set up."""
     _outside: OutsideClients = field(init=False, default_factory=OutsideClients)
-
-    @property
-    def links(self) -> LinkFaults:
-        """Once they are set up."""
-        return self._links
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
         self._folder = folder
@@ -198,15 +194,15 @@ class RealStage(Stage):
         stack.callback(lateness.close)
         step_s = step_s_of(self.clock.scale)
         stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness, step_s=step_s))
-        self._links = LinkFaults(api, self.clock, record)
-        stack.callback(self._links.close)
-        self._links.open(upstreams, ports)
-        measuring = stack.enter_context(MeasuringThread(self.clock, self._links.way, record))
-        self._links.observer, self._links.probes = BandwidthProofs(measuring), LinkProbes(measuring)
+        self.links = LinkFaults(api, self.clock, record)
+        stack.callback(self.links.close)
+        self.links.open(upstreams, ports)
+        measuring = stack.enter_context(MeasuringThread(self.clock, self.links.way, record))
+        self.links.observer, self.links.probes = BandwidthProofs(measuring), LinkProbes(measuring)
         watch = stack.enter_context(self._watch(record, server))
         stack.enter_context(disk_watch(self._folder.path, self._alarm))
-        cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links)
-        return self._entered(stack, cluster), self._links
+        cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self.links)
+        return self._entered(stack, cluster), self.links
 
     def _entered(self, stack: ExitStack, cluster: Cluster) -> Cluster:
         """The cluster, whose nodes and outside clients are told where to dial."""
@@ -215,7 +211,7 @@ class RealStage(Stage):
             self._outside.redial(node, dials)
             cluster.redial(node, dials)
 
-        self._links.tell = tell
+        self.links.tell = tell
         stack.enter_context(cluster)
         stack.enter_context(self._outside)
         return cluster
@@ -240,7 +236,7 @@ class RealStage(Stage):
         def at_once(name: str, pid: int) -> None:
             if name not in carriers:
                 with deaths.noted(name):
-                    self._links.refuse(name, pid)
+                    self.links.refuse(name, pid)
 
         def told(death: Death) -> bool:
             if death.name in carriers:
@@ -257,16 +253,16 @@ class RealStage(Stage):
         """Who sees and records what others do to proxies and processes; to be entered."""
         from ..faults.outside import OutsideFaults
 
-        return OutsideFaults(self.toxiproxy.address, record, self.clock.scale, pids, self._links, processes)
+        return OutsideFaults(self.toxiproxy.address, record, self.clock.scale, pids, self.links, processes)
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
-        return {name: self._links.advertised(address) for name, address in addresses.items()}
+        return {name: self.links.advertised(address) for name, address in addresses.items()}
 
     def dials_of(self, node: str) -> dict[Address, Address]:
-        return self._links.dials_of(node)
+        return self.links.dials_of(node)
 
     def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
-        self._links.open(upstreams, self.harness.ports)
+        self.links.open(upstreams, self.harness.ports)
 
     def client_under_test(
         self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from .fault import Action, Fault, Loss
+from .fault import Action, Fault, Loss, by_do
 
 Text = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
 Queues = Annotated[int, Field(ge=0, le=64)]
@@ -125,7 +125,7 @@ class Switch(ByHand):
 
 
 AnyByHand = Register | Unregister | UpdateTopic | DeleteTopic | WipeWritePerm | AddWritePerm | UpdateConfig | Switch
-BY_HAND: dict[str, type[ByHand]] = {kind.model_fields["do"].default: kind for kind in get_args(AnyByHand)}
+BY_HAND: dict[str, type[ByHand]] = by_do(*get_args(AnyByHand))
 
 
 class DoneByHand(Fault):

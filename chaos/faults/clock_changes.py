@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from pydantic import Field, field_validator
 
-from .fault import Action
+from .fault import Action, by_do
 
 
 class ClockAction(Action):
@@ -61,9 +61,7 @@ class ClockSync(ClockAction):
 
 
 AnyClockAction = ClockStep | ClockDrift | ClockFreeze | ClockSync
-CLOCK_ACTIONS: dict[str, type[ClockAction]] = {
-    kind.model_fields["do"].default: kind for kind in get_args(AnyClockAction)
-}
+CLOCK_ACTIONS: dict[str, type[ClockAction]] = by_do(*get_args(AnyClockAction))
 
 
 def changed(what: ClockAction, rate: float) -> tuple[float | None, float]:

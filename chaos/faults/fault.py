@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -162,3 +162,11 @@ class Fault(Action):
     def parameters(cls) -> tuple[str, ...]:
         """The names of its own numbers, in the order of the class."""
         return tuple(name for name in cls.model_fields if name not in ("do", "stream"))
+
+
+Kind = TypeVar("Kind", bound=Action)
+
+
+def by_do(*kinds: type[Kind]) -> dict[str, type[Kind]]:
+    """Each by what a timeline calls it."""
+    return {kind.model_fields["do"].default: kind for kind in kinds}

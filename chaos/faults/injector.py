@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
@@ -18,6 +18,7 @@ from ..errors import HarnessError, ToxiproxyError
 from ..topology import Link, first_address, later_address
 from .link_faults import LinkFault, LinkState, Stream, combine
 from .measuring import BandwidthProofs, LinkProbes
+from .processes import held_if_free
 
 
 class ScaledClock(Protocol):
@@ -104,15 +105,9 @@ class LinkFaultInjector(ABC):
         """Faults that have begun and not ended, by id."""
         return {fault_id: (fault, tuple(links)) for fault_id, (fault, links) in self._active.items()}
 
-    @contextmanager
-    def unchanged(self) -> Iterator[bool]:
+    def unchanged(self) -> AbstractContextManager[bool]:
         """Within the block no fault begins or ends; False where one does at this moment."""
-        free = self._lock.acquire(blocking=False)
-        try:
-            yield free
-        finally:
-            if free:
-                self._lock.release()
+        return held_if_free(self._lock)
 
     def begin(
         self, fault: LinkFault, links: Sequence[Link] | Mapping[Link, Stream], *, fault_id: str | None = None

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from .acts_by_hand import BY_HAND, AnyByHand, DoneByHand, OldAddress, WrongClock
 from .clock_changes import CLOCK_ACTIONS, AnyClockAction
-from .fault import Action, Fault, Loss
+from .fault import Action, Fault, Loss, by_do
 from .link_faults import LINK_FAULTS, AnyLinkFault, Effect, Heal, LinkFault, Timeout
 from .process_faults import (
     HOST_ACTIONS,
@@ -54,10 +54,7 @@ AnyAction = Annotated[
 FAULTS: dict[str, type[Fault]] = {**LINK_FAULTS, **PROCESS_FAULTS}
 ACTIONS: dict[str, type[Action]] = {
     **FAULTS,
-    **{
-        kind.model_fields["do"].default: kind
-        for kind in (Resume, Restart, RollingRestart, RestartStorm, Heal, NameServerList)
-    },
+    **by_do(Resume, Restart, RollingRestart, RestartStorm, Heal, NameServerList),
     **BY_HAND,
     **CLOCK_ACTIONS,
     **HOST_ACTIONS,

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from .fault import Action, Delay, Dial, Fault, Loss, TimeLimits
+from .fault import Action, Delay, Dial, Fault, Loss, TimeLimits, by_do
 
 Direction = Literal["upstream", "downstream"]
 Stream = Literal["both", "upstream", "downstream"]
@@ -270,7 +270,7 @@ class Heal(Action):
 
 AnyLinkFault = Cut | BlackHole | Latency | Bandwidth | Reset | PacketLoss | HalfOpen | SynDrop
 """What a scenario may do to a link: the order is that of docs/faults.md."""
-LINK_FAULTS: dict[str, type[LinkFault]] = {kind.model_fields["do"].default: kind for kind in get_args(AnyLinkFault)}
+LINK_FAULTS: dict[str, type[LinkFault]] = by_do(*get_args(AnyLinkFault))
 
 
 class DirectionState(NamedTuple):

@@ -13,7 +13,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ...remoting.node.network import Address
 from ..errors import HarnessError
@@ -27,20 +27,25 @@ SWALLOWS = 4096
 class PortHolder:
     """Context manager; `take` as often as needed, `close` gives all ports back."""
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
-        self._host = host
+    def __init__(self, host: str = "127.0.0.1", ports: range = range(FIRST, LAST + 1)) -> None:
+        self._host, self._ports = host, ports
         self._held: dict[int, socket.socket] = {}
 
-    def take(self, *, vip: bool = False) -> Address:
-        """An address of this host that nobody uses, ours until `close`. HarnessError when none is left. `vip`: and so
-        is a broker's VIP port below it."""
+    def take(self, *, vip: bool = False, beside: Collection[int] = ()) -> Address:
+        """An address of this host that nobody uses, ours until `close`. HarnessError when none is left.
+
+        So are the ports so far `beside` it, and with `vip` a broker's VIP port below it.
+        """
         for _ in range(200):
-            address = Address(self._host, FIRST + secrets.randbelow(LAST - FIRST + 1))
-            if self._holds(address.port):
-                if not vip or self._holds(address.vip_channel.port):
-                    return address
-                self._held.pop(address.port).close()
-        raise HarnessError(f"no free port was found between {FIRST} and {LAST} on {self._host}: close what uses them")
+            address = Address(self._host, self._ports[secrets.randbelow(len(self._ports))])
+            others = [address.port + each for each in beside] + ([address.vip_channel.port] if vip else [])
+            taken = [port for port in (address.port, *others) if self._holds(port)]
+            if len(taken) == 1 + len(others):
+                return address
+            for port in taken:
+                self._held.pop(port).close()
+        first, last = self._ports[0], self._ports[-1]
+        raise HarnessError(f"no free port was found between {first} and {last} on {self._host}: close what uses them")
 
     def _holds(self, port: int) -> bool:
         """Whether it is ours from now on, and was not before."""

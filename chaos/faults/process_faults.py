@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from .fault import Action, Dial, Fault, Loss
+from .fault import Action, Dial, Fault, Loss, by_do
 
 
 class ProcessFault(Fault):
@@ -142,9 +142,7 @@ class RestartStorm(Action):
 
 
 AnyProcessFault = Kill | Stop | Pause | Remove
-PROCESS_FAULTS: dict[str, type[ProcessFault]] = {
-    kind.model_fields["do"].default: kind for kind in get_args(AnyProcessFault)
-}
+PROCESS_FAULTS: dict[str, type[ProcessFault]] = by_do(*get_args(AnyProcessFault))
 
 
 # -- what can be done to a whole host: each is taken apart into the ordinary faults of its links and nodes
@@ -186,7 +184,4 @@ class ReturnHost(HostAction):
 
 
 AnyHostAction = LoseHost | IsolateHost | PauseHost | ReturnHost
-
-HOST_ACTIONS: dict[str, type[HostAction]] = {
-    kind.model_fields["do"].default: kind for kind in (LoseHost, IsolateHost, PauseHost, ReturnHost)
-}
+HOST_ACTIONS: dict[str, type[HostAction]] = by_do(*get_args(AnyHostAction))

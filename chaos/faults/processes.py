@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from ...actors.watch import NodeFailed
@@ -45,6 +45,17 @@ def not_done(record: Recorder, node: str, what: str, why: str) -> None:
     record("not_done", source=node, value={"f": what, "why": why})
 
 
+@contextmanager
+def held_if_free(lock: threading.RLock) -> Iterator[bool]:
+    """Whether the lock was free; then it is held within the block."""
+    free = lock.acquire(blocking=False)
+    try:
+        yield free
+    finally:
+        if free:
+            lock.release()
+
+
 class ProcessFaults:
     """Who is under which fault, and its rows; `heal_all` resumes what is paused and starts again what is down."""
 
@@ -74,15 +85,9 @@ class ProcessFaults:
         """The id of the fault that each affected node is under."""
         return {node: fault_id for node, (fault_id, _) in self._active.items()}
 
-    @contextmanager
-    def unchanged(self) -> Iterator[bool]:
+    def unchanged(self) -> AbstractContextManager[bool]:
         """Within the block no fault begins or ends; False where one does at this moment."""
-        free = self._lock.acquire(blocking=False)
-        try:
-            yield free
-        finally:
-            if free:
-                self._lock.release()
+        return held_if_free(self._lock)
 
     def resume(self, node: str) -> None:
         """End a pause."""

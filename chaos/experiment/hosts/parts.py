@@ -13,8 +13,8 @@ import asyncio
 import http.client
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -81,51 +81,31 @@ class HostToxiproxy:
         self._server.stop()
 
 
-class HostLag:
-    """How late that Toxiproxy is. Context manager."""
+class HostLag(ExitStack):
+    """How late that Toxiproxy is."""
 
     def __init__(self, parts: Mapping[str, Any], clock: RealClock, spec: RecorderSpec, step_s: float) -> None:
         from ...faults.proxy_lag import ProxyLagProbe
 
-        self._record = spec.open()
-        self._probe = ProxyLagProbe(parts[TOXIPROXY].api, parts[PORTS].near, clock, self._record, step_s=step_s)
-
-    def __enter__(self) -> HostLag:
-        self._probe.__enter__()
-        return self
-
-    def __exit__(self, *of: Any) -> None:
-        self._probe.__exit__(*of)
-        self._record.close()
+        super().__init__()
+        record = spec.open()
+        self.callback(record.close)
+        self.enter_context(ProxyLagProbe(parts[TOXIPROXY].api, parts[PORTS].near, clock, record, step_s=step_s))
 
 
-class HostFront:
+class HostFront(FullAcceptQueue):
     """A port of the host's loopback device that answers no dial."""
 
     def __init__(self, _parts: Mapping[str, Any]) -> None:
-        self._queue = FullAcceptQueue()
-        self.opened = self._queue.address
-
-    def open(self, to: Address) -> None:
-        self._queue.open(to)
-
-    def close(self) -> None:
-        self._queue.close()
+        super().__init__()
+        self.opened = self.address
 
 
-class HostPackets:
+def host_packets(_parts: Mapping[str, Any]) -> Any:
     """The packets of the host's own network namespace."""
+    from ...faults.packet_drop import PacketDrop
 
-    def __init__(self, _parts: Mapping[str, Any]) -> None:
-        from ...faults.packet_drop import PacketDrop
-
-        self._drop = PacketDrop()
-
-    def lose(self, ports: Sequence[int], directions: Sequence[Direction]) -> None:
-        self._drop.lose(ports, directions)
-
-    def close(self) -> None:
-        self._drop.close()
+    return PacketDrop()
 
 
 async def measured(
@@ -248,7 +228,7 @@ class HostsPackets:
         for host in hosts:
             if host.name not in self._opened:
                 try:
-                    host.ask("open", PACKETS, HostPackets)
+                    host.ask("open", PACKETS, host_packets)
                 except HarnessError as exc:
                     raise HarnessError(f"on the host {host}: {exc}") from exc
                 self._opened.add(host.name)

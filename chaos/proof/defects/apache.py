@@ -97,7 +97,6 @@ def apache_name_server_is_emptied(node: Any) -> None:
     async def boot_both() -> None:
         await boot()
         spare.append((node._java, node._port, node._held))
-        node._held = []
         await node._stands_by()
         await boot()
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from nemesrv.chaos.apache.server import hold_ports
 from nemesrv.chaos.experiment.nodes import NodePlan
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import NodeKind
@@ -42,18 +40,6 @@ def test_a_broker_of_apaches_begins_with_what_the_scenario_says() -> None:
 def test_a_node_that_is_ours_stays_ours() -> None:
     made = _plan().factory("ns-1", NodeKind.NAME_SERVER)
     assert made.func.__name__ == "name_server"  # type: ignore[attr-defined]
-
-
-def test_ports_are_free_with_their_neighbours_and_held() -> None:
-    """Two with the same seed: the second finds the first's taken, and takes others."""
-    (first, held), (second, more) = hold_ports(random.Random(1)), hold_ports(random.Random(1))
-    try:
-        assert {sock.getsockname()[1] for sock in held} == {first - 2, *range(first, first + 3)}
-        assert not {sock.getsockname()[1] for sock in held} & {sock.getsockname()[1] for sock in more}
-        assert first != second
-    finally:
-        for sock in (*held, *more):
-            sock.close()
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,16 @@ def test_a_broker_s_port_is_taken_with_the_vip_port_below_it(monkeypatch: pytest
         assert held.port + 2 not in ports._held
 
 
+def test_a_port_is_taken_with_those_beside_it_or_not_at_all():
+    with PortHolder() as ports:
+        first = ports.take(beside=(1, 2)).port
+        assert set(ports._held) == {first, first + 1, first + 2}
+        with PortHolder(ports=range(first - 1, first)) as others:
+            with pytest.raises(HarnessError):
+                others.take(beside=(1, 2))
+            assert not others._held
+
+
 def test_a_port_in_use_is_not_taken():
     with PortHolder() as ports, PortHolder() as others:
         address = ports.take()
