@@ -23,18 +23,16 @@ from ...remoting.node.clock import AdjustableClock, RealClock
 from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
-from ...remoting.node.recording import recorded_at
 from ..fronts import behaviour
 from ..fronts.dials import DialWatch
 from ..fronts.front import Front
 from ..fronts.look_ups import Rules
 from ..fronts.observed import Behaved, Dialled, GaveUp, Observation, Opened
 from ..fronts.rows import ClientRows, Row
-from ..history.recorder import BUFFER_S
-from . import bypass, properties
+from . import properties
 from .dialler import Dialler
 from .distribution import MAIN, class_path
-from .jvm import JavaCommand, JavaProgram, end_as, leave_last_words
+from .jvm import JavaCommand, JavaNode, JavaProgram
 from .libfaketime import FakedTime
 from .workload_rows import JavaClock, WorkloadRows
 
@@ -95,11 +93,12 @@ class JavaClientConfig:
         return {_SYSTEM_PROPERTIES[name]: properties.said(self.settings[name]) for name in sorted(known)}
 
 
-class JavaClient:
+class JavaClient(JavaNode):
     """`prepare` brings the JVM up; `start` the client in it; `begin` has a producer send, `finish` ends that."""
 
     def __init__(self, context: NodeContext, config: JavaClientConfig) -> None:
-        self._context, self._config = context, config
+        super().__init__(context)
+        self._config = config
         self._dialler = Dialler(
             context,
             name_servers=config.name_servers,
@@ -107,7 +106,6 @@ class JavaClient:
             see=self._see,
             nobody=[name for name, at in config.name_servers.items() if name == str(at)],
         )
-        self._program: JavaProgram | None = None
         self._dials: DialWatch | None = None
         self._late = LateDials()
         self._faked: FakedTime | None = None
@@ -116,7 +114,6 @@ class JavaClient:
         self._workload: WorkloadRows | None = None
         self._asked_ms: list[float] = []
         self._heard: dict[str, asyncio.Future[None]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
         self._chosen: Address | None = None
         self._sends = 0
         self._began = False
@@ -130,11 +127,6 @@ class JavaClient:
         for one in self._dialler.behaved(self._now_ms()):
             rows.saw(one)
         return rows
-
-    @property
-    def children(self) -> tuple[int, ...]:
-        """The JVM's pid, while it is there."""
-        return () if self._program is None else self._program.children
 
     def front(self, server: str) -> Front:
         """Through which it dials this server."""
@@ -170,13 +162,13 @@ class JavaClient:
         )
         if scaled is None:  # who looks at its dials goes by the machine's clock
             self._dials = DialWatch(self._see, context.clock, dialler.front_of)
-        self._program = JavaProgram(
+        self._java = JavaProgram(
             context.name, command, home / "java.log", said=self._said, ended=self._ended, dials=self._dials
         )
         try:
-            await self._boot(self._program)
+            await self._boot(self._java)
         except BaseException:
-            await self._program.kill()
+            await self._java.kill()
             raise
         finally:
             if self._faked is not None:
@@ -196,17 +188,18 @@ class JavaClient:
 
     async def start(self) -> None:
         """The client works. One whose start meets no NameServer is started again and again, as by a supervisor."""
-        self._tasks = [asyncio.create_task(task) for task in (self._look(), self._look_round())]
+        looks = (self._look(), self._look_round(self._dialler.own_addresses))
+        self._tasks = [asyncio.create_task(task) for task in looks]
         tried = self._hears("started", "start_failed")
         self._write("start")
-        assert self._program is not None
-        await self._program.within(tried, START_S, "did not start its client")
+        assert self._java is not None
+        await self._java.within(tried, START_S, "did not start its client")
 
     async def stop(self) -> None:
         """The client has left, and its JVM has ended."""
         self._leaves = True
-        if self._program is not None:
-            await self._program.terminate(STOP_S)
+        if self._java is not None:
+            await self._java.terminate(STOP_S)
         if self._faked is not None:
             self._faked.forget()
         for task in self._tasks:
@@ -226,10 +219,10 @@ class JavaClient:
 
     async def finish(self) -> int:
         """How many sends were begun, after the last has completed."""
-        if self._began and self._program is not None and self._program.children:
+        if self._began and self._java is not None and self._java.children:
             finished = self._hears("finished")
             self._write("finish")
-            await self._program.within(finished, START_S, "did not end its last send")
+            await self._java.within(finished, START_S, "did not end its last send")
         return self._sends
 
     async def chosen_name_server(self) -> Address | None:
@@ -242,15 +235,12 @@ class JavaClient:
 
     # --- what it tells, and what is seen ------------------------------------------------------------------------------
 
-    def _now_ms(self) -> float:
-        return self._context.clock.monotonic_s() * 1000.0
-
     def _put(self, row: Row) -> None:
         if row.event == "name_server_chosen":
             self._chosen = Address.parse(row.fields["name_server"])
         if self._leaves and row.event == "pull" and row.fields.get("type") == "info":
             return  # what its own leaving cuts off has no end, as of a client of ours
-        recorded_at(self._context.record, row.at_ms, row.event, row.fields)
+        super()._put(row)
 
     def _see(self, one: Observation) -> None:
         if self._late.is_news(one):
@@ -283,8 +273,8 @@ class JavaClient:
         return heard
 
     def _write(self, what: str) -> None:
-        assert self._program is not None
-        self._program.write(json.dumps({"f": what}).encode())
+        assert self._java is not None
+        self._java.write(json.dumps({"f": what}).encode())
 
     def _ask_clock(self) -> None:
         self._asked_ms.append(self._now_ms())
@@ -304,20 +294,6 @@ class JavaClient:
             if not self._asked_ms:
                 with contextlib.suppress(OSError):
                     self._ask_clock()
-
-    async def _look_round(self) -> None:
-        assert self._context.data_dir is not None
-        log = self._context.log
-        await bypass.keep_looking(lambda: self.children, self._dialler.own_addresses, self._context.data_dir, log)
-
-    def _ended(self, code: int) -> None:
-        """The JVM has ended, and nobody asked it to: so does the node, in the same way, once its last rows are out."""
-        assert self._program is not None
-        self._context.log.error("%s", self._program.death())
-        if self._tasks:
-            if self._context.data_dir is not None:
-                leave_last_words(self._context.data_dir, self._program.death())
-            asyncio.get_running_loop().call_later(2 * BUFFER_S, end_as, code)
 
 
 def _real_clock(context: NodeContext) -> RealClock | None:

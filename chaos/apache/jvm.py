@@ -15,13 +15,19 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ...remoting.node.recording import recorded_at
 from ..errors import HarnessError
 from ..fronts.dials import DialWatch
+from ..fronts.rows import Row
+from ..history.recorder import BUFFER_S
+from . import bypass
 
 JAVA_FLAGS = (
     "-Xms64m",
@@ -286,6 +292,41 @@ class JavaProgram:
         self._over.set_result(code)
         if not self._asked and self._ended is not None:
             self._ended(code)
+
+
+class JavaNode:
+    """A node that is a program of Apache's: its JVM is a child of this process, and the node ends as it does."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+        self._java: JavaProgram | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
+        """What looks at the JVM, once that is at work."""
+
+    @property
+    def children(self) -> tuple[int, ...]:
+        """The JVM's pid, while it is there."""
+        return () if self._java is None else self._java.children
+
+    def _now_ms(self) -> float:
+        return self._context.clock.monotonic_s() * 1000.0
+
+    def _put(self, row: Row) -> None:
+        recorded_at(self._context.record, row.at_ms, row.event, row.fields)
+
+    def _ended(self, code: int) -> None:
+        """The JVM has ended, and nobody asked it to: so does the node, in the same way, once its last rows are out."""
+        assert self._java is not None
+        self._context.log.error("%s", self._java.death())
+        if self._tasks:
+            if self._context.data_dir is not None:
+                leave_last_words(self._context.data_dir, self._java.death())
+            asyncio.get_running_loop().call_later(2.5 * BUFFER_S, end_as, code)
+
+    async def _look_round(self, fronts: Collection[Address]) -> None:
+        """Whether the JVM goes round these fronts, until it is cancelled."""
+        assert self._context.data_dir is not None
+        await bypass.keep_looking(lambda: self.children, fronts, self._context.data_dir, self._context.log)
 
 
 def leave_last_words(folder: Path, death: str) -> None:

@@ -25,17 +25,15 @@ from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
-from ...remoting.node.recording import recorded_at
 from ..faults.ports import PortHolder
 from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
-from ..fronts.rows import Row
 from ..topology import NodeKind, broker_id
-from . import bypass, doors, properties
+from . import doors, properties
 from .broker_rows import BrokerRows
 from .dialler import Dialler
 from .distribution import Part, distribution
-from .jvm import JavaCommand, JavaDied, JavaProgram, end_as, leave_last_words
+from .jvm import JavaCommand, JavaDied, JavaNode, JavaProgram
 from .libfaketime import FakedTime
 from .name_server_rows import NameServerRows
 from .server_rows import ServerAbout, ServerRows
@@ -82,12 +80,13 @@ class ServerPlan:
     cluster_name: str = "DefaultCluster"
 
 
-class ApacheServer:
+class ApacheServer(JavaNode):
     """One NameServer or broker of Apache's, a Node (remoting/node/node.py)."""
 
     def __init__(self, context: NodeContext, plan: ServerPlan) -> None:
         assert context.data_dir is not None
-        self._context, self._plan, self._folder = context, plan, context.data_dir
+        super().__init__(context)
+        self._plan, self._folder = plan, context.data_dir
         self._logs = (context.logs or context.data_dir / "logs").resolve()
         self._is_broker = plan.kind is not NodeKind.NAME_SERVER
         self._made_by = distribution(plan.implementation)
@@ -106,13 +105,11 @@ class ApacheServer:
         self._up = asyncio.Event()
         self._port = 0
         self._held = PortHolder(ports=_PORTS)
-        self._java: JavaProgram | None = None
         self._faked: FakedTime | None = None
         self._rows: ServerRows | None = None
         self._registers: asyncio.Future[None] | None = None
         self._topics: dict[str, int] = {}
         self._tails: dict[str, tuple[Tail, int]] = {}
-        self._tasks: list[asyncio.Task[Any]] = []
         self._poller: TablePoller | None = None
 
     # -- lifecycle ---------------------------------------------------------------------------------------------------
@@ -139,7 +136,10 @@ class ApacheServer:
     async def start(self) -> None:
         """What it had to say to others goes on."""
         self._dialler.release()
-        self._begin(self._look_round())
+        fronts = self._dialler.own_addresses
+        if self._to_controller is not None:
+            fronts |= self._to_controller.own_addresses
+        self._begin(self._look_round(fronts))
 
     async def stop(self) -> None:
         """The JVM's hooks have run, a broker has unregistered, and it has ended."""
@@ -161,11 +161,6 @@ class ApacheServer:
             self._read_logs()
             self._rows.end(self._now_ms())
         self._forget()
-
-    @property
-    def children(self) -> tuple[int, ...]:
-        """The JVM."""
-        return () if self._java is None else self._java.children
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
         """What its dials of servers meet from now on, of those that do not accept: its fronts do it."""
@@ -289,14 +284,6 @@ class ApacheServer:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(properties.topics_file(self._topics, self._context.clock.now_ms()), encoding="utf-8")
 
-    def _ended(self, code: int) -> None:
-        """The JVM has ended, and nobody asked it to: so does the node, in the same way, once its last rows are out."""
-        assert self._java is not None
-        self._context.log.error("%s", self._java.death())
-        if self._up.is_set():
-            leave_last_words(self._folder, self._java.death())
-            asyncio.get_running_loop().call_later(0.05, end_as, code)
-
     def _forget(self) -> None:
         if self._faked is not None:
             self._faked.forget()
@@ -311,9 +298,6 @@ class ApacheServer:
             self._registers.set_result(None)
         if self._rows is not None:
             self._rows.saw(one)
-
-    def _put(self, row: Row) -> None:
-        recorded_at(self._context.record, row.at_ms, row.event, row.fields)
 
     def _about(self) -> ServerAbout:
         plan = self._plan
@@ -365,19 +349,10 @@ class ApacheServer:
                 for line in tail.fed(data):
                     self._rows.logged(now_ms, line)
 
-    async def _look_round(self) -> None:
-        fronts = self._dialler.own_addresses
-        if self._to_controller is not None:
-            fronts |= self._to_controller.own_addresses
-        await bypass.keep_looking(lambda: self.children, fronts, self._folder, self._context.log)
-
     @property
     def _logs_folder(self) -> Path:
         """Where RocketMQ itself writes below user.home."""
         return self._logs / "logs" / "rocketmqlogs"
-
-    def _now_ms(self) -> float:
-        return self._context.clock.monotonic_s() * 1000.0
 
     def _real_clock(self) -> RealClock:
         """The run's, which the JVM's clocks follow."""
