@@ -23,7 +23,7 @@ from .actor import Listening, NodeActor, NodeSpec
 from .errors import HarnessError
 from .hosts import LOCAL, AnyProcess, Family, Host
 from .shared_process import OneOfMany, SharedProcess
-from .watch import Alarm, Dials
+from .watch import Alarm, DialGate
 from .watch import ClusterError as ClusterError
 from .watch import NodeFailed as NodeFailed
 
@@ -178,7 +178,7 @@ class Cluster(NodesByName[_Member]):
         *,
         watch: Watch | None = None,
         alarm: Alarm | None = None,
-        dials: Dials | None = None,
+        dials: DialGate | None = None,
         home: Callable[[str], Host] = lambda _name: LOCAL,
     ) -> None:
         super().__init__(clock)

@@ -36,7 +36,7 @@ END_LIMIT_S = 4.0
 """Within this all tasks of a node must have ended, else the process is no place for its next life."""
 
 
-class Life:
+class NodeLife:
     """One life of one node in the process: what was begun in its name, and whether it is over."""
 
     def __init__(self, name: str) -> None:
@@ -76,7 +76,7 @@ class Life:
         await asyncio.sleep(0)  # an aborted transport closes its socket in the loop's next turn
 
 
-_LIFE: contextvars.ContextVar[Life | None] = contextvars.ContextVar("life", default=None)
+_LIFE: contextvars.ContextVar[NodeLife | None] = contextvars.ContextVar("life", default=None)
 
 
 def made_task(
@@ -93,7 +93,7 @@ def made_task(
 class _Network(TcpNetwork):
     """Real sockets that end with the life."""
 
-    def __init__(self, spec: NodeSpec, life: Life) -> None:
+    def __init__(self, spec: NodeSpec, life: NodeLife) -> None:
         super().__init__(spec.links)
         self._life = life
 
@@ -104,7 +104,7 @@ class _Network(TcpNetwork):
 class _Clock:
     """The node's clock, whose timers end with the life."""
 
-    def __init__(self, clock: Clock, life: Life) -> None:
+    def __init__(self, clock: Clock, life: NodeLife) -> None:
         self._clock, self._life = clock, life
         self.scale = float(getattr(clock, "scale", 1.0))
         self.now_ms, self.monotonic_s = clock.now_ms, clock.monotonic_s
@@ -126,7 +126,7 @@ class _Clock:
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Part:
     actor: NodeActor
-    life: Life
+    life: NodeLife
     log: logging.Logger
 
 
@@ -152,7 +152,7 @@ class SharedProcess:
             loop = asyncio.get_running_loop()
             loop.set_task_factory(made_task)
             loop.set_exception_handler(self._log_unhandled)
-        life = Life(spec.name)
+        life = NodeLife(spec.name)
         own_log = _logger(spec)
         around = Surroundings(network=_Network(spec, life), log=own_log, pid=os.getpid(), shares_loop=True)
         actor = NodeActor(dataclasses.replace(spec, clock=_Clock(spec.clock, life)), surroundings=around)

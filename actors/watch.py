@@ -74,7 +74,7 @@ class Death:
         return f"was killed by {name} from outside the scenario"
 
 
-class Dials(Protocol):
+class DialGate(Protocol):
     """Who lets dials to a node through, or refuses them. May raise HarnessError."""
 
     def refuse(self, name: str, pid: int) -> None:

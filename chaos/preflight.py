@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ..remoting.node.clock import RealClock
 from .apache import libfaketime
-from .apache.distribution import Part, class_path, distribution
+from .apache.distribution import ProgramPart, class_path, distribution
 from .errors import HarnessError
 from .installation import how_to_get_toxiproxy
 from .machine import Machine, allow_open_files, java_found, measure
@@ -205,12 +205,12 @@ class PaceMissing(HarnessError):
     """Programs of Apache's cannot go at that pace here."""
 
 
-def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tuple[tuple[str, Part], ...]:
+def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tuple[tuple[str, ProgramPart], ...]:
     """Of Apache's, what these nodes (None: all) are or become: the implementation, and which part of it."""
     kinds = scenario.topology().kinds
     made_by_turns = {**{node: (text,) for node, text in scenario.implementations().items()}, **scenario.upgrades()}
     parts = {
-        (text, Part.SERVERS if kinds[node] in SERVERS else Part.CLIENTS)
+        (text, ProgramPart.SERVERS if kinds[node] in SERVERS else ProgramPart.CLIENTS)
         for node, texts in made_by_turns.items()
         if nodes is None or node in nodes
         for text in texts
@@ -218,10 +218,10 @@ def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tupl
     return tuple(sorted(parts))
 
 
-def bring(programs: Iterable[tuple[str, Part]], scale: float) -> None:
+def bring(programs: Iterable[tuple[str, ProgramPart]], scale: float) -> None:
     """These are on this machine, brought by Maven where they were not, and can go at this pace. HarnessError."""
     for text, part in programs:
-        if part is Part.CLIENTS:
+        if part is ProgramPart.CLIENTS:
             class_path(text)
             continue
         made_by = distribution(text)

@@ -26,7 +26,7 @@ FILE = "round-the-proxies"
 """Of a node's data folder: what was seen, a line each."""
 
 
-class Stray(NamedTuple):
+class StrayConnection(NamedTuple):
     local: Address
     remote: Address
 
@@ -52,7 +52,7 @@ def inodes_of(process: int | str) -> frozenset[int]:
 
 def strays(
     table: Iterable[Socket], java: Collection[int], own: Collection[int], fronts: Collection[Address]
-) -> list[Stray]:
+) -> list[StrayConnection]:
     """What goes round. `java`, `own`: inodes of the program's sockets and of its node's; `fronts`: where these accept.
 
     The other end of a connection that is being closed may be gone from the table of this machine already: where it was
@@ -67,19 +67,19 @@ def strays(
         other = ends.get((one.remote, one.local))
         if other is None:
             if not one.remote.host.startswith("127."):
-                found.append(Stray(one.local, one.remote))
+                found.append(StrayConnection(one.local, one.remote))
         elif other.inode and other.inode not in java and other.inode not in own:
-            found.append(Stray(one.local, one.remote))
+            found.append(StrayConnection(one.local, one.remote))
     return found
 
 
-def look(java: int, fronts: Collection[Address]) -> list[Stray]:
+def look(java: int, fronts: Collection[Address]) -> list[StrayConnection]:
     """What of this program goes round now; we are its node's process."""
     every = list(sockets())  # before the inodes: what was opened since has none of these
     return strays(every, inodes_of(java), inodes_of("self"), fronts)
 
 
-def noted(folder: Path, found: Iterable[Stray]) -> None:
+def noted(folder: Path, found: Iterable[StrayConnection]) -> None:
     """It is told of in the node's data folder, which outlives the process."""
     with (folder / FILE).open("a", encoding="utf-8") as file:
         file.writelines(f"{one}\n" for one in found)
@@ -89,7 +89,7 @@ async def keep_looking(
     programs: Callable[[], Iterable[int]], fronts: Collection[Address], folder: Path, log: logging.Logger
 ) -> None:
     """Until it is cancelled: what goes round is noted in the node's `folder`, once, and in its log."""
-    known: set[Stray] = set()
+    known: set[StrayConnection] = set()
     while True:
         for pid in programs():
             fresh = set(look(pid, fronts)) - known

@@ -28,7 +28,7 @@ from ..fronts.dials import DialWatch
 from ..fronts.front import Front
 from ..fronts.look_ups import Rules
 from ..fronts.observed import Behaved, Dialled, GaveUp, Observation, Opened
-from ..fronts.rows import ClientRows, Row
+from ..fronts.rows import ClientRows, TimedRow
 from . import properties
 from .dialler import Dialler
 from .distribution import MAIN, class_path
@@ -235,7 +235,7 @@ class JavaClient(JavaNode):
 
     # --- what it tells, and what is seen ------------------------------------------------------------------------------
 
-    def _put(self, row: Row) -> None:
+    def _put(self, row: TimedRow) -> None:
         if row.event == "name_server_chosen":
             self._chosen = Address.parse(row.fields["name_server"])
         if self._leaves and row.event == "pull" and row.fields.get("type") == "info":

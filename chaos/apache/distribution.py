@@ -25,7 +25,7 @@ _VERSION = re.compile(r"apache-((?:4|5)\.\d+\.\d+)")
 _JAR_VERSION = re.compile(r"rocketmq-common-(\d+\.\d+\.\d+[^/]*)\.jar")
 
 
-class Part(StrEnum):
+class ProgramPart(StrEnum):
     """What of RocketMQ is needed: a profile of pom.xml."""
 
     SERVERS = "servers"
@@ -36,7 +36,7 @@ class Part(StrEnum):
     TESTS = "tests"
 
 
-_NEAREST = {(Part.SERVERS, "4.9.8"): "4.9.7"}
+_NEAREST = {(ProgramPart.SERVERS, "4.9.8"): "4.9.7"}
 """4.9.8 was published without its servers."""
 
 
@@ -51,7 +51,7 @@ class Distribution:
     def __str__(self) -> str:
         return self.text
 
-    def version_of(self, part: Part) -> str:
+    def version_of(self, part: ProgramPart) -> str:
         """The version that this part of it has. JavaMissing for a folder that is none."""
         if self.version is not None:
             return _NEAREST.get((part, self.version), self.version)
@@ -63,9 +63,9 @@ class Distribution:
     @property
     def profile(self) -> Profile:
         """Whose windows it obeys. JavaMissing for a folder that is no distribution."""
-        return Profile.V4_9 if self.version_of(Part.SERVERS).startswith("4.") else Profile.V5_X
+        return Profile.V4_9 if self.version_of(ProgramPart.SERVERS).startswith("4.") else Profile.V5_X
 
-    def class_path(self, part: Part, *, verified: bool = False) -> str:
+    def class_path(self, part: ProgramPart, *, verified: bool = False) -> str:
         """What `java -cp` takes, every jar as its checksum says. JavaMissing says what is missing, and how to get it.
 
         A folder of the user's is held against its lib/SHA256SUMS where it has one. `verified`: somebody has done so.
@@ -111,7 +111,7 @@ def class_path(implementation: str, *, verified: bool = False) -> str:
     """
     made_by = distribution(implementation)
     assert made_by is not None, implementation
-    return compiled(made_by.class_path(Part.CLIENTS, verified=verified))
+    return compiled(made_by.class_path(ProgramPart.CLIENTS, verified=verified))
 
 
 def compiled(class_path: str) -> str:

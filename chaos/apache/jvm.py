@@ -25,7 +25,7 @@ from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import recorded_at
 from ..errors import HarnessError
 from ..fronts.dials import DialWatch
-from ..fronts.rows import Row
+from ..fronts.rows import TimedRow
 from ..history.recorder import BUFFER_S
 from . import bypass
 
@@ -311,7 +311,7 @@ class JavaNode:
     def _now_ms(self) -> float:
         return self._context.clock.monotonic_s() * 1000.0
 
-    def _put(self, row: Row) -> None:
+    def _put(self, row: TimedRow) -> None:
         recorded_at(self._context.record, row.at_ms, row.event, row.fields)
 
     def _ended(self, code: int) -> None:

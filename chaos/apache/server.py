@@ -32,7 +32,7 @@ from ..topology import NodeKind, broker_id
 from . import doors, properties
 from .broker_rows import BrokerRows
 from .dialler import Dialler
-from .distribution import Part, distribution
+from .distribution import ProgramPart, distribution
 from .jvm import JavaCommand, JavaDied, JavaNode, JavaProgram
 from .libfaketime import FakedTime
 from .name_server_rows import NameServerRows
@@ -240,7 +240,7 @@ class ApacheServer(JavaNode):
     def _command(self, environment: Mapping[str, str], scale: float) -> JavaCommand:
         assert self._made_by is not None
         home = self._folder.resolve() / "home"
-        class_path = self._made_by.class_path(Part.SERVERS, verified=True)  # by the run, before it began
+        class_path = self._made_by.class_path(ProgramPart.SERVERS, verified=True)  # by the run, before it began
         part = "broker" if self._is_broker else "namesrv"
         properties.write_logback(home / "conf", self._logs_folder)
         logback = properties.logback_of_jar(class_path, part, home / "conf")

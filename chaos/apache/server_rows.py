@@ -25,7 +25,7 @@ from typing import Any
 
 from ...remoting.node.profile import Profile
 from ..fronts.observed import Observation
-from ..fronts.rows import Row
+from ..fronts.rows import TimedRow
 from ..logs.layouts import head_of
 from ..logs.shapes import event_of
 from ..topology import NodeKind
@@ -34,7 +34,7 @@ from .tables import Table
 SETTLES_MS = 50.0
 """What was seen is decided so much later, of the machine's time: what came before it may be told after it."""
 
-Put = Callable[[Row], None]
+Put = Callable[[TimedRow], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Inexact:
        old value │    │ new value      a change between two moments: the row has the middle, ± half of what lies between
     """
 
-    def __init__(self, put: Callable[[Row], None], scale: float = 1.0) -> None:
+    def __init__(self, put: Callable[[TimedRow], None], scale: float = 1.0) -> None:
         self._put, self._until_read_ms = put, UNTIL_READ_MS * scale
         self._looked_ms = -math.inf
         self._since_ms: float | None = None
@@ -106,7 +106,7 @@ class Inexact:
         return (from_ms + to_ms) / 2
 
     def _say(self, at_ms: float, lag_ms: float, duration_ms: float) -> None:
-        self._put(Row(at_ms, "timer_lag", {"lag_ms": lag_ms, "duration_ms": duration_ms}))
+        self._put(TimedRow(at_ms, "timer_lag", {"lag_ms": lag_ms, "duration_ms": duration_ms}))
 
 
 class ServerRows(ABC):
@@ -160,4 +160,4 @@ class ServerRows(ABC):
         """Its process is asked to end now; all lines until now were read."""
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:
-        self._sink(Row(at_ms, event, fields))
+        self._sink(TimedRow(at_ms, event, fields))

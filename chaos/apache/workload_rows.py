@@ -25,7 +25,7 @@ from ...remoting.errors import ResponseError
 from ...remoting.message_digest import message_digest
 from ..fronts.answers import readdressed
 from ..fronts.look_ups import route_value
-from ..fronts.rows import Row
+from ..fronts.rows import TimedRow
 
 _NEVER_SENT = frozenset({"RemotingConnectException", "RemotingTooMuchRequestException"})
 _CODES = {
@@ -76,7 +76,7 @@ class _Send:
 class WorkloadRows:
     """Of one JVM. `put` is given each row, not in order of time."""
 
-    put: Callable[[Row], None]
+    put: Callable[[TimedRow], None]
     group: str
     addresses: Mapping[str, str]
     """Brokers' addresses as the JVM dials them, to those that everybody is told."""
@@ -108,7 +108,7 @@ class WorkloadRows:
                 self._put(at_ms, "timer_lag", lag_ms=line["late_ns"] / 1e6, duration_ms=line["lasted_ns"] / 1e6)
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:
-        self.put(Row(at_ms, event, fields))
+        self.put(TimedRow(at_ms, event, fields))
 
     # --- sends --------------------------------------------------------------------------------------------------------
 

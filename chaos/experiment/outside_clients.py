@@ -30,7 +30,7 @@ from ..fronts.front import Front
 from ..fronts.instances import PATIENT_MS, Instance, Instances
 from ..fronts.look_ups import HANGS_MS
 from ..fronts.observed import Answered, Behaved, Observation
-from ..fronts.rows import ClientRows, Row, Rules
+from ..fronts.rows import ClientRows, Rules, TimedRow
 from ..fronts.sockets import process_of
 from ..history.recorder import HistoryWriter, LagProbe, RecorderSpec
 from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order
@@ -334,7 +334,7 @@ class ClientNode:
         self._rows = ClientRows(self._put, rules, name_servers, brokers, seen=seen)
         self._note, self._spec = note, spec
         self._since_ms = since_ms
-        self._held: list[Row] = [Row(since_ms, "started", {})]
+        self._held: list[TimedRow] = [TimedRow(since_ms, "started", {})]
         self._record: HistoryWriter | None = None
         self.kind: NodeKind | None = None
 
@@ -350,7 +350,7 @@ class ClientNode:
         """Nothing more is seen of it. `stopped`: because it has ended."""
         self._rows.end(now_ms)
         if stopped:
-            self._put(Row(now_ms, "stopped", {}))
+            self._put(TimedRow(now_ms, "stopped", {}))
         self._decide(math.inf)
         if self._record is not None:
             self._record.close()
@@ -379,7 +379,7 @@ class ClientNode:
             for row in held:
                 self._put(row)
 
-    def _put(self, row: Row) -> None:
+    def _put(self, row: TimedRow) -> None:
         if self._record is None:
             self._held.append(row)
             return

@@ -70,7 +70,7 @@ class LinkPorts(Protocol):
     def refuse(self, address: Address) -> None: ...
 
 
-class Front(Protocol):
+class SilentPort(Protocol):
     """A port that answers no dial until `open` (ports.py)."""
 
     @property
@@ -102,7 +102,7 @@ class LinkFaults(LinkFaultInjector):
         clock: ScaledClock,
         record: Recorder,
         *,
-        front_for: Callable[[str], Front] = lambda _node: FullAcceptQueue(),
+        front_for: Callable[[str], SilentPort] = lambda _node: FullAcceptQueue(),
         packets_of: Callable[[str], Packets] | None = None,
     ) -> None:
         """`front_for` makes a port that answers no dial of this node's; `packets_of` are its host's (None: ours)."""
@@ -130,7 +130,7 @@ class LinkFaults(LinkFaultInjector):
         """The proxies of what was connected when a link became half-open; nobody dials them any more."""
         self._stale: set[str] = set()
         """Those of them that hold what they have."""
-        self._fronts: dict[Link, Front] = {}
+        self._fronts: dict[Link, SilentPort] = {}
         self.tell: Callable[[str, Mapping[Address, Address]], None] = lambda _node, _dials: None
         """Tells a node where to dial from now on."""
 

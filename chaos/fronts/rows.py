@@ -39,7 +39,7 @@ _STORED = frozenset((0, 10, 11, 12))
 """SUCCESS; the flush to disk or to a slave did not end in time; no slave."""
 
 
-class Row(NamedTuple):
+class TimedRow(NamedTuple):
     at_ms: float
     event: str
     fields: dict[str, Any]
@@ -82,7 +82,7 @@ class ClientRows:
 
     def __init__(
         self,
-        put: Callable[[Row], None],
+        put: Callable[[TimedRow], None],
         rules: Rules,
         name_servers: Mapping[str, str],
         brokers: Mapping[str, str],
@@ -134,7 +134,7 @@ class ClientRows:
         self._look_ups.end(now_ms)
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:
-        self._sink(Row(at_ms, event, fields))
+        self._sink(TimedRow(at_ms, event, fields))
 
     # --- brokers ------------------------------------------------------------------------------------------------------
 
@@ -295,4 +295,4 @@ def _number(text: str | None) -> int | None:
         return None
 
 
-__all__ = ["ClientRows", "Put", "Row", "Rules"]
+__all__ = ["ClientRows", "Put", "Rules", "TimedRow"]

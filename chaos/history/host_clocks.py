@@ -32,7 +32,7 @@ DRIFT = 2e-4
 Correction = Callable[[float], float]
 
 
-class Reading(NamedTuple):
+class ClockReading(NamedTuple):
     """At `at_ms` of the harness's clock the host's was `offset_ms` ahead, to ± `bound_ms`."""
 
     at_ms: float
@@ -40,7 +40,7 @@ class Reading(NamedTuple):
     bound_ms: float
 
     @classmethod
-    def of(cls, sent_ms: float, host_ms: float, received_ms: float) -> Reading:
+    def of(cls, sent_ms: float, host_ms: float, received_ms: float) -> ClockReading:
         """Of one request and its answer."""
         at_ms = (sent_ms + received_ms) / 2
         return cls(at_ms, host_ms - at_ms, (received_ms - sent_ms) / 2)
@@ -51,10 +51,10 @@ class Reading(NamedTuple):
         return self.at_ms + self.offset_ms
 
 
-def reading_of(value: Mapping[str, Any]) -> Reading:
+def reading_of(value: Mapping[str, Any]) -> ClockReading:
     """What a `host_clock` row says."""
     offset_ms, host_ms = float(value["offset_ms"]), float(value["host_ms"])
-    return Reading(host_ms - offset_ms, offset_ms, float(value["bound_ms"]))
+    return ClockReading(host_ms - offset_ms, offset_ms, float(value["bound_ms"]))
 
 
 class Jump(NamedTuple):
@@ -97,7 +97,7 @@ class HostClock:
         object.__setattr__(self, "_times", tuple(known.at_ms for known in knots))
 
     @classmethod
-    def of(cls, readings: Iterable[Reading]) -> HostClock:
+    def of(cls, readings: Iterable[ClockReading]) -> HostClock:
         """From all readings, in any order; without any nothing is known at any time."""
         stretches, jumps = _split(sorted(readings))
         return cls(tuple(map(_best, stretches)), jumps)
@@ -143,15 +143,15 @@ class HostClock:
         return corrected
 
 
-def _grown(low: float, high: float, by_ms: float, reading: Reading) -> tuple[float, float]:
+def _grown(low: float, high: float, by_ms: float, reading: ClockReading) -> tuple[float, float]:
     """What a range of offsets has become after so long, as far as the reading leaves it; empty: high < low."""
     offset_ms, bound_ms, drift_ms = reading.offset_ms, reading.bound_ms, DRIFT * by_ms
     return max(low - drift_ms, offset_ms - bound_ms), min(high + drift_ms, offset_ms + bound_ms)
 
 
-def _split(readings: Sequence[Reading]) -> tuple[list[list[Reading]], tuple[Jump, ...]]:
+def _split(readings: Sequence[ClockReading]) -> tuple[list[list[ClockReading]], tuple[Jump, ...]]:
     """The readings between each two jumps. One that may be of either side is of none."""
-    stretches: list[list[Reading]] = []
+    stretches: list[list[ClockReading]] = []
     jumps: list[Jump] = []
     low, high = -math.inf, math.inf
     for number, reading in enumerate(readings):
@@ -172,7 +172,7 @@ def _split(readings: Sequence[Reading]) -> tuple[list[list[Reading]], tuple[Jump
     return stretches, tuple(jumps)
 
 
-def _last_before(readings: Sequence[Reading], after: Reading) -> int:
+def _last_before(readings: Sequence[ClockReading], after: ClockReading) -> int:
     """The last of the readings that cannot be of the same clock as `after`; the last one where each alone can."""
     low, high, at_ms = after.offset_ms - after.bound_ms, after.offset_ms + after.bound_ms, after.at_ms
     for number in range(len(readings) - 1, -1, -1):
@@ -183,12 +183,12 @@ def _last_before(readings: Sequence[Reading], after: Reading) -> int:
     return len(readings) - 1
 
 
-def _best(readings: Sequence[Reading]) -> tuple[Known, ...]:
+def _best(readings: Sequence[ClockReading]) -> tuple[Known, ...]:
     """At each reading the one whose bound has grown least until there."""
-    forth: list[Reading] = []
+    forth: list[ClockReading] = []
     for reading in readings:
         forth.append(min((reading, *forth[-1:]), key=lambda one: one.bound_ms + DRIFT * (reading.at_ms - one.at_ms)))
-    back: list[Reading] = []
+    back: list[ClockReading] = []
     for reading in reversed(readings):
         back.append(min((reading, *back[-1:]), key=lambda one: one.bound_ms + DRIFT * (one.at_ms - reading.at_ms)))
     found = []
@@ -220,7 +220,7 @@ class Axis:
 
     def __init__(self) -> None:
         self._host_of: dict[str, str] = {}
-        self._readings: dict[str, list[Reading]] = defaultdict(list)
+        self._readings: dict[str, list[ClockReading]] = defaultdict(list)
 
     def heed(self, row: Mapping[str, Any]) -> None:
         """Take in what a row says of hosts; `value` may be an object or its JSON text."""

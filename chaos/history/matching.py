@@ -14,7 +14,7 @@ _ALIGNED_MAX = 400
 """So many of one key are aligned at the least cost; of more, each takes the next in time."""
 
 
-class Pair(NamedTuple):
+class TransitionPair(NamedTuple):
     """A transition of the original and the one of the replay that is the same; None where there is none."""
 
     original: Transition | None
@@ -32,7 +32,7 @@ class Pair(NamedTuple):
         return found
 
 
-def matched(original: Sequence[Transition], replay: Sequence[Transition]) -> list[Pair]:
+def matched(original: Sequence[Transition], replay: Sequence[Transition]) -> list[TransitionPair]:
     """Every transition of both once, in order of time; a pair has the same key, and neither crosses another."""
     vague = {one.key[:3] for one in original if one.how == "unknown"}
 
@@ -44,13 +44,13 @@ def matched(original: Sequence[Transition], replay: Sequence[Transition]) -> lis
     for of, found in ((original, ours), (replay, theirs)):
         for one in of:
             found[key(one)].append(one)
-    pairs: list[Pair] = []
+    pairs: list[TransitionPair] = []
     for each in dict.fromkeys((*ours, *theirs)):
         pairs += _aligned(ours[each], theirs[each])
     return sorted(pairs, key=lambda pair: (pair.what.at_ms, pair.what.key))
 
 
-def _aligned(a: Sequence[Transition], b: Sequence[Transition]) -> list[Pair]:
+def _aligned(a: Sequence[Transition], b: Sequence[Transition]) -> list[TransitionPair]:
     if len(a) > _ALIGNED_MAX or len(b) > _ALIGNED_MAX:
         return _next_in_time(a, b)
     gap = APART_MAX_MS / 2
@@ -62,33 +62,33 @@ def _aligned(a: Sequence[Transition], b: Sequence[Transition]) -> list[Pair]:
                 continue
             apart = abs(a[i - 1].at_ms - b[j - 1].at_ms)
             cost[i][j] = min(cost[i - 1][j - 1] + apart, cost[i - 1][j] + gap, cost[i][j - 1] + gap)
-    found: list[Pair] = []
+    found: list[TransitionPair] = []
     i, j = len(a), len(b)
     while i or j:
         both = i and j and cost[i][j] == cost[i - 1][j - 1] + abs(a[i - 1].at_ms - b[j - 1].at_ms)
         if both:
             i, j = i - 1, j - 1
-            found.append(Pair(a[i], b[j]))
+            found.append(TransitionPair(a[i], b[j]))
         elif i and cost[i][j] == cost[i - 1][j] + gap:
             i -= 1
-            found.append(Pair(a[i], None))
+            found.append(TransitionPair(a[i], None))
         else:
             j -= 1
-            found.append(Pair(None, b[j]))
+            found.append(TransitionPair(None, b[j]))
     return found
 
 
-def _next_in_time(a: Sequence[Transition], b: Sequence[Transition]) -> list[Pair]:
-    found: list[Pair] = []
+def _next_in_time(a: Sequence[Transition], b: Sequence[Transition]) -> list[TransitionPair]:
+    found: list[TransitionPair] = []
     i = j = 0
     while i < len(a) or j < len(b):
         if i < len(a) and j < len(b) and abs(a[i].at_ms - b[j].at_ms) <= APART_MAX_MS:
-            found.append(Pair(a[i], b[j]))
+            found.append(TransitionPair(a[i], b[j]))
             i, j = i + 1, j + 1
         elif j == len(b) or (i < len(a) and a[i].at_ms < b[j].at_ms):
-            found.append(Pair(a[i], None))
+            found.append(TransitionPair(a[i], None))
             i += 1
         else:
-            found.append(Pair(None, b[j]))
+            found.append(TransitionPair(None, b[j]))
             j += 1
     return found

@@ -87,7 +87,7 @@ Lane = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ShownTransitions:
     """What a history shows within a stretch of its axis."""
 
     transitions: Sequence[Transition]
@@ -105,7 +105,7 @@ def seen(
     names: Mapping[str, str] | None = None,
     clients: Mapping[str, str] | None = None,
     blink_ms: float = BLINK_MS,
-) -> Seen:
+) -> ShownTransitions:
     """The transitions of the rows (in order) in [from, to); their times count from `zero_ms` (else `from_ms`).
 
     `names`: what the other history calls a node of this one. `clients`: client id to node, where the id does not tell.
@@ -127,7 +127,7 @@ def seen(
         lane: [(max(a, from_ms) - zero, b - zero, what) for a, b, what in parts if b > from_ms]
         for lane, parts in ((lane, _whole(parts, blink_ms)) for lane, parts in reader.held.items())
     }
-    return Seen(transitions=found, held={lane: parts for lane, parts in held.items() if parts})
+    return ShownTransitions(transitions=found, held={lane: parts for lane, parts in held.items() if parts})
 
 
 def is_system(topic: str | None, brokers: Iterable[str] = ()) -> bool:

@@ -29,7 +29,7 @@ SILENT_ROWS = 60
 _TELLING = ("run_begin", "run_end", "fault", "stopped")
 
 
-class Process(NamedTuple):
+class RecordedProcess(NamedTuple):
     """What is there of one process's rows."""
 
     node: str
@@ -57,13 +57,13 @@ def missing_of_table(table: pa.Table) -> list[Row]:
     sums = [("seq", "count"), ("seq", "max"), ("time_ms", "max")]
     counted = numbered.group_by(["node", "incarnation"]).aggregate(sums).sort_by([("node", "ascending")])
 
-    def gaps_of(one: Process) -> list[Gap]:
+    def gaps_of(one: RecordedProcess) -> list[Gap]:
         of_process = pc.and_(pc.equal(table["node"], one.node), pc.equal(table["incarnation"], one.incarnation))
         rows = numbered.filter(of_process)
         return gaps(sorted(zip(rows["seq"].to_pylist(), rows["time_ms"].to_pylist(), strict=True)))
 
     order = ("node", "incarnation", "seq_count", "seq_max", "time_ms_max")
-    processes = sorted(Process(*(row[name] for name in order)) for row in counted.to_pylist())
+    processes = sorted(RecordedProcess(*(row[name] for name in order)) for row in counted.to_pylist())
     return missing(processes, gaps_of, table)
 
 
@@ -86,8 +86,8 @@ def gaps(seqs: Sequence[tuple[int, float]]) -> list[Gap]:
 
 
 def missing(
-    processes: Sequence[Process],
-    gaps_of: Callable[[Process], Iterable[Gap]],
+    processes: Sequence[RecordedProcess],
+    gaps_of: Callable[[RecordedProcess], Iterable[Gap]],
     table: pa.Table,
 ) -> list[Row]:
     """The `rows_missing` rows of these processes; none of an import. `table`: all rows that are no traffic at least."""

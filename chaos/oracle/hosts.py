@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..history.host_clocks import HostClock, Reading, reading_of
+from ..history.host_clocks import ClockReading, HostClock, reading_of
 from ..history.schema import object_of
 from .recorded import NodeInfo
 
@@ -50,7 +50,7 @@ def hosts_in(
     A bound above `limit_ms` is worse than none: it would forgive more than any machine's lateness. `died_ms`: when the
     node's process was ended after that, for good.
     """
-    readings: dict[str, list[Reading]] = defaultdict(list)
+    readings: dict[str, list[ClockReading]] = defaultdict(list)
     missing: dict[tuple[str, str, float], set[str]] = defaultdict(set)
     said_so: list[Blind] = []
     for row in rows:

@@ -16,8 +16,8 @@ from ...chaos.experiment.harness import Harness
 from ...chaos.experiment.hosts_stage import real_stage
 from ...chaos.experiment.run_folder import RunFolder, refuse_used
 from ...chaos.experiment.virtual.stage import VirtualStage
-from ...chaos.history.matching import Pair
-from ...chaos.history.transitions import Seen, Transition, seen
+from ...chaos.history.matching import TransitionPair
+from ...chaos.history.transitions import ShownTransitions, Transition, seen
 from ...chaos.installation import has
 from ...chaos.oracle.world import World
 from ...chaos.proof.statistics.per_client import EVENTS as OF_CLIENTS
@@ -62,7 +62,7 @@ class Replayed:
     scenario: Scenario
     folder: RunFolder
     similarity: Similarity
-    held: tuple[Seen, Seen]
+    held: tuple[ShownTransitions, ShownTransitions]
     """What lanes had, in the original and in the replay."""
     unseen: Sequence[str]
     """Kinds of transitions of which the original's record has none anywhere, so that they are not compared."""
@@ -266,7 +266,7 @@ def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) 
     }
 
 
-def _transition(pair: Pair) -> dict[str, Any]:
+def _transition(pair: TransitionPair) -> dict[str, Any]:
     what = pair.what
     return {
         "told": what.words,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...chaos.checks.service.recovery_time import percentile
-from ...chaos.history.matching import Pair, matched
+from ...chaos.history.matching import TransitionPair, matched
 from ...chaos.history.transitions import Transition
 
 EXACT_MS = 500.0
@@ -42,7 +42,7 @@ class Similarity:
     """Of half of the nodes at least."""
     least_exact: str
     least_exact_ms: float
-    pairs: Sequence[Pair]
+    pairs: Sequence[TransitionPair]
 
     @property
     def missing(self) -> int:
@@ -127,12 +127,12 @@ def similarity(
     )
 
 
-def _in_time(pair: Pair, exact: dict[str, float], tick_ms: float) -> float:
+def _in_time(pair: TransitionPair, exact: dict[str, float], tick_ms: float) -> float:
     beyond_ms = max(0.0, abs(pair.apart_ms or 0.0) - exact[pair.what.node])
     return max(0.0, 1 - beyond_ms / tick_ms)
 
 
-def _order(both: Sequence[Pair], exact: dict[str, float]) -> float:
+def _order(both: Sequence[TransitionPair], exact: dict[str, float]) -> float:
     """Of two transitions that the original's stamps tell apart: how often the replay's order is the same; 1 where
     none are told apart."""
     some = [(a.at_ms, b.at_ms, exact[a.node]) for a, b in both if a is not None and b is not None]

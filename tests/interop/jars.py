@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nemesrv.chaos.apache.distribution import Distribution, Part
+from nemesrv.chaos.apache.distribution import Distribution, ProgramPart
 from nemesrv.chaos.apache.maven import JavaMissing, require
 
 Version = tuple[int, ...]
@@ -20,7 +20,7 @@ Version = tuple[int, ...]
 class Jars:
     """A profile of pom.xml, and the version."""
 
-    part: Part
+    part: ProgramPart
     version: str
 
     CLIENTS_4_9: ClassVar[Jars]
@@ -52,11 +52,11 @@ def number(version: str) -> Version:
     return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
-Jars.CLIENTS_4_9 = Jars(Part.CLIENTS, "4.9.8")
-Jars.SERVERS_4_9 = Jars(Part.SERVERS, "4.9.7")
-Jars.CLIENTS_5_X = Jars(Part.CLIENTS, "5.3.3")
-Jars.SERVERS_5_X = Jars(Part.SERVERS, "5.3.3")
-Jars.TESTS_4_9 = Jars(Part.TESTS, "4.9.7")
+Jars.CLIENTS_4_9 = Jars(ProgramPart.CLIENTS, "4.9.8")
+Jars.SERVERS_4_9 = Jars(ProgramPart.SERVERS, "4.9.7")
+Jars.CLIENTS_5_X = Jars(ProgramPart.CLIENTS, "5.3.3")
+Jars.SERVERS_5_X = Jars(ProgramPart.SERVERS, "5.3.3")
+Jars.TESTS_4_9 = Jars(ProgramPart.TESTS, "4.9.7")
 
 _WITHOUT_TOOLS = {"3.6.2.Final": "3.2.6", "4.9.6": "4.9.5"}
 """To the nearest that has them."""
@@ -65,13 +65,13 @@ _VERSIONS = (
     *("4.9.3", "4.9.4", "4.9.5", "4.9.6", "4.9.7", "4.9.8"),
     *("5.0.0", "5.1.4", "5.2.0", "5.3.3", "5.4.0", "5.5.0"),
 )
-AGES = tuple(Jars(Part.CLIENT if each in _WITHOUT_TOOLS else Part.CLIENTS, each) for each in _VERSIONS)
+AGES = tuple(Jars(ProgramPart.CLIENT if each in _WITHOUT_TOOLS else ProgramPart.CLIENTS, each) for each in _VERSIONS)
 """Java clients, the oldest first."""
 
 
 def tools(clients: Jars) -> Jars:
     """mqadmin of these clients' time."""
-    return Jars(Part.CLIENTS, _WITHOUT_TOOLS.get(clients.version, clients.version))
+    return Jars(ProgramPart.CLIENTS, _WITHOUT_TOOLS.get(clients.version, clients.version))
 
 
 def class_path(jars: Jars) -> str:

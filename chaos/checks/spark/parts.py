@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ...history.schema import arrow_schema
-from ...history.wholeness import Gap, Process, missing
+from ...history.wholeness import Gap, RecordedProcess, missing
 from ...oracle.world import World
 from ..plain.part import Facts_, Part, Reading, Span, Together, is_one_of
 from ..plain.verdicts import COUNTED_ONLY
@@ -128,15 +128,15 @@ def gather(history: DataFrame, *, is_whole_history: bool = False, parts: int = 2
     return Spread(history, control, parts), world
 
 
-def processes_of(history: DataFrame) -> list[Process]:
+def processes_of(history: DataFrame) -> list[RecordedProcess]:
     """Each process's rows, counted."""
     counted = history.groupBy("node", "incarnation").agg(
         F.count("*").alias("rows"), F.max("seq").alias("last_seq"), F.max("time_ms").alias("last_ms")
     )
-    return [Process(*row) for row in counted.orderBy("node", "incarnation").collect()]
+    return [RecordedProcess(*row) for row in counted.orderBy("node", "incarnation").collect()]
 
 
-def gaps_of(history: DataFrame, process: Process) -> list[Gap]:
+def gaps_of(history: DataFrame, process: RecordedProcess) -> list[Gap]:
     """Where rows of the process are not there."""
     of_process = history.where((F.col("node") == process.node) & (F.col("incarnation") == process.incarnation))
     in_order = Window.orderBy("seq")

@@ -14,7 +14,7 @@ from time import monotonic_ns
 
 from ....remoting.node.recording import Recorder
 from ...errors import HarnessError
-from ...history.host_clocks import Reading
+from ...history.host_clocks import ClockReading
 
 EVERY_S = 1.0
 TIMES = 6
@@ -33,13 +33,13 @@ def clock_identity() -> str:
     return f"{boot} {namespace}"
 
 
-def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> Reading:
+def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading:
     """The reading with the least bound of so many. `ask`: what the host's clock shows now."""
     found = []
     for _ in range(times):
         sent_ms = now_ms()
         shows_ms = ask()
-        found.append(Reading.of(sent_ms, shows_ms, now_ms()))
+        found.append(ClockReading.of(sent_ms, shows_ms, now_ms()))
     return min(found, key=lambda reading: reading.bound_ms)
 
 
@@ -76,7 +76,7 @@ class HostClocks:
 
     def _read(self, host: str, times: int) -> None:
         ask = self._asks[host]
-        reading = Reading(self._now_ms(), 0.0, 0.0) if ask is None else soonest(ask, self._now_ms, times)
+        reading = ClockReading(self._now_ms(), 0.0, 0.0) if ask is None else soonest(ask, self._now_ms, times)
         value = {"host_ms": reading.host_ms, "offset_ms": reading.offset_ms, "bound_ms": reading.bound_ms}
         self._record("host_clock", source=host, value=value)
 

@@ -41,7 +41,7 @@ class _Member(Member):
     pid: int
 
 
-class Answer:
+class AnswerUnderWay:
     """A call that goes on while virtual time does."""
 
     def __init__(self, cluster: VirtualCluster, name: str, method: str, task: asyncio.Task[Any]) -> None:
@@ -108,10 +108,10 @@ class VirtualCluster(NodesByName[_Member]):
         """What the node's own method returns; its own exceptions come through."""
         return self.submit(name, method, *args, **kwargs).result(timeout_s)
 
-    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Answer:
+    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> AnswerUnderWay:
         """The same without waiting."""
         task = self._begin(name, self._running(name).actor.call(method, args, kwargs))
-        return Answer(self, name, method, task)
+        return AnswerUnderWay(self, name, method, task)
 
     def _begin(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         return self._members[name].process.create_task(work)

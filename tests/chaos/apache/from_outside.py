@@ -29,7 +29,7 @@ from nemesrv.chaos.experiment.virtual import cluster
 from nemesrv.chaos.experiment.virtual.cluster import VirtualCluster
 from nemesrv.chaos.fronts.decode import Conversation, Stream
 from nemesrv.chaos.fronts.observed import By, Closed, How, Observation, Opened
-from nemesrv.chaos.fronts.rows import Row
+from nemesrv.chaos.fronts.rows import TimedRow
 from nemesrv.chaos.topology import NodeKind, broker_id, broker_name
 from nemesrv.remoting.bodies.route import canonical
 from nemesrv.remoting.errors import ProtocolError
@@ -55,7 +55,7 @@ class Process:
     kind: NodeKind
     incarnation: int
     now_ms: Callable[[], float]
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TimedRow] = field(default_factory=list)
     node: Any = None
     lines: list[str] = field(default_factory=list)
     _derived: ServerRows | None = None

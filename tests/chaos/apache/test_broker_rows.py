@@ -8,7 +8,7 @@ from nemesrv.chaos.apache.broker_rows import BrokerRows
 from nemesrv.chaos.apache.server_rows import ServerAbout
 from nemesrv.chaos.fronts.observed import Answered, Asked, Closed, Observation, Opened, Pushed
 from nemesrv.chaos.fronts.observed import By as Who
-from nemesrv.chaos.fronts.rows import Row
+from nemesrv.chaos.fronts.rows import TimedRow
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.bodies.admin import ResetOffsetBody
 from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData
@@ -26,7 +26,7 @@ class Seen:
     """A broker `broker-a`, and what was learnt of it. Connections below 100 are its clients', others its own."""
 
     def __init__(self) -> None:
-        self.all: list[Row] = []
+        self.all: list[TimedRow] = []
         about = ServerAbout(
             name="broker-a",
             kind=NodeKind.BROKER,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.apache.bypass import FILE, Stray, inodes_of, look, noted, refuse_bypass, strays
+from nemesrv.chaos.apache.bypass import FILE, StrayConnection, inodes_of, look, noted, refuse_bypass, strays
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.fronts.sockets import Socket
 from nemesrv.remoting.node.network import Address
@@ -47,7 +47,7 @@ def test_what_goes_through_a_front_or_ends_is_right(table: list[Socket]) -> None
     ],
 )
 def test_what_goes_round_is_found(table: list[Socket], remote: Address) -> None:
-    assert strays(table, {JAVA}, {OWN}, {FRONT}) == [Stray(JVM, remote)]
+    assert strays(table, {JAVA}, {OWN}, {FRONT}) == [StrayConnection(JVM, remote)]
 
 
 def test_it_looks_at_this_machine() -> None:
@@ -62,7 +62,7 @@ def test_it_looks_at_this_machine() -> None:
 def test_nothing_is_judged_after_it(tmp_path: Path) -> None:
     (tmp_path / "broker-a").mkdir()
     refuse_bypass(tmp_path)
-    noted(tmp_path / "broker-a", [Stray(JVM, OTHER), Stray(JVM, NODE)])
+    noted(tmp_path / "broker-a", [StrayConnection(JVM, OTHER), StrayConnection(JVM, NODE)])
     lines = (tmp_path / "broker-a" / FILE).read_text().splitlines()
     assert lines == ["127.0.0.1:4000 with 127.0.0.1:7000", "127.0.0.1:4000 with 127.0.0.1:6000"]
     said = r"^broker-a's Java process went round its proxies: 127\.0\.0\.1:4000 with .*:7000 \(1 more\); no fault"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.apache import maven
-from nemesrv.chaos.apache.distribution import Distribution, Part, distribution
+from nemesrv.chaos.apache.distribution import Distribution, ProgramPart, distribution
 from nemesrv.chaos.apache.maven import SUMS, JavaMissing
 from nemesrv.remoting.node.profile import Profile
 
@@ -19,13 +19,13 @@ def test_ours_is_none_of_apaches() -> None:
 @pytest.mark.parametrize(
     ("text", "part", "version", "profile"),
     [
-        ("apache-4.9.7", Part.SERVERS, "4.9.7", Profile.V4_9),
-        ("apache-4.9.8", Part.SERVERS, "4.9.7", Profile.V4_9),
-        ("apache-4.9.8", Part.CLIENTS, "4.9.8", Profile.V4_9),
-        ("apache-5.3.3", Part.SERVERS, "5.3.3", Profile.V5_X),
+        ("apache-4.9.7", ProgramPart.SERVERS, "4.9.7", Profile.V4_9),
+        ("apache-4.9.8", ProgramPart.SERVERS, "4.9.7", Profile.V4_9),
+        ("apache-4.9.8", ProgramPart.CLIENTS, "4.9.8", Profile.V4_9),
+        ("apache-5.3.3", ProgramPart.SERVERS, "5.3.3", Profile.V5_X),
     ],
 )
-def test_a_version_says_its_jars_and_its_profile(text: str, part: Part, version: str, profile: Profile) -> None:
+def test_a_version_says_its_jars_and_its_profile(text: str, part: ProgramPart, version: str, profile: Profile) -> None:
     """4.9.8 was published without its servers: 4.9.7's are taken."""
     found = distribution(text)
     assert found is not None
@@ -48,7 +48,7 @@ def _home(folder: Path, version: str = "5.3.3") -> Path:
 def test_a_folder_is_asked_for_its_version(tmp_path: Path) -> None:
     found = distribution(f"apache:{_home(tmp_path / 'mq', '4.9.4')}")
     assert found == Distribution(f"apache:{tmp_path / 'mq'}", home=tmp_path / "mq")
-    assert found.version_of(Part.SERVERS) == "4.9.4"
+    assert found.version_of(ProgramPart.SERVERS) == "4.9.4"
     assert found.profile is Profile.V4_9
 
 
@@ -56,19 +56,19 @@ def test_a_folder_that_is_no_distribution_says_what_is_missing(tmp_path: Path) -
     found = distribution(f"apache:{tmp_path}")
     assert found is not None
     with pytest.raises(JavaMissing, match=r"is no RocketMQ distribution: there is no lib/rocketmq-common-VERSION\.jar"):
-        found.class_path(Part.SERVERS)
+        found.class_path(ProgramPart.SERVERS)
 
 
 def test_a_folder_is_held_against_its_own_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maven.shutil, "which", lambda name: name)
     home = _home(tmp_path / "mq")
     found = Distribution("apache:mq", home=home)
-    assert found.class_path(Part.SERVERS) == f"{home}/lib/*"
+    assert found.class_path(ProgramPart.SERVERS) == f"{home}/lib/*"
     maven.keep_sums(home / "lib")
-    assert found.class_path(Part.SERVERS) == f"{home}/lib/*"
+    assert found.class_path(ProgramPart.SERVERS) == f"{home}/lib/*"
     (home / "lib" / "rocketmq-common-5.3.3.jar").write_bytes(b"another")
     with pytest.raises(JavaMissing, match=r"rocketmq-common-5\.3\.3\.jar is not the file .* unpack the distribution"):
-        found.class_path(Part.SERVERS)
+        found.class_path(ProgramPart.SERVERS)
 
 
 def test_jars_of_the_cache_are_held_against_the_list_beside_them(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from nemesrv.chaos.apache.name_server_rows import NameServerRows
 from nemesrv.chaos.apache.server_rows import ServerAbout
 from nemesrv.chaos.apache.tables import Table
 from nemesrv.chaos.fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
-from nemesrv.chaos.fronts.rows import Row
+from nemesrv.chaos.fronts.rows import TimedRow
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
 from nemesrv.remoting.bodies.route import BrokerData, DataVersion, QueueData, TopicConfig, TopicRouteData
@@ -25,7 +25,7 @@ class Seen:
     """A NameServer `ns-0` of 4.9, and what was learnt of it."""
 
     def __init__(self) -> None:
-        self.all: list[Row] = []
+        self.all: list[TimedRow] = []
         about = ServerAbout(name="ns-0", kind=NodeKind.NAME_SERVER, profile=Profile.V4_9)
         self.rows = NameServerRows(self.all.append, about)
 

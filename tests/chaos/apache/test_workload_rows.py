@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.apache.workload_rows import JavaClock, WorkloadRows
-from nemesrv.chaos.fronts.rows import Row
+from nemesrv.chaos.fronts.rows import TimedRow
 from nemesrv.chaos.history.recorder import check_fields
 from nemesrv.remoting.message_digest import message_digest
 
@@ -28,9 +28,9 @@ SENT = {"f": "sent", "id": "U1", "type": "ok", **OK, "broker": "broker-a", "queu
 QUEUE = {"topic": "orders", "broker": "broker-a", "queue": 1}
 
 
-def rows(*lines: Mapping[str, Any]) -> list[Row]:
+def rows(*lines: Mapping[str, Any]) -> list[TimedRow]:
     """One line each 10 ms, the first at 0; every row is one that the catalogue knows."""
-    found: list[Row] = []
+    found: list[TimedRow] = []
     told = WorkloadRows(found.append, "readers", {OWN: EVERYBODYS})
     for number, line in enumerate(lines):
         told.heard(10.0 * number, line)
@@ -39,7 +39,7 @@ def rows(*lines: Mapping[str, Any]) -> list[Row]:
     return found
 
 
-def of(event: str, found: list[Row]) -> list[dict[str, Any]]:
+def of(event: str, found: list[TimedRow]) -> list[dict[str, Any]]:
     return [row.fields for row in found if row.event == event]
 
 

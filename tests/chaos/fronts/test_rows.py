@@ -26,7 +26,7 @@ from nemesrv.chaos.fronts.observed import (
     Observation,
     Opened,
 )
-from nemesrv.chaos.fronts.rows import ClientRows, Row
+from nemesrv.chaos.fronts.rows import ClientRows, TimedRow
 from nemesrv.chaos.history.schema import EVENTS
 from nemesrv.chaos.oracle.client_profiles import PROFILES, Advance, Attempts, ClientProfile, Order, Outcome
 from nemesrv.chaos.oracle.world import World
@@ -100,7 +100,7 @@ class ObservedClient(ReferenceClient):
         return Outcome.ANSWERED, at_s
 
 
-def with_rows(builder: HistoryBuilder, node: str, rows: Sequence[Row]) -> None:
+def with_rows(builder: HistoryBuilder, node: str, rows: Sequence[TimedRow]) -> None:
     for row in sorted(rows, key=lambda row: row.at_ms):
         assert set(row.fields) <= set(EVENTS[row.event].columns), row
         value = row.fields.get("value")
@@ -124,7 +124,7 @@ def judged(profile: ClientProfile, clients: int = 3, *, dials_are_seen: bool = T
         at_s = client.start(2).query(3 + index / 100)
         for _ in range(5):
             at_s = client.query(at_s + 30)
-        rows: list[Row] = []
+        rows: list[TimedRow] = []
         of = ClientRows(rows.append, rules_of(profile), NS, BROKERS, seen=dials_are_seen)
         for front in NS if kinds.get("dead") and not dials_are_seen else ():
             if NS[front] in kinds["dead"]:
@@ -185,7 +185,7 @@ def test_a_client_that_breaks_a_rule_of_its_profile_is_invalid_as_seen_from_outs
 
 def closed_after(waited_s: float, gone_s: float) -> Verdict:
     """A Go client asks once, and then, at a silent NameServer, until it closes its channel; its process ends later."""
-    rows: list[Row] = []
+    rows: list[TimedRow] = []
     of = ClientRows(rows.append, rules_of(PROFILES["go"]), NS, BROKERS)
     ends_ms = 33_000 + 1000 * waited_s
     for connection, (name, at_ms) in enumerate((("ns-0", 3_000), ("ns-1", 33_000))):
@@ -198,7 +198,7 @@ def closed_after(waited_s: float, gone_s: float) -> Verdict:
     gone_ms = ends_ms + 1000 * gone_s
     of.end(gone_ms)
     builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": "go"})
-    with_rows(builder, "producer-0", [*rows, Row(gone_ms, "stopped", {})])
+    with_rows(builder, "producer-0", [*rows, TimedRow(gone_ms, "stopped", {})])
     return judge(*builder.end(900).facts())
 
 
@@ -211,7 +211,7 @@ def test_a_program_that_ends_while_it_asks_has_not_given_up_and_one_that_lives_o
 def closed_late(seen_ms: float) -> Verdict:
     """A Java client leaves a silent NameServer at 6 s and dials another, which lets it in at 6.5 s; its close of the
     channel is seen when a busy machine comes to it."""
-    rows: list[Row] = []
+    rows: list[TimedRow] = []
     of = ClientRows(rows.append, rules_of(PROFILES["java-5.3"]), NS, BROKERS)
     left, taken = ({"front": name, "connection": number} for number, name in enumerate(("ns-0", "ns-1")))
     happened: list[Observation] = [
@@ -265,7 +265,7 @@ def test_a_go_client_is_not_java_and_java_is_not_go() -> None:
         at_s = client.start(2).query(3)
         for _ in range(5):
             at_s = client.query(at_s + 30)
-        rows: list[Row] = []
+        rows: list[TimedRow] = []
         of = ClientRows(rows.append, rules_of(PROFILES[held]), NS, BROKERS)
         for one in client.seen:
             of.saw(one)
@@ -282,7 +282,7 @@ class Story:
     """One client's frames at brokers."""
 
     def __init__(self, *, told: bool = False) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[TimedRow] = []
         self.of = ClientRows(self.rows.append, Rules(), NS, BROKERS, told=told)
         self._opaque = 0
 
@@ -475,7 +475,7 @@ def test_what_a_client_asked_whose_start_failed_is_not_said_of_the_next_one() ->
 @pytest.mark.parametrize(("first", "verdict"), [(1, Validity.VALID), (2, Validity.INVALID)])
 def test_who_starts_while_the_first_is_dead_must_go_on_to_the_next(first: int, verdict: Validity) -> None:
     builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": "go"})
-    rows: list[Row] = []
+    rows: list[TimedRow] = []
     of = ClientRows(rows.append, rules_of(PROFILES["go"]), NS, BROKERS, seen=False)
     of.saw(Behaved(at_ms=1_000, front="ns-0", behaviour=REFUSES))
     of.saw(Opened(at_ms=2_000, front=f"ns-{first}", connection=1, peer=PEER))

@@ -8,19 +8,21 @@ from collections.abc import Callable
 
 import pytest
 
-from nemesrv.chaos.history.host_clocks import DRIFT, HostClock, Reading
+from nemesrv.chaos.history.host_clocks import DRIFT, ClockReading, HostClock
 
 Clock = Callable[[float], float]
 
 
-def readings(shows: Clock, *, seconds: int, seed: int, every_ms: float = 250.0, slow: float = 0.1) -> list[Reading]:
+def readings(
+    shows: Clock, *, seconds: int, seed: int, every_ms: float = 250.0, slow: float = 0.1
+) -> list[ClockReading]:
     """Questions to a host that shows `shows(t)`: each way takes 0.2 to 2 ms, and now and then up to 80 ms."""
     rng = random.Random(f"{seed} readings")
     found = []
     for number in range(int(seconds * 1000 / every_ms)):
         sent_ms = number * every_ms
         there, back = (rng.uniform(0.2, 2.0) + (rng.uniform(0, 80) if rng.random() < slow else 0) for _ in range(2))
-        found.append(Reading.of(sent_ms, shows(sent_ms + there), sent_ms + there + back))
+        found.append(ClockReading.of(sent_ms, shows(sent_ms + there), sent_ms + there + back))
     return found
 
 
@@ -93,14 +95,14 @@ def test_without_a_reading_nothing_is_known() -> None:
 
 
 def test_the_bound_grows_between_readings_and_beyond_them() -> None:
-    clock = HostClock.of([Reading(0.0, 700.0, 0.5), Reading(10_000.0, 700.2, 0.5)])
+    clock = HostClock.of([ClockReading(0.0, 700.0, 0.5), ClockReading(10_000.0, 700.2, 0.5)])
     assert [bound.bound_ms for bound in clock.bounds(2_000, 3_000)] == [pytest.approx(0.5 + DRIFT * 5_000)]
     (later,) = clock.bounds(20_000, 30_000)
     assert later.bound_ms == pytest.approx(0.5 + DRIFT * 20_000)
 
 
 def test_a_better_reading_counts_as_long_as_it_is_better() -> None:
-    good, bad = Reading(0.0, 700.0, 0.5), Reading(10_000.0, 702.0, 9.0)
+    good, bad = ClockReading(0.0, 700.0, 0.5), ClockReading(10_000.0, 702.0, 9.0)
     clock = HostClock.of([bad, good])
     assert clock.correction()(10_700.0) == pytest.approx(10_000.0)
     assert clock.bounds(9_000, 10_000)[0].bound_ms < 4.0
@@ -108,5 +110,5 @@ def test_a_better_reading_counts_as_long_as_it_is_better() -> None:
 
 def test_what_is_told_when_it_is_over_keeps_its_moment() -> None:
     """As of Apache's programs, of which a log line says later what the wire had shown."""
-    correct = HostClock.of([Reading(0.0, 700.0, 0.5), Reading(10_000.0, 700.0, 0.5)]).correction()
+    correct = HostClock.of([ClockReading(0.0, 700.0, 0.5), ClockReading(10_000.0, 700.0, 0.5)]).correction()
     assert [correct(ms) for ms in (5_700, 8_700, 6_200, 8_800)] == pytest.approx([5_000, 8_000, 5_500, 8_100])

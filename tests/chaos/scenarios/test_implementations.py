@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from nemesrv.chaos.apache.distribution import Part
+from nemesrv.chaos.apache.distribution import ProgramPart
 from nemesrv.chaos.commands.explain import explain
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.live.up import scenario_of
@@ -180,12 +180,12 @@ def test_where_it_cannot_run_nothing_is_started() -> None:
 
 def test_a_host_is_asked_for_the_programs_of_its_own_nodes() -> None:
     scenario = _parse({"implementation": "apache-4.9.7"}, nodes={"ns-1": {"implementation": "ours"}})
-    servers = (("apache-4.9.7", Part.SERVERS),)
+    servers = (("apache-4.9.7", ProgramPart.SERVERS),)
     assert programs_of(scenario) == programs_of(scenario, {"ns-0", "ns-1"}) == servers
     assert programs_of(scenario, {"ns-1", "producer-0"}) == ()
     upgraded = find("upgrade-clients")
-    assert programs_of(upgraded, {"ns-1"}) == (*servers, ("apache-5.3.3", Part.SERVERS))
-    assert programs_of(upgraded, {"consumer-1"}) == (("apache-5.3.3", Part.CLIENTS),)
+    assert programs_of(upgraded, {"ns-1"}) == (*servers, ("apache-5.3.3", ProgramPart.SERVERS))
+    assert programs_of(upgraded, {"consumer-1"}) == (("apache-5.3.3", ProgramPart.CLIENTS),)
 
 
 def test_what_a_host_lacks_is_said_before_a_node_starts(monkeypatch: pytest.MonkeyPatch) -> None:
