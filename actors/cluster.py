@@ -143,7 +143,6 @@ class _Shared:
 class Submitted(Protocol):
     """What a node was asked and has not been waited for."""
 
-    def done(self) -> bool: ...
     def result(self, timeout: float | None = None) -> Any: ...
 
 
@@ -153,9 +152,6 @@ class _Alarmed:
 
     future: concurrent.futures.Future[Any]
     alarm: Alarm
-
-    def done(self) -> bool:
-        return self.future.done()
 
     def result(self, timeout: float | None = None) -> Any:
         self.alarm.wait(self.future, timeout)

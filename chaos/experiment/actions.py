@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ...actors.actor import ADJUST_CLOCK
+from ...actors.cluster import Submitted
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..faults.acts_by_hand import ByHand
@@ -24,7 +25,7 @@ from ..scenarios.action import ActionModel, is_chosen
 from ..scenarios.model import Scenario
 from ..shapes import Stream
 from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind, Topology
-from .stage import AskedNodes, Result
+from .stage import AskedNodes
 
 
 class TimelineStep(NamedTuple):
@@ -198,7 +199,7 @@ class Actions:
     or_not_done: Callable[[str, str], AbstractContextManager[None]]
     _clocks: WallClocks = field(init=False)
     _last: LastFaults = field(init=False, default_factory=LastFaults)
-    _asked_by_hand: list[Result] = field(init=False, default_factory=list)
+    _asked_by_hand: list[Submitted] = field(init=False, default_factory=list)
     _lists_served: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from itertools import chain
 from typing import Any
 
 from ...actors.actor import ClosableRecorder, NodeSpec
+from ...actors.cluster import Submitted
 from ...actors.processes import signals_deferred
 from ...actors.supervisor import AtASignal, at_a_signal
 from ...actors.watch import ClusterError, NodeFailed
@@ -43,7 +44,7 @@ from .actions import Actions, TimelineStep, steps_of
 from .nodes import NodePlan, about, about_node, cold, listing, timers_of
 from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
-from .stage import Result, RunningNodes, Stage, Starts
+from .stage import RunningNodes, Stage, Starts
 
 log = logging.getLogger("nemesrv.experiment")
 
@@ -79,7 +80,7 @@ class Experiment:
     links: LinkFaultInjector = field(init=False)
     processes: ProcessFaults = field(init=False)
     _at: Whereabouts = field(init=False)
-    _probing: Result | None = field(init=False, default=None)
+    _probing: Submitted | None = field(init=False, default=None)
     _timeline_s: float = field(init=False, default=0.0)
     _starts: Starts = field(init=False)
     _actions: Actions = field(init=False)
@@ -397,7 +398,7 @@ class Experiment:
     def _finish_producers(self) -> None:
         """Each has ended its last send. Those that share a process are asked together, because each takes its time."""
         process_of = self.scenario.topology().process_of
-        asked: dict[str, Result] = {}
+        asked: dict[str, Submitted] = {}
         for name in self._producers:
             with self._or_not_done(name, "finish"):
                 if name in process_of:

@@ -108,6 +108,11 @@ class NodePlan:
             return self.addresses(first) if self.scenario.topology().kinds[node] is NodeKind.PROBER else ()
         return tuple(address for name, address in self.advertised.items() if name.startswith("ns-"))
 
+    def _listed(self, node: str) -> dict[str, Address]:
+        """The same by name, or by address where no server of the run is."""
+        names = {address: server for server, address in self.advertised.items()}
+        return {names.get(at, str(at)): at for at in self.name_servers(node)}
+
     def addresses(self, entries: Iterable[str]) -> tuple[Address, ...]:
         """Of NameServers by name, and of what is host:port already."""
         return tuple(self.advertised.get(entry) or Address.parse(entry) for entry in entries)
@@ -143,16 +148,13 @@ class NodePlan:
     def _apache_server(self, name: str, kind: NodeKind, made_by: str) -> ServerPlan:
         own = self.scenario.nodes.get(broker_name(name))
         is_broker = kind is not NodeKind.NAME_SERVER
-        names = {address: server for server, address in self.advertised.items()}
-        listed = {names.get(at, str(at)): at for at in self.name_servers(name)} if is_broker else {}
-        settings = {key: value for key, value in self.settings.get(name, {}).items()}
         return ServerPlan(
             implementation=made_by,
             kind=kind,
             listen=self.listen[name],
             advertised=self.advertised[name],
-            settings=settings,
-            name_servers=listed,
+            settings=dict(self.settings.get(name, {})),
+            name_servers=self._listed(name) if is_broker else {},
             broker_name=broker_name(name) if is_broker else "",
             broker_id=broker_id(name) if is_broker else 0,
             members=self._members(name) if is_broker else {},
@@ -207,8 +209,7 @@ class NodePlan:
     def _apache_client(self, name: str, kind: NodeKind, made_by: Distribution) -> Factory:
         workload, produces = self.scenario.workload, kind is NodeKind.PRODUCER
         brokers = self.scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
-        names = {at: one for one, at in self.advertised.items()}
-        listed = {names.get(at, str(at)): at for at in self.name_servers(name)}
+        listed = self._listed(name)
         config = JavaClientConfig(
             implementation=str(made_by),
             role=str(kind),
@@ -310,7 +311,14 @@ def timers_and_differing(scenario: Scenario) -> tuple[Timers, dict[str, dict[str
 def about(scenario: Scenario) -> dict[str, Any]:
     """What `run_begin` says of a scenario that the checks must know: profile, timers, workload, settings."""
     timers, differing = timers_and_differing(scenario)
-    settings = scenario.settings() if scenario.config else {}
+    where_said = {
+        "promises": scenario.promises.model_dump(exclude_defaults=True),
+        "nodes": nodes_of(scenario),
+        "name_server_list": list(scenario.cluster.name_server_list or ()),
+        "zones": dict(scenario.topology().zones),
+        "settings": scenario.settings() if scenario.config else {},
+        "node_timers": differing,
+    }
     return {
         "profile": scenario.cluster.profile,
         "time_scale": scenario.timers.time_scale,
@@ -318,14 +326,9 @@ def about(scenario: Scenario) -> dict[str, Any]:
         "workload": scenario.workload.model_dump(mode="json", exclude={"topics"}),
         "timeline": [action.do for action in scenario.timeline],
         "availability_floor": scenario.availability_floor,
-        **({"promises": promises} if (promises := scenario.promises.model_dump(exclude_defaults=True)) else {}),
         "prove_faults": scenario.prove_faults,
-        **({"nodes": nodes_of(scenario)} if scenario.nodes else {}),
-        **({"name_server_list": list(served)} if (served := scenario.cluster.name_server_list) else {}),
-        **({"zones": dict(scenario.topology().zones)} if scenario.zones else {}),
         **_topics_of(scenario),
-        **({"settings": settings} if settings else {}),
-        **({"node_timers": differing} if differing else {}),
+        **{key: value for key, value in where_said.items() if value},
     }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...actors.actor import NodeSpec, OpensRecorder, Probe
-from ...actors.cluster import Cluster
+from ...actors.cluster import Cluster, Submitted
 from ...actors.watch import Alarm, Death, ProcessWatch, Repeating
 from ...remoting.node.clock import Clock, RealClock
 from ...remoting.node.network import Address
@@ -41,15 +41,11 @@ LAST_WRITE_S = 0.1
 """Of the machine's time: longer than a node may keep an event in memory."""
 
 
-class Result(Protocol):
-    def result(self, timeout: float | None = None) -> Any: ...
-
-
 class AskedNodes(Protocol):
     """Nodes by name, whose own methods are called."""
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
-    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Result: ...
+    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted: ...
 
 
 class RunningNodes(Processes, AskedNodes, Protocol):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import lz4.frame
 
@@ -89,16 +89,6 @@ def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> l
     return [*islice(new_pieces(folder, known), count)]
 
 
-class Far(Protocol):
-    """A host whose files are wanted."""
-
-    @property
-    def name(self) -> str: ...
-
-    def pieces(self, known: Mapping[str, int]) -> Iterable[FilePiece]:
-        """What is new there, as `new_pieces` says; `known` moves on meanwhile. HarnessError when it is lost."""
-
-
 class CollectedHost(NamedTuple):
     """A host of a Ray cluster, with the run's folder there."""
 
@@ -110,6 +100,7 @@ class CollectedHost(NamedTuple):
         return self.host.name
 
     def pieces(self, known: Mapping[str, int]) -> Iterator[FilePiece]:
+        """What is new there, as `new_pieces` says; `known` moves on meanwhile. HarnessError when it is lost."""
         while found := self.host.ask("run", some_pieces, self.folder, dict(known), timeout_s=ANSWER_LIMIT_S):
             yield from found
 
@@ -128,7 +119,7 @@ class Collector:
     """
 
     def __init__(
-        self, hosts: Iterable[Far], run_dir: Path, now_ms: Callable[[], float], follow_s: float = FOLLOW_S
+        self, hosts: Iterable[CollectedHost], run_dir: Path, now_ms: Callable[[], float], follow_s: float = FOLLOW_S
     ) -> None:
         self._hosts, self._run_dir, self._now_ms, self._follow_s = tuple(hosts), run_dir, now_ms, follow_s
         self._known: dict[str, dict[str, int]] = {host.name: {} for host in self._hosts}
@@ -143,7 +134,7 @@ class Collector:
         self.failed: OSError | None = None
         """Why nothing could be written here."""
 
-    def _run(self, host: Far) -> None:
+    def _run(self, host: CollectedHost) -> None:
         try:
             while not self._ended.wait(self._follow_s):
                 self._take(host)
@@ -154,7 +145,7 @@ class Collector:
         except OSError as exc:
             self.failed = exc
 
-    def _take(self, host: Far) -> None:
+    def _take(self, host: CollectedHost) -> None:
         asked_ms, known = self._now_ms(), self._known[host.name]
         for piece in host.pieces(known):
             data = lz4.frame.decompress(piece.data)
@@ -163,7 +154,7 @@ class Collector:
             known[piece.name] = piece.offset + len(data)
         self._since_ms[host.name] = asked_ms
 
-    def _here(self, host: Far, name: str) -> Path:
+    def _here(self, host: CollectedHost, name: str) -> Path:
         path = self._run_dir / name
         if name.startswith("logs/"):
             with self._lock:
