@@ -113,9 +113,9 @@ def measure(run_folder: Path) -> Machine:
         tasks=free_tasks(),
         memory=free_memory(),
         run_folder=run_folder,
-        run_disk=_free(there),
+        run_disk=free_bytes(there),
         temporary_folder=temporary,
-        temporary_disk=_free(temporary),
+        temporary_disk=free_bytes(temporary),
         ports=_free_ports(),
         toxiproxy=_toxiproxy(),
     )
@@ -186,7 +186,8 @@ def require_java() -> None:
         raise HarnessError(mend)
 
 
-def _free(folder: Path) -> int:
+def free_bytes(folder: Path) -> int:
+    """What we may still write there."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 

@@ -24,6 +24,7 @@ from ...remoting.bodies.register import RegisterBrokerBody
 from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.errors import RocketMQError
 from ..fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
+from ..fronts.rows import number_of
 from .server_rows import SETTLES_MS, Put, ServerAbout, ServerRows
 from .tables import Route, Table, route_of
 
@@ -180,12 +181,12 @@ class NameServerRows(ServerRows):
             self._unregistered(one, asked, fields.get("brokerAddr", ""))
         elif code in _PERMS and one.code == ResponseCode.SUCCESS:
             how, count = _PERMS[code]
-            value = {how: _number(one.fields.get(count)), "learnt": "wire"}
+            value = {how: number_of(one.fields.get(count)), "learnt": "wire"}
             self._put(one.at_ms, "write_perm", broker_name=fields.get("brokerName"), value=value)
 
     def _is_registered(self, at_ms: float, code: int, asked: Asked, connection: _Connection) -> None:
         name, address = asked.fields.get("brokerName", ""), asked.fields.get("brokerAddr", "")
-        id_ = _number(asked.fields.get("brokerId")) or 0
+        id_ = number_of(asked.fields.get("brokerId")) or 0
         if code == ResponseCode.SUCCESS:
             for other in self._connections.values():
                 other.brokers.discard(address)
@@ -364,10 +365,3 @@ def _mixed(old: Route | None, new: Route | None, done: list[str]) -> Route | Non
     brokers = {name: parts[name][0] for name in sorted(parts) if parts[name][0] is not None}
     queues = {name: parts[name][1] for name in sorted(parts) if parts[name][1] is not None}
     return {"brokers": brokers, "queues": queues} if brokers and queues else None
-
-
-def _number(text: str | None) -> int | None:
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        return None

@@ -6,7 +6,6 @@ in memory and a virtual clock. The experiment itself (experiment.py) knows neith
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes, ProcessFaults, UnplannedDeaths
 from ..history.files import ROTATE_BYTES
 from ..history.recorder import LagProbe, RecorderSpec, SharedLagProbe, step_s_of
+from ..machine import free_bytes
 from ..oracle.client_profiles import ClientProfile
 from ..scenarios.model import Scenario
 from ..topology import Link, NodeKind
@@ -298,12 +298,6 @@ LOW_BYTES = 24 * 1024 * 1024
 """Room for the merged history of a run of minutes, and for what all nodes record until they have ended."""
 
 DISK_LOOK_EVERY_S = 1.0
-
-
-def free_bytes(folder: Path) -> int:
-    """What we may still write there."""
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
 
 
 def disk_full(folder: Path, free: int) -> HarnessError:

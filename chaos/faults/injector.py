@@ -39,6 +39,15 @@ class LinkUnderFault:
     state: LinkState | None = field(default_factory=LinkState)
 
 
+def note_on_link(
+    record: Recorder, fault_id: str, fault: LinkFault, source: str, target: str, phase: str, **also: float
+) -> None:
+    """The history's row of the fault's beginning or end on one link."""
+    about = {"fault": fault.do, "injection": fault.recorded_injection, "stream": fault.stream}
+    on = {"source": source, "target": target, "value": {**also, **fault.numbers}}
+    record("fault", fault_id=fault_id, phase=phase, **about, **on)
+
+
 class LinkFaultInjector(ABC):
     """The links and the faults on them. Context manager: leaving it heals everything.
 
@@ -227,17 +236,7 @@ class LinkFaultInjector(ABC):
         return self._clock.monotonic_s() * 1000
 
     def _note(self, fault_id: str, fault: LinkFault, link: Link, phase: str, asked_ms: float) -> None:
-        self._record(
-            "fault",
-            fault_id=fault_id,
-            fault=fault.do,
-            injection=fault.recorded_injection,
-            source=link.node,
-            target=link.peer,
-            stream=fault.stream,
-            phase=phase,
-            value={"asked_ms": asked_ms, **fault.numbers},
-        )
+        note_on_link(self._record, fault_id, fault, link.node, link.peer, phase, asked_ms=asked_ms)
 
     def __enter__(self) -> Self:
         return self

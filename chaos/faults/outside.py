@@ -22,6 +22,7 @@ from ...actors.processes import is_paused
 from ...remoting.node.file_names import of_file_name
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
+from .injector import note_on_link
 from .kinds import of_toxic
 from .link_faults import Cut, LinkFault, Stream
 from .process_faults import Pause
@@ -107,17 +108,7 @@ class OutsideFaults:
         target = target.partition("~")[0]  # a later proxy of the link
         if not arrow:
             return  # a proxy that a person made for something else
-        self._record(
-            "fault",
-            fault_id=fault_id,
-            fault=fault.do,
-            injection=fault.recorded_injection,
-            source=source,
-            target=target,
-            stream=fault.stream,
-            phase=phase,
-            value=fault.numbers,
-        )
+        note_on_link(self._record, fault_id, fault, source, target, phase)
 
     def _watch(self) -> None:
         assert self._api is not None

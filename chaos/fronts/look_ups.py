@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ...remoting.bodies.route import TopicRouteData
+from ...remoting.bodies.route import TopicRouteData, canonical
 from ...remoting.codes import RequestCode
 from ...remoting.errors import ProtocolError
 from .behaviour import Dials
@@ -367,16 +367,6 @@ def _name(code: int) -> str:
 def route_value(body: bytes) -> Any:
     """As the history has routes: brokers with their addresses, and their queues."""
     try:
-        route = TopicRouteData.decode(body)
+        return canonical(TopicRouteData.decode(body))
     except ProtocolError as exc:
         return {"unreadable": str(exc)}
-    return {
-        "brokers": {
-            data.broker_name: {str(id_): address for id_, address in sorted(data.broker_addrs.items())}
-            for data in sorted(route.broker_datas, key=lambda data: data.broker_name)
-        },
-        "queues": {
-            data.broker_name: [data.read_queue_nums, data.write_queue_nums, data.perm, data.topic_sys_flag]
-            for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
-        },
-    }

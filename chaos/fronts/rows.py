@@ -210,8 +210,8 @@ class ClientRows:
                 "broker_name": broker_name(broker),
                 "address": address,
                 "topic": one.fields.get("topic"),
-                "queue_id": _number(one.fields.get("queueId")),
-                "offset": _number(one.fields.get("queueOffset")),
+                "queue_id": number_of(one.fields.get("queueId")),
+                "offset": number_of(one.fields.get("queueOffset")),
             }
             self._pulls[key] = _Pull(one.at_ms, fields)
             self._put(one.at_ms, "pull", type="invoke", **fields)
@@ -288,11 +288,12 @@ class ClientRows:
         self._put(at_ms, "send", type=type_, op_id=op_id, topic=send.topic, **fields, **send.where)
 
 
-def _number(text: str | None) -> int | None:
+def number_of(text: str | None) -> int | None:
+    """What a request's field says, where it says a number."""
     try:
         return None if text is None else int(text)
     except ValueError:
         return None
 
 
-__all__ = ["ClientRows", "Put", "Rules", "TimedRow"]
+__all__ = ["ClientRows", "Put", "Rules", "TimedRow", "number_of"]

@@ -28,18 +28,10 @@ push_consumer = of_class("DefaultMQPushConsumer", CONSUMERS)
 
 OF_CLIENTS = (
     client_config_of_clients(
-        "pollNameServerInterval",
-        Whole(1_000, 600_000, "ms"),
-        "how often it asks for its routes",
-        fields="poll_name_server_interval_ms",
-        symbol="P",
+        "pollNameServerInterval", Whole(1_000, 600_000, "ms"), "how often it asks for its routes", symbol="P"
     ),
     client_config_of_clients(
-        "mqClientApiTimeout",
-        MS,
-        "how long it waits for an answer of a NameServer or broker",
-        fields="mq_client_api_timeout_ms",
-        symbol="A",
+        "mqClientApiTimeout", MS, "how long it waits for an answer of a NameServer or broker", symbol="A"
     ),
     netty_client_config_of_clients(
         "connectTimeoutMillis", MS, "how long connecting may take", fields="connect_timeout_ms", symbol="C"
@@ -48,7 +40,6 @@ OF_CLIENTS = (
         "heartbeatBrokerInterval",
         Whole(1_000, 110_000, "ms"),
         "how often it sends heartbeats to brokers, which forget a client after 120 s without one",
-        fields="heartbeat_broker_interval_ms",
         symbol="H",
     ),
     netty_client_config_of_clients(
@@ -74,14 +65,11 @@ OF_CLIENTS = (
 )
 
 OF_PRODUCERS = (
-    mq_producer(
-        "sendMsgTimeout", MS, "how long a send may take with all its tries", fields="send_msg_timeout_ms", symbol="T"
-    ),
+    mq_producer("sendMsgTimeout", MS, "how long a send may take with all its tries", symbol="T"),
     mq_producer(
         "sendMsgMaxTimeoutPerRequest",
         Whole(0, 600_000, "ms", also=-1),
         "how long one try may take, but the last; -1 is off",
-        fields="send_msg_max_timeout_per_request_ms",
         profiles=(V5_X,),
     ),
     mq_producer("retryTimesWhenSendFailed", Whole(0, 16), "how many tries may follow the first"),
@@ -121,12 +109,7 @@ OF_CONSUMERS = (
         fields="rebalance_min_interval_ms",
         profiles=(V5_X,),
     ),
-    client_config_of_consumers(
-        "persistConsumerOffsetInterval",
-        MS,
-        "how often offsets are committed",
-        fields="persist_consumer_offset_interval_ms",
-    ),
+    client_config_of_consumers("persistConsumerOffsetInterval", MS, "how often offsets are committed"),
     client_config_of_consumers(
         "pullTimeDelayMillsWhenException",
         MS,

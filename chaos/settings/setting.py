@@ -162,10 +162,14 @@ COUNT = Whole(1, 1_000_000)
 
 def of_class(upstream: str, taken_by: tuple[NodeKind, ...]) -> Callable[..., Setting]:
     """What makes the settings of one of RocketMQ's classes: from a name, what is allowed, what it says, and what else
-    there is to it. A node's configuration has it by the same name in snake case, where no `fields` says another."""
+    there is to it. A node's configuration has it by the same name in snake case, with `_ms` behind or without, where
+    no `fields` says another."""
 
     def setting(name: str, allowed: Allowed, says: str, *, fields: str | None = None, **more: Any) -> Setting:
-        own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() if fields is None else fields
+        own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+        if hasattr(_DEFAULTS[taken_by[0]], f"{own}_ms"):
+            own = f"{own}_ms"
+        own = own if fields is None else fields
         return Setting(name=name, upstream=upstream, taken_by=taken_by, fields=own, allowed=allowed, says=says, **more)
 
     return setting

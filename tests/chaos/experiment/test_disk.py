@@ -10,7 +10,8 @@ import pytest
 
 from nemesrv.actors.watch import Alarm
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.experiment.stage import LOW_BYTES, disk_watch, free_bytes
+from nemesrv.chaos.experiment.stage import LOW_BYTES, disk_watch
+from nemesrv.chaos.machine import free_bytes
 
 
 def disk(free: int) -> SimpleNamespace:
