@@ -19,7 +19,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -265,19 +265,29 @@ class LagProbe:
         scale = float(getattr(clock, "scale", 1.0))
         step_s, unseen_ms = step_s_of(scale) * scale, unseen_s_of(scale) * scale * 1000
         every_s = min(max(1.0, 0.050 * scale), 0.250 * scale)
-        since_s = clock.monotonic_s()
-        late_s = 0.0
-        try:
-            while True:
-                asked_s = clock.monotonic_s()
-                await clock.sleep(step_s)
-                now_s = clock.monotonic_s()
-                late_s = max(late_s, now_s - asked_s - step_s)
-                if now_s - since_s >= every_s:
-                    record("timer_lag", lag_ms=late_s * 1000 + unseen_ms, duration_ms=(now_s - since_s) * 1000)
-                    since_s, late_s = now_s, 0.0
-        finally:
-            record("timer_lag", lag_ms=late_s * 1000 + unseen_ms, duration_ms=(clock.monotonic_s() - since_s) * 1000)
+
+        def tell(since_s: float, now_s: float, late_s: float) -> None:
+            record("timer_lag", lag_ms=late_s * 1000 + unseen_ms, duration_ms=(now_s - since_s) * 1000)
+
+        await _keep_measuring(clock, step_s, every_s, tell)
+
+
+async def _keep_measuring(
+    clock: Clock, step_s: float, every_s: float, tell: Callable[[float, float, float], None]
+) -> None:
+    """Until cancelled: `tell` gets each stretch of `every_s`, from when to when, and the largest lateness in it."""
+    since_s, late_s = clock.monotonic_s(), 0.0
+    try:
+        while True:
+            asked_s = clock.monotonic_s()
+            await clock.sleep(step_s)
+            now_s = clock.monotonic_s()
+            late_s = max(late_s, now_s - asked_s - step_s)
+            if now_s - since_s >= every_s:
+                tell(since_s, now_s, late_s)
+                since_s, late_s = now_s, 0.0
+    finally:
+        tell(since_s, clock.monotonic_s(), late_s)
 
 
 # -- how late timers fire in a process that many nodes share: measured once for all, recorded as of each.
@@ -327,7 +337,8 @@ class _Measurement:
         self._begun += 1
         if self._task is None or self._task.done():
             # In a context of its own: it is nobody's of those that share the process, and outlives each of them.
-            work = self._measure()
+            step_s, every_s = step_s_of(self._scale) * self._scale, STRETCH_S * self._scale
+            work = _keep_measuring(self._clock, step_s, every_s, self._tell)
             self._task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
 
     def leave(self, probe: SharedLagProbe) -> None:
@@ -338,18 +349,6 @@ class _Measurement:
         if not self._members and self._task is not None:
             self._task.cancel()
             self._task = None
-
-    async def _measure(self) -> None:
-        clock, step_s = self._clock, step_s_of(self._scale) * self._scale
-        since_s, late_s = clock.monotonic_s(), 0.0
-        while True:
-            asked_s = clock.monotonic_s()
-            await clock.sleep(step_s)
-            now_s = clock.monotonic_s()
-            late_s = max(late_s, now_s - asked_s - step_s)
-            if now_s - since_s >= STRETCH_S * self._scale:
-                self._tell(since_s, now_s, late_s)
-                since_s, late_s = now_s, 0.0
 
     def _tell(self, since_s: float, now_s: float, late_s: float) -> None:
         loud, row_s = late_s >= LOUD_S * self._scale, QUIET_ROW_S * self._scale
