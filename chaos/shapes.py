@@ -57,24 +57,21 @@ def _isolate(expression: str, words: Sequence[str], members: Members) -> Separat
 
 def _into(expression: str, words: Sequence[str], members: Members) -> Separates:
     """What is sent to these nodes."""
-    to = _named(expression, words, members)
-
-    def separates(node: str, peer: str) -> Stream | None:
-        if node in to and peer in to:
-            return "both"
-        return "upstream" if peer in to else "downstream" if node in to else None
-
-    return separates
+    return _one_way(_named(expression, words, members), into=True)
 
 
 def _out_of(expression: str, words: Sequence[str], members: Members) -> Separates:
     """What these nodes send."""
-    of = _named(expression, words, members)
+    return _one_way(_named(expression, words, members), into=False)
 
+
+def _one_way(nodes: frozenset[str], *, into: bool) -> Separates:
     def separates(node: str, peer: str) -> Stream | None:
-        if node in of and peer in of:
+        if node in nodes and peer in nodes:
             return "both"
-        return "upstream" if node in of else "downstream" if peer in of else None
+        if node not in nodes and peer not in nodes:
+            return None
+        return "upstream" if (peer in nodes) is into else "downstream"
 
     return separates
 
