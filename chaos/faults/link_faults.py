@@ -273,6 +273,16 @@ AnyLinkFault = Cut | BlackHole | Latency | Bandwidth | Reset | PacketLoss | Half
 LINK_FAULTS: dict[str, type[LinkFault]] = by_do(*get_args(AnyLinkFault))
 
 
+class Toxic(NamedTuple):
+    """One of Toxiproxy's, on one direction of a proxy; with toxicity 0 every byte passes."""
+
+    name: str
+    kind: str
+    direction: Direction
+    attributes: Mapping[str, int]
+    toxicity: float = 1.0
+
+
 class DirectionState(NamedTuple):
     """What one direction of a link should do, in the machine's time: None means let every byte pass at once."""
 

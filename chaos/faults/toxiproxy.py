@@ -30,7 +30,7 @@ from ...actors.processes import die_with_parent
 from ...remoting.node.network import Address
 from ..errors import ToxiproxyError
 from ..installation import how_to_get_toxiproxy
-from .link_faults import Direction as Direction
+from .link_faults import Toxic
 from .ports import PortHolder
 from .toxiproxy_binary import find_server
 
@@ -93,16 +93,9 @@ class Toxiproxy:
                 )
         return {name: bool(proxy["enabled"]) for name, proxy in orjson.loads(shown[1]).items()}
 
-    def add_toxic(
-        self,
-        proxy: str,
-        name: str,
-        kind: str,
-        direction: Direction,
-        attributes: Mapping[str, int],
-        toxicity: float = 1.0,
-    ) -> None:
-        """Put a toxic at the end of the direction's chain; one of that name already there is made as asked."""
+    def add_toxic(self, proxy: str, toxic: Toxic) -> None:
+        """Put it at the end of its direction's chain; one of that name already there is made as asked."""
+        name, kind, direction, attributes, toxicity = toxic
         body = {"name": name, "type": kind, "stream": direction, "toxicity": toxicity, "attributes": dict(attributes)}
         try:
             self._call("post", f"/proxies/{proxy}/toxics", json=body)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ..errors import ToxiproxyError
 from ..installation import how_to_get_toxiproxy
-from .link_faults import Direction as Direction
 
 
 def find_server() -> Path:

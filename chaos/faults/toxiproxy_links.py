@@ -32,7 +32,7 @@ from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
 from ..topology import EXTERNAL, Link, first_address
 from .injector import LinkFaultInjector, ScaledClock
-from .link_faults import DIRECTIONS, Direction, DirectionState, LinkFault, LinkState
+from .link_faults import DIRECTIONS, Direction, DirectionState, LinkFault, LinkState, Toxic
 from .measuring import Route
 from .packet_drop import PacketDrop
 from .ports import FullAcceptQueue
@@ -47,15 +47,7 @@ class ProxyApi(Protocol):
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None: ...
     def set_enabled(self, proxy: str, enabled: bool) -> None: ...
     def switch(self, wanted: Mapping[str, bool]) -> dict[str, bool]: ...
-    def add_toxic(
-        self,
-        proxy: str,
-        name: str,
-        kind: str,
-        direction: Direction,
-        attributes: Mapping[str, int],
-        toxicity: float = 1.0,
-    ) -> None: ...
+    def add_toxic(self, proxy: str, toxic: Toxic) -> None: ...
     def update_toxic(
         self, proxy: str, name: str, *, toxicity: float, attributes: Mapping[str, int] | None = None
     ) -> None: ...
@@ -272,8 +264,8 @@ class LinkFaults(LinkFaultInjector):
 
     def _lay(self, proxy: str) -> None:
         for direction in DIRECTIONS:
-            self._api.add_toxic(proxy, _gate(direction), "bandwidth", direction, {"rate": 0}, 0.0)
-            self._api.add_toxic(proxy, _delay(direction), "latency", direction, {"latency": 0}, 0.0)
+            self._api.add_toxic(proxy, Toxic(_gate(direction), "bandwidth", direction, {"rate": 0}, 0.0))
+            self._api.add_toxic(proxy, Toxic(_delay(direction), "latency", direction, {"latency": 0}, 0.0))
 
     def _can(self, fault: LinkFault) -> bool:
         return fault.loses_packets or super()._can(fault)
@@ -386,7 +378,7 @@ class LinkFaults(LinkFaultInjector):
             )
         if now is None or wanted.reset != now.reset:
             if wanted.reset:
-                self._api.add_toxic(proxy, _reset(direction), "reset_peer", direction, {"timeout": 0})
+                self._api.add_toxic(proxy, Toxic(_reset(direction), "reset_peer", direction, {"timeout": 0}))
             else:
                 self._api.remove_toxic(proxy, _reset(direction))
 

@@ -25,7 +25,7 @@ from ....remoting.node.file_names import of_file_name
 from ....remoting.node.network import Address, TcpNetwork
 from ....remoting.node.recording import Recorder
 from ...errors import HarnessError
-from ...faults.link_faults import Direction
+from ...faults.link_faults import Direction, Toxic
 from ...faults.measuring import Route
 from ...faults.outside import OutsideFaults, ProxiesShown
 from ...faults.ports import FullAcceptQueue, PortHolder
@@ -154,16 +154,8 @@ class HostsToxiproxy:
             before |= here
         return before
 
-    def add_toxic(
-        self,
-        proxy: str,
-        name: str,
-        kind: str,
-        direction: Direction,
-        attributes: Mapping[str, int],
-        toxicity: float = 1.0,
-    ) -> None:
-        self._ask(proxy, "add_toxic", proxy, name, kind, direction, attributes, toxicity)
+    def add_toxic(self, proxy: str, toxic: Toxic) -> None:
+        self._ask(proxy, "add_toxic", proxy, toxic)
 
     def update_toxic(
         self, proxy: str, name: str, *, toxicity: float, attributes: Mapping[str, int] | None = None
