@@ -239,7 +239,7 @@ def test_who_closes_and_dials_another_has_left_though_the_close_is_seen_late() -
 
 def test_who_chose_another_before_it_asked_had_connected_too_slowly() -> None:
     """As Java does where the machine hardly lets it run: both connections are there before its first request."""
-    rows: list[Row] = []
+    rows: list[TimedRow] = []
     of = ClientRows(rows.append, rules_of(PROFILES["java-4.9"]), NS, BROKERS)
     for number, name in enumerate(("ns-0", "ns-1")):
         of.saw(Opened(at_ms=3_000 + 15 * number, front=name, connection=number, peer=PEER))
