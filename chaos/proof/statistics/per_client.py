@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median_low
 from typing import Any
 
-from ...history.matching import Pair, matched
+from ...history.matching import TransitionPair, matched
 from ...history.transitions import Transition
 
 EVENTS = ("send", "receive", "route_changed", "name_server_chosen", "fault", "phase")
@@ -154,7 +154,7 @@ def _sentence(vary: str, was: Mapping[str, Client], now: Mapping[str, Client], c
     return f"With {vary}: {'; '.join(parts)}."
 
 
-def _changed(pair: Pair) -> str:
+def _changed(pair: TransitionPair) -> str:
     """`ns-0 lost broker-a (silent): at 209.2 s in place of 165.0 s`."""
     was, now = pair
     told = pair.what.words
