@@ -40,7 +40,6 @@ ClientProfileName = Literal[
     "java-4.3",
     "java-4.7",
     "java-4.9",
-    "java-5.0",
     "java-5.3",
     "go",
     "go-2.0",
