@@ -39,7 +39,7 @@ from ...oracle.quiet import (
 )
 from ...oracle.reach import lost, moments
 from ...oracle.recorded import stall_ms
-from ...oracle.recovery import LOOK_UP, hides_too_many, share_lost, turns_lost
+from ...oracle.recovery import LOOK_UP, hidden, hides_too_many, share_lost, turns_lost
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, largest, least
@@ -313,7 +313,8 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
             continue
         missing = lost(world, client, "broker", start_ms, for_ms=settle_ms(world))
         routed = _routed(tallied, world, client, start_ms)
-        asks_in_vain = not routed and bool(lost(world, client, "name_server", start_ms, for_ms=settle_ms(world)))
+        servers = lost(world, client, "name_server", start_ms, for_ms=settle_ms(world))
+        asks_in_vain = not routed and bool(servers or hidden(world, client, start_ms))
         if asks_in_vain or hides_too_many(world, client, start_ms, missing):
             continue
         gone, until_ms = len(missing), bounds[bisect_right(bounds, start_ms)]
