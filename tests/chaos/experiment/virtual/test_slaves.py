@@ -112,7 +112,7 @@ def _forgets_its_role(node: Node) -> None:
 def test_one_that_is_a_slave_again_then_is_found(tmp_path: Path) -> None:
     defect = replace(DEFECTS["slave-keeps-its-role"], name="forgets", plant=_forgets_its_role, source=Path(__file__))
     folder = record_virtual(parse(dict(SWITCHED_AND_STARTED_AGAIN), file="again.yaml"), 1, tmp_path / "run", defect)
-    assert set(found_wrong(folder.path)) == {"registrations_are_kept"}
+    assert set(found_wrong(folder.path)) == {"routes_as_registered"}
 
 
 def test_random_scenarios_get_slaves_that_their_faults_meet() -> None:
