@@ -62,10 +62,8 @@ _AGREE = 0.75
 _MOST_CLOCKS = 200
 """With more logs than that each is as exact as it was told."""
 _ROUNDS = 30
-_FEW = 0
 _ZONE_QUARTERS, _CLOCK_QUARTERS = 60, 8
 """So many quarters of an hour zones are apart, at most, and clocks whose zone a line says."""
-"""With fewer events that two logs share, and none of them sure, the zones that their layouts say count more."""
 NOT_AT_ONCE = ("~", "gone ", "lost ")
 """Keys of what two logs may tell of at different times: what a client hears, who gives up a broker after silence."""
 

@@ -146,5 +146,10 @@ def test_the_checks_say_of_it_what_they_say_of_the_servers_own_rows(run: Run) ->
     outside, rows = run
     own = {verdict.name: verdict for verdict in verdicts_of_rows(rows)}
     for verdict in verdicts_of_rows(outside.instead_of_own(rows)):
+        if (
+            verdict.name == "queue_ownership"
+        ):  # Apache's brokers do not say whom they list, and so short a run is not quiet
+            assert verdict.verdict is Validity.UNKNOWN, verdict.why
+            continue
         assert verdict.verdict is own[verdict.name].verdict, (verdict.name, verdict.why)
         assert verdict.verdict is not Validity.INVALID

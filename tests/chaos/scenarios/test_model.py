@@ -324,7 +324,7 @@ def test_checks_all_are_all_checks_there_are(tmp_path: Path) -> None:
             "workload: {topic: a b}",
             "workload.topic: 'a b' is not allowed; expected a name of letters, digits, %, |, _ and -",
         ),
-        ("workload: {client_profile: jav-5.3}", "node, or null; did you mean java-5.3?"),
+        ("workload: {client_profile: jav-5.3}", "or null; did you mean java-5.3?"),
         ("timeline: 3", "timeline: 3 is not allowed; expected a list"),
         ("timeline: [3]", "timeline.0: 3 is not allowed; expected a mapping of keys to values"),
         ("settle_s: -3", "settle_s: -3 is not allowed; expected a number from 0 to 100,000"),
