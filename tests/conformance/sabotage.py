@@ -582,7 +582,13 @@ WRONG: tuple[Wrong, ...] = (
         shows_in=("broker_busy", "quiet"),
         may=frozenset({"sends_lost", "send_stall_s"}),
     ),
-    Wrong("moves-now-and-then", frozenset({"sticky"}), leaves_once, shows_in=("starts", *_CALM)),
+    Wrong(
+        "moves-now-and-then",
+        frozenset({"sticky"}),
+        leaves_once,
+        shows_in=("starts", *_CALM),
+        may=frozenset({"leaves_on_error_code", "leaves_on_code_17", "phase_lock"}),  # its third poll falls behind those
+    ),
 )
 """Two more need more than this: one that starts while a NameServer is dead (tests/chaos/fronts/test_rows.py), and one
 that is right for an hour (test_wrong_clients.py)."""
