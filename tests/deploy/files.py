@@ -72,7 +72,7 @@ def commands() -> list[list[str]]:
     found += [service["command"] for service in documents(COMPOSE)[0]["services"].values()]
     for file in RECIPES:
         for line in re.sub(r"\$\{\{.*?\}\}|\$\w+", "1", file.read_text()).splitlines():
-            said = re.search(r"(?<![\w/-])(?:/opt/nemesrv/bin/)?(nemesrv (?:run|check|preflight)\b[^'`#]*)", line)
+            said = re.search(r"(?<![\w/-])(?:/opt/nemesrv/bin/)?(nemesrv (?:run|check|preflight)\b[^'`#|]*)", line)
             if said and file.suffix != ".env":
                 found.append(shlex.split(said[1].split("   ")[0].rstrip(" ).,;:\\")))
     up = documents(RAY_UP)[0]

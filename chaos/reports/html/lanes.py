@@ -59,7 +59,7 @@ def faults_plot(canvas: Canvas, phases: Sequence[Phase]) -> Any:
 LEGEND: Sequence[tuple[str, Sequence[str]]] = (
     ("had it", ("held",)),
     ("in some topics", ("partly",)),
-    ("had it not", ("missing",)),
+    ("did not have it", ("missing",)),
     ("not running", ("away",)),
     ("used it", ("used",)),
     ("failed or unknown", ("mark:failed",)),

@@ -49,12 +49,12 @@ def without_spark(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": path, "JAVA_HOME": str(tmp_path / "no-java")}
 
 
-def test_judging_is_what_needs_spark_and_it_says_so_before_anything_starts(tmp_path: Path) -> None:
+def test_without_spark_a_cluster_that_is_up_is_judged_all_the_same(tmp_path: Path) -> None:
     environment = without_spark(tmp_path)
-    done = nemesrv("up", "--check", "default", cwd=tmp_path, env=environment)
-    assert done.returncode == 4
-    assert done.stderr == "nemesrv: nemesrv up --check needs pyspark, which is not installed: run `make setup`\n"
-    assert not (tmp_path / "runs").exists()
+    options = ("--name-servers", "2", "--brokers", "1", "--time-scale", "10", "--for", "60", "--out", "run")
+    done = nemesrv("up", "--check", "default", *options, cwd=tmp_path, env=environment)
+    assert done.returncode in (0, 3), done.stderr
+    assert json.loads((tmp_path / "run" / "verdicts.json").read_text())["engine"] == "plain"
     hidden = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pyspark') is not None)"
     subprocess.run([sys.executable, "-c", hidden], env={**os.environ, **environment}, check=True)
 
