@@ -13,6 +13,7 @@ method of one finished node is replaced. Which defects the self-test plants, pro
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -126,7 +127,13 @@ class DefectSource:
             raise DefectModuleError(f"plant(node) of {where}: {type(exc).__name__}: {exc}") from exc
 
 
+_BEFORE = ("nemesrv.chaos.defects", "nemesrv.chaos.defects.model")
+"""Where users' files that were written for 0.1.0 find `replace_part` and `in_its_parts`."""
+
+
 def _run(text: str, name: str) -> dict[str, Any]:
+    for module in _BEFORE:
+        sys.modules.setdefault(module, sys.modules[__name__])
     space: dict[str, Any] = {"__name__": "nemesrv_defect", "__file__": name}
     try:
         exec(compile(text, name, "exec"), space)

@@ -104,3 +104,12 @@ def test_the_nodes_have_it_the_run_says_so_and_its_folder_repeats_it(tmp_path: P
     again = load(folder.scenario_file)
     assert again.defect == str((folder.path / "mine.py").resolve())
     assert list(read_rows(record_virtual(again, 1, tmp_path / "again").path))[:100] == rows[:100]
+
+
+def test_a_file_of_before_finds_what_it_imports(tmp_path: Path) -> None:
+    path = tmp_path / "old.py"
+    path.write_text(
+        'from nemesrv.chaos.defects.model import in_its_parts, replace_part\nNODES = ["broker-a"]\n'
+        "plant = in_its_parts(lambda broker: replace_part(broker, 'stop', None))\n"
+    )
+    assert of_file(path).nodes == ("broker-a",)
