@@ -336,9 +336,10 @@ def _drops_and_returns(truth: Verdict) -> list[str]:
 
 
 def _changes(truth: Verdict, kind: str) -> list[Finding]:
-    """The changes after a fault that came in time, each once, the longest first."""
+    """The changes after an injected fault that came in time, each once, the longest first."""
     found = [f for f in truth.findings if f.kind == kind and f.measured_ms is not None and not (f.wrong or f.late)]
-    of = {(f.after, f.subject, f.object): f for f in sorted(found, key=_shortest) if f.after not in ("", "begin")}
+    found = [f for f in found if f.after not in ("", "begin") and not f.after.startswith("stood-still")]
+    of = {(f.after, f.subject, f.object): f for f in sorted(found, key=_shortest)}
     return sorted(of.values(), key=lambda f: (-_shortest(f), f.subject, f.object))
 
 
