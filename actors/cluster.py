@@ -12,6 +12,7 @@ import concurrent.futures
 import dataclasses
 import signal
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -57,7 +58,7 @@ class Member:
 _Known = TypeVar("_Known", bound=Member)
 
 
-class NodesByName(Generic[_Known]):
+class NodesByName(ABC, Generic[_Known]):
     """What is known of each node by its name, here and on virtual time. Context manager."""
 
     def __init__(self, clock: Clock) -> None:
@@ -108,9 +109,9 @@ class NodesByName(Generic[_Known]):
             on_effect()
         return time_ms
 
+    @abstractmethod
     def shutdown(self) -> None:
         """Every process is killed, paused ones too."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

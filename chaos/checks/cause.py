@@ -52,7 +52,7 @@ def cause_of(verdicts: Sequence[Verdict]) -> Cause | None:
 def followed(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """The other INVALID verdicts that show the same cause once more: each of their examples names the guilty node."""
     first, cause = first_wrong(verdicts), cause_of(verdicts)
-    if first is None or cause is None or not cause.node:
+    if cause is None or not cause.node:
         return ()
     others = [v for v in verdicts if v.verdict is Validity.INVALID and v is not first and v.examples]
     return tuple(v for v in others if all(cause.node in (example.who, example.what) for example in v.examples))

@@ -123,7 +123,7 @@ _ACTS: Mapping[str, str] = {
     "held until the check after its time": "{what} at {who} was not held until the check after its time",
     "120 s after the last heartbeat": "{what} at {who} did not come 120 s after the last heartbeat",
 }
-_OF_PREFIX: Mapping[str, str] = {
+_OF_PATTERN: Mapping[str, str] = {
     r"each .+": "{who} did not run {what} on time",
     r"(code \d+)": "{who} answered {what} {0} for {topic}",
     r"never used (in \d+ sends)": "{who} did not use {about} {0}",
@@ -184,7 +184,7 @@ def _act(e: Example, kind: str) -> str:
     }
     if sentence := _ACTS.get(kind):
         return sentence.format(**words)
-    for pattern, sentence in _OF_PREFIX.items():
+    for pattern, sentence in _OF_PATTERN.items():
         if found := re.fullmatch(pattern, kind):
             return sentence.format(*found.groups(), **words)
     kind = kind or str(e.more.get("rule") or "")

@@ -43,6 +43,8 @@ OLD_ADDRESS = "old_address"
 """How it is `injected` that a client may be told of an address of before."""
 STOOD_STILL = "timer_lag"
 """How it is `injected` that the machine did not run a process, as its timers say."""
+STALL = "stood-still"
+"""What the ids of these faults begin with."""
 PROXIES = "toxiproxy"
 """The node whose lateness concerns everybody: every byte goes through it (chaos/faults/proxy_lag.py)."""
 OURS = "ours"
@@ -296,7 +298,7 @@ def stalls_in(
         if lag_ms < shortest_ms or node not in timed or any(one.overlaps(start_ms, end_ms) for one in paused[node]):
             continue
         number += 1
-        yield Fault(f"stood-still-{number}", "stand_still", STOOD_STILL, node, None, None, start_ms, end_ms)
+        yield Fault(f"{STALL}-{number}", "stand_still", STOOD_STILL, node, None, None, start_ms, end_ms)
 
 
 LONG_LAG_MS = 200.0

@@ -21,6 +21,7 @@ from ..checks.check import Group
 from ..faults.fault import Fault
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Restart, Resume
+from ..oracle.recorded import STALL
 from ..oracle.windows import legend
 from ..scenarios.action import ActionModel, fault_ids, is_chosen
 from ..scenarios.model import Scenario
@@ -338,7 +339,7 @@ def _drops_and_returns(truth: Verdict) -> list[str]:
 def _changes(truth: Verdict, kind: str) -> list[Finding]:
     """The changes after an injected fault that came in time, each once, the longest first."""
     found = [f for f in truth.findings if f.kind == kind and f.measured_ms is not None and not (f.wrong or f.late)]
-    found = [f for f in found if f.after not in ("", "begin") and not f.after.startswith("stood-still")]
+    found = [f for f in found if f.after not in ("", "begin") and not f.after.startswith(STALL)]
     of = {(f.after, f.subject, f.object): f for f in sorted(found, key=_shortest)}
     return sorted(of.values(), key=lambda f: (-_shortest(f), f.subject, f.object))
 

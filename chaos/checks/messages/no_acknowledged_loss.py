@@ -93,37 +93,30 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 
 def _unsafe(send: Missing) -> Finding:
-    return finding(
-        (send.producer, send.broker_name, send.topic),
-        "acknowledged without a slave",
-        (send.acked_ms, send.acked_ms),
-        Rule("brokerRole=SYNC_MASTER: SEND_OK once a slave has it", "SLAVE_NOT_AVAILABLE"),
-        out=(send.acked_ms, None),
-        wrong=1,
-        more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset},
-    )
+    rule = Rule("brokerRole=SYNC_MASTER: SEND_OK once a slave has it", "SLAVE_NOT_AVAILABLE")
+    return _of_send(send, (send.producer, send.broker_name), "acknowledged without a slave", rule)
 
 
 def _forgotten(send: Missing) -> Finding:
-    return finding(
-        (send.broker_name, send.producer, send.topic),
-        "forgotten at a start",
-        (send.acked_ms, send.acked_ms),
-        Rule("CommitLog: what was acknowledged is there again when the broker is started again", "0 forgotten"),
-        out=(send.acked_ms, None),
-        wrong=1,
-        more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset},
-    )
+    rule = Rule("CommitLog: what was acknowledged is there again when the broker is started again", "0 forgotten")
+    return _of_send(send, (send.broker_name, send.producer), "forgotten at a start", rule)
 
 
 def _finding(send: Missing) -> Finding:
+    rule = Rule("an acknowledged send is durable", "0 lost")
+    kind = "lost" if send.is_lost else "not read"
+    return _of_send(send, (send.producer, send.broker_name), kind, rule, is_wrong=send.is_lost)
+
+
+def _of_send(send: Missing, who: tuple[str, str], kind: str, rule: Rule, *, is_wrong: bool = True) -> Finding:
+    """`who`: whose doing it is, and of what. Not wrong: nobody knows."""
     return finding(
-        (send.producer, send.broker_name, send.topic),
-        "lost" if send.is_lost else "not read",
+        (*who, send.topic),
+        kind,
         (send.acked_ms, send.acked_ms),
-        Rule("an acknowledged send is durable", "0 lost"),
+        rule,
         out=(send.acked_ms, None),
-        wrong=int(send.is_lost),
-        late=int(not send.is_lost),
+        wrong=int(is_wrong),
+        late=int(not is_wrong),
         more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset},
     )
