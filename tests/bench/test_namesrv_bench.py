@@ -10,6 +10,7 @@ from shutil import which
 
 import pytest
 from rich.console import Console
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from nemesrv.chaos.apache import maven
 from nemesrv.chaos.apache.maven import JavaMissing
@@ -35,17 +36,24 @@ COMPILERS = ("cc", "gcc", "clang")
 def test_everything_is_measured_and_every_aim_judged(compiler: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiler:
         monkeypatch.setattr(measure, "which", lambda name: None)
-    text = io.StringIO()
-    figures = namesrv.run(0.1, with_java=False, size=SMALL, console=Console(file=text, width=180))
+    figures, text = _every_row(4 * 3 + 3 + 4 + 2 + 2)
     compiled = compiler and any(map(which, COMPILERS))
     assert figures.servers() == (["C echo"] if compiled else []) + ["uvloop echo", OURS]
-    assert len(figures.rows) == 4 * 3 + 3 + 4 + 2 + 2
     for what in ("look-ups/s JSON, 64 brokers, 16x2", "registrations/s", "every 30 s", "bytes a route", "beside"):
-        assert what in text.getvalue()
+        assert what in text
     assert {aim.of for aim in figures.aims if figures.ratio(aim) is not None} == (
         {"C echo", None} if compiled else {None}
     )
-    assert ("No C compiler" in text.getvalue()) is not compiled
+    assert ("No C compiler" in text) is not compiled
+
+
+@retry(retry=retry_if_exception_type(AssertionError), stop=stop_after_attempt(5), reraise=True)
+def _every_row(rows: int) -> tuple[Figures, str]:
+    """What a short benchmark measured and printed. A busy machine answers nothing in some tenth of a second: again."""
+    text = io.StringIO()
+    figures = namesrv.run(0.1, with_java=False, size=SMALL, console=Console(file=text, width=180))
+    assert len(figures.rows) == rows
+    return figures, text.getvalue()
 
 
 @pytest.mark.java
