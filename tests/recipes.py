@@ -314,10 +314,6 @@ def asks_of_recipes() -> Mapping[str, Mapping[str, Callable[[], object]]]:
             "chaos/checks/plain/verdicts.py": lambda: (
                 {one.name: one.verdict for one in of("chaos.checks.plain.verdicts").verdicts(run())}[check] == "VALID"
             ),
-            "operations/cluster/watched_run.py": lambda: (
-                check
-                in (*of("operations.cluster.watched_run").SUPPORTED, *of("operations.cluster.watched_run").LEFT_OUT)
-            ),
             "operations/importing/printing.py": lambda: of("operations.importing.printing").needs(check),
             "chaos/reports/html/found.py": lambda: of("chaos.reports.html.found").section_of(check) == "routes",
             "chaos/commands/options.py": lambda: of("chaos.commands.options").check_names(None, None, check),

@@ -66,7 +66,7 @@ class Reads(StrEnum):
 
 
 class Needs(StrEnum):
-    """What a history must have for a check to judge by it. A run has all of it, logs and a watch have some."""
+    """What a history must have for a check to judge by it. A run has all of it, logs have some."""
 
     TABLES = "tables"
     """What each NameServer's table has, and when it changed."""

@@ -65,10 +65,6 @@ class Pace:
     _changed_s: float = field(default=float("-inf"), init=False)
     _judged_s: float = field(default=float("-inf"), init=False)
 
-    def begins(self, now_s: float, changed_ms: float) -> None:
-        """Nothing has come yet that could be judged: it counts as done."""
-        self._judged_s, self._changed_ms = now_s, changed_ms
-
     def due(self, now_s: float, changed_ms: float) -> bool:
         """Whether it is time; then it counts as done. `changed_ms`: of the run, when something came that matters."""
         if changed_ms > self._changed_ms:

@@ -2,6 +2,5 @@
 
 doctor   doctor.py ◄─ causes.py ◄┬ answer_causes.py ◄─ server_answers.py
                                  └ log_causes.py    ◄─ logged.py ◄─ ../logs_to_rows
-watch    watch.py ◄─ watcher.py ─► looks.py ─┬► auditor.py ─► what is wrong
-                                             └► watched_history.py ─► watched_run.py ─► faults, verdicts
+watch    watch.py ◄─ watcher.py ─► looks.py ─► auditor.py ─► what is wrong
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .server_answers import parts_of_list
 
@@ -27,8 +27,6 @@ class TopicRow(NamedTuple):
 
 
 Route = frozenset[TopicRow]
-RecordedRoute = Mapping[str, Any]
-"""{"brokers": {name: {id: address}}, "queues": {name: [read, write, perm, flag]}}"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +36,10 @@ class NameServerLook:
     why: str | None = None
     brokers: Mapping[BrokerId, str] = field(default_factory=dict)
     """Broker to host:port."""
-    clusters: frozenset[str] = frozenset()
     topics: frozenset[str] | None = None
     """All that it has; None: not asked this time, or it does not tell."""
     routes: Mapping[str, Route | None] = field(default_factory=dict)
     """Of the topics that were looked up this time; None: code 17."""
-    tables: Mapping[str, RecordedRoute | None] = field(default_factory=dict)
-    """The same of those that are recorded, as the history has routes."""
-    answered_s: float | None = None
-    """When its last answer came; None: at the end of the look."""
-    settings: Mapping[str, str] | None = None
-    """Its configuration (319); None: not asked this time, or it does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +52,6 @@ class BrokerLook:
     """stateVersion, timestamp and counter of its dataVersion."""
     period_s: float | None = None
     """registerNameServerPeriod."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    answered_by: int = 0
-    """The MQVersion that it writes into its answers."""
-    booted_ms: int | None = None
-    """bootTimestamp by its own clock (28); None: not asked, or it does not tell."""
 
 
 class Member(NamedTuple):
@@ -86,24 +72,13 @@ class Look:
     """Those that told their own list of NameServers (307) this time."""
     gone: frozenset[Member] = frozenset()
     """Those that a broker no longer has."""
-    began_s: float | None = None
-    """When the first question was sent; None: at the same time."""
 
 
-def broker_look(
-    settings: Mapping[str, str],
-    version: tuple[int, int, int] | None,
-    *,
-    answered_by: int = 0,
-    booted_ms: int | None = None,
-) -> BrokerLook:
-    """From a broker's configuration (26), and, where it was asked for it, its runtime info (28)."""
+def broker_look(settings: Mapping[str, str], version: tuple[int, int, int] | None) -> BrokerLook:
+    """From a broker's configuration (26)."""
     period = settings.get("registerNameServerPeriod", "")
     return BrokerLook(
         lists=parts_of_list(settings.get("namesrvAddr", "")),
         version=version,
         period_s=int(period) / 1000 if period.isdigit() else None,
-        settings=settings,
-        answered_by=answered_by,
-        booted_ms=booted_ms,
     )

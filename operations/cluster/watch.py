@@ -1,6 +1,6 @@
 """`nemesrv watch`: looks until Ctrl-C, or, with `once`, until it is decided whether something is wrong.
 
-    look ─► auditor ─► changes ─► said at once      record ─► each so often (live/changes.py) ─► faults, verdicts ─► RUN
+    look ─► auditor ─► changes ─► said at once
 
 Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. A disagreement is waited for until
 it is over or has lasted for its window, some 40 s at most.
@@ -11,23 +11,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from ...actors.standalone import run_until_done, stop_on_signal
 from ...chaos.errors import HarnessError
 from ...chaos.installation import require_extras
-from ...chaos.judging import Judged, exit_status, show
-from ...chaos.live.changes import News, Pace
-from ...chaos.verdict import Verdict
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from .auditor import KINDS, ProblemChange
 from .looks import Look
-from .watched_history import WatchedHistory
-from .watched_run import Explained, explained, judged, lines_of, new_folder, verdicts_of, written
 from .watcher import INTERVAL_S, Watcher
 
 WRONG, RIGHT = 1, 0
@@ -44,114 +37,35 @@ def run(
     as_json: bool = False,
     metrics_port: int | None = None,
     interval_s: float = INTERVAL_S,
-    checks: tuple[str, ...] | None = None,
-    out: Path | None = None,
-    for_s: float | None = None,
 ) -> int:
-    """The exit status: with `checks` that of the verdict. HarnessError when no NameServer answers the first look, or
-    the port for metrics is taken.
-
-    `checks`: judged by these while it goes on, and at its end; `out`: the run folder of what is seen; `for_s`: it ends
-    by itself after so long.
-    """
-    folder = None if out is None else new_folder(out)
+    """The exit status. HarnessError when no NameServer answers the first look, or the port for metrics is taken."""
     metrics = None if metrics_port is None else Metrics(metrics_port)
-    telling = _Telling(say, as_json, checks or (), None if folder is None else folder.path)
     try:
-        status = run_until_done(_watch(name_servers, telling, once, metrics, interval_s, for_s))
-        return telling.conclude(status)
+        return run_until_done(_watch(name_servers, say, once, as_json, metrics, interval_s))
     finally:
         if metrics is not None:
             metrics.close()
 
 
-@dataclass(slots=True)
-class _Telling:
-    """What is said of changes and verdicts, and what is kept of them."""
-
-    say: Say
-    as_json: bool
-    checks: tuple[str, ...]
-    out: Path | None
-    record: WatchedHistory | None = None
-    pace: Pace | None = None
-    _news: News = field(default_factory=News)
-
-    @property
-    def records(self) -> bool:
-        return bool(self.checks) or self.out is not None
-
-    def looked(self, now_s: float) -> None:
-        """Judge what was seen, where it is time."""
-        record = self.record
-        if record is None:
-            return
-        if self.pace is None:  # of what was there before nothing is known
-            self.pace = Pace()
-            self.pace.begins(now_s, 0.0)
-        if not self.pace.due(now_s, record.changed_ms):
-            return
-        one = explained(record)
-        if self.out is not None:
-            written(self.out, record, one)
-        for verdict in self._news.among(verdicts_of(one, self.checks) if self.checks else ()):
-            self.say(verdict_line(verdict, as_json=self.as_json))
-
-    def conclude(self, status: int) -> int:
-        """The faults that account for what was seen, and the verdicts; the exit status."""
-        if self.record is None:
-            return status
-        one = explained(self.record)
-        found = judged(self.record, one, self.checks, self.out)
-        self._show(one, found)
-        return exit_status([found]) if self.checks else status
-
-    def _show(self, one: Explained, found: Judged) -> None:
-        if self.as_json:
-            self.say(json.dumps({"phase": "faults", "episodes": list(one.episodes)}, ensure_ascii=False))
-            for verdict in found.verdicts:
-                self.say(verdict_line(verdict, as_json=True))
-            return
-        for line in lines_of(one):
-            self.say(line)
-        show(found)
-
-
-def verdict_line(verdict: Verdict, *, as_json: bool = False) -> str:
-    """The line that is printed when a verdict has changed."""
-    at = datetime.fromtimestamp(time.time(), UTC)
-    if as_json:
-        said = {"time": f"{at:%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z", "phase": "judged", **verdict.to_json()}
-        return json.dumps(said, ensure_ascii=False, default=str)
-    why = f"   {verdict.why}" if verdict.why else ""
-    return f"{at:%Y-%m-%dT%H:%M:%SZ}  {verdict.name}  {verdict.verdict} ({verdict.examined} examined){why}"
-
-
 async def _watch(
     name_servers: Sequence[Address],
-    telling: _Telling,
+    say: Say,
     once: bool,
+    as_json: bool,
     metrics: Metrics | None,
     interval_s: float,
-    for_s: float | None,
 ) -> int:
-    context, say, as_json = on_this_machine("watch"), telling.say, telling.as_json
+    context = on_this_machine("watch")
     began_s, first = context.clock.monotonic_s(), True
-    record = None
-    if telling.records:
-        clock = context.clock.monotonic_s
-        record = WatchedHistory([*map(str, name_servers)], now_s=began_s, wall_ms=time.time() * 1000, clock=clock)
-    watcher = Watcher(context, name_servers, interval_s, record)
+    watcher = Watcher(context, name_servers, interval_s)
     try:
-        ended = stop_on_signal()  # what was seen is to be written down; and uvloop loses what a handler raises
+        ended = stop_on_signal()  # uvloop loses what a handler raises
         async for look, changes in watcher.looks():
             if first:
                 _require_an_answer(look)
-                telling.record = record
                 if not once and not as_json:
                     say(_begin(look, watcher))
             first = False
-            telling.looked(look.at_s)
             if metrics is not None:
                 metrics.looked(look, watcher)
             for change in changes:
@@ -162,12 +76,10 @@ async def _watch(
                 return WRONG if watcher.auditor.problems else RIGHT
             if once and ended.is_set():
                 raise KeyboardInterrupt  # nothing is decided
-            if ended.is_set() or (for_s is not None and look.at_s - began_s >= for_s):
+            if ended.is_set():
                 break
         return RIGHT
     finally:
-        if record is not None:
-            record.is_over = True
         await watcher.close()
 
 

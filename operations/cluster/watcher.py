@@ -3,7 +3,6 @@
     each look (2 s):   106 of every NameServer; 206 each 10 s; 105 of the next topics in turn; 26 of a broker or two;
                        of one group in turn, each 10 s, who is in it (203) and the members' own lists (307)
     ─► auditor.py ─► changes ─► whoever listens (console, JSON lines, metrics)
-    ─► watched_history.py, where a history is wanted: 28 of the brokers that are asked, 319 of each NameServer once
 
 At most REQUESTS_PER_S requests a second go to one NameServer, whatever the cluster's size. No request
 changes anything at a server: 322 and 904, which would keep a dead broker registered, are never sent.
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ...remoting.bodies.client import SubscriptionGroupWrapper
-from ...remoting.bodies.route import ClusterInfo, DataVersion, KVTable, TopicList, TopicRouteData, canonical
+from ...remoting.bodies.route import ClusterInfo, DataVersion, TopicList, TopicRouteData
 from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
 from ...remoting.errors import RemoteProtocolError, RocketMQError
 from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
@@ -28,9 +27,8 @@ from ...remoting.node.profile import Profile
 from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
 from .auditor import Auditor, ProblemChange
-from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, RecordedRoute, Route, TopicRow, broker_look
+from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, Route, TopicRow, broker_look
 from .server_answers import ServerCalls
-from .watched_history import WatchedHistory
 
 INTERVAL_S = 2.0
 REQUESTS_PER_S = 10.0
@@ -44,8 +42,6 @@ MEMBERS_MAX = 5
 QUESTIONS_MAX = 50
 """Groups without members (each broker has some from the start) cost no turn, until brokers were asked so often."""
 SUSPECTS_MAX = 5
-ASKED_ON_S = 60.0
-"""For so long a broker that is in no table any more is asked on, where what is seen is recorded."""
 UNASKED_MAX = 20
 TIMEOUT_S = 3.0
 
@@ -59,8 +55,6 @@ class Watcher:
     context: NodeContext
     name_servers: Sequence[Address]
     interval_s: float = INTERVAL_S
-    record: WatchedHistory | None = None
-    """Where what is seen is written down; None: nowhere."""
     auditor: Auditor = field(init=False)
     calls: ServerCalls = field(init=False)
     _topics: list[str] = field(init=False, default_factory=list)
@@ -70,10 +64,6 @@ class Watcher:
     _last: dict[str, tuple[bytes, Any]] = field(init=False, default_factory=dict)
     _asked: dict[str, float] = field(init=False, default_factory=dict)
     """Broker's address to when it was asked last."""
-    _gone: dict[str, float] = field(init=False, default_factory=dict)
-    """Address of a broker that no table has any more, and is asked on, to since when."""
-    _told: set[str] = field(init=False, default_factory=set)
-    """NameServers whose configuration was asked for since their table was empty."""
     _masters: list[str] = field(init=False, default_factory=list)
     _groups: dict[str, dict[str, None]] = field(init=False, default_factory=dict)
     """Group to the masters that have it."""
@@ -89,8 +79,6 @@ class Watcher:
             language=LanguageCode.PYTHON,
             version=Profile.V5_X.version,
             log=self.context.log,
-            on_event=None if self.record is None else self.record.channel,
-            on_timed_out=None if self.record is None else self.record.timed_out,
         )
         self.calls = ServerCalls(remoting, TIMEOUT_S)
 
@@ -126,7 +114,7 @@ class Watcher:
         if asks_topics:
             self._topics_at_s = now_s
         self._forget_routes()
-        room = int(REQUESTS_PER_S * self.interval_s) - 1 - asks_topics - (self.record is not None)
+        room = int(REQUESTS_PER_S * self.interval_s) - 1 - asks_topics
         topics = self._next_topics(room)
         servers, brokers, (clients, gone) = await asyncio.gather(
             asyncio.gather(*(self._name_server(at, topics, asks_topics) for at in self.name_servers)),
@@ -135,7 +123,6 @@ class Watcher:
         )
         look = Look(
             at_s=self.context.clock.monotonic_s(),
-            began_s=now_s,
             name_servers=dict(zip(map(str, self.name_servers), servers, strict=True)),
             brokers=dict(brokers),
             clients=clients,
@@ -144,18 +131,13 @@ class Watcher:
         if asks_topics:
             self._topics = sorted({topic for server in servers for topic in server.topics or ()})
         self._keep_brokers(look)
-        if self.record is not None:
-            self.record.looked(look)
         return look, self.auditor.looked(look)
 
     # --- who is asked what -------------------------------------------------------------------------------------------
 
     def _next_topics(self, room: int) -> list[str]:
-        """Those that are recorded, disputed ones, then the next in turn; as many as the limit of requests leaves room
-        for."""
-        recorded = () if self.record is None else self.record.topics
-        disputed = sorted(self.auditor.disputed - {*recorded})[: max(0, room - len(recorded)) // 2]
-        chosen = [*recorded, *disputed][: max(0, room)]
+        """Disputed ones, then the next in turn; as many as the limit of requests leaves room for."""
+        chosen = sorted(self.auditor.disputed)[: max(0, room) // 2]
         while len(chosen) < min(room, len(self._topics)) and self._topics:
             topic = self._topics[self._turn % len(self._topics)]
             self._turn += 1
@@ -165,9 +147,7 @@ class Watcher:
         return chosen
 
     def _next_brokers(self, now_s: float) -> list[str]:
-        suspected = self.auditor.suspects & self._asked.keys()
-        suspected |= {address for address in self._gone if now_s - self._asked[address] >= BROKERS_EACH_S}
-        suspects = sorted(suspected, key=self._asked.__getitem__)[:SUSPECTS_MAX]
+        suspects = sorted(self.auditor.suspects & self._asked.keys(), key=self._asked.__getitem__)[:SUSPECTS_MAX]
         unasked = [address for address, at_s in self._asked.items() if at_s == float("-inf")][:UNASKED_MAX]
         chosen = list(dict.fromkeys((*suspects, *unasked)))
         if now_s - self._brokers_at_s >= BROKERS_EACH_S and self._asked:
@@ -181,13 +161,8 @@ class Watcher:
         held = {address for server in look.name_servers.values() for address in server.brokers.values()}
         for address in held - self._asked.keys():
             self._asked[address] = float("-inf")
-        for address in held & self._gone.keys():
-            del self._gone[address]
         for address in self._asked.keys() - held:
-            if self.record is not None and self._gone.setdefault(address, look.at_s) > look.at_s - ASKED_ON_S:
-                continue  # whether it answers now tells a dead process from one that is cut off
             del self._asked[address]
-            self._gone.pop(address, None)
         masters = {
             address
             for server in look.name_servers.values()
@@ -202,43 +177,19 @@ class Watcher:
     async def _name_server(self, at: Address, topics: Sequence[str], asks_topics: bool) -> NameServerLook:
         try:
             body = (await self.calls.ok(at, RequestCode.GET_BROKER_CLUSTER_INFO)).body
-            brokers, clusters = self._read(f"{at} 106", body, _brokers)
+            brokers = self._read(f"{at} 106", body, _brokers)
             listed: frozenset[str] | None = None
             if asks_topics:
                 answer = await self.calls.ask(at, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
                 if answer.code == ResponseCode.SUCCESS:
                     listed = self._read("206", answer.body, _topics)
-            recorded = frozenset(() if self.record is None else self.record.topics)
             routes: dict[str, Route | None] = {}
-            tables: dict[str, RecordedRoute | None] = {}
             for topic in topics:
                 found = await self._route(at, topic)
                 routes[topic] = None if found is None else self._read(f"105 {topic}", found, _route)
-                if topic in recorded:
-                    tables[topic] = None if found is None else self._read(f"105 {topic} whole", found, _table)
-            settings = await self._settings(at)
         except RocketMQError as exc:
-            self._told.discard(str(at))
             return NameServerLook(why=str(exc))
-        return NameServerLook(
-            brokers=brokers,
-            clusters=clusters,
-            topics=listed,
-            routes=routes,
-            tables=tables,
-            answered_s=self.context.clock.monotonic_s(),
-            settings=settings,
-        )
-
-    async def _settings(self, at: Address) -> Mapping[str, str] | None:
-        """Its own, asked for once where what is seen is recorded; None: not this time, or it does not tell."""
-        if self.record is None or str(at) in self._told:
-            return None
-        self._told.add(str(at))
-        answer = await self.calls.ask(at, RequestCode.GET_NAMESRV_CONFIG)
-        with contextlib.suppress(ValueError):
-            return parse_properties(answer.body) if answer.code == ResponseCode.SUCCESS else None
-        return None
+        return NameServerLook(brokers=brokers, topics=listed, routes=routes)
 
     async def _route(self, at: Address, topic: str) -> bytes | None:
         """The answer's body; None: code 17."""
@@ -254,10 +205,8 @@ class Watcher:
         return value
 
     def _forget_routes(self) -> None:
-        """Answers about topics whose turn comes in minutes; of the recorded ones the next is mostly the same."""
-        topics = () if self.record is None else self.record.topics
-        kept = {f"105 {topic}{whole}" for topic in topics for whole in ("", " whole")}
-        self._last = {what: last for what, last in self._last.items() if not what.startswith("105") or what in kept}
+        """Answers about topics, whose turn comes again in minutes."""
+        self._last = {what: last for what, last in self._last.items() if not what.startswith("105")}
 
     async def _broker(self, address: str) -> tuple[str, BrokerLook]:
         try:
@@ -266,19 +215,9 @@ class Watcher:
             with contextlib.suppress(RemoteProtocolError):
                 said = DataVersion.decode((answer.ext_fields or {}).get("version", "").encode())
                 version = said.state_version, said.timestamp, said.counter
-            booted_ms = None if self.record is None else await self._booted_ms(address)
-            settings = parse_properties(answer.body)
-            return address, broker_look(settings, version, answered_by=answer.version, booted_ms=booted_ms)
+            return address, broker_look(parse_properties(answer.body), version)
         except (RocketMQError, ValueError) as exc:
             return address, BrokerLook(why=str(exc))
-
-    async def _booted_ms(self, address: str) -> int | None:
-        """When its process was started, by its own clock; None where it does not tell."""
-        answer = await self.calls.ask(Address.parse(address), RequestCode.GET_BROKER_RUNTIME_INFO)
-        if answer.code != ResponseCode.SUCCESS:
-            return None
-        said = KVTable.decode(answer.body).table.get("bootTimestamp") or ""
-        return int(said) if said.isdigit() else None
 
     # --- consumers' own lists ----------------------------------------------------------------------------------------
 
@@ -347,22 +286,16 @@ class Watcher:
             return frozenset()
 
 
-def _brokers(body: bytes) -> tuple[dict[BrokerId, str], frozenset[str]]:
-    info = ClusterInfo.decode(body)
-    brokers = {
+def _brokers(body: bytes) -> dict[BrokerId, str]:
+    return {
         BrokerId(data.broker_name, number): address
-        for data in info.broker_addr_table.values()
+        for data in ClusterInfo.decode(body).broker_addr_table.values()
         for number, address in data.broker_addrs.items()
     }
-    return brokers, frozenset(info.cluster_addr_table)
 
 
 def _topics(body: bytes) -> frozenset[str]:
     return frozenset(TopicList.decode(body).topic_list)
-
-
-def _table(body: bytes) -> RecordedRoute:
-    return canonical(TopicRouteData.decode(body))
 
 
 def _route(body: bytes) -> Route:

@@ -24,9 +24,3 @@ def test_a_change_is_judged_at_once_but_many_are_judged_together() -> None:
 
 def test_without_any_change_it_is_judged_rarely() -> None:
     assert judged(Pace(every_s=10, rarely_s=100), 250) == [0, 100, 200]
-
-
-def test_what_begins_is_judged_a_period_later_not_at_once() -> None:
-    pace = Pace(every_s=10, rarely_s=100)
-    pace.begins(0, NOTHING)
-    assert judged(pace, 45, 0) == [10, 20, 40]
