@@ -66,8 +66,6 @@ class History:
     """None: it is no run folder of this machine, and nothing is written."""
     drawn: bool = True
     """Whether report.html is wanted."""
-    copy: str | None = None
-    """Where else its Parquet files are; None: nowhere."""
 
     @property
     def name(self) -> str:
@@ -218,13 +216,10 @@ def judge(
         return keep(history, _plain_verdicts(history), engine)
     from .checks.spark.executors import awaited
     from .checks.spark.judge import check_run
-    from .checks.spark.settings import is_local
 
     session = spark()
-    # Where workers are elsewhere, a large history has to be where they see it.
-    where = history.copy if history.copy is not None and not is_local(session.sparkContext.master) else history.where
     with awaited(session, say):
-        verdicts = check_run(where, history.checks, session, say)
+        verdicts = check_run(history.where, history.checks, session, say)
     return keep(history, verdicts, engine)
 
 
@@ -311,8 +306,6 @@ def show(
         print_answers(judged.verdicts, _told(judged, took_s).lines(), full=full)
         if judged.left_out:
             click.echo(left_out_line(reasons(judged.left_out), full=full))
-        if history.copy is not None:
-            click.echo(f"history: {history.copy}")
         said = counted(judged.verdicts)
         if history.folder is not None and history.drawn:
             click.echo(f"{said} Report: {history.folder.report_file}")
@@ -371,7 +364,6 @@ def _document(judged: Judged) -> dict[str, object]:
         "checks": [_entry(verdict) for verdict in verdicts],
         "cause": None if cause is None else cause.to_json(),
         "left_out": reasons(judged.left_out),
-        **({"history": history.copy} if history.copy is not None else {}),
     }
 
 

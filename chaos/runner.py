@@ -6,7 +6,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
@@ -29,7 +29,6 @@ from .experiment.run_folder import RunFolder, refuse_used
 from .experiment.stage import Stage
 from .experiment.virtual.stage import VirtualStage, seldom_collected
 from .faults.link_faults import LinkFault
-from .history.store import HistoryStore, is_hadoops
 from .history.stored import SMALL_BYTES, local_size
 from .installation import require_extras
 from .judging import Engine, Judged, engine_for, exit_status, find, judge, of_run, show
@@ -70,17 +69,15 @@ class Options:
     """Whether runs/latest is to lead to it."""
     ray: str | None = None
     """The address of an existing Ray cluster to run on. None: one of our own, on this machine."""
-    history: str | None = None
-    """Where a copy of each history goes (history/store.py). None: it is in the run folder only."""
 
     def is_virtual(self, scenario: Scenario) -> bool:
         """On which clock that scenario is run."""
         return scenario.clock == "virtual" if self.virtual is None else self.virtual
 
     def needs_spark(self, scenarios: Iterable[Scenario]) -> bool:
-        """Whether Spark is going to judge one of them, as far as can be said before they are run, or to copy it."""
+        """Whether Spark is going to judge one of them, as far as can be said before they are run."""
         engines = [engine_for(self.engine, virtual=self.is_virtual(scenario)) for scenario in scenarios]
-        return Engine.SPARK in engines or (self.history is not None and is_hadoops(self.history))
+        return Engine.SPARK in engines
 
 
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
@@ -89,8 +86,6 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     for scenario in scenarios:
         _require_injectable(scenario, options)
     virtual = all(map(options.is_virtual, scenarios))
-    if options.history is not None and not is_hadoops(options.history):
-        HistoryStore(options.history)
     spark = options.needs_spark(scenarios)
     require_parts("nemesrv run", scenarios, options.out, virtual=virtual, joins=options.ray is not None, spark=spark)
     for scenario in scenarios if options.ray is None else ():  # the hosts of a Ray cluster say what they lack
@@ -101,8 +96,6 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     workers = max(map(processes_of, scenarios), default=1)
     ray = None if virtual else options.ray
     with Harness(spark_master=options.spark_master, gentle=not virtual, workers=workers, ray=ray) as harness:
-        if options.history is not None and is_hadoops(options.history):
-            _store(options.history, harness)
         for number, scenario in enumerate(scenarios, 1):
             began_s = monotonic()
             result = run_one(scenario, options, harness, is_last=number == len(scenarios))
@@ -118,15 +111,6 @@ def _say_what_is_too_short(scenarios: Iterable[Scenario]) -> None:
         checks = {name: CHECKS[name] for name in scenario.checks}
         for name, why in too_short(checks, expected_world(scenario).world).items():
             click.echo(f"{scenario.name}: {name}: {AFTER_THE_LAST_FAULT} {why}", err=True)
-
-
-def _store(where: str, harness: Harness) -> HistoryStore:
-    if not is_hadoops(where):
-        return HistoryStore(where)
-    from .checks.spark.hadoop_files import opened_by
-
-    harness.start_spark()
-    return HistoryStore(where, opened_by(harness.spark()))
 
 
 def require_parts(
@@ -187,9 +171,6 @@ def run_one(
         if is_last:
             harness.end_ray()
         history = of_run(folder, as_run)
-        if options.history is not None:
-            copy = _store(options.history, harness).keep(folder.path, f"{as_run.name}/{folder.path.resolve().name}")
-            history = replace(history, copy=copy)
         engine = engine_for(options.engine, virtual=virtual, where=folder.path)
         return judge(history, engine, harness.spark, progress.say)
     except ClusterError as exc:

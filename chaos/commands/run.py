@@ -47,11 +47,6 @@ from .options import (
 @ray_option
 @engine_option
 @click.option("--spark-master", type=SPARK_MASTER, help="Judge on this Spark cluster instead of in this process.")
-@click.option(
-    "--history",
-    metavar="URI",
-    help="Copy each history, as Parquet, below this place too: a folder, s3://…, hdfs://…, gs://… or file://….",
-)
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @summary_option
 @full_option

@@ -55,11 +55,6 @@ NIGHTLY = (
         ("tests/chaos/experiment/hosts/test_collect.py",),
     ),
     Nightly(
-        "tests/chaos/checks/spark/test_hadoop_files.py::test_a_history_is_written_to_hdfs_and_read_from_there",
-        "a NameNode and a DataNode of Hadoop's own, by Maven: a history written there and read again (20 s)",
-        ("tests/chaos/checks/spark/test_hadoop_files.py::test_what_hadoop_writes_is_in_place_of_what_was",),
-    ),
-    Nightly(
         "tests/hosts/test_clocks.py::test_the_offset_of_a_host_is_within_its_bound_of_the_truth",
         "what is measured of three hosts, one of whose clocks is 700 ms ahead",
         ("tests/chaos/experiment/hosts/test_clocks.py", "tests/chaos/history/test_host_clocks.py"),

@@ -66,10 +66,6 @@ from nemesrv.chaos.errors import ScenarioError
         (("up", "--slaves", "4"), "--slaves"),
         (("selftest", "--only", "nothing"), "name-server-never-expires"),
         (
-            ("run", "smoke", "--history", "ftp://host/x"),
-            "--history: 'ftp://host/x' is not allowed; expected a folder, file:///",
-        ),
-        (
             ("run", "empty.yaml"),
             "empty.yaml: an empty file is not allowed; expected a mapping with the keys of a scenario",
         ),
