@@ -9,6 +9,9 @@ TOXIPROXY_VERSION=v2.12.0
 
 missing() { echo "nemesrv set-up: $1" >&2; exit 4; }
 
+# What it installed would be this tree's, in an environment that another tree uses.
+[ ! -L .venv ] || missing ".venv is a link to $(readlink .venv): remove it, and set-up makes one of this tree"
+
 python=""
 for candidate in ${PYTHON:-} python3.13 python3.12 python3.11 python3; do
     if command -v "$candidate" >/dev/null 2>&1 && "$candidate" -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' 2>/dev/null; then

@@ -1,1 +1,3 @@
-"""What stands before servers that outside clients dial: it sees every dial, frame and byte, and can misbehave."""
+"""Proxies before servers that outside clients connect to. A front sees each connection attempt, frame and byte, and can
+misbehave.
+"""

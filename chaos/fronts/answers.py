@@ -1,7 +1,7 @@
-"""What a front answers itself, and route answers as it gives them out: without some brokers, or with other addresses.
+"""Answers that a front makes itself, and route answers that it changes: some brokers left out, or other addresses.
 
-Bytes in, bytes out. fastjson writes two dialects, `{0:"10.0.0.1:10911"}` and `{"0":"10.0.0.1:10911"}`; a body that is
-written again keeps its own. Addresses alone are changed in place.
+Bytes in, bytes out. fastjson writes brokerIds in two ways, `{0:"10.0.0.1:10911"}` and `{"0":"10.0.0.1:10911"}`; a body
+that is written again keeps its own way. If only addresses change, they are replaced in place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAPS_BY_NUMBER = ("brokerAddrs", "currIdMap")
 
 
 def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
-    """A response of `code`, with the opaque and the header type of the request or response in `frame`."""
+    """A response with `code`. Opaque and header type are those of the request or response in `frame`."""
     command = decode_frame(frame)
     remark = f"response code {code} of a front"
     if code == ResponseCode.TOPIC_NOT_EXIST:
@@ -41,21 +41,22 @@ def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
 
 
 def with_body(frame: bytes, body: bytes) -> bytes:
-    """The same frame with another body; its header stays byte for byte."""
+    """The same frame with another body. Its header stays byte for byte."""
     header = int.from_bytes(frame[4:8], "big") & 0xFF_FFFF
     return b"".join(((4 + header + len(body)).to_bytes(4, "big"), frame[4 : 8 + header], body))
 
 
 def readdressed(body: bytes, addresses: Mapping[str, str]) -> bytes:
-    """`body` with other addresses in place of these; the same bytes where it names none of them."""
+    """`body` with these addresses replaced. The same bytes if it contains none of them."""
     # quotes and all, so that 10.0.0.1:1091 is not found in 10.0.0.1:10911; at once, as one's new may be another's old
     told = {f'"{old}"'.encode(): f'"{new}"'.encode() for old, new in addresses.items()}
     return re.sub(b"|".join(map(re.escape, told)), lambda found: told[found[0]], body) if told else body
 
 
 def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -> bytes:
-    """A request (or an answer) in which the fields that are one of these addresses are the other; the same bytes where
-    none is."""
+    """A request or answer in which header fields with one of these addresses have the other. The same bytes if none
+    has.
+    """
     if not any(old.encode() in frame for old in addresses):
         return frame
     try:
@@ -70,7 +71,7 @@ def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -
 
 
 def without(body: bytes, names: Collection[str]) -> bytes | None:
-    """`body` without these brokers; None: it names no other. RemoteProtocolError when it cannot be read."""
+    """`body` without these brokers. None if it lists no others. RemoteProtocolError if it cannot be read."""
     route = fastjson.loads(body)
     if not isinstance(route, dict):
         return body
@@ -84,7 +85,7 @@ def without(body: bytes, names: Collection[str]) -> bytes | None:
 
 
 def _numbered(value: Any, by_number: bool = False) -> Any:
-    """`value` with the keys as numbers that fastjson's own dialect writes without quotes."""
+    """`value` with numeric keys that fastjson writes without quotes."""
     if isinstance(value, list):
         return [_numbered(item) for item in value]
     if not isinstance(value, dict):

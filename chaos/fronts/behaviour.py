@@ -1,11 +1,11 @@
-"""What a front does to dials, connections and requests: the faults of a service that an outside client meets.
+"""What a front does to connection attempts, connections and requests. To a client it looks like a fault of the server.
 
-dials       accepted, refused, dropped (SYN without an answer), closed or reset right after they were accepted
-connected   what happens, at the moment of the change, to the connections that are there
-requests    passed on, or swallowed: the peer's TCP takes them and nobody answers
+attempts    accepted, refused, dropped (SYN without an answer), closed or reset right after they were accepted
+connected   what happens to open connections at the moment of the change
+requests    passed on, or swallowed: received by TCP and never answered
 codes       requests of these codes the front answers itself, with that response code
 delay_ms    answers wait so long
-routes      changes in route answers: brokers that are left out, other addresses
+routes      route answers with some brokers left out, or with other addresses
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ class Behaviour:
     dials: Dials = Dials.ACCEPTED
     connected: Connected = Connected.KEPT
     swallows: bool = False
-    """Requests on every connection are taken and not passed on, nor is what the server says, its close included
-    (that is told when this ends). A frame of which a part has been passed on is passed on to its end."""
+    """Requests are received and not passed on. Nor are the server's answers and its close, until this ends. A frame
+    that has been passed on in part is passed on to its end.
+    """
     codes: Mapping[int, int] = field(default_factory=dict)
-    """Request code to the response code that the front answers in place of the server. Oneway requests pass."""
+    """Request code to the response code with which the front answers. Oneway requests pass."""
     delay_ms: float = 0.0
-    """RocketMQ milliseconds by which all that the server says comes later, in order, its close behind it."""
+    """Delay in RocketMQ milliseconds of all that the server sends, in order, including its close."""
     without: frozenset[str] = frozenset()
-    """Broker names that are left out of route answers (105); no broker left: the front answers code 17."""
+    """Broker names left out of route answers (request code 105). If no broker is left, the front answers code 17."""
 
     def __str__(self) -> str:
         said = {
@@ -60,12 +61,12 @@ class Behaviour:
 
 PASSES = Behaviour()
 REFUSES = Behaviour(dials=Dials.REFUSED, connected=Connected.CLOSED)
-"""What a crashed process looks like."""
+"""Looks like a crashed process."""
 DROPS_SYNS = Behaviour(dials=Dials.DROPPED, connected=Connected.CLOSED)
 BLACK_HOLE = Behaviour(dials=Dials.DROPPED, swallows=True)
-"""What a cut network looks like: what is connected goes silent, new dials get no answer."""
+"""Looks like a cut network: open connections go silent, and new connection attempts get no answer."""
 SILENT = Behaviour(swallows=True)
-"""What a stopped process looks like: the kernel accepts, nobody answers."""
+"""Looks like a stopped process: the kernel accepts connections, and nothing answers."""
 CLOSES_ONCE = Behaviour(connected=Connected.CLOSED)
 RESETS_ONCE = Behaviour(connected=Connected.RESET)
 CLOSES_EACH = Behaviour(dials=Dials.CLOSED, connected=Connected.CLOSED)
@@ -76,14 +77,14 @@ _DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}
 
 
 class Unreachable:
-    """How the front of a server has to behave after each row, for the node `dialler`."""
+    """How each server's front has to behave for the node `dialler` after each row."""
 
     def __init__(self, dialler: str) -> None:
         self._dialler = dialler
         self._why: dict[str, set[tuple[str, str, Dials]]] = defaultdict(set)
 
     def faulted(self, fields: Mapping[str, Any]) -> tuple[str, Behaviour] | None:
-        """A row `fault`: the server whose front may have to behave in another way, and how; None: nobody's does."""
+        """For a `fault` row: the server whose front must behave in another way, and how. None if no front must."""
         source, target, fault = fields.get("source"), fields.get("target"), str(fields.get("fault"))
         if target is None and fault in _REFUSED_WHILE:
             server, dials = str(source), Dials.REFUSED
@@ -98,7 +99,7 @@ class Unreachable:
 
     @property
     def meets(self) -> dict[str, Dials]:
-        """Server to what its dials meet now, of those that do not accept."""
+        """Server to what connection attempts meet there now, for servers that do not accept them."""
         return {server: dials for server in self._why if (dials := self._meets(server)) is not Dials.ACCEPTED}
 
     def _meets(self, server: str) -> Dials:
@@ -107,7 +108,7 @@ class Unreachable:
 
 
 def behaviour_of(dials: Dials) -> Behaviour:
-    """What a front does so that dials meet that; a server that refuses has ended its connections, too."""
+    """The behaviour under which connection attempts meet this. A server that refuses has also ended its connections."""
     if dials is Dials.REFUSED:
         return Behaviour(dials=dials, connected=Connected.CLOSED)
     return PASSES if dials is Dials.ACCEPTED else Behaviour(dials=dials)

@@ -1,10 +1,10 @@
-"""One connection through a front: its two ends, and what the behaviour makes of frames.
+"""One connection through a front: its two ends, and what the front's behaviour does to its frames.
 
     client end ──► _upward ────► server end       plain: bytes are passed on as they came, then decoded;
                ◄── _downward ◄──                  frames: each whole frame is passed on, dropped, answered or rewritten
 
-A frame of which a part has been passed on is passed on to its end, whatever the behaviour is by then: nobody is ever
-left with half a frame. Front and connection know each other; sockets are asyncio's transports.
+A frame that has been passed on in part is passed on to its end, even if the behaviour has changed. So no peer is left
+with half a frame. Sockets are asyncio's transports.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _WITH_ADDRESSES = frozenset((ROUTE, int(RequestCode.GET_BROKER_CLUSTER_INFO), in
 
 _EXCHANGE_BROKER_HA_INFO = 906
 _CONTROLLERS = range(1_002, 1_006)
-"""A controller is asked to elect, told of a broker, asked who is master, and which controller leads."""
+"""Requests about controllers: election, brokers, metadata of the master and of the controller."""
 _NAMES_A_MASTER = frozenset((int(RequestCode.REGISTER_BROKER), _EXCHANGE_BROKER_HA_INFO, *_CONTROLLERS))
-"""Whose answers name addresses in their header."""
+"""Requests whose answers have addresses in their header."""
 HELD_MAX = 1 << 20
-"""Bytes that wait in a front (for their delay, or for the server's end) before it reads no more."""
+"""Bytes that may wait in a front, for their delay or for the server's end, before it stops reading."""
 
 
 class FrontConnection:
-    """What a front accepted. `client` and `server` are the protocols of its two ends."""
+    """One accepted connection. `client` and `server` are the protocols of its two ends."""
 
     def __init__(self, front: Front, number: int) -> None:
         self.client = _End(self, By.CLIENT)
@@ -89,7 +89,7 @@ class FrontConnection:
             self._up_passed = passed
 
     def _look_up(self, data: bytes, at_ms: float) -> None:
-        """These bytes have been passed on to the server."""
+        """Decode bytes that have been passed on to the server."""
         up = self._up
         for frame in up.feed(data):
             self._asked(frame, at_ms)
@@ -108,7 +108,7 @@ class FrontConnection:
         return asked
 
     def _answers(self, frame: bytes, asked: Asked | None) -> bool:
-        """Whether the front answers this request itself; then it has."""
+        """Whether the front answers this request itself; if so, it has."""
         if asked is None:
             return False
         code = self._front.behaviour.codes.get(asked.code)
@@ -132,7 +132,9 @@ class FrontConnection:
                 self.client.pause()
 
     async def first_bytes(self) -> bytes:
-        """The first of what the client says, as much as the front needs to tell by it who dials; less where it ends."""
+        """The first bytes from the client, as many as the front needs to recognize the caller; fewer if the client's
+        data end there.
+        """
         while not self.ended and not self.client.is_done and not self._front.tells_by(b"".join(self._early)):
             self._begun = asyncio.get_running_loop().create_future()
             await self._begun
@@ -174,7 +176,7 @@ class FrontConnection:
             self._down_passed = passed
 
     def _look_down(self, data: bytes, at_ms: float) -> None:
-        """These bytes have been passed on to the client."""
+        """Decode bytes that have been passed on to the client."""
         down = self._down
         for frame in down.feed(data):
             self._answered(frame, By.SERVER, at_ms)
@@ -183,7 +185,7 @@ class FrontConnection:
             self._foreign(down, at_ms)
 
     def _rewritten(self, frame: bytes) -> bytes:
-        """The same frame, or the route answer in it as this front gives it out."""
+        """The same frame, or its route answer as this front changes it."""
         front = self._front
         if not (front.behaviour.without or front.addresses):
             return frame
@@ -215,7 +217,7 @@ class FrontConnection:
             self._deliver(frame, frame, By.FRONT)
 
     def _deliver(self, data: bytes, frame: bytes | None, by: By) -> None:
-        """To the client, behind all that waits, and after the delay. `frame`: what is whole with these bytes."""
+        """Send to the client, after all that waits and after the delay. `frame`: the frame that these bytes complete."""
         delay_ms = self._front.behaviour.delay_ms
         if not delay_ms and not self._delayed:
             self._to_client(data)
@@ -277,13 +279,13 @@ class FrontConnection:
             self.client.resume()
 
     def unreachable(self) -> None:
-        """The server refuses, or there is none: as if it closed, unless the front is silent."""
+        """The server refuses, or there is none: act as if it had closed, unless the front is silent."""
         self._server_is_gone = True
         if not self._front.behaviour.swallows:
             self.end(By.SERVER, How.FIN)
 
     def changed(self) -> None:
-        """The front behaves in another way from now on."""
+        """Follow the front's new behaviour."""
         if self._front.behaviour.swallows or self.ended:
             return
         if self._server_is_gone:
@@ -294,7 +296,7 @@ class FrontConnection:
             self.client.write_eof()
 
     def eof(self, end: _End) -> None:
-        """This end says no more; the other is told, behind all that is on its way."""
+        """This end sends no more. Tell the other end, after all that is on its way."""
         if end is self.client:
             self._has_begun()
             self._closed(By.CLIENT, How.FIN)
@@ -311,7 +313,7 @@ class FrontConnection:
             self._finish()
 
     def lost(self, end: _End, reset: bool) -> None:
-        """This end is gone; so is the other, unless it is the server's and the front is silent about it."""
+        """This end is gone. Close the other, unless this is the server's end and the front is silent."""
         by = By.CLIENT if end is self.client else By.SERVER
         if end is self.server and self._front.behaviour.swallows and not self.client.is_done:
             self._server_is_gone = True
@@ -322,7 +324,7 @@ class FrontConnection:
             self.end(by, How.FIN)
 
     def end(self, by: By, how: How) -> None:
-        """Close both ends, so that the client meets FIN or RST."""
+        """Close both ends; the client gets FIN or RST."""
         if self.ended:
             return
         self._closed(by, how)
@@ -348,12 +350,12 @@ class FrontConnection:
 
 
 def reset_at_close(taken: socket.socket) -> None:
-    """The kernel sends RST in place of FIN when it is closed."""
+    """When the socket is closed, the kernel sends RST instead of FIN."""
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
 class _End(asyncio.Protocol):
-    """One of a connection's two ends, as asyncio knows it."""
+    """One of a connection's two ends: an asyncio protocol."""
 
     def __init__(self, connection: FrontConnection, who: By) -> None:
         self._connection = connection
@@ -391,7 +393,7 @@ class _End(asyncio.Protocol):
         self._other.resume()
 
     def pause(self) -> None:
-        """Read no more from it."""
+        """Stop reading from it."""
         if self.transport is not None and not self.transport.is_closing():
             with contextlib.suppress(RuntimeError):
                 self.transport.pause_reading()
@@ -419,7 +421,7 @@ class _End(asyncio.Protocol):
             self.transport.abort()
 
     def reset(self) -> None:
-        """So that its peer meets RST, with what was written lost."""
+        """Reset it: its peer gets RST, and what was written is lost."""
         if self.transport is not None:
             taken = self.transport.get_extra_info("socket")
             if taken is not None:

@@ -1,10 +1,10 @@
-"""Bytes of one connection become what was asked, answered and pushed on it. Sans-IO: no socket, no clock.
+"""Decodes the bytes of one connection into requests, answers and server requests. Sans-IO: no socket, no clock.
 
     client's bytes ─► Stream ─► frames ─► Conversation.of_client ─► Asked
     server's bytes ─► Stream ─► frames ─► Conversation.of_server ─► Answered, Pushed
                         └─► broken: TLS, gRPC, HTTP or garbage  ──► Foreign, and nothing more is decoded
 
-A stream that breaks says which of its bytes no frame has, so that whoever holds bytes back can pass all of them on.
+A broken stream says which bytes belong to no frame, so that bytes that were kept back can be passed on.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ...remoting.frame import FrameReader, decode_frame
 from .observed import Answered, Asked, By, Foreign, Protocol, Pushed
 
 BODIES_OF_REQUESTS = frozenset({10, 34, 35, 103, 217, 310, 320, 325})
-"""Sends (325 is a reply message), heartbeats, unregistrations, and what brokers register."""
+"""Requests whose body is needed: sends (325 is a reply message), heartbeats, unregistrations, broker registrations."""
 ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 BODIES_OF_ANSWERS = frozenset({ROUTE, int(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)})
 BEGAN_MAX = 32
 WAITING_MAX = 65_536
-"""Requests without an answer that one connection remembers; a client that asks more has long given up the first."""
+"""Unanswered requests remembered per connection. A client that has sent more gave up the first long ago."""
 
 _LANGUAGES: Mapping[LanguageCode | None, str] = {code: code.name for code in LanguageCode}
 _METHODS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"HTTP")
@@ -42,11 +42,11 @@ class Stream:
 
     @property
     def unfinished(self) -> int:
-        """How many bytes of a frame that is not whole yet have come."""
+        """Number of bytes of the last frame, while it is incomplete."""
         return self._reader.unfinished
 
     def feed(self, data: bytes) -> Sequence[bytes]:
-        """The frames that `data` completes. Nothing more once it is broken."""
+        """The frames that `data` completes. Empty once the stream is broken."""
         if self.is_broken:
             return ()
         reader = self._reader
@@ -67,13 +67,13 @@ class Stream:
         return frames
 
     def break_off(self, frame: bytes) -> None:
-        """`frame`, the length of which was right, cannot be decoded: what comes behind it is no frame either."""
+        """The stream is broken at `frame`: its length was right, and it cannot be decoded."""
         if not self.is_broken:
             self.is_broken, self.began, self.rest = True, frame, self._reader.rest()
 
 
 class Conversation:
-    """One connection: requests by their opaque, so that an answer is known to be of a look-up."""
+    """One connection. It remembers requests by opaque, so that it knows what an answer answers."""
 
     __slots__ = ("_connection", "_front", "_waiting")
 
@@ -82,7 +82,7 @@ class Conversation:
         self._waiting: dict[int, tuple[int, str]] = {}
 
     def of_client(self, frame: bytes, at_ms: float) -> Asked | None:
-        """The request in it; None: the client's answer to a request of the server. RemoteProtocolError."""
+        """The request in the frame. None if it is the client's answer to a request of the server. RemoteProtocolError."""
         command = decode_frame(frame)
         flag, code = command.flag, command.code
         if flag & FLAG_RESPONSE:
@@ -108,11 +108,11 @@ class Conversation:
         )
 
     def asked_for(self, opaque: int) -> tuple[int, str]:
-        """Code and topic (of a look-up) of the request that waits under this opaque; -1: none does."""
+        """Code and topic of the request with this opaque, the topic for look-ups only. -1 if no such request waits."""
         return self._waiting.get(opaque, (-1, ""))
 
     def of_server(self, frame: bytes, at_ms: float, by: By = By.SERVER) -> Answered | Pushed:
-        """The response or request in it. RemoteProtocolError."""
+        """The response or request in the frame. RemoteProtocolError."""
         command = decode_frame(frame)
         fields = command.ext_fields or {}
         if not command.flag & FLAG_RESPONSE:
@@ -132,7 +132,7 @@ class Conversation:
         )
 
     def foreign(self, began: bytes, at_ms: float) -> Foreign:
-        """What is said of a connection whose stream is broken."""
+        """The observation of a connection whose stream is broken."""
         return Foreign(
             at_ms=at_ms,
             front=self._front,
@@ -143,7 +143,7 @@ class Conversation:
 
 
 def protocol_of(began: bytes) -> Protocol:
-    """What begins so (four bytes or more): a TLS record, the HTTP/2 preface that gRPC sends, HTTP, or neither."""
+    """The protocol that begins with these four or more bytes: TLS, HTTP/2 (as gRPC), HTTP, or unknown."""
     if began[:2] == b"\x16\x03":  # a handshake record of any TLS version
         return Protocol.TLS
     if began[:4] == b"PRI ":

@@ -1,16 +1,15 @@
-"""Each connect() of a program and all its descendants, also one that is refused or never answered. Linux, without root.
+"""Sees each connect() of a program and its descendants, even if it is refused or never answered. Linux, without root.
 
     DialWatch(see, clock, front_of)          supervise.py runs CMD behind a seccomp filter and tells each connect()
       command(CMD) + pass_fds  ──► subprocess, in a process group of its own (start_new_session=True)
       watch()                  ◄── lines ──► Dialled
-                               ◄── /proc ──► GaveUp: a dial to a front without an answer is over
+                               ◄── /proc ──► GaveUp: an unanswered connect to a front is over
 
-Java, Go, Node and static binaries alike, as it is the kernel that tells. Not seen are connections that are made by no
-connect(): io_uring's, TCP fast open by sendto(), and those of 32-bit programs on a 64-bit kernel. Where the kernel or a
-sandbox forbids the filter, `why_unseen` says so; then SYNs without an answer are seen in /proc/net/tcp, and dials that
-are refused are not seen at all.
+Works for Java, Go, Node and static binaries, because the kernel reports the call. Not seen: io_uring, TCP fast open by
+sendto(), and 32-bit programs on a 64-bit kernel. If the kernel or a sandbox forbids the filter, `why_unseen` says so.
+Then unanswered SYNs are seen in /proc/net/tcp, and refused connects are not seen.
 
-A Dialled may be seen a few milliseconds after what came of it: sort by `at_ms`.
+A Dialled may come a few milliseconds after its own result: sort by `at_ms`.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from .sockets import DiallingLately, sockets
 _SUPERVISE = Path(__file__).with_name("supervise.py")
 _LOOKS_EACH_S = 0.05
 _ANSWERED_WITHIN_S = 0.15
-"""On the loopback an answer comes at once; a dial without one is looked at from then on."""
+"""On loopback an answer comes at once; a connect that takes longer is looked up in /proc."""
 _LATELY = DiallingLately()
-"""All programs of this process are looked at in one go."""
+"""Shared, so that one look covers all programs of this process."""
 _SET_PIPE_SIZE, _PIPE_SIZE = 1031, 1 << 20
 
 
 class DialWatch:
-    """The dials of one program. `front_of` names the front at an address; None: there is none, it goes round them."""
+    """The connects of one program. `front_of` names the front at an address; None: the address is no front's."""
 
     def __init__(
         self, see: Callable[[Dialled | GaveUp], None], clock: Clock, front_of: Callable[[Address], str | None]
@@ -67,7 +66,7 @@ class DialWatch:
         """Dials that could not be told because nobody read them in time."""
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """What to start in the place of `command`, with `pass_fds`. Its exit status is the command's."""
+        """The command to start instead of `command`, with `pass_fds`. Its exit status is the command's."""
         return [sys.executable, "-I", "-S", str(_SUPERVISE), str(self._write), *command]
 
     @property
@@ -75,22 +74,22 @@ class DialWatch:
         return (self._write,)
 
     def watch(self) -> None:
-        """The command has been started: see its dials from now on."""
+        """Observe connects from now on. Call it once the command has been started."""
         os.close(self._write)
         self._write = -1
         self._watching = True
         asyncio.get_running_loop().add_reader(self._read, self._more)
 
     async def told(self) -> None:
-        """The command runs, or it is known why it does not."""
+        """Return once the command runs, or once it is known why it does not."""
         await self._told.wait()
 
     async def ended(self) -> None:
-        """Nothing that the command has started is left, and every dial has been seen."""
+        """Whether the command and all its descendants have ended and every connect was reported."""
         await self._ended.wait()
 
     def close(self) -> None:
-        """Look no more. The program goes on, and so does its supervisor."""
+        """Stop observing. The program and its supervisor go on."""
         if self._looking is not None:
             self._looking.cancel()
         self._stop()
@@ -160,7 +159,7 @@ class DialWatch:
             self._looking = asyncio.get_running_loop().create_task(self._look())
 
     async def _look(self) -> None:
-        """Which dials to fronts nobody answers, and when they end; all the while where no other sight of them is."""
+        """Report unanswered connects to fronts, and their end. It looks all the time only where there is no filter."""
         known: set[tuple[Address, Address]] = set()
         looked_ms = 0.0
         while True:

@@ -1,13 +1,12 @@
-"""A front: it accepts in a server's place, tells what it sees, and passes every byte on, unless it is to misbehave.
+"""A front accepts connections in place of a server, reports what it sees, and passes every byte on unless told to
+misbehave.
 
     client ──► Port ──► FrontConnection ──► server          Front(name, upstream, see, clock)
                port.py  connection.py                       open ─► behave, behave, … ─► close
 
-One port from `open` to `close`, whatever the behaviour; of a broker two, its own and the VIP port, where the same is
-done and which lead to the same server. What it passes on is never altered, but for what a behaviour
-says (`codes`, `without`), `addresses`, which change route answers, and `said`, which changes requests. It lives in one
-event loop, uvloop where the caller's is one; nothing is awaited between a client's byte and the server's but
-back-pressure.
+It keeps one port from `open` to `close`; a broker's front keeps the VIP port, too, which leads to the same server.
+Bytes change only by the behaviour's `codes` and `without`, by `addresses` (route answers) and by `said` (requests). It
+runs in one event loop, and between client and server it waits for back-pressure only.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ from .port import Port, check_free
 
 ANY_PORT = Address("127.0.0.1", 0)
 _TRIES = 50
-"""Of pairs of ports, for a broker's front at any."""
+"""Attempts to find a free pair of ports for a broker's front."""
 See = Callable[[Observation], None]
 Upstream = Address | Callable[[], Awaitable[Address | None]] | None
 
 _CONNECTIONS = itertools.count(1)
-"""Unique within this process, so that fronts of one stand need not be told of each other."""
+"""Numbers unique in this process, so fronts need not know of each other."""
 
 
 class Front:
-    """What stands before one server. `see` is called in order of time, from the loop; it must not raise.
+    """The proxy before one server. `see` is called in order of time, from the loop, and must not raise.
 
-    upstream    may be set later, but before the first dial; None: a dial is closed at once. One that can be called
-                is asked at each dial, whose bytes wait meanwhile
+    upstream    the server's address; may be set until the first connection; None: each is closed at once. A callable
+                is asked at each connection, whose bytes wait meanwhile
     addresses   host:port in route answers to the host:port that is given out in its place
     said        host:port in what the client says of itself to the host:port that the server hears in its place
-    leads       asked with the first bytes of a connection where it dials on, in place of `upstream`
-    tells_by    whether these are enough of them
+    leads       says by the first bytes of a connection where to connect, in place of `upstream`
+    tells_by    whether these first bytes are enough for `leads`
     process     whose connection it is, by the client's end and ours; asked at each accept
     vip         it is a broker's, and accepts at the VIP port, too
     """
@@ -73,13 +72,13 @@ class Front:
 
     @property
     def address(self) -> Address:
-        """Where it accepts; it stays so after `close`."""
+        """Address at which it accepts. It stays known after `close`."""
         assert self._address is not None, f"front {self.name} is not open"
         return self._address
 
     @property
     def connections(self) -> int:
-        """How many are open now."""
+        """Number of open connections."""
         return len(self._connections)
 
     def now_ms(self) -> float:
@@ -87,11 +86,11 @@ class Front:
 
     @property
     def doors(self) -> tuple[Address, ...]:
-        """Wherever it accepts: its address, and a broker's VIP port."""
+        """Every address at which it accepts: its own, and a broker's VIP port."""
         return (self.address, self.address.vip_channel)[: len(self._ports)]
 
     async def open(self, address: Address = ANY_PORT) -> Address:
-        """Accept from now on; returns where. OSError when that cannot be had."""
+        """Accept from now on. Returns the address; OSError if it cannot be bound."""
         for tries_left in reversed(range(1 if address.port else _TRIES)):
             try:
                 self._address = self._ports[0].open(*address)
@@ -108,11 +107,11 @@ class Front:
         return self.address
 
     async def dialled(self) -> Address | None:
-        """Where it dials on now."""
+        """The address that it connects to now."""
         return await self.upstream() if callable(self.upstream) else self.upstream
 
     async def behave(self, behaviour: Behaviour) -> None:
-        """Behave so from now on. What is to happen to the connections that are there has happened on return."""
+        """Behave like this from now on. On return, open connections have been treated as it says."""
         self.behaviour = behaviour
         for port in self._ports:
             port.behave(behaviour.dials)
@@ -125,7 +124,7 @@ class Front:
         self.see(Behaved(at_ms=self.now_ms(), front=self.name, behaviour=behaviour))
 
     async def close(self) -> None:
-        """Nobody accepts any more, and every connection is gone."""
+        """Stop accepting and end every connection."""
         for port in self._ports:
             port.close()
         for task in self._tasks:
@@ -177,5 +176,5 @@ class Front:
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def gone(self, connection: FrontConnection) -> None:
-        """Both its ends are closed."""
+        """Forget the connection: both its ends are closed."""
         self._connections.discard(connection)

@@ -1,15 +1,15 @@
-"""Which client an observation is of, where several share one dialler's fronts, or one process. Sans-IO.
+"""Tells apart clients that share fronts or a process: which client made which observation. Sans-IO.
 
-    process    whose connection it is, as far as /proc says
-    clientID   what heartbeats say: so many clients a process has, one at least
-    NameServer a client that is well connected to one and goes on asking it is not who connects to another meanwhile,
-               where the process has more clients than were seen; nor who connects to the same one once more
-    thread     each Java client dials from one thread of its own, all the time
-    topics     of several who may have connected, the one that asks for these topics
+    process    the process that /proc gives for the connection
+    clientID   heartbeats have it: the number of clients in a process, at least one
+    NameServer a client that is connected to a NameServer and goes on asking it has not connected to another one
+               meanwhile, if the process has clients not yet seen; nor has it connected to the same one again
+    thread     each Java client connects from one thread of its own
+    topics     of several candidates, the client that asks for these topics
 
-A connection waits until its first request tells its topic, and longer where more must be seen; then all that was seen
-of it is told, in order. Where nothing tells two clients apart, both are `unclear`, with the reason: nobody can say what
-either of them did. A client without a process that can be seen has ended when its last connection has.
+A connection is kept back until its first request says its topic, or longer if needed; then its observations are passed
+on in order. If two clients cannot be told apart, both are `unclear`, with the reason. A client whose process cannot be
+seen has ended when its last connection has.
 """
 
 from __future__ import annotations
@@ -25,52 +25,52 @@ from .observed import Answered, Asked, Behaved, Closed, Dialled, Foreign, GaveUp
 
 HEART_BEAT = 34
 WAITS_MS = 35_000.0
-"""Within it every client known has asked its NameServer again, and sent a heartbeat (30 s each)."""
+"""Within this time every known client asks its NameServer again and sends a heartbeat (30 s each)."""
 PATIENT_MS = 2_500.0
-"""No client gives up a request sooner (3 s, Java)."""
+"""No client gives up a request sooner (Java: 3 s)."""
 SKEW_MS = 1_000.0
-"""A connection that its client closed before it made another may be seen to close after it."""
+"""A client's old connection may be seen to close this long after it made a new one."""
 DIAL_SKEW_MS = 50.0
-"""A dial is noted by another thread than its connection, which may be seen first."""
+"""Another thread notes connect() calls, so the connection itself may be seen first."""
 _CLIENT_ID = re.compile(rb'"clientID"\s*:\s*"([^"]+)"')
 _BORROWED = frozenset({"TBW102"})
-"""Topics that any client asks for."""
+"""Topics that any client asks for, so they tell nothing."""
 
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """One client of the dialler, in the order in which they came."""
+    """One client, numbered in order of appearance."""
 
     number: int
     process: int | None
     since_ms: float
     open: dict[int, str] = field(default_factory=dict)
-    """Its connections: number to front."""
+    """Its connections: connection number to front name."""
     topics: set[str] = field(default_factory=set)
-    """Whose routes it asked for."""
+    """Topics whose routes it asked for."""
     groups: set[str] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
-    """What its heartbeats call it."""
+    """The clientIDs in its heartbeats."""
     threads: list[int | None] = field(default_factory=list)
-    """Which dialled each of its connections."""
+    """The thread that made each of its connections."""
     language: str | None = None
     unclear: str = ""
-    """Why it cannot be told apart from another one; "": it can."""
+    """Why it cannot be told apart from another client; "" if it can."""
     ended: bool = False
     asked_ms: float = float("-inf")
     """When it last asked a NameServer."""
     waiting: dict[tuple[int, int], float] = field(default_factory=dict)
-    """When it made those of its requests at NameServers that have no answer yet."""
+    """Send times of its requests to NameServers that have no answer yet."""
 
     @property
     def thread(self) -> int | None:
-        """Which dials all its connections, of a Java client; None: not known."""
+        """The thread that makes all connections of a Java client. None if unknown."""
         return self.threads[0] if self.language == "JAVA" and len({*self.threads}) == 1 else None
 
 
 @dataclass(slots=True)
 class _Held:
-    """A connection, or a dial in vain, of which it is not known whose it is."""
+    """A connection or failed connect whose client is not known yet."""
 
     front: str
     process: int | None
@@ -88,8 +88,10 @@ class _Held:
 
 
 class Instances:
-    """`came` and `went` are told of each client, before its first observation and after its last, and `saw` of each
-    observation in between. `clients`: how many a process has, where that is known before."""
+    """Passes each observation to its client. `came` and `went` are called once per client, `saw` per observation.
+
+    `clients`: the number of clients in a process, where it is known.
+    """
 
     def __init__(
         self,
@@ -115,7 +117,7 @@ class Instances:
         self._behave: dict[str, Behaviour] = {}
 
     def see(self, one: Observation) -> None:
-        """It is told on at once, or as soon as it is known whose it is; a front's behaviour to everybody."""
+        """Pass the observation on now, or once its client is known. A front's behaviour goes to every client."""
         match one:
             case Behaved():
                 self._behave[one.front] = one.behaviour
@@ -147,7 +149,7 @@ class Instances:
         self._decide(one.at_ms)
 
     def look(self, now_ms: float, lives: Callable[[int], bool]) -> None:
-        """Tell of those that have ended: nothing is connected, and their process is gone."""
+        """End clients that have no connection left and whose process is gone."""
         self._decide(now_ms)
         doubtful = {held.process for held in self._held.values()}
         for each in [*self.living()]:
@@ -156,7 +158,7 @@ class Instances:
                 self._end(each, now_ms)
 
     def end(self, now_ms: float) -> None:
-        """Nothing more is seen of anybody."""
+        """End all clients."""
         for dialled in [*self._dials]:
             self._in_vain(dialled)
         self._decide(now_ms, is_last=True)
@@ -187,7 +189,7 @@ class Instances:
             self._in_vain(one)
 
     def _in_vain(self, one: Dialled | GaveUp) -> None:
-        """A dial that nobody let in, with its end."""
+        """A connect that was not accepted, with its end."""
         dialled = next((each for each in self._dials if each is one or each.front == one.front), None)
         if dialled is None or dialled.front is None:
             return
@@ -247,7 +249,7 @@ class Instances:
             self._owner_saw(owner, one)
 
     def _owner(self, held: _Held, now_ms: float, is_last: bool) -> Instance | None:
-        """Whose connection it is; None: more must be seen."""
+        """The client that made the connection. None if it is not known yet."""
         living = [each for each in self.living() if each.process == held.process]
         if not living:
             return self._new(held)
@@ -281,7 +283,7 @@ class Instances:
         return self._alike(held, lacking or living)[0]
 
     def _asker(self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool) -> Instance | None:
-        """Of a connection to a NameServer."""
+        """The client that made a connection to a NameServer."""
         lacking = [each for each in living if held.front not in each.open.values()]
         known = max(len(self._ids[held.process]), self._clients or 0)
         has_more = known > len(living)
@@ -314,8 +316,9 @@ class Instances:
     def _second(
         self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool, *, has_more: bool, is_known: bool
     ) -> Instance | None:
-        """Of a connection that all of them have already: another client's, unless the first is closed a moment later,
-        or rests from now on, as two threads that connect at once leave it."""
+        """The client of an additional connection, where each candidate has one already. It is a new client's, unless
+        the first closes a moment later or stays idle from now on (as when two threads connect at once).
+        """
         if held.asked and self._used(living, held):
             return self._new(held)
         if (has_more or not is_known) and now_ms - held.since_ms >= SKEW_MS:
@@ -325,23 +328,23 @@ class Instances:
         return self._new(held) if has_more else self._one_of(self._alike(held, living), held)
 
     def _used(self, instances: Sequence[Instance], held: _Held) -> bool:
-        """Whether all of them have asked their NameServers since that connection was made."""
+        """Whether every candidate has asked its NameServers since the connection was made."""
         return all(each.asked_ms > held.since_ms for each in instances)
 
     def _is_lost(self, instance: Instance, at_ms: float) -> bool:
-        """Whether it waited so long for an answer of its NameServer then, or something is wrong with that."""
+        """Whether its NameServer was not answering it then, or is behaving badly."""
         fronts = {front for front in instance.open.values() if front in self._name_servers}
         waited_ms = at_ms - min(instance.waiting.values(), default=at_ms)
         behave = [self._behave.get(front, PASSES) for front in fronts]
         return waited_ms >= PATIENT_MS or any(one.swallows or one.dials is not Dials.ACCEPTED for one in behave)
 
     def _alike(self, held: _Held, instances: Sequence[Instance]) -> Sequence[Instance]:
-        """Those that have most of its topics and groups in common with it, the oldest first."""
+        """The candidates that share most topics and groups with it, oldest first."""
         common = [len(each.topics & held.topics) + len(each.groups & held.groups) for each in instances]
         return [each for each, number in zip(instances, common, strict=True) if number == max(common)]
 
     def _one_of(self, instances: Sequence[Instance], held: _Held) -> Instance:
-        """The first; where there are others, none of them can be told apart any more."""
+        """The first candidate. If there are others, they become `unclear`."""
         if len(instances) > 1:
             for each in instances:
                 each.unclear = each.unclear or (
@@ -358,20 +361,20 @@ class Instances:
 
 
 def topics_of(one: Asked) -> set[str]:
-    """The topic that a request is about."""
+    """The topic of a request."""
     topic = one.fields.get("topic") or one.fields.get("b") if one.code != HEART_BEAT else None
     return {topic} - _BORROWED if topic else set()
 
 
 def groups_of(one: Asked) -> set[str]:
-    """The producer's or consumer's group that a request is of."""
+    """The producer or consumer groups of a request."""
     fields = one.fields
     group = fields.get("producerGroup") or fields.get("consumerGroup") or (fields.get("a") if one.code != ROUTE else "")
     return {group} if group else set()
 
 
 def ids_of(one: Asked) -> set[str]:
-    """How a heartbeat calls its client."""
+    """The clientIDs in a heartbeat."""
     if one.code != HEART_BEAT:
         return set()
     return {found.decode(errors="replace") for found in _CLIENT_ID.findall(one.body)}

@@ -1,18 +1,18 @@
-"""What an outside client does with its NameServers, as rows: list, choices, calls, answers and channels. Sans-IO.
+"""Rows for an outside client's use of NameServers: list, choices, calls, answers and channels. Sans-IO.
 
-    dial that nobody answers ─► a try that could not connect ┐
-    request ─► answer        ─► a try that was answered      ├─► a call ─► name_server_call, value.tried
-    request ─► close, or the same request elsewhere ─► none  ┘
+    connect without an answer ─► a try that could not connect ┐
+    request ─► answer         ─► a try that was answered      ├─► a call ─► name_server_call, value.tried
+    request ─► close, or the same request elsewhere ─► none   ┘
 
-Only bytes and dials are seen, so these are inferred, always in the way that fits the rules that the client is held to:
+Only connects and bytes are seen. The rest is inferred in the way that fits the client's profile:
 
-    channel  one on which nothing is asked is a probe; closed under its client, it is a dial in vain; dialled as a call
-             goes on, and closed by its client at once, it is a try that came too late
-    call     tries after a failure that its rules let a call go on from, within JOIN_MS, are of the same call
-    choice   of whom it asks, or dials in vain; dialling the chosen one again in vain is none
-    list     as given; of clients that shuffle, the order in which entries were first chosen (the first round is free)
-    skipped  where dials are not seen, an entry that refused or dropped SYNs meanwhile was tried in vain
-    reason   of a close: who ended it and how
+    channel  one without a request is a probe; a failed connect if the server closed it; a try that came too late if
+             the client opened it during a call and closed it at once
+    call     a try within JOIN_MS of a failure after which the profile allows a retry belongs to the same call
+    choice   the NameServer that it asks, or fails to connect to; failing at the chosen one again is no choice
+    list     as given; if clients shuffle it, the order in which entries were first chosen
+    skipped  if connects are not seen, an entry that refused or dropped SYNs meanwhile was tried
+    reason   who closed a channel, and how
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from .observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Obs
 
 JOIN_MS = 1_000.0
 ABANDONED_MS = 1_000.0
-"""A request that was asked again elsewhere after so long got no answer the first time."""
+"""A request that is repeated elsewhere after this time got no answer the first time."""
 CONNECTS_MS = 3_500.0
-"""A dial that nobody has answered for so long has failed."""
+"""A connect without an answer for this long has failed."""
 HANGS_MS = 6_000.0
-"""The longest that a known client waits for a connect (Go): an entry that was lost so lately may have been tried."""
+"""The longest connect timeout of a known client (Go). An entry that was lost this recently may have been tried."""
 _AFTER_MS = 0.001
-"""A channel is open behind its choice, though both are seen at once."""
+"""A channel opens this long after its choice in the rows, though both are seen at once."""
 _CONNECT_FAILED, _NO_ANSWER, _ANSWERED, _NOT_SENT = "connect_failed", "no_answer", "answered", "not_sent"
 
 
@@ -47,16 +47,16 @@ class Put(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What of a client's profile its calls are told apart by (oracle/client_profiles.py)."""
+    """The part of a client profile by which its calls are told apart (oracle/client_profiles.py)."""
 
     shuffled: bool = True
     start: int = 0
-    """Which entry of a list that is not shuffled comes first."""
+    """Index of the first entry used in a list that is not shuffled."""
     every_request: bool = False
     tries_max: int | None = None
-    """Of one call; None: as many as there are NameServers."""
+    """Most tries per call; None: the number of NameServers."""
     retries: frozenset[str] = frozenset({_CONNECT_FAILED})
-    """Outcomes of a try after which the same call goes on."""
+    """Outcomes of a try after which the same call tries again."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class _Call:
     ended_ms: float = 0.0
     outcome: str = ""
     asked: bool = False
-    """Whether a request of it was seen, so that its topic is known."""
+    """Whether a request was seen, so that the topic is known."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class _Try:
 
 
 class LookUps:
-    """`name_servers`: by the name of their front, in the order in which the client was told them."""
+    """One client's look-ups. `name_servers`: by front name, in the order of the client's list."""
 
     def __init__(self, put: Put, rules: Rules, name_servers: Mapping[str, str], *, seen: bool = True) -> None:
         self._put, self._rules, self._seen = put, rules, seen
@@ -127,7 +127,7 @@ class LookUps:
                 pass
 
     def _lost(self, address: str, at_ms: float, is_lost: bool) -> None:
-        """From now on it refuses or drops SYNs, or no longer."""
+        """This NameServer refuses or drops SYNs from now on, or does so no longer."""
         lost = self._lost_until_ms
         if all(lost.get(each) == math.inf for each in self._told):
             self._all_lost_ms = at_ms
@@ -180,9 +180,12 @@ class LookUps:
         self._put(at_ms, "channel", f="close", address=address, value={"reason": f"{one.how} by {one.by}"})
 
     def _left_ms(self, address: str, closed: Closed, waiting: Sequence[_Try]) -> float:
-        """When a channel was closed. A client that leaves a call closes before it dials another NameServer, so that a
-        dial which is under way then is the later of the two, though who sees the close may see it late. Where another
-        one was chosen before anything was asked here, connecting took too long: a process that starts hardly runs."""
+        """When a channel was closed, inferred.
+
+        A client that gives up a call closes before it connects to another NameServer. So a connect that was under way
+        at the close is the later of the two, even if the close is seen late. If another NameServer was chosen before
+        any request here, connecting took too long.
+        """
         if closed.by is not By.CLIENT or not waiting:
             return closed.at_ms
         asked_ms, left_ms = max(each.at_ms for each in waiting), self._left_last_ms.get(address, -math.inf)
@@ -198,7 +201,7 @@ class LookUps:
                 return
 
     def _came_too_late(self, address: str, fresh: tuple[float, float], closed: Closed) -> None:
-        """A call whose time was spent at another NameServer connected, sent no request, and closed."""
+        """Record a try that had no time left: the client connected, sent no request, and closed."""
         call = self._join(fresh[0])
         if call is None:
             return
@@ -211,7 +214,7 @@ class LookUps:
         self._ended(call, ended_ms, "fail", None)
 
     def _failed_dials(self, now_ms: float, but: str | None) -> None:
-        """Who goes on to something else has given up what nobody answered."""
+        """Record connects without an answer as failed, once the client has gone on."""
         failed, self._dials = self._dials, []
         for at_ms, address in failed:
             if address == but:
@@ -276,7 +279,7 @@ class LookUps:
         self._tried(tried.call, at_ms, _NO_ANSWER)
 
     def _tried(self, call: _Call, at_ms: float, outcome: str) -> None:
-        """A try of it has failed: its client goes on, or it has."""
+        """Record a failed try: the client goes on, or the call has failed."""
         call.ended_ms, call.outcome = at_ms, outcome
         self._end_of_waiting()
         most = self._rules.tries_max or len(self._told)
@@ -286,7 +289,7 @@ class LookUps:
             self._ended(call, at_ms, "fail" if outcome == _CONNECT_FAILED else "info", None)
 
     def _join(self, began_ms: float, f: str | None = None, topic: str | None = None) -> _Call | None:
-        """The call that goes on with what began then."""
+        """The call that a new try continues."""
         call = self._waiting
         if call is None or began_ms - call.ended_ms > JOIN_MS:
             return None
@@ -338,8 +341,10 @@ class LookUps:
         self._put(at_ms, "name_server_chosen", name_server=address, value=value)
 
     def _skipped(self, address: str, began_ms: float) -> list[str]:
-        """Entries between the chosen one and this that could not be reached: nobody saw them dialled. Who found no
-        entry at all meanwhile may have gone round the list, and be anywhere in it."""
+        """Entries between the chosen one and this one that could not be reached and whose connects were not seen.
+
+        A client that found no reachable entry may have gone round the list and be anywhere in it.
+        """
         if self._chosen == address and not self._rules.every_request:
             return []
         if self._rules.shuffled and self._known < len(self._told):
@@ -365,7 +370,7 @@ def _name(code: int) -> str:
 
 
 def route_value(body: bytes) -> Any:
-    """As the history has routes: brokers with their addresses, and their queues."""
+    """A route as the history has it: brokers with their addresses, and their queues."""
     try:
         return canonical(TopicRouteData.decode(body))
     except ProtocolError as exc:

@@ -1,15 +1,15 @@
-"""What is seen of an outside client from where it dials: connects, connections, frames, and what it says of itself.
+"""What is observed of an outside client: connects, connections, frames, and what it reports itself.
 
 client ──connect()──► Dialled          every attempt, also one that is refused or never answered (dials.py)
-       ──SYNs stop──► GaveUp           a dial without an answer ended: the client has closed its socket
-       ──TCP────────► Opened … Closed  what a front accepted, and who ended it
+       ──SYNs stop──► GaveUp           a connect without an answer ended: the client closed its socket
+       ──TCP────────► Opened … Closed  a front accepted it, and who closed it
        ──frames─────► Asked, Answered, Pushed, or Foreign (not RocketMQ's remoting protocol)
-       ──stdout─────► Reported         what the program says itself, if it speaks docs/conform-protocol.md
-front  ──────────────► Behaved         from now on it does this
-stand  ──────────────► Happened        what no front does: a broker died, the list changed
+       ──stdout─────► Reported         what the program reports, if it speaks docs/conform-protocol.md
+front  ──────────────► Behaved         its behaviour from now on
+stand  ──────────────► Happened        not by a front: a broker died, the list changed
 
-Plain frozen values in order of time; nothing here opens a socket. Times are milliseconds on the stand's clock. There
-are two of them a request, so what is asked and answered are tuples, which are made five times as fast.
+Plain frozen values in order of time. Times are milliseconds on the stand's clock. Asked and Answered are tuples,
+because there are two per request and a tuple is made five times as fast.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class By(StrEnum):
-    """Who did it."""
+    """The peer that did it."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -42,7 +42,7 @@ class How(StrEnum):
 
 
 class Protocol(StrEnum):
-    """What a peer spoke that is not RocketMQ's remoting protocol."""
+    """The protocol of a peer that does not speak RocketMQ's."""
 
     TLS = "TLS"
     GRPC = "gRPC"
@@ -57,15 +57,17 @@ class Dialled:
     at_ms: float
     address: Address
     front: str | None
-    """The front's name (ns-0, broker-a); None: somewhere else, so traffic that goes round the fronts."""
+    """The front's name (ns-0, broker-a). None: the address is no front's, so this traffic goes past the fronts."""
     process: int
     thread: int | None = None
-    """None: not seen, or the process's first, of which all clients dial in languages without threads."""
+    """None: not seen, or the process's first thread, which makes all connects in languages without threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaveUp:
-    """A dial that had no answer is over: the socket in SYN_SENT (/proc/net/tcp) is gone. As exact as it is looked."""
+    """An unanswered connect is over: its socket in SYN_SENT (/proc/net/tcp) is gone. Its time is as exact as the
+    polling.
+    """
 
     at_ms: float
     address: Address
@@ -80,7 +82,7 @@ class Opened:
     front: str
     connection: int
     peer: Address
-    """The client's end."""
+    """Address of the client's end."""
     process: int | None = None
 
 
@@ -94,7 +96,7 @@ class Closed:
 
 
 class Asked(NamedTuple):
-    """A whole request frame has come from the client."""
+    """A whole request frame came from the client."""
 
     at_ms: float
     front: str
@@ -104,14 +106,14 @@ class Asked(NamedTuple):
     fields: Mapping[str, str] = _NONE
     oneway: bool = False
     language: str | None = None
-    """RocketMQ's LanguageCode by name; clients of other languages often say JAVA."""
+    """Name of RocketMQ's LanguageCode. Clients in other languages often say JAVA."""
     version: int = 0
     binary: bool = False
-    """The header is RocketMQ's own serialisation, not JSON."""
+    """Whether the header is in RocketMQ's binary serialisation, not JSON."""
     size: int = 0
-    """Bytes of the whole frame."""
+    """Size of the whole frame in bytes."""
     body: bytes = b""
-    """Of heartbeats, unregistrations, sends and registrations of brokers; else empty."""
+    """Body of heartbeats, unregistrations, sends and broker registrations; else empty."""
 
 
 class Answered(NamedTuple):
@@ -126,14 +128,14 @@ class Answered(NamedTuple):
     fields: Mapping[str, str] = _NONE
     size: int = 0
     body: bytes = b""
-    """Of look-ups of a route, and of an offset reset; else empty."""
+    """Body of route look-ups and offset resets; else empty."""
     by: By = By.SERVER
-    """FRONT: the front made this answer itself, or changed its route."""
+    """FRONT if the front made this answer or changed its route."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """The server asked the client something: NOTIFY_CONSUMER_IDS_CHANGED 40, CHECK_TRANSACTION_STATE 39 …"""
+    """A request from the server to the client: NOTIFY_CONSUMER_IDS_CHANGED 40, CHECK_TRANSACTION_STATE 39 …"""
 
     at_ms: float
     front: str
@@ -144,19 +146,19 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """What came on this connection is not RocketMQ's remoting protocol. Its bytes are passed on all the same."""
+    """The bytes on this connection are not RocketMQ's remoting protocol. They are passed on all the same."""
 
     at_ms: float
     front: str
     connection: int
     protocol: Protocol
     began: bytes
-    """Its first bytes, 32 at most."""
+    """The first bytes, at most 32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaved:
-    """From now on the front behaves so. Every process of a situation sees all of them, those before its start too."""
+    """The front behaves like this from now on. Each process of a situation gets all of these, even earlier ones."""
 
     at_ms: float
     front: str
@@ -165,7 +167,7 @@ class Behaved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """A JSON line of the program itself: f is started, send, sent or received."""
+    """A JSON line of the program itself. `f` is started, send, sent or received."""
 
     at_ms: float
     f: str
@@ -174,13 +176,13 @@ class Reported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happened:
-    """What the stand did that no front can."""
+    """The stand did something that no front can do."""
 
     at_ms: float
     what: str
-    """In the words of a timeline: kill, stop, restart, name_server_list."""
+    """The action in a timeline's words: kill, stop, restart, name_server_list."""
     whom: str = ""
-    """The front of the broker, or the number of the process; of a list the fronts of its entries from now on, by ;"""
+    """A broker's front or a process's number. For a list: the fronts of its entries, joined by ";"."""
 
 
 Observation = Dialled | GaveUp | Opened | Closed | Asked | Answered | Pushed | Foreign | Behaved | Happened | Reported

@@ -1,11 +1,11 @@
-"""One port that changes what a dial meets there, without anybody else ever getting it (Linux, no root).
+"""One port that can accept, refuse or ignore connection attempts, and is never free for others (Linux, no root).
 
     accepted  listen(1024), and the loop accepts
-    refused   shutdown(): still bound, nobody listens, so the kernel answers a SYN with RST
-    dropped   listen(0), and one connection that nobody accepts: the accept queue is full, so the kernel drops SYNs
-              while tcp_abort_on_overflow is 0; a dial under way is let in at its next SYN once the port accepts again
+    refused   shutdown(): still bound but not listening, so the kernel answers a SYN with RST
+    dropped   listen(0) and one connection that is not accepted: the accept queue is full, so the kernel drops SYNs
+              while tcp_abort_on_overflow is 0; a pending connect gets in at its next SYN once the port accepts
 
-Established connections have sockets of their own, and go on through all three.
+Established connections go on in all three states.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TRIES = 20
 
 
 class Port:
-    """Bound from `open` to `close`. `accepted` is given each socket that was let in, and who dialled."""
+    """Bound from `open` to `close`. `accepted` gets each accepted socket with its peer's address."""
 
     def __init__(self, accepted: Callable[[socket.socket, Address], None]) -> None:
         self._accepted = accepted
@@ -48,7 +48,9 @@ class Port:
         return Address(*self._socket.getsockname()[:2])
 
     def behave(self, dials: Dials) -> None:
-        """From now on dials meet this. CLOSED and RESET are accepted: what then becomes of them, `accepted` decides."""
+        """Treat connection attempts like this from now on. CLOSED and RESET are accepted first; `accepted` then ends
+        them.
+        """
         assert self._socket is not None, "the port is not open"
         if dials is Dials.REFUSED or dials is Dials.DROPPED:
             self._stop()
@@ -60,7 +62,7 @@ class Port:
             asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
 
     def _stop(self) -> None:
-        """Nobody listens; what waited to be accepted is reset."""
+        """Stop listening. Connections that waited to be accepted are reset."""
         assert self._socket is not None
         if self._listens:
             self._accept()  # who got in before is in
@@ -104,7 +106,7 @@ class Port:
                 self._accepted(taken, Address(*who[:2]))
 
     def close(self) -> None:
-        """Nobody listens there any more, and the port is free."""
+        """Stop listening and free the port."""
         if self._socket is not None:
             self._stop()
             self._socket.close()
@@ -112,7 +114,7 @@ class Port:
 
 
 def check_free(host: str, port: int) -> None:
-    """OSError when somebody has the port, even one who does not listen there and would let another bind it."""
+    """OSError if the port is bound, even by a socket that does not listen and allows others to bind."""
     with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
         probe.bind((host, port))
 

@@ -1,17 +1,17 @@
-"""Observations of one outside client become rows of the history, so that the shipped checks judge it. Sans-IO.
+"""Turns observations of one outside client into rows of the history, so that the checks can judge it. Sans-IO.
 
     Observation ─► ClientRows.saw ─┬─► NameServerRows   name_server_list, name_server_chosen, name_server_call,
                                    │   (look_ups.py)    route_answer, channel
                                    └─► here             send, send_attempt, pull, scheduled_task (heartbeats), channel
 
-What nobody can see from outside is inferred, and docs/clients-under-test.md says so to those who read verdicts:
+What cannot be seen from outside is inferred (docs/clients-under-test.md):
 
-    a send     its tries carry one UNIQ_KEY; it has failed when no other try follows a failed one within SEND_ENDS_MS
-    a pull     has no answer once its connection is closed
+    a send     all tries have one UNIQ_KEY; it failed if no other try follows a failed one within SEND_ENDS_MS
+    a pull     got no answer if its connection closed first
     the rest   look_ups.py
 
-A row may be of an earlier time than the observation that decides it, so whoever writes rows takes `at_ms` from them.
-Keys, bodies and offsets of messages are left out: what a client sends is not of the run's own messages.
+A row may be earlier than the observation that decides it, so the writer takes `at_ms` from the row. Keys, bodies and
+offsets are left out, because the client's messages are not the run's.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ PULLS = frozenset({int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESS
 SEND_ENDS_MS = 4_000.0
 """Longer than any client waits before it tries another broker."""
 ROUND_MS = 5_000.0
-"""Heartbeats to several brokers within it are of one round."""
+"""Heartbeats to several brokers within this time are one round."""
 _STORED = frozenset((0, 10, 11, 12))
-"""SUCCESS; the flush to disk or to a slave did not end in time; no slave."""
+"""SUCCESS; flush to disk or slave timed out; no slave."""
 
 
 class TimedRow(NamedTuple):
@@ -56,14 +56,14 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _Send:
-    """A send under way: its tries so far."""
+    """A send under way, with its tries so far."""
 
     topic: str
     began_ms: float
     tries: int = 0
     unsure: int = 0
     failed_ms: float | None = None
-    """When its last try failed; None: one is under way."""
+    """When its last try failed. None while one is under way."""
     code: int | None = None
     where: dict[str, Any] = field(default_factory=dict)
 
@@ -74,10 +74,10 @@ class _Pull(NamedTuple):
 
 
 class ClientRows:
-    """Rows of one client. `name_servers` and `brokers`: by the name of their front, the address that the history has.
+    """Makes the rows of one client. `name_servers` and `brokers`: front name to the address in the history.
 
-    `put` is given each row, not in order of time. `seen` tells whether dials are (dials.py). `told`: its program tells
-    of its sends itself, and it is a node of the run's own: answers that nobody asked for are told, too.
+    `put` gets each row, not in order of time. `seen`: whether connects are seen (dials.py). `told`: the program reports
+    its own sends and is a node of the run; answers that it did not ask for are recorded, too.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ClientRows:
         self.is_producer = False
 
     def saw(self, one: Observation) -> None:
-        """One observation of this client, or a front's change of behaviour, in order of time."""
+        """Take one observation of this client, or a front's change of behaviour, in order of time."""
         self.passed(one.at_ms)
         front = getattr(one, "front", None)
         if self._told:
@@ -118,14 +118,14 @@ class ClientRows:
             self._of_broker(one, str(front))
 
     def passed(self, now_ms: float) -> None:
-        """It is so late: what waited for more to come is decided."""
+        """Time has passed: decide what waited for more observations."""
         self._look_ups.passed(now_ms)
         for op_id, send in [*self._sends.items()]:
             if send.failed_ms is not None and now_ms - send.failed_ms >= SEND_ENDS_MS:
                 self._end_of(op_id, send, send.failed_ms, "info" if send.unsure else "fail")
 
     def end(self, now_ms: float) -> None:
-        """Nothing more will be seen; what has no answer yet never gets one."""
+        """The observations end. Requests without an answer will not get one."""
         self.passed(now_ms)
         for key in [*self._attempts]:
             self._no_answer(key, now_ms)
@@ -169,7 +169,7 @@ class ClientRows:
                 pass
 
     def _in_vain(self, broker: str, at_ms: float) -> None:
-        """The oldest dial of it that nobody let in has failed."""
+        """The oldest connect that was not accepted has failed."""
         dial = next((dial for dial in self._dials if dial[1] == broker), None)
         if dial is not None:
             self._dials.remove(dial)
@@ -177,10 +177,10 @@ class ClientRows:
             self._put(at_ms, "channel", f="connect_failed", address=self._brokers[broker], value=value)
 
     def _asks_and_answers(self, one: Observation) -> None:
-        """An answer that no request of its connection waits for.
+        """Record an answer that no request of its connection waits for.
 
-        Of connections that these rows saw opened and not closed: one that its client has closed still brings what was
-        under way, to nobody, and one of before the rows began (its client's start failed) may have been asked then.
+        Only on connections that were seen to open and are not closed. A closed connection may still bring answers, and
+        a connection from before the rows began may have had earlier requests.
         """
         match one:
             case Opened():
@@ -289,7 +289,7 @@ class ClientRows:
 
 
 def number_of(text: str | None) -> int | None:
-    """What a request's field says, where it says a number."""
+    """The number in a request's field, if it is one."""
     try:
         return None if text is None else int(text)
     except ValueError:

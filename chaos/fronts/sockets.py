@@ -1,4 +1,4 @@
-"""What /proc says of this machine's TCP sockets: who dials without an answer, and whose a connection is."""
+"""TCP sockets of this machine, from /proc: unanswered connects, and the process of a connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...remoting.node.network import Address
 
 _DIALLING = re.compile(r"^ *\d+: ([0-9A-F]+:[0-9A-F]+) ([0-9A-F]+:[0-9A-F]+) 02 ", re.MULTILINE)
-"""A line of a socket in SYN_SENT, and its two ends."""
+"""A line of a socket in SYN_SENT, with its two ends."""
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _IPV4_IN_6 = b"\x00" * 10 + b"\xff\xff"
 
@@ -26,7 +26,7 @@ class Socket(NamedTuple):
 
 
 def sockets(port: int | None = None, tables: Iterable[str] = _TABLES) -> Iterator[Socket]:
-    """Every TCP socket of this network namespace; `port`: of those alone that have it at this end or the other."""
+    """Every TCP socket of this network namespace. With `port`: only those that have it at either end."""
     at = "" if port is None else f":{port:04X} "
     for table in tables:
         for line in _read(table).splitlines()[1:]:
@@ -36,7 +36,7 @@ def sockets(port: int | None = None, tables: Iterable[str] = _TABLES) -> Iterato
 
 
 def dialling() -> Iterator[tuple[Address, Address]]:
-    """Both ends of each dial whose SYN has not been answered."""
+    """Both ends of each connect whose SYN was not answered."""
     for table in _TABLES:
         for local, remote in _DIALLING.findall(_read(table)):
             yield _address(local), _address(remote)
@@ -51,10 +51,10 @@ def _read(table: str) -> str:
 
 
 class DiallingLately:
-    """`dialling`, for any number of lookers at once: who looks sees what was seen just now, where that is new enough.
+    """`dialling`, shared by any number of callers: a recent result is used again.
 
-    A machine with ten thousand sockets takes 30 ms of CPU to say so; looking takes one part in SHARE of the time, or a
-    look each OLD_S, whichever is more: a dial without an answer lasts seconds.
+    With ten thousand sockets one look takes 30 ms of CPU. Looking takes one part in SHARE of the time, or happens once
+    per OLD_S if that is rarer. An unanswered connect lasts seconds.
     """
 
     SHARE = 5
@@ -68,7 +68,7 @@ class DiallingLately:
         self._at_s, self._took_s = -float("inf"), 0.0
 
     def look(self) -> tuple[float, frozenset[tuple[Address, Address]]]:
-        """How many seconds ago that was, and what was seen."""
+        """The age of the look in seconds, and its result."""
         if self._now_s() - self._at_s > min(self.OLD_S, max(self.NEW_S, self.SHARE * self._took_s)):
             began_s = self._cpu_s()
             self._seen = frozenset(dialling())
@@ -77,7 +77,7 @@ class DiallingLately:
 
 
 def process_of(peer: Address, own: Address, processes: Iterable[int]) -> int | None:
-    """Which of these processes has the connection from `peer` to `own`; None: none of them, as far as can be seen."""
+    """The process, of these, that has the connection from `peer` to `own`. None if none of them visibly has it."""
     inodes = {each.inode for each in sockets(peer.port) if each.local == peer and each.remote == own}
     names = {f"socket:[{inode}]" for inode in inodes if inode}
     for process in processes:
@@ -92,7 +92,7 @@ def process_of(peer: Address, own: Address, processes: Iterable[int]) -> int | N
 
 
 def descendants(process: int) -> tuple[int, ...]:
-    """The process and all that it has started, as far as they are there."""
+    """The process and all its living descendants."""
     found, at = [process], 0
     while at < len(found):
         try:

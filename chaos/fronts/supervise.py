@@ -1,16 +1,16 @@
-"""Runs a program and tells each connect() of it and all its descendants, before the kernel does it. Stdlib alone.
+"""Runs a program and reports each connect() of it and its descendants before the kernel executes it. Stdlib only.
 
     python -I -S supervise.py FD CMD ARGS…
 
     this process ── fork ──► child: installs a seccomp filter, hands its listener back, execs CMD
-        │                        every connect() of it and of whatever it starts waits for our word
-        └── told of one: reads the address and whose it is, says CONTINUE, writes a line to FD ──► dials.py
+        │                        every connect() of it and its descendants waits for our answer
+        └── for each: reads the address and the process, says CONTINUE, writes a line to FD ──► dials.py
 
-It is CMD's parent, because Yama lets nobody but ancestors look into a process, and a subreaper, so that it stays the
-parent of daemons. It outlives the signals that its process group gets and ends as CMD ended, once nothing that CMD has
-started is left: who waits for it waits for the program. FD never holds it up; who does not read it loses lines.
+It is CMD's parent, because Yama lets only ancestors read a process, and a subreaper, so that it becomes the parent of
+daemons. It ignores the signals of its process group. It ends with CMD's exit status once all that CMD started has
+ended, so waiting for it is waiting for the program. It never blocks on FD; lines that are not read are lost.
 
-It is run by its path, so that no program under test waits for an import of ours.
+It is run by its path, so that the program does not wait for our imports.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _MACHINES = {"x86_64": _Machine(0xC000003E, 317, 42), "aarch64": _Machine(0xC000
 
 
 class NotHere(Exception):
-    """This kernel, or what stands around this process, does not let us see connect() calls."""
+    """The kernel or the sandbox does not let this process observe connect() calls."""
 
 
 # --- the child ------------------------------------------------------------------------------------------------------
 
 
 def install(libc: ctypes.CDLL) -> int:
-    """The listener of a filter that has every connect() of this process and its descendants wait. NotHere."""
+    """The listener of a filter that makes every connect() of this process and its descendants wait. NotHere."""
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         raise NotHere(f"connect() calls are not known on {platform.machine()}")
@@ -88,7 +88,7 @@ def install(libc: ctypes.CDLL) -> int:
 
 
 def _become(command: list[str], libc: ctypes.CDLL, back: socket.socket, told: int) -> None:
-    """Exec CMD behind the filter. Returns only where that fails, with the reason told to `back`."""
+    """Exec CMD behind the filter. Returns only if that fails, with the reason written to `back`."""
     try:
         listener = install(libc)
     except NotHere as exc:
@@ -117,7 +117,7 @@ class Supervisor:
         os.set_blocking(told, False)
 
     def tell(self, **line: object) -> None:
-        """A line for whoever watches; lost where nobody does, or too slowly."""
+        """Write a line for the observer. It is lost if nobody reads it in time."""
         if self._told < 0:
             return
         try:
@@ -128,7 +128,7 @@ class Supervisor:
             self._told = -1
 
     def answer(self, listener: int) -> None:
-        """One connect(): tell it, and let the kernel do it."""
+        """Report one connect() and let the kernel execute it."""
         raw = bytearray(_NOTIF.size)
         try:
             fcntl.ioctl(listener, _NOTIF_RECV, raw)
@@ -150,8 +150,9 @@ class Supervisor:
             self.tell(at_ns=at_ns, host=seen[0], port=seen[1], process=process, thread=thread)
 
     def _is_dial(self, process: int, fd: int) -> bool:
-        """Whether the socket is TCP's and does not dial yet: resolvers connect datagram sockets, and a non-blocking
-        connect() may be called again to see how it ended."""
+        """Whether this is a new TCP connect. Resolvers connect datagram sockets, and a non-blocking connect() may be
+        called again to learn its result.
+        """
         theirs = self._libc.syscall(_SYS_PIDFD_OPEN, process, 0)
         if theirs < 0:
             return True
@@ -167,7 +168,7 @@ class Supervisor:
             return taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSE
 
     def run(self, child: int, listener: int | None) -> int:
-        """Answer until nothing that CMD has started is left; its wait status."""
+        """Answer until all that CMD started has ended. Returns its wait status."""
         wake, waker = os.pipe()
         os.set_blocking(waker, False)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
@@ -203,7 +204,7 @@ def _process_of(thread: int) -> int:
 
 
 def _address_in(thread: int, at: int, length: int) -> tuple[str, int] | None:
-    """The IPv4 or IPv6 address in these bytes; None for another family, or too few bytes."""
+    """The IPv4 or IPv6 address in these bytes. None for another family or too few bytes."""
     memory = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         raw = os.pread(memory, min(length & 0xFFFFFFFF, 28), at)

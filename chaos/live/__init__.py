@@ -1,4 +1,4 @@
-"""A cluster that stays up (`nemesrv up`), and its history while it grows: kept in parts, and judged.
+"""A cluster that stays up (`nemesrv up`). Its history is written in parts and judged while it grows.
 
 up.py: an experiment without a workload ◄── fault_door.py ◄── nemesrv fault
 <run>/history/_raw/*.jsonl ─► segments.py: what all have written up to one moment ─► _parts, thinned at rest
@@ -10,6 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 
 UPS = Path("runs/up")
-"""Where `nemesrv up` leaves its run folders, unless --out names another."""
+"""Folder in which `nemesrv up` makes its run folders, unless --out names another."""
 DOOR = "up.json"
-"""In the run folder of a cluster while it is up: where it listens for what is asked of it."""
+"""File in the run folder that says where `nemesrv fault` reaches the cluster; it exists while the cluster is up."""

@@ -1,10 +1,9 @@
-"""What of a growing history is a change, how long it can matter, and when it is judged again.
+"""Which rows of a growing history are changes, and when the history is judged again.
 
     change ──10 s── judged ──10 s── judged ────20 s──── judged ────────40 s──────── judged … at least each RARELY_S
 
-Judging takes up to seconds of a processor. After a change a verdict can still become another, when a NameServer does
-not do what it must for instance, but the later it does so the less a little more delay matters: the next judging is due
-after as long as the change is ago.
+One judging takes up to some seconds of a processor. A verdict can still change long after a change, for instance when a
+NameServer fails to drop a broker. So the next judging is due after as much time again as has passed since the change.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ CHANGES = (
     *("fault", "started", "stopped", "route", "broker_dropped", "topic", "phase"),
     *("route_changed", "route_answer", "assigned", "queue_taken", "queue_dropped", "name_server_chosen", "channel"),
 )
-"""Around these a check may ask how late the machine was."""
+"""Events around which a check may ask how late the machine was."""
 
 CALLS = ("send", "pull", "name_server_call")
-"""Around these, too, when they failed."""
+"""Calls around which a check may ask the same, if the call failed."""
 
 MARGIN_MS = 20_000.0
-"""For what a check rounds."""
+"""Reserve, because checks round."""
 
 
 def matters(row: Mapping[str, Any]) -> bool:
-    """Whether the row is a change: after any other row a verdict can only become what time alone makes of it."""
+    """Whether the row is a change. After any other row a verdict changes only because time passes."""
     return row["event"] in CHANGES or (row["event"] in CALLS and row.get("type") in ("fail", "info"))
 
 
 def quiet_after_ms(world: World) -> float:
-    """So long before and after a row, without a change, it is near none, whatever faults the world will see.
+    """Distance from every change beyond which a row is far from all of them, whatever faults are still to come.
 
-    No window of any check is longer, counted from its change.
+    No check has a window that is longer, counted from its change.
     """
     from ..oracle.quiet import settle_ms
 
@@ -57,7 +56,7 @@ RARELY_S = 600.0
 
 @dataclass(slots=True)
 class Pace:
-    """When a growing history is judged; in seconds of the machine."""
+    """Says when a growing history is to be judged. All times are seconds of the machine's clock."""
 
     every_s: float = EVERY_S
     rarely_s: float = RARELY_S
@@ -66,7 +65,7 @@ class Pace:
     _judged_s: float = field(default=float("-inf"), init=False)
 
     def due(self, now_s: float, changed_ms: float) -> bool:
-        """Whether it is time; then it counts as done. `changed_ms`: of the run, when something came that matters."""
+        """Whether a judging is due; if so, it counts as done. `changed_ms`: run time of the last change."""
         if changed_ms > self._changed_ms:
             self._changed_ms, self._changed_s = changed_ms, now_s
         gap_s = self.every_s if self._changed_s > self._judged_s else self._judged_s - self._changed_s
@@ -78,7 +77,7 @@ class Pace:
 
 @dataclass(slots=True)
 class News:
-    """Which verdicts are not as they were when this was asked last."""
+    """Which verdicts have changed since they were last said."""
 
     _said: dict[str, tuple[Validity, int]] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""The door of a cluster that stays up: `nemesrv fault` comes to it over a socket of this machine, one request a line.
+"""`nemesrv fault` reaches a cluster that stays up over a Unix socket, one request a line.
 
     <run>/up.json   {"pid": 4711, "socket": "/tmp/nsv-up-…/control"}      there while the cluster is up
 
@@ -6,8 +6,8 @@
     {"do": "list"}                                                     ─►  {"faults": [{"fault_id": …, …}], "at_s": …}
     what is wrong                                                      ─►  {"error": "one sentence", "status": 2}
 
-The words are those of a scenario's timeline, and so is what is said of wrong ones. The socket lies in a folder that
-nobody else may enter, not in the run folder, whose path may be longer than a socket's may be.
+Requests use the keys of a scenario's timeline, and wrong ones get the same messages. The socket is in a folder that
+only this user may enter; the run folder's path may be too long for a socket.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ log = logging.getLogger("nemesrv.live")
 
 _FOLDER_PREFIX = "nsv-up-"
 _FLAGS = ("stream", "injection", "latency_ms", "jitter_ms", "rate_kb_s")
-"""What a timeline's entry has as a key, and `nemesrv fault` as an option."""
+"""Keys of a timeline's entry that are options of `nemesrv fault`."""
 
 
 class FaultDoor:
-    """Context manager; from `open` on it does what comes, one thing after the other."""
+    """Context manager. Between `open` and its end it serves requests one after the other."""
 
     def __init__(self, cluster: RunningCluster, outside: OutsideFaults | None = None) -> None:
         self._cluster, self._outside = cluster, outside
@@ -63,7 +63,7 @@ class FaultDoor:
         return self._cluster.run_dir / DOOR
 
     def open(self) -> None:
-        """From now on `nemesrv fault` finds it."""
+        """`nemesrv fault` can connect from now on."""
         self._thread.start()
         temporary = self._door.with_name(f".{DOOR}.tmp")
         said = {"pid": os.getpid(), "socket": str(self._folder / "control")}
@@ -71,7 +71,7 @@ class FaultDoor:
         temporary.replace(self._door)
 
     def answer(self, line: bytes) -> dict[str, Any]:
-        """What is to be said to one request."""
+        """The answer to one request."""
         try:
             request = json.loads(line)
             with self._acting:
@@ -106,7 +106,7 @@ class FaultDoor:
         return {"begun": list(begun)}
 
     def faults(self) -> list[dict[str, str]]:
-        """Every fault that is in force: the experiment's own, and those that others made."""
+        """Every fault in force: this experiment's own, and those that others injected through Toxiproxy or by signals."""
         experiment = self._cluster.experiment
         found = [
             {"fault_id": fault_id, "fault": fault.do, "on": ", ".join(map(str, links))}
@@ -136,7 +136,7 @@ class FaultDoor:
         timer.start()
 
     def _end(self, do: str, on: tuple[str, ...], begun: tuple[str, ...]) -> None:
-        """What of these faults, `on` nodes or hosts, is still in force is over."""
+        """End these faults on the nodes or hosts `on`, where they are still in force."""
         still = self._cluster.experiment.processes.ids
         if do in HOST_ACTIONS:
             if {*begun} & {*still.values(), *self._cluster.experiment.links.active}:

@@ -1,11 +1,10 @@
-"""A cluster's history while it grows: kept in parts, and judged again and again where checks are named.
+"""Writes a growing history in parts, and judges it again and again if checks are named.
 
     each STEP_S: read what was recorded ─► time (changes.py)? ─► a part ─► all parts judged ─► verdicts that changed
 
-Each judging is of the whole history so far, as of a finished run, in this process. Beyond ROWS_MAX rows it would take
-too much of a machine that the cluster's timers share, so nothing more is said until the end. Far from every change
-parts are written rarely, and thinned (segments.py): a cluster at rest takes some kilobytes a day, and of the machine's
-time next to none.
+Each judging covers the whole history so far, in this process. Above ROWS_MAX rows judging would slow down the cluster,
+which runs on the same machine; the history is then judged at the end only. Far from every change, parts are written
+rarely and thinned (segments.py). A cluster at rest takes some kilobytes a day.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ log = logging.getLogger("nemesrv.live")
 
 STEP_S = 1.0
 ROWS_MAX = 1_000_000
-"""So many are judged in 4 s and 1.1 GB."""
+"""Judging this many rows takes 4 s and 1.1 GB."""
 
 Say = Callable[[float, Verdict], None]
-"""Told the run's time in milliseconds up to which it was judged, and a verdict that is not as it was."""
+"""Called with the run time in milliseconds up to which it was judged, and with each verdict that changed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LiveWatch:
-    """Context manager: while it is entered the history is kept and judged.
+    """Context manager that keeps and judges the history in a thread.
 
-    `quiet_after_ms`: so far from every change nothing but the worst lateness matters (changes.py).
+    `quiet_after_ms`: distance from every change beyond which only the largest lateness is kept (changes.py).
     """
 
     run_dir: Path
@@ -77,7 +76,7 @@ class LiveWatch:
                 return
 
     def step(self, now_s: float) -> None:
-        """Take in what was recorded; when it is time, write it into a part, and judge."""
+        """Read the new rows. If a judging is due, write them into a part and judge."""
         segments = self._segments
         until_ms = segments.read(self.clock.monotonic_s() * 1000, now_s)
         if not self.pace.due(now_s, segments.changed_ms):
@@ -101,6 +100,6 @@ class LiveWatch:
             log.warning("more than %s rows: they are judged at the end only", f"{ROWS_MAX:,}")
 
     def hear(self, verdicts: Sequence[Verdict], until_ms: float) -> None:
-        """Say those that are not as they were."""
+        """Say the verdicts that changed."""
         for verdict in self._news.among(verdicts):
             self.say(until_ms, verdict)

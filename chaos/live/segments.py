@@ -1,9 +1,9 @@
-"""From the lines that processes append to whole parts of a history: everything up to one common moment.
+"""The lines that processes append become parts of a history. Each part has all rows up to one moment.
 
     ns-0.0.jsonl      ────────┤ last row            watermark = the earliest last row of the writers that still write,
     broker-a.0.jsonl  ──────┤                                   at most now
-    broker-a.1.jsonl  ─┤ killed, holds nothing up
-    harness.0.jsonl   ┤ idle, holds nothing up      rows up to it ─► _parts/part-000017.parquet, never touched
+    broker-a.1.jsonl  ─┤ killed: not waited for
+    harness.0.jsonl   ┤ idle: not waited for      rows up to it ─► _parts/part-000017.parquet, never touched
 
 Each process stamps its rows in order of time and writes at least a `timer_lag` row every 250 ms, so what it has written
 is complete up to its last row. A process that has not written for IDLE_S (dead, paused or idle) is not waited for. Its
@@ -25,12 +25,12 @@ from ..history.schema import Row, raw_dir
 from .changes import matters
 
 IDLE_S = 1.0
-"""Of the machine's time."""
+"""In seconds of the machine's clock."""
 
 
 @dataclass(slots=True)
 class _Writer:
-    """The files of one process: how far they have been read, and the rows that are younger than the watermark."""
+    """The files of one process: how much was read, and the rows after the watermark."""
 
     path: Path
     offset: int = 0
@@ -39,17 +39,17 @@ class _Writer:
     last_ms: float = float("-inf")
     last_seq: int = -1
     changed_ms: float = float("-inf")
-    """Of its last row that matters."""
+    """Time of the last row that is a change."""
     grew_s: float = float("-inf")
     read_out: list[tuple[Path, int]] = field(default_factory=list)
-    """Files that nobody writes any more, with the last `seq` in each."""
+    """Files that are no longer written, each with its last `seq`."""
     axis: LiveAxis = field(default_factory=LiveAxis)
-    """Of all writers."""
+    """Shared by all writers."""
     tells: bool = False
-    """Whether its rows tell of the axis."""
+    """Whether this process's rows place the time axis."""
 
     def read(self, now_s: float) -> None:
-        """Take in what was appended."""
+        """Read what was appended."""
         while True:
             following = rotated(self._first(), number_of(self.path) + 1)
             rotated_away = following.exists()  # looked at before: whatever this file will ever hold is in it then
@@ -87,13 +87,13 @@ class _Writer:
             self.waiting.append(row)
 
     def delete_read_out(self) -> None:
-        """The files of which every row has been taken are gone."""
+        """Delete the files whose rows have all been taken."""
         next_seq = self.waiting[0]["seq"] if self.waiting else self.last_seq + 1
         while self.read_out and self.read_out[0][1] < next_seq:
             self.read_out.pop(0)[0].unlink(missing_ok=True)
 
     def take(self, until_ms: float) -> list[Row]:
-        """The rows up to this moment, which are no longer waiting."""
+        """The rows up to `until_ms`; they are removed from those that wait."""
         taken = [row for row in self.waiting if row["time_ms"] <= until_ms]
         if taken:
             self.waiting = [row for row in self.waiting if row["time_ms"] > until_ms]
@@ -102,11 +102,11 @@ class _Writer:
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Turns lines that are appended under `<run>/history/_raw` into parts: call `step` regularly."""
+    """Writes the lines appended under `<run>/history/_raw` into parts. Call `step` regularly."""
 
     run_dir: Path
     unwaited: frozenset[str] = frozenset({HARNESS, CLOCKS})
-    """Nodes whose rows are in the file as soon as they happen: silence means that nothing happened."""
+    """Nodes whose rows reach the file at once; if they are silent, nothing happened to them."""
     watermark_ms: float = field(default=float("-inf"), init=False)
     rows: int = field(default=0, init=False)
     segments: int = field(default=0, init=False)
@@ -115,15 +115,15 @@ class SegmentWriter:
 
     @property
     def changed_ms(self) -> float:
-        """The last row that matters, of all that have been read."""
+        """Time of the last change among all rows read."""
         return max((writer.changed_ms for writer in self._writers.values()), default=float("-inf"))
 
     def step(self, clock_ms: float, now_s: float) -> Path | None:
-        """`read` and `emit` all that is known: the next part, None when there is nothing new up to the watermark."""
+        """`read`, then `emit`. The new part; None if there is nothing new up to the watermark."""
         return self.emit(self.read(clock_ms, now_s))
 
     def read(self, clock_ms: float, now_s: float) -> float:
-        """Take in what was appended; up to when all of it is known.
+        """Read what was appended. The moment up to which all rows are known.
 
         `clock_ms` is the run's time and `now_s` the machine's, both taken before this call. OSError from the disk.
         """
@@ -131,7 +131,7 @@ class SegmentWriter:
         return max(self.watermark_ms, min(self._known_until_ms(now_s), clock_ms))
 
     def emit(self, until_ms: float, thin_after_ms: float = float("inf")) -> Path | None:
-        """The rows up to `until_ms` are in a part; of lateness after `thin_after_ms` one row a minute (`thinned`)."""
+        """Write the rows up to `until_ms` into a part. After `thin_after_ms` only one lateness row a minute is kept."""
         rows = [row for writer in self._writers.values() for row in writer.take(until_ms)]
         self.watermark_ms = max(self.watermark_ms, until_ms)
         if not rows:
@@ -154,7 +154,7 @@ class SegmentWriter:
             writer.read(now_s)
 
     def _known_until_ms(self, now_s: float) -> float:
-        """Up to when every process that is waited for has said all. Infinity when none is."""
+        """Moment up to which every process that is waited for has written all its rows. Infinity if none is waited for."""
         newest: dict[str, int] = {}
         for node, incarnation in self._writers:
             newest[node] = max(incarnation, newest.get(node, 0))
@@ -169,10 +169,10 @@ class SegmentWriter:
 
 
 def thinned(rows: list[Row], after_ms: float) -> list[Row]:
-    """The rows, but of each process's `timer_lag` rows after `after_ms` one a minute of RocketMQ time: the largest lag.
+    """All rows, but after `after_ms` one `timer_lag` row per process and minute of RocketMQ time, with the largest lag.
 
-    It covers the time of all of them (`duration_ms`). For stretches far from every change, of which no check asks more
-    than how late the machine was at worst.
+    Its `duration_ms` covers the rows that it replaces. Used far from every change, where checks ask only for the
+    largest lateness.
     """
     found: list[Row] = []
     of_minute: dict[tuple[str, int, int], Row] = {}

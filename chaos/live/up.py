@@ -1,10 +1,10 @@
-"""`nemesrv up`: an experiment without a workload of its own, for a person's own clients, until Ctrl-C or for a time.
+"""`nemesrv up`: a cluster without a workload, for your own clients, until Ctrl-C or for a given time.
 
     session (experiment/): cluster up ─► announced ─► faults, by `nemesrv fault` (fault_door.py) or by others ─► end
-        └─ watch: the history kept in parts, and judged meanwhile by --check ──────────────────────────────► verdicts
+        └─ watch: the history is written in parts and judged by --check ──────────────────────────────► verdicts
 
-Every address that a client gets to see, in the JSON line and in routes, is that of a proxy of the dialler `external`,
-so the links of a person's own clients can be cut too. A person's own clients are not nodes of the run.
+Every address in the JSON line and in routes is that of a proxy of the link `external -> server`. So your own clients'
+links can be cut, too. Your own clients are not nodes of the run.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from .fault_door import FaultDoor
 from .growing import LiveWatch
 
 UP_CHECKS = ("routes_converge", "routes_are_true", "no_false_eviction", "no_resurrection")
-"""`default`: what needs no clients."""
+"""Checks of `default`: those that need no clients."""
 CLIENT_CHECKS = tuple(name for name, check in CHECKS.items() if check.outside)
-"""What `default` has besides where there are clients under test."""
+"""Checks that `default` adds if there are clients under test."""
 FOREVER_S = 1e9
 
 
@@ -66,10 +66,10 @@ def scenario_of(
     checks: Sequence[str] = (),
     clients: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Scenario:
-    """Nobody but NameServers, brokers and the links to them; what happens to them, its timeline will say.
+    """A scenario of NameServers, brokers and the links to them, with an empty timeline.
 
-    `clients`: those under test, by name, with their profiles. ScenarioError for what cannot be. Without a profile it
-    is that of the implementation, 4.9 where the servers are ours.
+    `clients`: the clients under test by name, with their profiles. A client without a profile gets the
+    implementation's, 4.9 if the servers are ours. ScenarioError for a scenario that is not possible.
     """
     follows = profile_of(implementation, "", "--implementation")
     document = {
@@ -101,9 +101,9 @@ def _by_id(cluster: RunningCluster) -> dict[str, dict[str, str]]:
 
 @dataclass(slots=True, kw_only=True)
 class Up:
-    """One cluster that stays up. `judged`: by the scenario's checks, while it is up and at its end.
+    """One cluster that stays up. If `judged`, the scenario's checks judge it while it is up and at its end.
 
-    `for_s`: it ends by itself after so many seconds of RocketMQ time; None: at Ctrl-C.
+    `for_s`: its length in seconds of RocketMQ time; None: until Ctrl-C.
     """
 
     scenario: Scenario
@@ -112,13 +112,13 @@ class Up:
     out: Path | None = None
     for_s: float | None = None
     ray: str | None = None
-    """The address of a Ray cluster, on whose hosts it is."""
+    """Address of the Ray cluster on whose hosts the nodes run."""
     _cluster: RunningCluster | None = field(default=None, init=False)
     _unsaid: list[str] | None = field(default_factory=list, init=False)
     _saying: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def serve(self) -> int:
-        """The exit status: the verdict's where it was judged, else 0. HarnessError when a part does not start."""
+        """The exit status: the verdict's if the cluster was judged, else 0. HarnessError if a part does not start."""
         scenario = self.scenario
         refuse_used(self.out)
         here = MachineNeeds.of_judging(spark=False) if self.ray else MachineNeeds.of_run(scenario, spark=False)
@@ -180,7 +180,7 @@ class Up:
             return  # what it does has been done by then; how a run ends, the experiment knows
 
     def _died(self, death: Death, fault_id: str) -> None:
-        """A node was killed by somebody else; it is in the record, and `nemesrv fault restart` starts it again."""
+        """Record that somebody else killed a node. `nemesrv fault restart` starts it again."""
         if self._cluster is not None:
             self._cluster.experiment.processes.found_gone(death.name, fault_id)
         again = f"`nemesrv fault restart {death.name}` starts it again"
@@ -237,7 +237,7 @@ class Up:
 
 
 def _told(client: ClientUnderTest) -> dict[str, object]:
-    """What its programs are to be told, and by whose rules they are judged."""
+    """What a client's programs need to know: the addresses of their servers, and the profile that judges them."""
     brokers: dict[str, dict[str, str]] = {}
     for name, address in client.brokers.items():
         brokers.setdefault(broker_name(name), {})[str(broker_id(name))] = address

@@ -18,6 +18,7 @@ LEGS = {
     for name, legs in (("github", workflows.github_legs()), ("gitlab", workflows.gitlab_legs()))
     for leg in legs
 }
+(GATE,) = workflows.github_legs(workflows.GATE)
 
 
 @pytest.mark.parametrize("name", LEGS)
@@ -45,6 +46,23 @@ def test_one_variable_says_where_nemesrv_comes_from(name: str) -> None:
         "git": "nemesrv[all] @ git+URL",
         "index": f"nemesrv[all]=={VERSION}",
     }
+
+
+def test_each_step_of_the_gate_is_in_its_tutorial() -> None:
+    tutorial = (ROOT / "docs" / "tutorial" / "5-ci.md").read_text()
+    lines = workflows.GATE.read_text().splitlines(keepends=True)
+    assert "".join(line for line in lines if not line.startswith("#")) in tutorial
+    assert [step.shell.split()[0] for step in GATE.steps] == ["python", "nemesrv"]
+
+
+@pytest.mark.timeout(900)
+def test_the_release_gate_passes_with_the_report_extra_alone(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    copied_tree(project / "nemesrv")
+    done = workflows.run(GATE, project, "./nemesrv[report]")
+    assert [status for _, status, _ in done] == [0, 0], done
+    ran = sorted(file.parent.parent.name for file in project.glob("runs/*/*/report.html"))
+    assert ran == ["broker-crash", "name-server-crash"]
 
 
 def test_a_step_that_fails_ends_the_leg_but_for_what_runs_always(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import yaml
 
 from tests.deploy.files import DEPLOY
 
-GITHUB, GITLAB = DEPLOY / "ci" / "github-actions.yml", DEPLOY / "ci" / "gitlab-ci.yml"
+GITHUB, GITLAB, GATE = (DEPLOY / "ci" / name for name in ("github-actions.yml", "gitlab-ci.yml", "gate.yml"))
 
 
 class Step(NamedTuple):
@@ -41,8 +41,8 @@ def _combinations(matrix: Mapping[str, list[Any]]) -> Iterator[dict[str, str]]:
         yield dict(zip(matrix, map(str, values), strict=True))
 
 
-def github_legs() -> list[Leg]:
-    (job,) = yaml.safe_load(GITHUB.read_text())["jobs"].values()
+def github_legs(file: Path = GITHUB) -> list[Leg]:
+    (job,) = yaml.safe_load(file.read_text())["jobs"].values()
 
     def filled(text: str, matrix: Mapping[str, str]) -> str:
         known = {"github.run_number": "7", **{f"matrix.{name}": value for name, value in matrix.items()}}
@@ -57,7 +57,7 @@ def github_legs() -> list[Leg]:
                 if "run" in step
             ),
         )
-        for matrix in _combinations(job["strategy"]["matrix"])
+        for matrix in _combinations(job.get("strategy", {}).get("matrix", {}))
     ]
 
 
@@ -121,8 +121,9 @@ def _answer_apt(tools: Path) -> None:
 
 
 if __name__ == "__main__":
-    # python -m tests.deploy.workflows github|gitlab LEG PROJECT NEMESRV
+    # python -m tests.deploy.workflows github|gitlab|gate LEG PROJECT NEMESRV
     which, number, where, source = sys.argv[1:]
-    chosen = (github_legs() if which == "github" else gitlab_legs())[int(number)]
+    of = {"github": github_legs, "gitlab": gitlab_legs, "gate": lambda: github_legs(GATE)}
+    chosen = of[which]()[int(number)]
     for step, status, said in run(chosen, Path(where).resolve(), source):
         print(f"== {step.name}: exit status {status}\n{said}")

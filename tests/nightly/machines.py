@@ -44,6 +44,14 @@ NIGHTLY = (
         ),
     ),
     Nightly(
+        "tests/deploy/test_workflows.py::test_the_release_gate_passes_with_the_report_extra_alone",
+        "deploy/ci/gate.yml, in an empty environment: the shell of each step, from a checkout",
+        (
+            "tests/deploy/test_workflows.py::test_each_step_of_the_gate_is_in_its_tutorial",
+            "tests/packaging/test_extras.py",
+        ),
+    ),
+    Nightly(
         "tests/packaging/test_dist.py::test_the_wheel_and_the_source_distribution_are_built_and_readmes_words_work",
         "`make dist`: README's own commands with the wheel, in an empty environment, dependencies by pip",
         ("tests/packaging/test_wheel.py", "tests/packaging/test_extras.py"),

@@ -22,7 +22,22 @@ def clone(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, tmp_path)
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name in ("bash", "env", "sed", "head", "cat", "cksum", "tr", "dirname", "id", "df", "awk", "touch", "rm"):
+    for name in (
+        "bash",
+        "env",
+        "readlink",
+        "sed",
+        "head",
+        "cat",
+        "cksum",
+        "tr",
+        "dirname",
+        "id",
+        "df",
+        "awk",
+        "touch",
+        "rm",
+    ):
         found = shutil.which(name)
         assert found is not None
         (tools / name).symlink_to(found)
@@ -53,6 +68,11 @@ def set_up(clone: Path, **env: str) -> str:
 
 def java(version: str) -> str:
     return f"echo 'openjdk version \"{version}\" 2025-04-15' >&2"
+
+
+def test_the_environment_of_another_tree(clone: Path) -> None:
+    (clone / ".venv").symlink_to("elsewhere")
+    assert ".venv is a link to elsewhere: remove it, and set-up makes one of this tree" in set_up(clone)
 
 
 def test_no_java(clone: Path) -> None:
