@@ -82,7 +82,7 @@ class Conversation:
         self._waiting: dict[int, tuple[int, str]] = {}
 
     def of_client(self, frame: bytes, at_ms: float) -> Asked | None:
-        """The request in the frame. None if it is the client's answer to a request of the server. RemoteProtocolError."""
+        """The request in the frame; None for the client's answer to a request of the server. RemoteProtocolError."""
         command = decode_frame(frame)
         flag, code = command.flag, command.code
         if flag & FLAG_RESPONSE:

@@ -106,7 +106,7 @@ class FaultDoor:
         return {"begun": list(begun)}
 
     def faults(self) -> list[dict[str, str]]:
-        """Every fault in force: this experiment's own, and those that others injected through Toxiproxy or by signals."""
+        """Every fault in force: this experiment's own, and those of others through Toxiproxy or by signals."""
         experiment = self._cluster.experiment
         found = [
             {"fault_id": fault_id, "fault": fault.do, "on": ", ".join(map(str, links))}

@@ -154,7 +154,7 @@ class SegmentWriter:
             writer.read(now_s)
 
     def _known_until_ms(self, now_s: float) -> float:
-        """Moment up to which every process that is waited for has written all its rows. Infinity if none is waited for."""
+        """Moment up to which every process that is waited for has written all its rows; infinity if none is."""
         newest: dict[str, int] = {}
         for node, incarnation in self._writers:
             newest[node] = max(incarnation, newest.get(node, 0))
