@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..apache.distribution import OURS
+from ..errors import ScenarioError
 from ..installation import require_extras
 from .ending import supervised
-from .options import Number, WholeNumber, implementation_option, ray_option
+from .options import Matching, Number, WholeNumber, implementation_option, ray_option
 
 
 def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[str, ...]) -> dict[str, str | None]:
@@ -23,6 +27,16 @@ def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[s
             raise click.BadParameter(f"{name} twice; allowed is one of each name")
         found[name] = profile if colon else None
     return found
+
+
+def _of_this_machine(found: re.Match[str]) -> str | None:
+    with suppress(OSError), socket.socket() as probe:
+        probe.bind((found[0], 0))
+        return None if found[0] == "0.0.0.0" else found[0]
+    return None
+
+
+BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, and not 0.0.0.0", _of_this_machine)
 
 
 @click.command()
@@ -47,6 +61,7 @@ def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[s
     callback=_clients,
     help="A client under test: addresses of its own, and --check default judges it. May be repeated.",
 )
+@click.option("--bind", type=BIND, help="Where programs outside dial it, from other hosts too; default 127.0.0.1.")
 @click.option("--for", "for_s", type=Number(min=0, min_open=True), help="End by itself after so many seconds.")
 @ray_option
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/up/TIMESTAMP.")
@@ -54,6 +69,7 @@ def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[s
 def up(
     implementation: str | None,
     as_json: bool,
+    bind: str | None,
     check: str | None,
     clients: dict[str, str | None],
     for_s: float | None,
@@ -66,10 +82,16 @@ def up(
     Clients and brokers of your own may use the addresses that it prints. `nemesrv fault`, Toxiproxy's own API and
     signals make faults; all are recorded. Exit status after Ctrl-C or --for: the verdict's with --check, else 0.
     """
+    if bind is not None and ray is not None:
+        allowed = "none with --ray: there programs dial this host's own address"
+        raise ScenarioError("--bind", "", bind, allowed)
     require_extras("nemesrv up", "ray")
     from ..judging import named_checks
     from ..live.up import CLIENT_CHECKS, UP_CHECKS, Up, scenario_of
 
     checks = named_checks(check, "--check", (*UP_CHECKS, *CLIENT_CHECKS) if clients else UP_CHECKS)
     scenario = scenario_of(implementation=implementation or OURS, checks=checks or (), clients=clients, **cluster)
-    sys.exit(Up(scenario=scenario, as_json=as_json, judged=checks is not None, out=out, for_s=for_s, ray=ray).serve())
+    made = Up(
+        scenario=scenario, as_json=as_json, judged=checks is not None, out=out, for_s=for_s, ray=ray, outside=bind
+    )
+    sys.exit(made.serve())

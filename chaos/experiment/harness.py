@@ -36,7 +36,7 @@ class Harness:
     `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
     can be made late, and on a loaded machine the lowest priority may never get its turn. `large`: Spark is started for
     a large history. `workers`: how many processes for nodes are started ahead. `ray`: the address of a Ray cluster
-    that is joined in place of one of our own.
+    that is joined in place of one of our own. `outside`: this machine's address at which programs outside dial.
     """
 
     def __init__(
@@ -48,9 +48,10 @@ class Harness:
         workers: int = 14,
         ray: str | None = None,
         after_ctrl_c_s: float | None = None,
+        outside: str | None = None,
     ) -> None:
         self._gentle, self._large = gentle, large
-        self.ports = PortHolder()
+        self.ports = PortHolder(outside=outside)
         self.ray: RayHost | JoinedRay = (
             RayHost(workers=workers, after_ctrl_c_s=after_ctrl_c_s) if ray is None else JoinedRay(ray)
         )

@@ -260,6 +260,10 @@ class HostsStage(RealStage):
     def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
         self.links.open(upstreams, self._ports)
 
+    @property
+    def outside_host(self) -> str:
+        return self.joined.driver_host.address
+
 
 def real_stage(
     harness: Harness, *, unplanned: Callable[[Death, str], None] | None = None, rotates: bool = False

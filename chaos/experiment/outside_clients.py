@@ -49,6 +49,8 @@ class Servers:
     name_servers: Mapping[str, Address]
     brokers: Mapping[str, Address]
     proxies: Mapping[str, Address]
+    host: str = "127.0.0.1"
+    """Of this machine, at which it dials."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,7 +101,7 @@ class ClientUnderTest:
             proxy, vip = self.servers.proxies[name], name in self.servers.brokers
             front = Front(name, proxy, self._see, self.clock, process=self._whose, vip=vip)
             self._fronts[name] = front
-            await front.open()
+            await front.open(Address(self.servers.host, 0))
         self._told = {str(at): str(self._fronts[name].address) for name, at in self.servers.brokers.items()}
         for name in self.servers.name_servers:
             self._fronts[name].addresses = self._told

@@ -260,6 +260,11 @@ class RealStage(Stage):
     def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
         self.links.open(upstreams, self.harness.ports)
 
+    @property
+    def outside_host(self) -> str:
+        """The address of this machine at which programs outside dial."""
+        return self.harness.ports.outside
+
     def client_under_test(
         self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
     ) -> ClientUnderTest:
@@ -273,6 +278,7 @@ class RealStage(Stage):
                 name_servers=of_kind["ns-"],
                 brokers=of_kind["broker-"],
                 proxies={name: dials[at] for of in of_kind.values() for name, at in of.items()},
+                host=self.outside_host,
             )
 
             def spec(node: str, kind: NodeKind) -> RecorderSpec:

@@ -27,8 +27,13 @@ SWALLOWS = 4096
 class PortHolder:
     """Context manager; `take` as often as needed, `close` gives all ports back."""
 
-    def __init__(self, host: str = "127.0.0.1", ports: range = range(FIRST, LAST + 1)) -> None:
+    def __init__(
+        self, host: str = "127.0.0.1", ports: range = range(FIRST, LAST + 1), *, outside: str | None = None
+    ) -> None:
+        """`outside`: where programs outside dial their proxies; None: at `host`, too."""
         self._host, self._ports = host, ports
+        self.outside = host if outside is None else outside
+        self._of_outside = self if self.outside == host else PortHolder(self.outside, ports)
         self._held: dict[int, socket.socket] = {}
 
     def take(self, *, vip: bool = False, beside: Collection[int] = ()) -> Address:
@@ -56,7 +61,7 @@ class PortHolder:
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
         """One for a proxy of each of these nodes; outside, old clients dial the VIP port below it."""
-        return [self.take(vip=node == EXTERNAL) for node in nodes]
+        return [self._of_outside.take(vip=True) if node == EXTERNAL else self.take() for node in nodes]
 
     def _hold(self, port: int) -> socket.socket | None:
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -88,6 +93,8 @@ class PortHolder:
             held.shutdown(socket.SHUT_RD)
 
     def close(self) -> None:
+        if self._of_outside is not self:
+            self._of_outside.close()
         while self._held:
             self._held.popitem()[1].close()
 

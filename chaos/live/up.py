@@ -113,6 +113,8 @@ class Up:
     for_s: float | None = None
     ray: str | None = None
     """Address of the Ray cluster on whose hosts the nodes run."""
+    outside: str | None = None
+    """This machine's address at which programs outside dial; None: the loopback's, or with `ray` the host's own."""
     _cluster: RunningCluster | None = field(default=None, init=False)
     _unsaid: list[str] | None = field(default_factory=list, init=False)
     _saying: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -127,7 +129,7 @@ class Up:
             require_programs(scenario, scenario.timers.time_scale)
         folder = RunFolder.create(scenario.name, self.out)
         workers = len(scenario.topology().nodes) + 1
-        with Harness(workers=workers, ray=self.ray) as harness:
+        with Harness(workers=workers, ray=self.ray, outside=self.outside) as harness:
             stage = real_stage(harness, unplanned=self._died, rotates=True)
             judged: list[Judged] = []
 

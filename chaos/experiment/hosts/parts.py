@@ -38,10 +38,11 @@ PORTS, TOXIPROXY, LAG, PACKETS = "ports", "toxiproxy", "lag", "packets"
 
 
 class HostPorts:
-    """Ports of the host's own address, for servers, and of its loopback device, for proxies."""
+    """Ports of the host's own address, for servers and what programs outside dial, and of its loopback device, for
+    proxies."""
 
     def __init__(self, _parts: Mapping[str, Any], address: str) -> None:
-        self.near = PortHolder()
+        self.near = PortHolder(outside=address)
         self._own = PortHolder(address)
 
     def take_servers(self, count: int) -> list[Address]:

@@ -24,6 +24,7 @@ from .servers import Admin
         (("repot",), "No such command 'repot'; did you mean report?"),
         (("nosuch",), "No such command 'nosuch': see "),
         (("admin", "topiclist"), "No such command 'topiclist'; did you mean topicList?"),
+        (("up", "--bind", "192.0.2.1"), "'192.0.2.1' is not allowed; expected an IPv4 address of this machine"),
         (("fault", "kill"), "nemesrv fault: kill: it needs a node"),
         (("fault", "kil", "ns-0"), "did you mean kill?"),
         (("report", "nofolder"), "nofolder: no such run folder"),

@@ -70,6 +70,7 @@ class World:
                 name_servers={name: at for name, at in ADVERTISED.items() if name.startswith("ns")},
                 brokers={"broker-a": ADVERTISED["broker-a"]},
                 proxies={name: server.address for name, server in self.servers.items()},
+                host="127.0.0.2",
             ),
             clock=self.clock,
             record=self.record,
@@ -118,6 +119,7 @@ def test_a_client_is_told_its_own_addresses_and_the_history_everybody_s(tmp_path
         assert b"10.0.0.1:9002" not in answer
         dial(Address.parse(here.client.brokers["broker-a"]).vip_channel).close()
         assert here.client.name_server_list == ";".join(map(str, here.addresses))
+        assert {each.host for each in here.addresses} == {"127.0.0.2"}
     rows = here.rows()
     [told] = [row["value"] for row in rows if row["event"] == "route_answer"]
     assert told["brokers"] == {"broker-a": {"0": "10.0.0.1:9002"}}

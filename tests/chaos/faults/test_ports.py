@@ -58,6 +58,16 @@ def test_a_broker_s_port_is_taken_with_the_vip_port_below_it(monkeypatch: pytest
         assert held.port + 2 not in ports._held
 
 
+def test_a_proxy_for_programs_outside_has_the_address_that_they_dial_and_every_other_the_loopback_s():
+    with PortHolder(outside="127.0.0.2") as ports:
+        own, outside = ports.take_for(["ns-0", "external"])
+        assert (own.host, outside.host) == ("127.0.0.1", "127.0.0.2")
+        assert listens_on(outside)
+        assert listens_on(outside.vip_channel)
+        with PortHolder("127.0.0.2") as others:
+            assert others._hold(outside.port) is None
+
+
 def test_a_port_is_taken_with_those_beside_it_or_not_at_all():
     with PortHolder() as ports:
         first = ports.take(beside=(1, 2)).port

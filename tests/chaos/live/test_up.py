@@ -39,6 +39,12 @@ def test_a_fault_without_a_cluster_that_is_up_is_one_line_and_exit_status_4(tmp_
         assert done.stderr.count("\n") == 1
 
 
+def test_programs_outside_dial_a_joined_ray_s_host_at_its_own_address_and_no_other(tmp_path: Path) -> None:
+    done = nemesrv("up", "--bind", "127.0.0.1", "--ray", "auto", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--bind: 127.0.0.1 is not allowed" in done.stderr
+
+
 @pytest.mark.e2e
 @pytest.mark.ray
 @pytest.mark.spark
