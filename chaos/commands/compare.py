@@ -31,7 +31,7 @@ from .options import WholeNumber, set_option
 @click.option(
     "--seed",
     type=WholeNumber(min=0),
-    help="Of permutations and bootstrap, default 0; and of the first run on each side.",
+    help="Seed of the first run on each side; default random.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of the table.")
 @supervised
@@ -81,6 +81,6 @@ def compare(
     from ..proof.statistics.compare import Sides, print_sides
 
     a, b = measure(both, asked)
-    found = Sides(a=a, b=b, seed=asked.seed or 0)
+    found = Sides(a=a, b=b)
     print_sides(found, as_json=as_json)
     sys.exit(found.exit_status)

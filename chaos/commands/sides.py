@@ -24,7 +24,8 @@ from ..experiment.run_folder import RunFolder, refuse_used
 from ..history.schema import parquet_path, raw_dir
 from ..machine import in_processes, processors
 from ..preflight import require_programs
-from ..proof.statistics.compare import RUNS_ENOUGH, Run, run_of
+from ..proof.statistics.compare import Run, run_of
+from ..proof.statistics.two_samples import RUNS_ENOUGH
 from ..reporting import read_verdicts
 from ..runner import Options, processes_of, record_virtual, require_parts, run_one
 from ..scenarios.implementations import profile_of

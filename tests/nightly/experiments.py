@@ -362,23 +362,13 @@ NIGHTLY = (
     Nightly(
         _RESTARTED,
         "`nemesrv watch` while all servers are restarted twice",
-        ("tests/operations/cluster/test_watch.py", "tests/operations/cluster/test_watch_record.py"),
+        ("tests/operations/cluster/test_watch.py",),
     ),
     Nightly(
         "tests/operations/importing/test_distortion.py::test_what_was_done_and_a_minute_round_it_stay",
         "what is left of logs that are cut and edited, of three more incidents",
         ("tests/operations/importing/test_distortion.py::test_what_was_done_and_a_minute_round_it_stay",),
         ("3",),
-    ),
-    Nightly(
-        "tests/chaos/proof/statistics/test_two_samples.py::test_clean_twins_are_called_different_no_oftener_than_alpha",
-        "how often `nemesrv compare` calls twins different, of samples",
-        (
-            "tests/chaos/proof/statistics/test_two_samples.py"
-            "::test_clean_twins_of_shares_are_called_different_no_oftener_than_alpha",
-            "tests/chaos/proof/statistics/test_compare.py"
-            "::test_clean_twins_of_five_runs_are_called_different_no_oftener_than_alpha",
-        ),
     ),
     Nightly(
         "tests/chaos/reports/test_page.py"

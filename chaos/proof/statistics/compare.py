@@ -8,17 +8,17 @@ Exit status: 1 something differs, 3 something cannot be told, 0 no difference fo
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 import click
-import numpy as np
+import orjson
 from rich.console import Console
 
 from ...history.stored import rows_of
@@ -30,13 +30,11 @@ from ...verdict import Verdict
 from .per_client import EVENTS as OF_CLIENTS
 from .per_client import Client, beside, client_lines, clients_of, typical
 from .samples import EVENTS as OF_SAMPLES
-from .samples import METRICS, RunSamples, samples_of, topics_that_differ
-from .two_samples import Comparison, Described, Kind, Outcome, compare_all, describe_all
+from .samples import METRICS, SHARES, RunSamples, samples_of, topics_that_differ
+from .two_samples import RUNS_ENOUGH, Comparison, Outcome, compare_all, shown
 
 ALPHA = 0.05
 """For all metrics together."""
-RUNS_ENOUGH = 5
-"""Runs a side from which all six metrics can be told: 5 and 5 come apart at p = 0.008 at best, 4 and 4 at 0.029."""
 _STYLE = {Outcome.DIFFERS: "bold red", Outcome.NO_DIFFERENCE: "green", Outcome.CANNOT_TELL: "yellow"}
 _WORST = ("VALID", "UNKNOWN", "INVALID")
 
@@ -74,66 +72,62 @@ class Sides:
 
     a: Sequence[Run]
     b: Sequence[Run]
-    seed: int = 0
 
     @property
     def runs(self) -> tuple[Sequence[Run], Sequence[Run]]:
         return self.a, self.b
 
+    @property
+    def samples(self) -> tuple[list[RunSamples], list[RunSamples]]:
+        return [run.samples for run in self.a], [run.samples for run in self.b]
+
     @cached_property
     def comparisons(self) -> list[Comparison]:
         """One for each metric that either side measured."""
-        return compare_runs(*self._samples, seed=self.seed)
+        return compare_runs(*self.samples)
 
-    @property
-    def _samples(self) -> tuple[list[RunSamples], list[RunSamples]]:
-        return [run.samples for run in self.a], [run.samples for run in self.b]
-
-    @property
-    def windows(self) -> list[Described]:
-        sides = [[run.windows for run in side] for side in self._samples]
-        values = {
-            name: (_values(sides[0], name, np.median), _values(sides[1], name, np.median))
-            for name in dict.fromkeys(name for side in sides for run in side for name in run)
-        }
-        return describe_all(values, alpha=ALPHA, seed=self.seed)
+    @cached_property
+    def windows(self) -> list[Comparison]:
+        """What is shown and not tested."""
+        sides = [[run.windows for run in side] for side in self.samples]
+        names = dict.fromkeys(name for side in sides for run in side for name in run)
+        return [shown(name, *(_values(side, name, median) for side in sides), alpha=ALPHA) for name in names]
 
     @property
     def settings(self) -> dict[str, tuple[list[str], list[str]]]:
-        return settings_that_differ(*self._samples)
+        return settings_that_differ(*self.samples)
 
     @property
     def routes(self) -> dict[str, tuple[int, int]]:
-        return topics_that_differ(*([run.routes for run in side] for side in self._samples))
+        return topics_that_differ(*([run.routes for run in side] for side in self.samples))
 
-    @property
+    @cached_property
     def clients(self) -> dict[str, Any]:
         """Client by client: of several runs the medians, and the transitions of the first of each side."""
         was, now = (typical([run.clients for run in side]) for side in self.runs)
         return beside("B", was, now, (self.a[0].transitions, self.b[0].transitions))
 
     def cut_short(self, metric: str) -> list[int]:
-        return [sum(run.cut_short.get(metric, 0) for run in side) for side in self._samples]
+        return [sum(run.cut_short.get(metric, 0) for run in side) for side in self.samples]
 
     @property
     def exit_status(self) -> int:
         return exit_status(self.comparisons)
 
 
-def compare_runs(a: Sequence[RunSamples], b: Sequence[RunSamples], *, seed: int = 0) -> list[Comparison]:
+def compare_runs(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> list[Comparison]:
     """One comparison for each metric that either side measured."""
     sides = [[run.samples for run in side] for side in (a, b)]
-    values = {}
-    for metric, kind in METRICS.items():
-        whole: Callable[[Any], Any] = np.median if kind is Kind.TIMES else np.mean
-        of_a, of_b = (_values(side, metric, whole) for side in sides)
-        values[metric] = kind, of_a, of_b
-    return compare_all(values, alpha=ALPHA, seed=seed)
+    wholes = {metric: fmean if metric in SHARES else median for metric in METRICS}
+    values = {name: (_values(sides[0], name, whole), _values(sides[1], name, whole)) for name, whole in wholes.items()}
+    return compare_all(values, alpha=ALPHA)
 
 
-def _values(runs: Sequence[Mapping[str, Sequence[float]]], name: str, whole: Callable[[Any], Any]) -> list[float]:
+def _values(
+    runs: Iterable[Mapping[str, Sequence[float]]], name: str, whole: Callable[[Sequence[float]], float]
+) -> list[float]:
     """One value a run."""
-    return [float(whole(run[name])) for run in runs if run.get(name)]
+    return [whole(run[name]) for run in runs if run.get(name)]
 
 
 def exit_status(found: Sequence[Comparison]) -> int:
@@ -160,11 +154,10 @@ def settings_that_differ(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> di
 def print_sides(sides: Sides, *, as_json: bool) -> None:
     """The tables, or one JSON object, on stdout."""
     if as_json:
-        click.echo(json.dumps(plain(_document(sides)), default=str))
+        click.echo(orjson.dumps(_document(sides), default=str))
         return
     console = standard_output()
     _print_comparisons(console, sides)
-    _print_windows(console, sides)
     _print_routes(console, sides)
     _print_checks(console, sides)
     for line in client_lines([sides.clients]):
@@ -182,7 +175,7 @@ def _document(sides: Sides) -> dict[str, Any]:
         "differ_in": sides.settings,
         "alpha": ALPHA,
         "comparisons": comparisons,
-        "windows": [asdict(each) for each in sides.windows],
+        "windows": sides.windows,
         "routes_that_differ": sides.routes,
         "checks": [[[verdict.to_json() for verdict in run.verdicts] for run in side] for side in sides.runs],
         "clients": sides.clients["clients"],
@@ -190,62 +183,44 @@ def _document(sides: Sides) -> dict[str, Any]:
     }
 
 
-def plain(value: Any) -> Any:
-    """The same for JSON, which has no infinity and no NaN."""
-    match value:
-        case float() if not math.isfinite(value):
-            return None
-        case dict():
-            return {key: plain(each) for key, each in value.items()}
-        case list() | tuple():
-            return [plain(each) for each in value]
-        case _:
-            return value
-
-
 def _print_comparisons(console: Console, sides: Sides) -> None:
     for name, side in zip("AB", sides.runs, strict=True):
         console.print(f"{name}: {len(side)} run(s): {', '.join(run.samples.run for run in side)}", highlight=False)
     told = "; ".join(f"{name} {', '.join(x)} / {', '.join(y)}" for name, (x, y) in sides.settings.items())
     console.print(f"settings that differ (A / B): {told or 'none'}", highlight=False)
-    columns = ("metric", "samples", "A: median, p99", "B: median, p99", "B − A", "p (Holm)", "Cliff's δ", "result")
     rows = []
-    for c in sides.comparisons:
-        cut = sum(sides.cut_short(c.name))
-        found_from = "none" if c.detectable is None else f"{c.detectable:.2f}"
-        rows.append(
-            (
-                c.name,
-                f"{c.n_a} / {c.n_b}" + (f" ({cut} cut short)" if cut else ""),
-                _middle(c.kind, c.median_a, c.mean_a, c.p99_a),
-                _middle(c.kind, c.median_b, c.mean_b, c.p99_b),
-                _interval(c),
-                "" if c.p_holm is None else f"{c.p_holm:.2g}",
-                "" if c.effect is None else f"{c.effect:+.2f} (found from {found_from})",
-                f"[{_STYLE[c.outcome]}]{c.outcome}[/]" + (f": {c.why}" if c.why else ""),
-            )
-        )
-    print_rows(console, columns, rows)
+    for one in sides.comparisons:
+        cut = sum(sides.cut_short(one.name))
+        runs, *means = _cells(one)
+        result = "" if one.outcome is None else f"[{_STYLE[one.outcome]}]{one.outcome}[/]"
+        p_value = "" if one.p_value is None else f"{one.p_value:.2g}"
+        told = ": ".join(filter(None, (result, one.why)))
+        rows.append((one.name, f"{runs} ({cut} cut short)" if cut else runs, *means, p_value, told))
+    columns = ("runs", "mean of A", "mean of B", f"B − A [{100 * (1 - ALPHA):g} %]")
+    print_rows(console, ("metric", *columns, "p (Holm)", "result"), rows)
     if not rows:
         console.print("neither side has any sample: cannot tell")
-    sample = f"a sample is one run, and {RUNS_ENOUGH} a side are enough for all metrics"
-    held = f"{100 * (1 - ALPHA):g} %"
-    console.print(f"All together at alpha {ALPHA:g}, intervals hold together with {held}; {sample}.")
+    console.print(
+        f"All together at alpha {ALPHA:g}, and the intervals hold together; {RUNS_ENOUGH} runs a side are enough."
+    )
+    if sides.windows:
+        rows = [(one.name, *_cells(one)) for one in sides.windows]
+        print_rows(console, ("window", *columns), rows, title="windows: shown, not tested")
 
 
-def _print_windows(console: Console, sides: Sides) -> None:
-    held = f"{100 * (1 - ALPHA):g} %"
-    rows = []
-    for each in sides.windows:
-        cells = [
-            "–" if median is None else " ".join(filter(None, (_s(median), _ends(interval))))
-            for median, interval in zip(each.median, each.interval, strict=True)
-        ]
-        apart = "" if each.difference is None else f"{_s(each.difference[0])} {_ends(each.difference[1:])}"
-        rows.append((each.name, f"{each.n[0]} / {each.n[1]}", *cells, apart))
-    if rows:
-        columns = ("window", "values", "A", "B", f"B − A [{held}]")
-        print_rows(console, columns, rows, title=f"windows: median [{held}]; described, not tested")
+def _cells(one: Comparison) -> list[str]:
+    """Runs, both means, and their difference."""
+    means = ["–" if mean is None else _said(one.name, mean) for mean in (one.mean_a, one.mean_b)]
+    apart = ""
+    if one.estimate is not None and one.low is not None and one.high is not None:
+        apart = "{} [{} .. {}]".format(*(_said(one.name, value) for value in (one.estimate, one.low, one.high)))
+    return [f"{one.n_a} / {one.n_b}", *means, apart]
+
+
+def _said(name: str, value: float) -> str:
+    if name in SHARES:
+        return f"{100 * value:.2f} %"
+    return f"{value / 1000:.2f} s" if abs(value) >= 100 else f"{value:.1f} ms"
 
 
 def _print_routes(console: Console, sides: Sides) -> None:
@@ -278,33 +253,3 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
     worst = max(verdicts, key=lambda verdict: _WORST.index(str(verdict.verdict)))
     told = ", ".join(f"{count} {word}" for word, count in counted.items())
     return ": ".join(filter(None, (told, measured(worst))))
-
-
-def _ends(interval: Sequence[float] | None) -> str:
-    return "" if interval is None else f"[{_s(interval[0])} .. {_s(interval[1])}]"
-
-
-def _s(value_ms: float) -> str:
-    if not math.isfinite(value_ms):
-        return "∞" if value_ms > 0 else "−∞"
-    return f"{value_ms / 1000:.2f} s" if abs(value_ms) >= 100 else f"{value_ms:.1f} ms"
-
-
-def _shown(kind: Kind, value: float) -> str:
-    if not math.isfinite(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value / 1000:.2f} s" if kind is Kind.TIMES else f"{100 * value:.2f} %"
-
-
-def _middle(kind: Kind, median: float | None, mean: float | None, p99: float | None) -> str:
-    if median is None or mean is None or p99 is None:
-        return "–"
-    if kind is Kind.SHARES:
-        return f"{_shown(kind, median)}, mean {_shown(kind, mean)}"
-    return f"{_shown(kind, median)}, {_shown(kind, p99)}"
-
-
-def _interval(c: Comparison) -> str:
-    if c.estimate is None or c.low is None or c.high is None:
-        return ""
-    return f"{_shown(c.kind, c.estimate)} [{_shown(c.kind, c.low)} .. {_shown(c.kind, c.high)}]"

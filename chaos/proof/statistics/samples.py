@@ -41,7 +41,6 @@ from ...oracle.reach import moments
 from ...oracle.recorded import Life
 from ...oracle.world import ENVIRONMENT_EVENTS, World
 from ...topology import broker_name
-from .two_samples import Kind
 
 EVENTS = (
     *ENVIRONMENT_EVENTS,
@@ -55,15 +54,13 @@ EVENTS = (
 )
 """The rows that are read."""
 
-METRICS: Mapping[str, Kind] = {
-    "recovery time, send": Kind.TIMES,
-    "recovery time, pull": Kind.TIMES,
-    "availability, send": Kind.SHARES,
-    "availability, pull": Kind.SHARES,
-    "staleness, NameServers": Kind.TIMES,
-    "staleness, clients": Kind.TIMES,
-}
-_OPERATIONS = {"send": "send", "pull": "pull"}
+SHARES = ("availability, send", "availability, pull")
+"""Of 1; the other metrics are times in milliseconds."""
+METRICS = (
+    *("recovery time, send", "recovery time, pull"),
+    *SHARES,
+    *("staleness, NameServers", "staleness, clients"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +109,7 @@ def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
         if recovery.after_ms is None:
             cut_short[metric] += 1
         samples[metric].append(watched_ms if recovery.after_ms is None else recovery.after_ms)
-    for operation in _OPERATIONS:
+    for operation in ("send", "pull"):
         samples[f"availability, {operation}"] += _shares(of_clients, operation, after=1 if found else 0)
     kinds = {node.name: "NameServers" for node in world.of_kind("name_server")}
     moved: dict[str, list[float]] = defaultdict(list)
