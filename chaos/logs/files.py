@@ -189,8 +189,11 @@ def _is_log(name: str) -> bool:
     return _IS_LOG.match(name) is not None or _IS_TAR.fullmatch(name) is not None or name.endswith(_ARCHIVES)
 
 
+_PACKAGE = re.compile(rb"(?:apache|alibaba)[./]rocketmq[./]")
+
+
 def _has_record(path: Path) -> bool:
-    """Whether a line that RocketMQ writes stands in its first part, whatever the file is called."""
+    """Whether a line that RocketMQ writes, or an exception of its, is in its first part, whatever the file's name."""
     counts = Counts()
     try:
         with ExitStack() as stack:
@@ -200,6 +203,8 @@ def _has_record(path: Path) -> bool:
         return False
     if _is_binary(first):
         return False
+    if _PACKAGE.search(first) and b"xception" in first:
+        return True
     reader = Reader(path.name, counts)
     for _ in (*reader.block(first.removeprefix(codecs.BOM_UTF8)), *reader.finished()):
         pass

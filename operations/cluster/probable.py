@@ -99,7 +99,7 @@ def probable(
     """The most probable cause of what clients suffered."""
     weighed: dict[str, Condition] = {}
     faults = _most_of(_of_episodes(found, episodes, failures)) if found is not None else []
-    told = [*conditions(texts.said if found is None else _not_belied(texts.said, found))]
+    told = conditions(texts.said if found is None else _not_belied(texts.said, found), texts.times)
     if any(one.weight >= KNOWN_WEIGHT for one in faults):
         for one in told:
             one.weight -= EXPLAINED if one.cause in FOLLOWS else 0.0
@@ -108,7 +108,8 @@ def probable(
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
     if found is not None:
-        weighed[NOTHING] = _nothing(found, texts, weighed.values(), failures)
+        well = _nothing(found, texts, weighed.values(), failures)
+        weighed[NOTHING] = _joined(weighed[NOTHING], well) if NOTHING in weighed else well
     ranked = shared(weighed.values())
     if not ranked or ranked[0].share < KNOWN_FROM:
         return _unknown(ranked, found)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import NAME_SERVER
-from .said import CAUSES, Said, Texts
+from .said import CAUSES, KEPT, Said, Texts
 from .telling import Episode, Hypothesis
 
 UNKNOWN = 2.0
@@ -60,13 +60,18 @@ class Condition:
         return "certain" if self.score > LIKELY_AT_MOST else "likely" if self.score >= LIKELY else "unsure"
 
 
-def conditions(said: Iterable[Said]) -> list[Condition]:
-    """The causes that are said, each with what speaks for it; `shared` weighs them against each other."""
+def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> list[Condition]:
+    """The causes that are said, each with what speaks for it; `shared` weighs them against each other.
+
+    `times`: how many lines say each, where more do than were kept.
+    """
     by_cause: dict[str, list[Said]] = defaultdict(list)
     for one in said:
         by_cause[one.cause].append(one)
     found = [_condition(cause, lines) for cause, lines in by_cause.items()]
     for each in found:
+        if each.times >= KEPT and times is not None:
+            each.times = times[each.cause]
         if any(_is_reason(by_cause[other.cause], by_cause[each.cause]) for other in found):
             each.weight -= BECAUSE
     return found
@@ -203,6 +208,7 @@ def _span(ms: float) -> str:
 
 
 _SEEN_OTHERWISE = frozenset({
+    "nothing",
     "name-server-not-reached", "name-server-gives-no-answer", "broker-gives-no-answer", "peer-not-reached",
     "peer-gives-no-answer", "process-ended", "no-route", "stopped-in-order", "list-changed", "store-path-missing",
 })  # fmt: skip
@@ -211,7 +217,7 @@ _SEEN_OTHERWISE = frozenset({
 
 def episodes_said(found: Reconstructed, texts: Texts) -> list[Episode]:
     """What lines say outright, each cause an episode from its first line on."""
-    told = shared([*conditions(texts.said), *no_broker(found, texts)])
+    told = shared([*conditions(texts.said, texts.times), *no_broker(found, texts)])
     return [_episode(found, texts, one) for one in told if one.cause not in _SEEN_OTHERWISE and one.share >= LIKELY]
 
 

@@ -10,21 +10,27 @@ from __future__ import annotations
 
 import re
 import tomllib
-from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import accumulate, islice
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...chaos.logs.files import Part, blocks_of, planned
 from ...chaos.logs.shapes import event_of
 
 SHOWN = 300
 """Characters of a line."""
+KEPT = 2_000
+"""Lines of one cause: more of them make it no surer, and a log may have millions."""
 REFUSES_AT = 0.9
 """diskSpaceWarningLevelRatio, from which on a broker refuses messages."""
 
@@ -59,7 +65,6 @@ def _causes_read() -> Iterator[tuple[str, Cause]]:
 
 
 CAUSES = dict(_causes_read())
-_HAS = tuple({one.has.encode(): None for cause in CAUSES.values() for one in cause.says})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,14 @@ class Texts:
     are_rocketmqs: bool = False
     """Whether one names RocketMQ, or reads like its own without a head."""
 
+    times: Counter[str] = field(default_factory=Counter)
+    """How many lines say each cause, those past the first `KEPT` of it included."""
+
+    def add(self, one: Said) -> None:
+        self.times[one.cause] += 1
+        if self.times[one.cause] <= KEPT:
+            self.said.append(one)
+
     def lasts_ms(self, file: str) -> float:
         """From its first stamp to its last."""
         first_ms, last_ms = self.spans.get(file, (0.0, 0.0))
@@ -114,34 +127,41 @@ def _read(part: Part, texts: Texts) -> None:
     number = 0
     before = b""
     for block in blocks_of(part):
-        lines = block.split(b"\n")
-        stamps = [*_stamps(lines[:_STAMP_LINES]), *_stamps(lines[-_STAMP_LINES:])]
+        first, last = block[:_HEAD_BYTES].split(b"\n"), block[-_HEAD_BYTES:].split(b"\n")
+        stamps = [*_stamps(first[:_STAMP_LINES]), *_stamps(last[-_STAMP_LINES:])]
         if stamps:
             first_ms = texts.spans.get(part.file, (stamps[0], 0.0))[0]
             texts.spans[part.file] = first_ms, stamps[-1]
-        texts.lines += len(lines) - 1
         texts.are_rocketmqs = (
-            texts.are_rocketmqs or b"ocketmq" in block or any(map(_is_rocketmqs, lines[:_STAMP_LINES]))
+            texts.are_rocketmqs or _NAMES_IT.search(block) is not None or any(map(_is_rocketmqs, first[:_STAMP_LINES]))
         )
         texts.troubled += sum(block.count(word) for word in _TROUBLE)
-        for at in _lines_with(block, lines):
-            line = lines[at]
-            around = b"\n".join((lines[at - 1] if at else before, *_trace(lines, at + 1)))
-            text, context = (each.decode("utf-8", "replace") for each in (line.rstrip(b"\r"), around))
-            stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
-            for one in of_line(text, context, part.file, number + at + 1):
-                texts.said.append(replace(one, stamp_ms=stamp_ms))
-        number += len(lines) - 1
-        before = lines[-2] if len(lines) > 1 else lines[-1]
+        if _says(pa.array([block], pa.large_binary()))[0]:
+            lines = block.split(b"\n")
+            for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()))).tolist():
+                around = b"\n".join((lines[at - 1] if at else before, *_trace(lines, at + 1)))
+                text, context = (each.decode("utf-8", "replace") for each in (lines[at].rstrip(b"\r"), around))
+                stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
+                for one in of_line(text, context, part.file, number + at + 1):
+                    texts.add(replace(one, stamp_ms=stamp_ms))
+        number += block.count(b"\n")
+        before = last[-2] if len(last) > 1 else last[-1]
+    texts.lines += number
 
 
-def _lines_with(block: bytes, lines: Sequence[bytes]) -> list[int]:
-    """Which of its lines may say a cause."""
-    places = [found.start() for has in _HAS if has in block for found in re.finditer(re.escape(has), block)]
-    starts = [0, *accumulate(len(line) + 1 for line in lines)] if places else []
-    return sorted({bisect_right(starts, place) - 1 for place in places})
+_ANY = "|".join(
+    re.escape(one.has) for one in {one.has: one for cause in CAUSES.values() for one in cause.says}.values()
+)
 
 
+def _says(texts: pa.LargeBinaryArray) -> npt.NDArray[np.bool_]:
+    """Which of them may say a cause: RE2 looks for all words at once."""
+    found: npt.NDArray[np.bool_] = pc.match_substring_regex(texts, _ANY).to_numpy(zero_copy_only=False)
+    return found
+
+
+_HEAD_BYTES = 8192
+_NAMES_IT = re.compile(rb"[Rr]ocket(?:mq|MQ)")
 _TROUBLE = (b" WARN ", b" ERROR ", b"Exception: ")
 _STAMP_LINES = 40
 _STAMP = re.compile(rb"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")
