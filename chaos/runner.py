@@ -252,12 +252,8 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
     for index, action in enumerate(scenario.timeline):
         what = action.what
         if isinstance(what, LinkFault) and what.needs_memory and not options.is_virtual(scenario):
-            if action.injection is not None:
-                _require_packets(scenario, options)
-                continue
             key, value = ("do", action.do) if what.loses_packets else ("connections", "given")
-            by_packets = ", `injection: packet` beside it" if what.loses_packets else ""
-            allowed = f"a fault that a proxy can inject{by_packets}, or --clock virtual"
+            allowed = "a fault that a proxy can inject, or --clock virtual"
             raise ScenarioError(scenario.name, f"timeline.{index}.{key}", value, allowed)
     if (made_by := next(iter(scenario.implementations().values()), None)) and options.is_virtual(scenario):
         raise ScenarioError(scenario.name, "clock", "virtual", f"the real clock where a node is {made_by}")
@@ -265,18 +261,6 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
         placed(scenario.topology(), scenario.placement, [Offer(THIS_MACHINE)], file=scenario.name)
     if scenario.phases and not options.is_virtual(scenario):
         raise ScenarioError(scenario.name, "phases", str(scenario.phases), "no phases, or --clock virtual")
-
-
-def _require_packets(scenario: Scenario, options: Options) -> None:
-    """ScenarioError on a clock that is faster than the kernel's; HarnessError where we may not drop packets."""
-    scale = options.time_scale or scenario.timers.time_scale
-    if scale != 1:
-        allowed = "1 beside `injection: packet`: a kernel sends what was lost again by the machine's clock"
-        raise ScenarioError(scenario.name, "timers.time_scale", f"{scale:g}", allowed)
-    if options.ray is None:
-        from .faults.packet_drop import require_packet_drop
-
-        require_packet_drop()
 
 
 def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:

@@ -26,7 +26,6 @@ CALL_LIMIT_S = 120.0
 @click.option("--stream", help="upstream, downstream or both: the direction of a link's fault; default both.")
 @click.option("--latency-ms", type=Number(), help="With latency.")
 @click.option("--jitter-ms", type=Number(), help="With latency.")
-@click.option("--injection", help="With packet_loss, as root and at time scale 1: packet.")
 @click.option("--rate-kb-s", type=WholeNumber(), help="With bandwidth.")
 @click.option(
     "--run", "run_dir", type=click.Path(path_type=Path), help="Its run folder; default the newest that is up."

@@ -45,7 +45,6 @@ from .hosts.parts import (
     HostLag,
     HostPorts,
     HostsOutsideFaults,
-    HostsPackets,
     HostsPorts,
     HostsToxiproxy,
     HostToxiproxy,
@@ -72,7 +71,6 @@ class HostsStage(RealStage):
     """On the hosts that are there when the run begins; one that joins the Ray cluster later has no part in it."""
 
     _hosts: dict[str, RemoteHost] = field(init=False, default_factory=dict)
-    _packets: HostsPackets = field(init=False)
     _placed: dict[str, str] = field(init=False, default_factory=dict)
     _folders: dict[str, Path] = field(init=False, default_factory=dict)
     _ports: HostsPorts = field(init=False)
@@ -113,9 +111,6 @@ class HostsStage(RealStage):
         offers = [Offer(host.name, host.labels, host.resources) for host in hosts]
         self._placed = placed(scenario.topology(), scenario.placement, offers, file=scenario.name)
         self._bring_programs(scenario)
-        self._packets = HostsPackets(self.host_of)
-        if any(action.injection is not None for action in scenario.timeline):
-            self._packets.open(self._hosts.values())
         return Starts()
 
     def _bring_programs(self, scenario: Scenario) -> None:
@@ -200,7 +195,6 @@ class HostsStage(RealStage):
             self.clock,
             record,
             front_for=lambda node: RemoteFront(self.host_of(node)),
-            packets_of=self._packets.of,
         )
         self.links.open(upstreams, self._ports)
         there_ = MeasuredThere(self.clock, self.links.way, self.host_of)

@@ -238,11 +238,9 @@ class RunningCluster:
         """
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
-        by_packets = do == "packet_loss" and settings.get("injection") == "packet" and self._scale == 1
         of_memory = do == "packet_loss" or settings.get("connections") is not None
-        if of_memory and not by_packets and self._scenario.clock == "real":
-            packets = ', injection="packet" at time_scale 1' if do == "packet_loss" else ""
-            raise ScenarioError(of, "do", do, f'a fault that a proxy can inject{packets}, or clock="virtual"')
+        if of_memory and self._scenario.clock == "real":
+            raise ScenarioError(of, "do", do, 'a fault that a proxy can inject, or clock="virtual"')
         if do in HOST_ACTIONS:
             return self._act_on_hosts(entry, of)
         document = self.scenario.model_dump(mode="json")
@@ -314,10 +312,6 @@ class RunningCluster:
         begun = [self._done(action) for action in with_fault_ids(timeline)[len(document["timeline"]) :]]
         self._of_hosts.append(entry)
         return tuple(chain.from_iterable(begun))
-
-    @property
-    def _scale(self) -> float:
-        return self._scenario.timers.time_scale
 
     def end_link_fault(self, fault_id: str) -> None:
         """End one fault of links; others stay. Nothing happens when it has ended."""

@@ -191,7 +191,6 @@ class RealStage(Stage):
         step_s = step_s_of(self.clock.scale)
         stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness, step_s=step_s))
         self.links = LinkFaults(api, self.clock, record)
-        stack.callback(self.links.close)
         self.links.open(upstreams, ports)
         measuring = stack.enter_context(MeasuringThread(self.clock, self.links.way, record))
         self.links.observer, self.links.probes = BandwidthProofs(measuring), LinkProbes(measuring)

@@ -187,10 +187,7 @@ class PacketLoss(LinkFault):
     do: Literal["packet_loss"] = "packet_loss"
     title = "packet loss"
     injection = "packet_drop"
-    injected = (
-        "no packet arrives, SYN and FIN included, and kernels send again; with `--clock virtual`, or with `injection: "
-        "packet` as root"
-    )
+    injected = "no packet arrives, SYN and FIN included, and kernels send again; with `--clock virtual` only"
     equals = "a partition, a pulled cable"
     dial = Dial.DROPPED
     loses_packets = True

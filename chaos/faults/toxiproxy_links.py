@@ -32,9 +32,8 @@ from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
 from ..topology import EXTERNAL, Link, first_address
 from .injector import LinkFaultInjector, ScaledClock
-from .link_faults import DIRECTIONS, Direction, DirectionState, LinkFault, LinkState, Toxic
+from .link_faults import DIRECTIONS, Direction, DirectionState, LinkState, Toxic
 from .measuring import Route
-from .packet_drop import PacketDrop
 from .ports import FullAcceptQueue
 
 _NEXT = "~"
@@ -71,12 +70,6 @@ class SilentPort(Protocol):
     def open(self, to: Address) -> None: ...
 
 
-class Packets(Protocol):
-    """The packets of links by the ports of their proxies, lost or not (packet_drop.py)."""
-
-    def lose(self, ports: Iterable[int], directions: Iterable[Direction]) -> None: ...
-
-
 class _Proxy(NamedTuple):
     """The one of a link."""
 
@@ -95,15 +88,10 @@ class LinkFaults(LinkFaultInjector):
         record: Recorder,
         *,
         front_for: Callable[[str], SilentPort] = lambda _node: FullAcceptQueue(),
-        packets_of: Callable[[str], Packets] | None = None,
     ) -> None:
-        """`front_for` makes a port that answers no dial of this node's; `packets_of` are its host's (None: ours)."""
+        """`front_for` makes a port that answers no dial of this node's."""
         super().__init__(clock, record)
         self._api, self._front_for = api, front_for
-        self._packets_of = packets_of or self._packets_here
-        self._packets: PacketDrop | None = None
-        self._losing: set[Link] = set()
-        """The links that lose packets."""
         self._ports: LinkPorts | None = None
         self._proxies: dict[Link, _Proxy] = {}
         self._from: dict[str, list[Link]] = defaultdict(list)
@@ -267,19 +255,6 @@ class LinkFaults(LinkFaultInjector):
             self._api.add_toxic(proxy, Toxic(_gate(direction), "bandwidth", direction, {"rate": 0}, 0.0))
             self._api.add_toxic(proxy, Toxic(_delay(direction), "latency", direction, {"latency": 0}, 0.0))
 
-    def _can(self, fault: LinkFault) -> bool:
-        return fault.loses_packets or super()._can(fault)
-
-    def _packets_here(self, _node: str) -> Packets:
-        if self._packets is None:
-            self._packets = PacketDrop()
-        return self._packets
-
-    def close(self) -> None:
-        """No packet is lost any more."""
-        if self._packets is not None:
-            self._packets.close()
-
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
         if link.node == EXTERNAL and (wanted.stale or wanted.undialled):
             raise HarnessError(
@@ -291,15 +266,6 @@ class LinkFaults(LinkFaultInjector):
         self._inject_current(link, now, wanted)
         if wanted.undialled != (link in self._fronts):
             self._switch_front(link, wanted.undialled)
-        self._lose_packets(link, wanted)
-
-    def _lose_packets(self, link: Link, wanted: LinkState) -> None:
-        states: dict[Direction, DirectionState] = {"upstream": wanted.upstream, "downstream": wanted.downstream}
-        lost = [direction for direction, state in states.items() if state.lost]
-        if lost or link in self._losing:
-            ports = [proxy.listen.port for proxy in (self._proxies[link], *self._older.get(link, ()))]
-            self._packets_of(link.node).lose(ports, lost)
-            (self._losing.add if lost else self._losing.discard)(link)
 
     def _take_second_proxy(self, link: Link, now: LinkState | None) -> None:
         """The node dials a new proxy, which does what the link's did until now; nothing that is connected uses it."""

@@ -36,7 +36,7 @@ from . import DOOR
 log = logging.getLogger("nemesrv.live")
 
 _FOLDER_PREFIX = "nsv-up-"
-_FLAGS = ("stream", "injection", "latency_ms", "jitter_ms", "rate_kb_s")
+_FLAGS = ("stream", "latency_ms", "jitter_ms", "rate_kb_s")
 """Keys of a timeline's entry that are options of `nemesrv fault`."""
 
 

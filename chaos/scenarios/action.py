@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -37,8 +37,6 @@ class ActionModel(BaseModel):
     """Of a fault of links: it flaps, on for `duty` of each period, until it is healed."""
     duty: float | None = Field(None, gt=0, lt=1)
     """None: 0.5."""
-    injection: Literal["packet"] | None = None
-    """Of a loss of packets: by the kernel of the node's host, on the real clock."""
 
     @property
     def do(self) -> str:
@@ -72,11 +70,7 @@ class ActionModel(BaseModel):
     def _joined(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         entry = handler(self)
         what = entry.pop("what")
-        said = {
-            key: entry[key]
-            for key in ("name", "injection", "links", "nodes", "hosts", "period_s", "duty")
-            if entry[key]
-        }
+        said = {key: entry[key] for key in ("name", "links", "nodes", "hosts", "period_s", "duty") if entry[key]}
         own = {key: value for key, value in what.items() if value != [] and (key, value) not in _UNSAID}
         return {"at_s": entry["at_s"], "do": own.pop("do"), **said, **own}
 
@@ -95,8 +89,6 @@ class ActionModel(BaseModel):
             raise ValueError(f"`do: {self.do}` takes no name: faults of links have one, by which a heal ends them")
         if self.period_s is not None and not isinstance(self.what, LinkFault):
             raise ValueError(f"`do: {self.do}` takes no period_s: faults of links can flap")
-        if self.injection is not None and not getattr(self.what, "loses_packets", False):
-            raise ValueError(f"`do: {self.do}` takes no injection: a loss of packets does (packet_loss)")
         if self.duty is not None and self.period_s is None:
             raise ValueError("duty goes with period_s: it is the part of each period in which the fault is on")
         for node in self.nodes:
@@ -112,7 +104,7 @@ def _example(what: Action) -> str:
 
 _UNSAID = (("implementation", None), ("new_address", False))
 """What an entry need not say of itself."""
-_ENTRY_KEYS = ("at_s", "links", "nodes", "hosts", "name", "period_s", "duty", "injection")
+_ENTRY_KEYS = ("at_s", "links", "nodes", "hosts", "name", "period_s", "duty")
 _ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields)
 
 
@@ -120,7 +112,6 @@ def keys_of(do: str) -> list[str]:
     """What an entry with this `do` may say."""
     kind = ACTIONS[do]
     named = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
-    named += ["injection"] if getattr(kind, "loses_packets", False) else []
     named += ["for_s"] if ends_by_itself(kind) else []
     own = (key for key in kind.model_fields if key != "do")
     return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *named]

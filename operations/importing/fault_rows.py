@@ -84,11 +84,10 @@ def _rows(
 ) -> Iterator[Row]:
     source, target, stream = place
     kind = FAULTS[entry["do"]]
-    injection = "packet_drop" if entry.get("injection") == "packet" else kind.injection
     numbers = {
         key: value
         for key, value in entry.items()
-        if key not in ("at_s", "do", "nodes", "links", "stream", "id", "heals", "injection")
+        if key not in ("at_s", "do", "nodes", "links", "stream", "id", "heals")
     }
     for phase, at_ms in (("start", from_ms), ("end", to_ms)):
         if at_ms is not None:
@@ -100,7 +99,7 @@ def _rows(
                 "event": "fault",
                 "fault_id": fault_id,
                 "fault": entry["do"],
-                "injection": injection,
+                "injection": kind.injection,
                 "source": source,
                 "target": target,
                 "stream": stream,

@@ -163,7 +163,7 @@ def _ours(document: dict[str, Any]) -> list[str]:
     if document.get("nodes"):
         document["nodes"] = dict(zip(document["nodes"], places[2:], strict=True))
     document["timeline"] = [
-        {key: value for key, value in entry.items() if key not in ("implementation", "injection")}
+        {key: value for key, value in entry.items() if key != "implementation"}
         for entry in document.get("timeline") or ()
     ]
     if made_by:

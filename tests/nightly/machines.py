@@ -74,11 +74,6 @@ NIGHTLY = (
         ("tests/chaos/experiment/hosts/test_collect.py", "tests/chaos/checks/test_blind.py"),
     ),
     Nightly(
-        "tests/hosts/test_packet_loss.py::test_each_host_loses_the_packets_of_its_own_links_until_the_heal",
-        "a run on two hosts whose kernels lose the packets of three links (1 min 30 s)",
-        ("tests/chaos/faults/test_packet_drop.py",),
-    ),
-    Nightly(
         "tests/hosts/test_clocks.py::test_a_run_on_these_hosts_is_valid_and_its_times_are_on_one_axis",
         "a run on them is VALID (40 s)",
         ("tests/chaos/experiment/hosts/test_clocks.py", "tests/chaos/history/test_one_axis.py"),

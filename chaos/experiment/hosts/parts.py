@@ -25,7 +25,7 @@ from ....remoting.node.file_names import of_file_name
 from ....remoting.node.network import Address, TcpNetwork
 from ....remoting.node.recording import Recorder
 from ...errors import HarnessError
-from ...faults.link_faults import Direction, Toxic
+from ...faults.link_faults import Toxic
 from ...faults.measuring import Route
 from ...faults.outside import OutsideFaults, ProxiesShown
 from ...faults.ports import FullAcceptQueue, PortHolder
@@ -34,7 +34,7 @@ from ...faults.toxiproxy_links import LinkFaults
 from ...history.recorder import RecorderSpec
 from ...topology import Link, first_address
 
-PORTS, TOXIPROXY, LAG, PACKETS = "ports", "toxiproxy", "lag", "packets"
+PORTS, TOXIPROXY, LAG = "ports", "toxiproxy", "lag"
 
 
 class HostPorts:
@@ -100,13 +100,6 @@ class HostFront(FullAcceptQueue):
     def __init__(self, _parts: Mapping[str, Any]) -> None:
         super().__init__()
         self.opened = self.address
-
-
-def host_packets(_parts: Mapping[str, Any]) -> Any:
-    """The packets of the host's own network namespace."""
-    from ...faults.packet_drop import PacketDrop
-
-    return PacketDrop()
 
 
 async def measured(
@@ -207,38 +200,6 @@ class HostsPorts:
         host = self._servers.get(address)
         if host is not None:
             host.ask("call", PORTS, "refuse", address)
-
-
-class HostsPackets:
-    """The packets of every host's links, lost there."""
-
-    def __init__(self, host_of: HostOf) -> None:
-        self._host_of = host_of
-        self._opened: set[str] = set()
-
-    def open(self, hosts: Iterable[RemoteHost]) -> None:
-        """HarnessError with the first host that cannot drop any."""
-        for host in hosts:
-            if host.name not in self._opened:
-                try:
-                    host.ask("open", PACKETS, host_packets)
-                except HarnessError as exc:
-                    raise HarnessError(f"on the host {host}: {exc}") from exc
-                self._opened.add(host.name)
-
-    def of(self, node: str) -> PacketsThere:
-        """Of the links of this node."""
-        host = self._host_of(node)
-        self.open([host])
-        return PacketsThere(host)
-
-
-class PacketsThere:
-    def __init__(self, host: RemoteHost) -> None:
-        self._host = host
-
-    def lose(self, ports: Iterable[int], directions: Iterable[Direction]) -> None:
-        self._host.ask("call", PACKETS, "lose", list(ports), list(directions))
 
 
 class RemoteFront:

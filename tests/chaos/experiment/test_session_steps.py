@@ -87,18 +87,6 @@ def test_a_wrong_step_is_told_by_its_name_as_the_tests_own_line(do: str, target:
     assert "cluster.inject(do, target)" in shown
 
 
-def test_packets_are_lost_by_the_kernel_where_it_goes_at_rocketmqs_pace() -> None:
-    link, by = "broker-a <-> ns-0", {"injection": "packet"}
-    cluster, experiment = running("real", 1)
-    cluster.inject("packet_loss", link, **by)
-    assert [(action.do, action.injection) for action in experiment.done] == [("packet_loss", "packet")]
-    for faster in (running("real", 10)[0], running("real", 2)[0]):
-        with pytest.raises(ScenarioError, match='a fault that a proxy can inject, injection="packet" at time_scale 1'):
-            faster.inject("packet_loss", link, **by)
-    with pytest.raises(ScenarioError, match="takes no injection: a loss of packets does"):
-        cluster.inject("cut", link, **by)
-
-
 def test_a_check_that_does_not_exist_ends_nothing() -> None:
     cluster, _ = running()
     with pytest.raises(ScenarioError, match=r"^check: checks: 'route_converge' is .*; did you mean routes_converge\?$"):
