@@ -66,8 +66,6 @@ class NodeSpec:
     probe: Callable[[], Probe] | None = None
     data_dir: Path | None = None
     log_file: Path | None = None
-    process: str | None = None
-    """The process that it shares with other nodes (shared_process.py); None: it has one of its own."""
     links: Mapping[Address, Address] | None = field(default_factory=dict)
     """Where to dial each peer. Empty: nobody can be dialled until links are set. None: peers are dialled directly."""
     niceness: int | None = None
@@ -98,14 +96,11 @@ def children_of(node: Node) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a process is to its node where it is not one of the operating system's (chaos/experiment/virtual/), or not
-    the node's alone (shared_process.py)."""
+    """What a process is to its node where it is not one of the operating system's (chaos/experiment/virtual/)."""
 
     network: Network
     log: logging.Logger
     pid: int
-    shares_loop: bool = False
-    """Whether the event loop, and what it does with exceptions that nobody handles, is somebody else's too."""
 
 
 class NodeActor:
@@ -116,7 +111,6 @@ class NodeActor:
         if own_process:
             take_over_process(spec.log_file, spec.niceness)
         self._network: Network = TcpNetwork(spec.links) if surroundings is None else surroundings.network
-        self._shares_loop = surroundings is not None and surroundings.shares_loop
         self._log = logging.getLogger(f"nemesrv.{spec.name}") if surroundings is None else surroundings.log
         self._clock = AdjustableClock(spec.clock)
         self._pid = os.getpid() if surroundings is None else surroundings.pid
@@ -130,8 +124,7 @@ class NodeActor:
     async def listen(self) -> Listening:
         """Make the node and bind it; returns its address and its pid."""
         spec = self._spec
-        if not self._shares_loop:
-            asyncio.get_running_loop().set_exception_handler(self._log_unhandled)
+        asyncio.get_running_loop().set_exception_handler(self._log_unhandled)
         if spec.data_dir is not None:
             spec.data_dir.mkdir(parents=True, exist_ok=True)
         if spec.recorder_spec is not None:
@@ -156,11 +149,9 @@ class NodeActor:
         if isinstance(self._network, TcpNetwork):
             self._network.set_links(links)
 
-    async def start(self, after_s: float = 0.0) -> tuple[int, ...]:
-        """The node works, from `after_s` of its clock on; its child processes. Its row `started` comes first, so that
-        it precedes all that the node records, but for what it does in `prepare`, where it has one."""
-        if after_s:
-            await self._spec.clock.sleep(after_s)
+    async def start(self) -> tuple[int, ...]:
+        """The node works; its child processes. Its row `started` comes first, so that it precedes all that the node
+        records, but for what it does in `prepare`, where it has one."""
         node = self._the_node()
         if (prepare := getattr(node, "prepare", None)) is not None:
             await prepare()

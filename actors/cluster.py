@@ -23,19 +23,14 @@ from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
 from .errors import HarnessError
 from .hosts import LOCAL, AnyProcess, Family, Host
-from .shared_process import OneOfMany, SharedProcess
 from .watch import Alarm, DialGate
 from .watch import ClusterError as ClusterError
 from .watch import NodeFailed as NodeFailed
 
 LISTEN_LIMIT_S = 60.0
 START_LIMIT_S = 60.0
-SPREAD_S = 5.0
-"""Of the nodes' clocks: the shortest period of a client's tasks."""
 STOP_LIMIT_S = 30.0
 SIGNAL_LIMIT_S = 5.0
-DIE_LIMIT_S = 10.0
-"""Of one node of a shared process, whose loop must come to it."""
 DEATH_NOTICE_S = 0.5
 
 
@@ -133,14 +128,6 @@ class Watch(Protocol):
     def remove(self, *names: str) -> None: ...
 
 
-@dataclasses.dataclass(slots=True)
-class _Shared:
-    """A process that several nodes share."""
-
-    actor: Any
-    process: AnyProcess | None = None
-
-
 class Submitted(Protocol):
     """What a node was asked and has not been waited for."""
 
@@ -181,7 +168,6 @@ class Cluster(NodesByName[_Member]):
         super().__init__(clock)
         self._ray, self._watch, self._alarm, self._dials = ray, watch, alarm, dials
         self._home = home
-        self._shared: dict[str, _Shared] = {}
         self._closed = False
 
     # -- coming up ---------------------------------------------------------------------------------------------------
@@ -201,14 +187,7 @@ class Cluster(NodesByName[_Member]):
         if self._closed:
             raise ClusterError(f"{spec.name} cannot be started: the cluster is shut down")
         how = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, **self._home(spec.name).options}
-        if spec.process is None:
-            return _Member(spec=spec, handle=ray.remote(NodeActor).options(**how).remote(spec, own_process=True))
-        shared = self._shared.get(spec.process)
-        if shared is None or (shared.process is not None and shared.process.gone()):
-            own = (spec.process, spec.log_file and spec.log_file.with_name(f"{spec.process}.log"), spec.niceness)
-            actor = ray.remote(SharedProcess).options(**how).remote(*own, own_process=True)
-            shared = self._shared[spec.process] = _Shared(actor)
-        return _Member(spec=spec, handle=OneOfMany(shared.actor, spec))
+        return _Member(spec=spec, handle=ray.remote(NodeActor).options(**how).remote(spec, own_process=True))
 
     def _bind(self, names: list[str]) -> dict[str, Address | None]:
         asked = {name: self._members[name].handle.listen.remote() for name in names}
@@ -216,7 +195,7 @@ class Cluster(NodesByName[_Member]):
             member = self._members[name]
             assert isinstance(listening, Listening)
             try:
-                member.process = self._process(member.spec, listening.pid)
+                member.process = self._home(name).process(listening.pid)
             except ProcessLookupError as exc:
                 raise ClusterError(f"the process of {name} ended as soon as it listened") from exc
             self._adopt(member, listening.children)
@@ -226,14 +205,6 @@ class Cluster(NodesByName[_Member]):
             if self._watch is not None:
                 self._watch.add(name, listening.pid)
         return {name: self._members[name].address for name in names}
-
-    def _process(self, spec: NodeSpec, pid: int) -> AnyProcess:
-        if spec.process is None:
-            return self._home(spec.name).process(pid)
-        shared = self._shared[spec.process]
-        if shared.process is None:
-            shared.process = self._home(spec.name).process(pid)
-        return shared.process
 
     def _adopt(self, member: _Member, children: Iterable[int] | None) -> None:
         """These child processes share the node's signals."""
@@ -269,18 +240,9 @@ class Cluster(NodesByName[_Member]):
             self._answers({name: asked}, "set_links", START_LIMIT_S)
 
     def start(self, *names: str) -> None:
-        """The nodes named, or all that have not started, work. All at once, but for those that share a process: one
-        after the other, spread over SPREAD_S, so that not all their timers fire in one moment for ever."""
+        """The nodes named, or all that have not started, work. All at once."""
         chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)
-        sharing: dict[str, list[str]] = {}
-        for name in chosen:
-            if (process := self._member(name).spec.process) is not None:
-                sharing.setdefault(process, []).append(name)
-        after_s = {name: SPREAD_S * i / len(those) for those in sharing.values() for i, name in enumerate(those)}
-        asked = {
-            name: self._member(name).handle.start.remote(*([after_s[name]] if after_s.get(name) else []))
-            for name in chosen
-        }
+        asked = {name: self._member(name).handle.start.remote() for name in chosen}
         for name, children in self._answers(asked, "start", self._patience_s(chosen, START_LIMIT_S)).items():
             self._adopt(self._members[name], children)
             self._members[name].state = NodeState.RUNNING
@@ -314,12 +276,11 @@ class Cluster(NodesByName[_Member]):
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
         """SIGKILL, to a paused node too; when it was sent. The process is gone on return."""
         member = self._alive(name)
-        if member.spec.process is not None and member.state is NodeState.PAUSED:
-            raise ClusterError(f"{name} cannot be killed alone while its process, which it shares, is paused")
+        assert member.process is not None
         self._plan_end(name)
-        dies = self._end(member)
+        member.process.send(signal.SIGKILL)
         time_ms = self._effect(on_effect)
-        self._bury(name, member, dies)
+        self._bury(name, member)
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
@@ -328,11 +289,13 @@ class Cluster(NodesByName[_Member]):
         self._plan_end(name)
         self._answer(name, member.handle.stop.remote(), "stop", self._patience_s([name], STOP_LIMIT_S))
         time_ms = self._effect(on_effect)
-        self._bury(name, member, self._end(member))
+        assert member.process is not None
+        member.process.send(signal.SIGKILL)
+        self._bury(name, member)
         return time_ms
 
     def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """SIGSTOP; when it was sent. No thread of the process runs on return, whoever shares it."""
+        """SIGSTOP; when it was sent. No thread of the process runs on return."""
         member = self._running(name)
         assert member.process is not None
         member.process.send(signal.SIGSTOP)
@@ -357,7 +320,7 @@ class Cluster(NodesByName[_Member]):
         A node that runs is stopped cleanly first, one that is paused is killed.
         """
         member = self._member(name)
-        if self.state(name) is NodeState.PAUSED and member.spec.process is None:
+        if self.state(name) is NodeState.PAUSED:
             self.kill(name)
         elif member.state is not NodeState.GONE:
             self.stop(name)
@@ -381,18 +344,9 @@ class Cluster(NodesByName[_Member]):
         for member in members.values():
             if member.process is not None:
                 member.process.send(signal.SIGKILL)
-        for one in self._shared.values():
-            if one.process is not None:
-                one.process.send(signal.SIGKILL)
         for name, member in members.items():
             with suppress(ClusterError):
                 self._bury(name, member)
-        for one in self._shared.values():
-            _forget(one.actor)
-            if one.process is not None:
-                one.process.gone(SIGNAL_LIMIT_S)
-                one.process.close()
-        self._shared.clear()
 
     # -- helpers -----------------------------------------------------------------------------------------------------
 
@@ -400,30 +354,18 @@ class Cluster(NodesByName[_Member]):
         if self._watch is not None:
             self._watch.remove(*names)
 
-    def _end(self, member: _Member) -> Any:
-        """SIGKILL to a process of its own; one that it shares is asked to end the node alone: what to wait for then."""
-        assert member.process is not None
-        if isinstance(member.handle, OneOfMany):
-            return member.handle.die.remote()
-        member.process.send(signal.SIGKILL)
-        return None
-
-    def _bury(self, name: str, member: _Member, dies: Any = None) -> None:
-        """Wait for the end of a process that was sent SIGKILL, or of one node in it; nobody reaches it, and Ray forgets
-        the actor."""
+    def _bury(self, name: str, member: _Member) -> None:
+        """Wait for the end of a process that was sent SIGKILL; nobody reaches it, and Ray forgets the actor."""
         process, member.process, member.state = member.process, None, NodeState.GONE
         handle, member.handle = member.handle, None
-        ended = process is None or dies is not None or process.gone(SIGNAL_LIMIT_S)
+        ended = process is None or process.gone(SIGNAL_LIMIT_S)
         try:
-            if dies is not None:
-                self._answer(name, dies, "die", DIE_LIMIT_S)
             if self._dials is not None and process is not None and ended and not self._closed:
                 self._dials.refuse(name, process.pid)
         finally:
-            if member.spec.process is None:
-                _forget(handle)
-                if process is not None:
-                    process.close()
+            _forget(handle)
+            if process is not None:
+                process.close()
         if process is not None and not ended:
             raise ClusterError(f"{name} (pid {process.pid}) outlived SIGKILL for {SIGNAL_LIMIT_S} s")
 

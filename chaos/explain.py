@@ -53,7 +53,6 @@ def explanation(scenario: Scenario) -> dict[str, Any]:
         "zones": {zone: list(nodes) for zone, nodes in scenario.topology().zones.items()},
         "hosts": scenario.hosts(),
         "implementations": scenario.implementations(),
-        "processes": {process: len(nodes) for process, nodes in scenario.topology().processes.items()},
         "timeline": [action.model_dump(mode="json") for action in scenario.timeline],
         "end_s": _seconds(world.end_ms),
         "only_a_run_can_tell": list(unknown),
@@ -196,7 +195,6 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
         f"{told['scenario']}: profile {told['profile']}, {scenario.cluster.name_servers} NameServers, "
         f"{scenario.cluster.brokers} brokers, {scenario.workload.producers} producers, "
         f"{scenario.workload.consumers} consumers; times are seconds from the start of the timeline",
-        *_shared(told["processes"]),
         *(f"zone {zone}: {', '.join(nodes)}" for zone, nodes in told["zones"].items()),
         *_hosts(told["hosts"], scenario),
         *_made_by(told["implementations"]),
@@ -257,13 +255,6 @@ def _made_by(implementations: Mapping[str, str]) -> Iterable[str]:
     """Whose programs nodes are, where not all are ours: the windows are those of the profile whoever it is."""
     for text in dict.fromkeys(implementations.values()):
         yield f"{text}: {', '.join(node for node, said in implementations.items() if said == text)}"
-
-
-def _shared(processes: Mapping[str, int]) -> list[str]:
-    if not processes:
-        return []
-    most = max(processes.values())
-    return [f"{sum(processes.values())} clients share {len(processes)} processes, up to {most} in each"]
 
 
 def _span(one: Mapping[str, Any]) -> str:

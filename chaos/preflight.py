@@ -39,8 +39,6 @@ _OWN_TASKS, _JVM_TASKS, _RAY_TASKS, _TASKS_A_NODE = 40, 60, 120, 30
 _FILES_A_LINK, _MEMORY_A_NODE = 4, 60 * MB
 _MEMORY_A_JAVA_NODE = 200 * MB
 """Measured on three NameServers (125 MB each) and three brokers (210 MB each) of Apache's."""
-_FILES_A_SHARING_LINK, _MEMORY_A_SHARING_CLIENT = 3, 2 * MB
-"""Of clients that share a process: a listener and a connection, each of two files, and no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +66,12 @@ class MachineNeeds:
     def of_run(cls, scenario: Scenario, *, spark: bool) -> MachineNeeds:
         """A run on the real clock. `spark`: Spark judges it."""
         topology = scenario.topology()
-        links, sharing = len(topology.links), len(topology.process_of)
-        of_sharing = sum(link.node in topology.process_of for link in topology.links)
-        processes = len(topology.nodes) - sharing + len(topology.processes)
+        links, processes = len(topology.links), len(topology.nodes)
         of_java = _MEMORY_A_JAVA_NODE * len(scenario.implementations())
         return cls(
-            open_files=_RAY_FILES + _FILES_A_LINK * (links - of_sharing) + _FILES_A_SHARING_LINK * of_sharing,
+            open_files=_RAY_FILES + _FILES_A_LINK * links,
             tasks=_OWN_TASKS + (_JVM_TASKS if spark else 0) + _RAY_TASKS + _TASKS_A_NODE * processes,
-            memory=(_JVM_MEMORY if spark else _PLAIN_MEMORY)
-            + _RAY_MEMORY
-            + _MEMORY_A_NODE * processes
-            + _MEMORY_A_SHARING_CLIENT * sharing
-            + of_java,
+            memory=(_JVM_MEMORY if spark else _PLAIN_MEMORY) + _RAY_MEMORY + _MEMORY_A_NODE * processes + of_java,
             run_disk=128 * MB,
             temporary_disk=256 * MB,
             ports=min(0.9, max(0.1, min(links / 5_000, links / 10_000 + 0.1))),

@@ -134,8 +134,7 @@ def require_parts(
 def processes_of(scenario: Scenario) -> int:
     """How many processes the run's nodes need, one after the other, with one to spare."""
     ended = sum(len(action.nodes) for action in scenario.unfolded() if action.do in ("kill", "stop"))
-    topology = scenario.topology()
-    return len(topology.nodes) - len(topology.process_of) + len(topology.processes) + ended + 1
+    return len(scenario.topology().nodes) + ended + 1
 
 
 def run_one(

@@ -17,7 +17,6 @@ bytes are held is not said here but by the fault's `stream`, except by shapes of
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -149,8 +148,6 @@ class Topology:
     outside: tuple[str, ...] = ()
     """Clients under test: programs of somebody else, each of these a dialler of its own."""
     address_server: bool = False
-    clients_per_process: int = 1
-    """How many producers and consumers share a process."""
     zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Zone to the nodes in it; a node need not be in any."""
 
@@ -183,21 +180,6 @@ class Topology:
     def of(self, *kinds: NodeKind) -> tuple[str, ...]:
         """The names of all nodes of these kinds."""
         return tuple(name for name, kind in self.kinds.items() if kind in kinds)
-
-    @cached_property
-    def processes(self) -> dict[str, tuple[str, ...]]:
-        """Every process that nodes share, with them: producers and consumers dealt out in turn, so that no process has
-        only one kind. Empty where each node has its own."""
-        if self.clients_per_process == 1:
-            return {}
-        clients = self.of(NodeKind.PRODUCER, NodeKind.CONSUMER)
-        count = math.ceil(len(clients) / self.clients_per_process)
-        return {f"clients-{number}": clients[number::count] for number in range(count)}
-
-    @cached_property
-    def process_of(self) -> dict[str, str]:
-        """The process of each node that shares one."""
-        return {node: process for process, nodes in self.processes.items() for node in nodes}
 
     def of_kind(self, group: str) -> tuple[str, ...]:
         """The nodes of the group of that name."""

@@ -242,7 +242,6 @@ class Experiment:
                 self._cluster.call(name, "begin")
 
     def _spec(self, plan: NodePlan, name: str, kind: NodeKind) -> NodeSpec:
-        process = self.scenario.topology().process_of.get(name)
         spec = NodeSpec(
             name=name,
             role=str(kind),
@@ -250,10 +249,9 @@ class Experiment:
             clock=self.stage.clock,
             seed=self.seed,
             recorder_spec=self.stage.recorder_spec(name, str(kind)),
-            probe=self.stage.probe if process is None else self.stage.shared_probe,
+            probe=self.stage.probe,
             data_dir=self.folder.data.resolve() / file_name(name),
             log_file=self.folder.logs.resolve() / f"{file_name(name)}.log",
-            process=process,
             links=self.stage.dials_of(name),
             patience_s=PATIENCE_S if name in self.scenario.implementations() else 0.0,
             moves=name in plan.later,
@@ -396,18 +394,10 @@ class Experiment:
         self.end()
 
     def _finish_producers(self) -> None:
-        """Each has ended its last send. Those that share a process are asked together, because each takes its time."""
-        process_of = self.scenario.topology().process_of
-        asked: dict[str, Submitted] = {}
+        """Each has ended its last send."""
         for name in self._producers:
             with self._or_not_done(name, "finish"):
-                if name in process_of:
-                    asked[name] = self._cluster.submit(name, "finish")
-                else:
-                    self._cluster.call(name, "finish")
-        for name, result in asked.items():
-            with self._or_not_done(name, "finish"):
-                result.result(timeout=60)
+                self._cluster.call(name, "finish")
 
     def end(self) -> None:
         """What comes from now on is not judged: nothing is healed, nothing settles, nothing is read.

@@ -22,7 +22,7 @@ from ..errors import HarnessError
 from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes, ProcessFaults, UnplannedDeaths
 from ..history.files import ROTATE_BYTES
-from ..history.recorder import LagProbe, RecorderSpec, SharedLagProbe, step_s_of
+from ..history.recorder import LagProbe, RecorderSpec, step_s_of
 from ..machine import free_bytes
 from ..oracle.client_profiles import ClientProfile
 from ..scenarios.model import Scenario
@@ -86,10 +86,6 @@ class Stage(Protocol):
 
     @property
     def probe(self) -> Callable[[], Probe]: ...
-
-    @property
-    def shared_probe(self) -> Callable[[], Probe]:
-        """Of a node that shares its process with others."""
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
         """Where each of these servers is to listen."""
@@ -165,10 +161,6 @@ class RealStage(Stage):
     @property
     def probe(self) -> Callable[[], Probe]:
         return LagProbe
-
-    @property
-    def shared_probe(self) -> Callable[[], Probe]:
-        return SharedLagProbe
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
         return {name: self.harness.ports.take(vip=True) for name in names}

@@ -109,10 +109,8 @@ class WorkloadModel(_Model):
     queues: int = Field(4, ge=1, le=64)
     topics: dict[str, TopicModel] = {}
     """Further topics by name; `bulk-{1..2000}` is two thousand. Every broker has them from the start."""
-    producers: int = Field(2, ge=0, le=2000)
-    consumers: int = Field(2, ge=0, le=2000)
-    clients_per_process: int = Field(1, ge=1, le=500)
-    """How many producers and consumers share a process, each still a node with links, rows and faults of its own."""
+    producers: int = Field(2, ge=0, le=32)
+    consumers: int = Field(2, ge=0, le=32)
     sends_per_s: float = Field(4, gt=0, le=1000)
     body_bytes: int = Field(100, ge=0, le=4 * 1024 * 1024)
     latency_fault: bool = False
@@ -129,6 +127,14 @@ class WorkloadModel(_Model):
     """A bias of the first choice that the run must be able to find with power 0.99; None asks for none."""
     prober: bool = True
     """Whether a client of the harness makes the topic, waits until it is routed, and reads every queue at the end."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_run_folders(cls, document: Any) -> Any:
+        """A run folder of an earlier version says `clients_per_process: 1`: what every client has."""
+        if isinstance(document, dict) and document.get("clients_per_process") == 1:
+            return {key: value for key, value in document.items() if key != "clients_per_process"}
+        return document
 
     @model_validator(mode="after")
     def _needs_its_prober(self) -> WorkloadModel:
@@ -224,7 +230,6 @@ class Scenario(_Model):
             external=self.cluster.external,
             outside=tuple(self.cluster.clients),
             address_server=self.cluster.name_server_list is not None,
-            clients_per_process=self.workload.clients_per_process,
         )
         zones = {zone: tuple(nodes_of(members, everybody.members)) for zone, members in self.zones.items()}
         return replace(everybody, zones=zones) if zones else everybody

@@ -94,7 +94,6 @@ def placed(topology: Topology, placement: PlacementModel, offers: Sequence[Offer
     at |= {name: place for name, place in placement.nodes.items() if name in topology.kinds}  # a node's own comes first
     found: dict[str, str] = {}
     turns: dict[object, int] = {}
-    of_process: dict[str, str] = {}
     for name, kind in topology.kinds.items():
         if kind is NodeKind.EXTERNAL:
             continue
@@ -109,19 +108,9 @@ def placed(topology: Topology, placement: PlacementModel, offers: Sequence[Offer
             master = next(i for i, offer in enumerate(among) if offer.name == found[broker_name(name)])
             found[name] = among[(master + broker_id(name)) % len(among)].name
             continue
-        process = topology.process_of.get(name)
-        if process is not None and process in of_process:
-            if of_process[process] not in (offer.name for offer in among):
-                first = topology.processes[process][0]
-                allowed = f"on {of_process[process]}, as {first}: clients that share a process are on one host"
-                raise ScenarioError(file, "placement", f"{name} on {among[0].name}", allowed)
-            found[name] = of_process[process]
-            continue
         turn = turns.setdefault((kind, tuple(offer.name for offer in among)), 0)
         turns[kind, tuple(offer.name for offer in among)] = turn + 1
         found[name] = among[turn % len(among)].name
-        if process is not None:
-            of_process[process] = found[name]
     return found
 
 

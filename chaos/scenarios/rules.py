@@ -6,7 +6,6 @@ timeline does one action after the other is in timeline_rules.py.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -34,9 +33,6 @@ from .timeline_rules import (
     targets_of_actions,
 )
 
-OWN_PROCESSES_MAX = 32
-"""Producers, or consumers, with a process each."""
-PROCESSES_MAX = 64
 FEWEST_THAT_ELECT = 3
 """Of fewer than three the loss of one leaves no majority that could elect another."""
 _NEVER_SENT = {"brokerNotActiveTimeoutMillis": "Java sends it with enableSlaveActingMaster only"}
@@ -88,33 +84,6 @@ def placement(scenario: Scenario) -> None:
             raise NotAllowed(f"placement.{name}.host", place.host, allowed)
 
 
-def shared_processes(scenario: Scenario) -> None:
-    """No more processes than a machine of ours runs, and no pause of some nodes of a process: the kernel stops it
-    whole."""
-    topology = scenario.topology()
-    per_process = topology.clients_per_process
-    for kind, key in ((NodeKind.PRODUCER, "producers"), (NodeKind.CONSUMER, "consumers")):
-        count = len(topology.of(kind))
-        if per_process == 1 and count > OWN_PROCESSES_MAX:
-            allowed = f"a whole number from 0 to {OWN_PROCESSES_MAX}, or more beside clients_per_process, e.g. 100"
-            raise NotAllowed(f"workload.{key}", str(count), allowed)
-    if len(topology.processes) > PROCESSES_MAX:
-        clients = sum(map(len, topology.processes.values()))
-        least = math.ceil(clients / PROCESSES_MAX)
-        allowed = f"at least {least}, so that {clients} clients have {PROCESSES_MAX} processes"
-        raise NotAllowed("workload.clients_per_process", str(per_process), allowed)
-    for index, entry in enumerate(scenario.timeline):
-        for node in entry.nodes if entry.do == "pause" else ():
-            process = topology.process_of.get(node)
-            if process is not None and not set(topology.processes[process]) <= set(entry.nodes):
-                mates = topology.processes[process]
-                allowed = (
-                    f"pause of all {len(mates)} that share its process ({', '.join(mates[:3])}, ...), or black_hole of "
-                    "its links: SIGSTOP stops a process whole (clients_per_process)"
-                )
-                raise NotAllowed(f"timeline.{index}.nodes", f"pause of {node} alone", allowed)
-
-
 def phases(scenario: Scenario) -> None:
     known = scenario.topology().of(*_MAY_HAVE_SETTINGS)
     for node in scenario.phases:
@@ -127,7 +96,7 @@ def clients_under_test(scenario: Scenario) -> None:
     if not (clients := scenario.cluster.clients):
         return
     inside = replace(scenario.topology(), outside=())
-    taken = {*GROUPS, *inside.kinds, *inside.processes, "harness", "toxiproxy", EXTERNAL}  # who has rows in a history
+    taken = {*GROUPS, *inside.kinds, "harness", "toxiproxy", EXTERNAL}  # who has rows in a history
     for name, profile in clients.items():
         if name in taken or any(name.startswith(f"{other}-") for other in clients if other != name):
             allowed = "a name that no node, no group and no other client of the run has, nor begins with"
@@ -247,9 +216,6 @@ def implementations(scenario: Scenario) -> None:
         if mine != masters and OURS in (mine, masters):
             allowed = f"{masters}, as its master: ours and Apache's copy the commit log each in a way of its own"
             raise NotAllowed(f"nodes.{name}.implementation", mine, allowed)
-    if shared := [name for name in made_by if name in topology.process_of]:
-        allowed = f"1 where a client is Apache's: {shared[0]} is {made_by[shared[0]]}, which has a process of its own"
-        raise NotAllowed("workload.clients_per_process", str(topology.clients_per_process), allowed)
     for node, values in scenario.settings().items():
         for name, value in values.items() if node in made_by else ():
             if why := _why_not_of_apache(scenario, node, name, value is True):
@@ -361,7 +327,6 @@ RULES: tuple[Callable[[Scenario], None], ...] = (
     lists_by_http,
     zones,
     placement,
-    shared_processes,
     phases,
     clients_under_test,
     checks,

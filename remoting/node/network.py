@@ -113,11 +113,7 @@ class TcpNetwork:
         sock = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.opened(transport)
         return protocol
-
-    def opened(self, transport: asyncio.BaseTransport) -> None:
-        """Told of each connection that was dialled."""
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
         server = await asyncio.get_running_loop().create_server(factory, address.host, address.port, backlog=1024)

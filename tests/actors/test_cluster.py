@@ -14,7 +14,7 @@ import pytest
 import tenacity
 
 from nemesrv.actors.actor import NodeSpec
-from nemesrv.actors.cluster import SPREAD_S, Cluster, ClusterError, NodeState
+from nemesrv.actors.cluster import Cluster, ClusterError, NodeState
 from nemesrv.actors.processes import Process, command, family
 from nemesrv.actors.ray_host import RayHost
 from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
@@ -145,54 +145,6 @@ def test_nodes_reach_each_other_only_through_their_links(cluster: Cluster, nodes
     cluster.call("client", "dial", known_as)
     assert cluster.call("client", "ask", b"hello") == b"hello"
     assert cluster.submit("client", "ask", b"again").result(10) == b"again"
-
-
-def test_twenty_nodes_in_two_processes_die_and_come_back_one_by_one_or_with_their_process(host: RayHost, nodes: Nodes):
-    alarm, deaths, told = Alarm(), list[Death](), threading.Semaphore(0)
-
-    def note(death: Death) -> bool:
-        deaths.append(death)
-        told.release()
-        return True
-
-    specs = [nodes.spec(f"c-{n}", listens=False, process=f"clients-{n % 2}") for n in range(20)]
-    with (
-        ProcessWatch(nodes.clock, alarm=alarm, told=note) as watch,
-        Cluster(host, nodes.clock, watch=watch, alarm=alarm) as cluster,
-    ):
-        up(cluster, *specs)
-        pids = {name: pid_of(cluster, name) for name in cluster.names}
-        assert {pids["c-0"], pids["c-1"]} == set(pids.values())
-        first, last = nodes.started_ms("c-0"), nodes.started_ms("c-18")
-        assert last - first > 800 * SPREAD_S  # nine of the ten in one process wait, the last of them longest
-        assert [cluster.call(name, "where")[0] for name in ("c-2", "c-3")] == [pids["c-0"], pids["c-1"]]
-        killed_ms = cluster.kill("c-2")
-        assert cluster.state("c-2") is NodeState.GONE
-        assert cluster.call("c-4", "starts") == 1
-        assert killed_ms < cluster.restart("c-2")
-        assert (cluster.incarnation("c-2"), pid_of(cluster, "c-2")) == (1, pids["c-0"])
-        assert (nodes.events("c-2"), nodes.events("c-2", 1)) == (["started"], ["started"])
-        cluster.restart("c-4")
-        assert nodes.events("c-4") == ["started", "topic", "stopped"]
-        for name in (mates := [f"c-{n}" for n in range(1, 20, 2)]):
-            cluster.pause(name)
-        with pytest.raises(ClusterError, match="c-1 cannot be killed alone while its process, which it shares, is"):
-            cluster.kill("c-1")
-        for name in mates:
-            cluster.resume(name)
-        assert not deaths
-        os.kill(pids["c-0"], signal.SIGKILL)
-        for _ in range(10):
-            assert told.acquire(timeout=30)
-        assert {death.name for death in deaths} == {f"c-{n}" for n in range(0, 20, 2)}
-        cluster.restart("c-6")
-        cluster.restart("c-8")
-        assert pid_of(cluster, "c-6") == pid_of(cluster, "c-8") != pids["c-0"]
-        assert cluster.call("c-1", "starts") == 1
-        left = {pid_of(cluster, "c-6"), pids["c-1"]}
-    for pid in left:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
 
 
 def test_a_nodes_own_exception_comes_through_and_its_stderr_is_in_its_log(cluster: Cluster, nodes: Nodes):

@@ -244,7 +244,7 @@ class Bench:
 
     def ours(self, host: str) -> list[str]:
         """Of what runs there, what nemesrv has started: actors, agents, guardians, Toxiproxy."""
-        marks = ("ray::NodeActor", "ray::HostAgent", "ray::SharedProcess", "toxiproxy", "pidfd_open")
+        marks = ("ray::NodeActor", "ray::HostAgent", "toxiproxy", "pidfd_open")
         return [command for command in self.pids(host).values() if any(mark in command for mark in marks)]
 
     # -- what befalls them

@@ -28,7 +28,6 @@ EXCEPTIONS = {
     "actors/processes.py": "kills and watches processes for the driver, no node",
     "actors/supervisor.py": "stops a command and whatever it started, no node",
     "actors/watch.py": "watches processes for the driver, no node",
-    "actors/shared_process.py": "the Ray shell around several nodes, which ends one of them",
     "actors/standalone.py": "signals and the event loop of the stand-alone commands",
     "actors/namesrv/standalone.py": "a stand-alone NameServer's context, and an HTTP server asked in a thread",
     "actors/broker/standalone.py": "the command that makes a stand-alone broker's context",

@@ -58,10 +58,6 @@ class VirtualStage(Stage):
     def probe(self) -> Callable[[], Probe]:
         return VirtualLagProbe
 
-    @property
-    def shared_probe(self) -> Callable[[], Probe]:
-        return self.probe  # each node has a loop of its own here
-
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
         """The ports are RocketMQ's own, each server has an address of its own."""
         ports = {"ns": (1, 9876), "broker": (2, 10911), "address": (4, 8080)}

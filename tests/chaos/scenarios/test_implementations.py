@@ -125,12 +125,6 @@ def test_the_command_says_it_over_the_file_and_the_profile_follows() -> None:
             "workload.implementation: 'apache-4.9' is not allowed; expected ours, apache-VERSION",
         ),
         (
-            {},
-            {"workload": {"implementation": "apache-4.9.8", "clients_per_process": 2}},
-            "workload.clients_per_process: 2 is not allowed; expected "
-            "1 where a client is Apache's: producer-0 is apache-4.9.8",
-        ),
-        (
             {"profile": "5.x"},
             {"workload": {"implementation": "apache-4.9.8"}, "config": {"consumers": {"minInterval": 500}}},
             "consumer-0 is apache-4.9.8, and it has no such setting",
