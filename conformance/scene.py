@@ -24,7 +24,7 @@ from .subject import Instructions, Program, Subject
 SEVERAL_S = 3.0
 """By then each client of a program has asked for the topic by which it is known."""
 START_LIMIT_S = 30.0
-"""By then a process is at work, or its time in the situation begins all the same."""
+"""By then the first process is at work, or its time in the situation begins all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +156,9 @@ class Scene:
         )
         await asyncio.gather(*waits)
 
-    async def go_on(self) -> None:
+    async def go_on(self, start_limit_s: float) -> None:
         """The steps at their times, and the end."""
-        await self.at_work(max(0.0, START_LIMIT_S - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
+        await self.at_work(max(0.0, start_limit_s - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
         if (
             self._situation.has_topic
             and all(seat.at_work_ms is None for seat in self._seats)

@@ -37,7 +37,10 @@ from .subject import STOP_S, told_of
 TOLD_EACH_S, TOLD_EACH_S_IN_A_PIPE = 1.0, 30.0
 LANES_KEPT = 8
 LANE_LIMIT_S = 10.0
-"""So long a start is waited for before the next one may begin."""
+"""So long a start is waited for before the next one may begin; LANE_STARTS times as long as the first process took,
+where that is more: else the slow ones that go on would make the next ones slower still."""
+LANE_STARTS, LIMIT_STARTS = 3.0, 6.0
+"""And so many times as long a process has to be at work, where that is more than the first one had."""
 FIRST = "starts"
 LISTED = 3
 _STOP = (signal.SIGINT, signal.SIGTERM)
@@ -75,6 +78,8 @@ class Conducting:
         self._done = 0
         self._running: dict[str, tuple[Situation, float]] = {}
         """What has a place, and since when."""
+        self._first_s = 0.0
+        """How long the first process took, alone."""
         self._lane_s: deque[float] = deque(maxlen=LANES_KEPT)
         """How long starts took of late."""
         self._ends: dict[str, tuple[dict[str, None], str]] = {}
@@ -111,16 +116,16 @@ class Conducting:
         (began,) = first
         if why := hindered(began, program.words[0]):
             return Trial(watched=(), hindered=why, left_out=self._left_out)
-        started_s = ((began.watched.at_work_ms or began.watched.stopping_ms) - began.watched.began_ms) / 1000
+        self._first_s = ((began.watched.at_work_ms or began.watched.stopping_ms) - began.watched.began_ms) / 1000
         self._places = Places(at_once(began.memory))
         told = self._of_use(SITUATIONS[FIRST], first)
         watched = [each.watched for each in told] if any(each.many for each in chosen) else []
-        watched += await self._all(chosen, started_s)
+        watched += await self._all(chosen)
         if self._again is not None:
-            watched = await self._repeat(watched, self._again(watched), started_s)
+            watched = await self._repeat(watched, self._again(watched))
         return Trial(watched=tuple(watched), left_out=self._left_out, notes=self._told())
 
-    async def _repeat(self, watched: list[Watched], names: Collection[str], started_s: float) -> list[Watched]:
+    async def _repeat(self, watched: list[Watched], names: Collection[str]) -> list[Watched]:
         """The situations of those names once more; of each the one counts in which this machine was less late."""
         if not names:
             return watched
@@ -129,7 +134,7 @@ class Conducting:
         self._logs.mkdir()
         said: list[str] = []
         try:
-            repeated = await self._all([SITUATIONS[name] for name in names], started_s, "again ")
+            repeated = await self._all([SITUATIONS[name] for name in names], "again ")
             for name in names:
                 late_ms, less_ms = (_late_ms(of, name) for of in (watched, repeated))
                 said.append(f"`{name}` ({late_ms / 1000:.2f} s, then {less_ms / 1000:.2f} s)")
@@ -144,9 +149,9 @@ class Conducting:
         self._notes.append(f"repeated, because this machine was late: {', '.join(said)}; the less late of both counts")
         return _in_order(watched)
 
-    async def _all(self, chosen: Sequence[Situation], started_s: float, which: str = "") -> list[Watched]:
+    async def _all(self, chosen: Sequence[Situation], which: str = "") -> list[Watched]:
         self._done = 0
-        jobs, expected_s = planned(chosen, self._plan.starts, started_s, self._places.free, cores())
+        jobs, expected_s = planned(chosen, self._plan.starts, self._first_s, self._places.free, cores())
         if self._progress is not None:
             self._progress.expect(expected_s)
         many = sum(each.many for each, _ in jobs)
@@ -163,11 +168,11 @@ class Conducting:
         async with asyncio.TaskGroup() as group:
             for situation, number in jobs:
                 group.create_task(job(situation, number))
-            ticking = group.create_task(self._tick(what, [situation for situation, _ in jobs], started_s))
+            ticking = group.create_task(self._tick(what, [situation for situation, _ in jobs]))
         del ticking
         return _in_order(watched)
 
-    async def _tick(self, what: str, jobs: Sequence[Situation], started_s: float) -> None:
+    async def _tick(self, what: str, jobs: Sequence[Situation]) -> None:
         """Now and then a line with what is left: of what runs, and of what waits for a place."""
         progress, told_s = self._progress, self._clock.monotonic_s()
         while self._done < len(jobs):
@@ -175,12 +180,12 @@ class Conducting:
             each_s = TOLD_EACH_S if progress is not None and progress.is_terminal else TOLD_EACH_S_IN_A_PIPE
             if progress is not None and self._clock.monotonic_s() - told_s >= each_s:
                 told_s = self._clock.monotonic_s()
-                progress.expect(self._left_s(jobs, started_s))
+                progress.expect(self._left_s(jobs))
                 progress.say(f"{what}: {self._done} of {len(jobs)} done")
 
-    def _left_s(self, jobs: Sequence[Situation], started_s: float) -> float:
+    def _left_s(self, jobs: Sequence[Situation]) -> float:
         """How long it still takes, about: jobs begin in their order, and starts take as long as the last ones did."""
-        start_s = sum(self._lane_s) / len(self._lane_s) if self._lane_s else started_s
+        start_s = sum(self._lane_s) / len(self._lane_s) if self._lane_s else self._first_s
         running_s = [
             max(1.0, began_s + start_s + situation.for_s - self._clock.monotonic_s())
             for situation, began_s in self._running.values()
@@ -227,13 +232,14 @@ class Conducting:
             scene = Scene(self._plan, situation, name, clock=self._clock, logs=self._logs, data=self._data)
             try:
                 await scene.open()
-                await scene.begin(number, LANE_LIMIT_S)
-                await scene.at_work(LANE_LIMIT_S)
+                lane_s = max(LANE_LIMIT_S, LANE_STARTS * self._first_s)
+                await scene.begin(number, lane_s)
+                await scene.at_work(lane_s)
                 await starting.aclose()  # the next one may begin
                 self._lane_s.append(self._clock.monotonic_s() - began_s)
                 if weighed:
                     scene.weigh()
-                await scene.go_on()
+                await scene.go_on(max(START_LIMIT_S, LIMIT_STARTS * self._first_s))
             except BaseException:
                 scene.in_a_hurry = True
                 raise

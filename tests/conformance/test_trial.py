@@ -105,9 +105,9 @@ def test_what_is_left_is_what_runs_and_what_waits_for_a_place(tmp_path: Path) ->
     conducting._lane_s.append(1.0)
     conducting._places.free = 0
     conducting._done, conducting._running = 1, {"quiet": (job, conducting._clock.monotonic_s() - 4.0)}
-    assert conducting._left_s([job, job, job], 99.0) == pytest.approx(7.0 + 11.2, abs=0.5)
+    assert conducting._left_s([job, job, job]) == pytest.approx(7.0 + 11.2, abs=0.5)
     conducting._done = 2
-    assert conducting._left_s([job, job, job], 99.0) == pytest.approx(7.0, abs=0.5)
+    assert conducting._left_s([job, job, job]) == pytest.approx(7.0, abs=0.5)
 
 
 @pytest.mark.parametrize(("second_ms", "counts_ms"), [(50.0, 50.0), (950.0, 900.0)])
@@ -154,6 +154,21 @@ def test_a_start_lasts_until_each_client_of_a_program_is_known(
     assert watched.at_work_ms is not None
     lasted_ms = watched.stopping_ms - watched.at_work_ms
     assert (lasted_ms >= 1_000 * scene.SEVERAL_S - 10) is is_longer, "CI saw 0.4 ms less than 3 s"
+
+
+def test_a_start_that_takes_longer_beside_others_than_alone_is_waited_for(tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    text = (
+        f"import pathlib, runpy, sys, time; sys.argv = ['tiny', *sys.argv[1:]]\n"
+        f"began = pathlib.Path({str(began)!r})\n"
+        f"time.sleep(3.2 if began.exists() else 0.8)\n"
+        f"began.touch()\n"
+        f"runpy.run_path({TINY!r}, run_name='__main__')"
+    )
+    trial = conducted(tmp_path, *script(text), "{namesrv}", "{topic}", situations=("quiet",), starts=1)
+    (watched,) = trial.watched
+    assert watched.at_work_ms is not None
+    assert watched.at_work_ms - watched.began_ms > 1_000 * scene.START_LIMIT_S
 
 
 def test_what_one_process_does_is_seen_in_its_order(tmp_path: Path) -> None:
