@@ -55,7 +55,7 @@ def test_each_step_of_the_gate_is_in_its_tutorial() -> None:
     assert [step.shell.split()[0] for step in GATE.steps] == ["python", "nemesrv"]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_release_gate_passes_with_the_report_extra_alone(tmp_path: Path) -> None:
     project = tmp_path / "project"
     copied_tree(project / "nemesrv")
