@@ -1,4 +1,4 @@
-"""Made: one experiment from cluster up to final reads, on the real clock or the virtual one.
+"""Runs one experiment from cluster start to final reads, on the real clock or the virtual one.
 
 It records; it never judges.
 """

@@ -1,4 +1,4 @@
-"""What the entries of a timeline do to a running experiment, each when its time has come, and how all of it ends."""
+"""Executes the entries of a timeline at their times, and ends all of them at the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .stage import AskedNodes
 
 
 class TimelineStep(NamedTuple):
-    """What happens at a time of the timeline; within a series not sooner than `after_s` behind the one before."""
+    """What happens at one time of the timeline. Within a series: at least `after_s` after the entry before it."""
 
     at_s: float
     do: Callable[[], object]
@@ -40,7 +40,7 @@ class TimelineStep(NamedTuple):
 def steps_of(
     scenario: Scenario, seed: int, *, join: Callable[[str], object], act: Callable[[ActionModel], object]
 ) -> list[TimelineStep]:
-    """In order; of those at the same time nodes join first."""
+    """The steps in order of time. At equal times nodes join first."""
     joins = sorted((of.joins_at_s, name) for name, of in scenario.nodes.items() if of.joins_at_s is not None)
     steps = [TimelineStep(at_s, partial(join, name)) for at_s, name in joins]
     steps += [
@@ -52,9 +52,9 @@ def steps_of(
 class _Shown(NamedTuple):
     at_ms: float
     ahead_ms: float
-    """How far ahead it was then."""
+    """How far ahead the clock was then."""
     rate: float
-    """How many times as fast it goes since."""
+    """The rate of the clock since then."""
 
     def ahead_at(self, now_ms: float) -> float:
         return self.ahead_ms + (now_ms - self.at_ms) * (self.rate - 1)
@@ -62,8 +62,7 @@ class _Shown(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class WallClocks:
-    """The wall clocks of nodes that a timeline changes: what each shows is remembered, so that a new process has it
-    too."""
+    """The wall clocks that a timeline has changed. Each state is remembered, so that a new process gets it, too."""
 
     nodes: AskedNodes
     record: Recorder
@@ -73,20 +72,20 @@ class WallClocks:
     _changes: int = field(init=False, default=0)
 
     def change(self, what: ClockAction, nodes: tuple[str, ...]) -> None:
-        """These nodes' clocks, from now on."""
+        """Change the clocks of these nodes from now on."""
         self._changes += 1
         for node in nodes:
             self._change(what, node, f"{what.do}-{self._changes}")
 
     def restarted(self, node: str) -> None:
-        """Its process is another, and its machine's clock as wrong as before."""
+        """The node has a new process; its machine's clock is as wrong as before."""
         if node in self._shown:
             shown = self._shown[node]
             with self.or_not_done(node, ADJUST_CLOCK):
                 self.nodes.call(node, ADJUST_CLOCK, shown.ahead_at(1000 * self.now_s()), shown.rate)
 
     def end(self) -> None:
-        """All are right again."""
+        """All clocks are right again."""
         for node, shown in tuple(self._shown.items()):
             if (shown.ahead_ms, shown.rate) != (0.0, 1.0):
                 self._change(ClockSync(), node, "clock_sync-end")
@@ -104,31 +103,31 @@ class WallClocks:
 
 
 _AT_ONCE_S = 0.05
-"""Of the machine's time."""
+"""In machine time."""
 
 
 @dataclass(slots=True)
 class LastFaults:
-    """The faults that began with the last action, and with what came with no time before it.
+    """The faults that began with the last action, and with those at the same time.
 
-    Where nothing ends them everything is healed behind the last entry, so that they last no time, and whoever asked
-    for them would see a cluster without them called VALID.
+    If nothing ends them, they end right after the last entry and have no duration. The run would then be VALID without
+    having had them.
     """
 
     _ids: tuple[str, ...] = ()
     _at_s: float = float("-inf")
 
     def began(self, fault_ids: Iterable[str], now_s: float) -> None:
-        """These began; or other things were done."""
+        """These faults began now. Empty: another action happened now."""
         self._ids = (*(self._ids if now_s - self._at_s <= _AT_ONCE_S else ()), *fault_ids)
         self._at_s = now_s
 
     def tell(
         self, record: Recorder, now_s: float, processes: ProcessFaults, links: LinkFaultInjector, scenario: Scenario
     ) -> None:
-        """Record of each that is still in force that nothing of it was done, where no time has passed since.
+        """Record each of these faults that is still in force as not done, if no time has passed.
 
-        Of servers and links: a client that has just left is back with the heal, and nobody else has missed it.
+        Only for servers and links. A client that has just left comes back at the end, and nobody else misses it.
         """
         if now_s - self._at_s > _AT_ONCE_S * scenario.timers.time_scale:
             return
@@ -145,7 +144,9 @@ class LastFaults:
 def _in_force(
     processes: ProcessFaults, links: LinkFaultInjector, *, but: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Whom each fault hits, its id, and what ends it; without those that nothing ends, and `but` of these processes."""
+    """What each fault affects, its id, and what ends it. Faults that nothing ends, and those of these processes, are
+    left out.
+    """
     ids = processes.ids
     for node, fault in processes.active.items():
         if fault.ended_by and node not in but:
@@ -164,8 +165,9 @@ def chosen_links(
     but: Collection[str],
     or_not_done: Callable[[str, str], AbstractContextManager[None]],
 ) -> dict[Link, Stream]:
-    """The links that an action is about, each with its directions: those that it names, and those to the NameServers
-    that clients sit on now. `but`: nodes that cannot be asked, as a fault has stopped them."""
+    """The links of an action with their directions: those that it names, and those to the NameServers that clients use
+    now. `but`: nodes that a fault has stopped, so they cannot be asked.
+    """
     known = [expression for expression in action.links if not is_chosen(expression)]
     links = topology.parse_streams(*known)
     if len(known) == len(action.links):
@@ -184,8 +186,9 @@ def chosen_links(
 
 @dataclass(slots=True, kw_only=True)
 class Actions:
-    """`phase` is told what begins; `or_not_done(node, what)`: what a node does not do is a finding of the run, and the
-    run goes on."""
+    """Executes actions. `phase` gets what begins. `or_not_done(node, what)` turns a node's failure into a finding; the
+    run goes on.
+    """
 
     scenario: Scenario
     nodes: AskedNodes
@@ -193,7 +196,7 @@ class Actions:
     processes: ProcessFaults
     record: Recorder
     advertised: Mapping[str, Address]
-    """What everybody is told of each server now."""
+    """The address of each server that everybody gets now."""
     now_s: Callable[[], float]
     phase: Callable[[str, str], None]
     or_not_done: Callable[[str, str], AbstractContextManager[None]]
@@ -206,7 +209,7 @@ class Actions:
         self._clocks = WallClocks(nodes=self.nodes, record=self.record, now_s=self.now_s, or_not_done=self.or_not_done)
 
     def do(self, action: ActionModel) -> tuple[str, ...]:
-        """Do it now, whatever its `at_s`; the ids of the faults that begin with it."""
+        """Execute the action now, whatever its `at_s`. The ids of the faults that it began."""
         begun = self._do(action)
         if self.scenario.prove_faults:
             self.links.probe()
@@ -255,8 +258,9 @@ class Actions:
             self.record("served_list", fault_id=f"{what.do}-{self._lists_served}", value=list(what.name_servers))
 
     def _ask_by_hand(self, what: ByHand, nodes: tuple[str, ...]) -> str:
-        """The id of the act. The operator's client is asked and not waited for: who hangs is asked, and the timeline
-        goes on."""
+        """Send the request without waiting for the answer, so that a hung server does not stop the timeline. The act's
+        id.
+        """
         act_id = f"{what.do}-{len(self._asked_by_hand) + 1}"
         act = self.scenario.request_in_full(what)
         self._asked_by_hand.append(self.nodes.submit(ADMIN, "act", act, list(nodes), act_id))
@@ -273,12 +277,12 @@ class Actions:
         )
 
     def end_all(self) -> None:
-        """Every fault ends, every clock is right, and the operator closes what an act may hold open."""
+        """End every fault, correct every clock, and close the operator's connections."""
         self._last.tell(self.record, self.now_s(), self.processes, self.links, self.scenario)
         self.heal_all()
 
     def heal_all(self) -> None:
-        """The same, and nothing is told of faults that have lasted no time."""
+        """As `end_all`, but faults without a duration are not recorded as not done."""
         self.links.heal_all()
         self.processes.heal_all(but=self.scenario.switched_masters())  # another has its name
         self._clocks.end()
@@ -287,7 +291,7 @@ class Actions:
                 self.nodes.call(ADMIN, "leave")
 
     def finish_acts_by_hand(self) -> None:
-        """Each has ended, or is recorded as not done."""
+        """Wait for each act by hand: it has ended, or is recorded as not done."""
         for act in self._asked_by_hand:
             with self.or_not_done(ADMIN, "act"):
                 act.result(timeout=60)

@@ -1,9 +1,9 @@
-"""The World of a scenario that nobody has run: its faults take effect at the very times that the timeline says.
+"""The World of a scenario that was not run. Its faults take effect exactly at the timeline's times.
 
-    timeline ──► Actions, as of a run (actions.py) ──► nodes and links that do at once what they are told ──► rows
+    timeline ──► Actions, as in a run (actions.py) ──► nodes and links that obey at once ──► rows
 
-The oracle works on it as on a recorded one. Before the timeline starts every node has been up for long enough that all
-tables are filled. A fault whose links only a run can tell (`clients <-> chosen`) is left out and named.
+The oracle uses it like a recorded one. Every node has been up long enough before the timeline that all tables are full.
+A fault whose links are known only in a run (`clients <-> chosen`) is left out and listed in `unknown`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .actions import Actions
 from .nodes import about
 
 _WARM_MS = 1_000_000.0
-"""How long the cluster has been up: more than any window of any timer."""
+"""How long the cluster has been up: longer than any window."""
 
 
 class Expectation(NamedTuple):
     world: World
     unknown: tuple[str, ...]
-    """The actions whose targets only a run can tell, in words."""
+    """The actions whose targets are known only in a run, in words."""
 
 
 def expected_world(scenario: Scenario) -> Expectation:
-    """The scenario's World, with times from the start of the timeline."""
+    """The scenario's World. Times count from the start of the timeline."""
     expected = _Expected(scenario)
     plan = scenario.plan(scenario.seed)
     expected.unknown += plan.unknown
@@ -52,8 +52,7 @@ def expected_world(scenario: Scenario) -> Expectation:
 
 
 class _Expected:
-    """Nodes of which each does at once what it is asked, and the rows of the environment that an experiment with them
-    would record."""
+    """Nodes that obey at once, and the environment rows of an experiment with them."""
 
     scale = 1.0
 
@@ -95,7 +94,7 @@ class _Expected:
         return self._now_ms / 1000
 
     def record(self, event: str, /, **fields: object) -> None:
-        """A row of the harness's, of now."""
+        """Record a row of the harness at the current time."""
         self._add(self._now_ms, "harness", event, **fields)
 
     def _add(self, time_ms: float, node: str, event: str, /, **fields: object) -> None:
@@ -112,7 +111,7 @@ class _Expected:
     # -- the timeline
 
     def join_until(self, until_s: float) -> None:
-        """NameServers that join before then, or at that time, do."""
+        """Let the NameServers join that are due until then."""
         while self._joining and self._joining[0][0] <= until_s:
             at_s, node = self._joining.pop(0)
             self._now_ms = 1000 * at_s
@@ -128,7 +127,7 @@ class _Expected:
             self._actions.do(action.model_copy(update={"links": known}))
 
     def end(self, at_s: float) -> None:
-        """Everything is healed, and has settled."""
+        """End every fault and settle."""
         self._now_ms = 1000 * at_s
         self._actions.heal_all()
         self._now_ms += 1000 * self._scenario.settle_s
@@ -163,7 +162,9 @@ class _Expected:
         self._by_hand(*args)
 
     def _by_hand(self, act: Mapping[str, Any], nodes: Sequence[str], act_id: str) -> None:
-        """Each is answered at once; a process that goes on registering does so until it is unregistered, or healed."""
+        """Each act is answered at once. A process that keeps registering does so until it is unregistered or the
+        end.
+        """
         address = act.get("address") or act.get("broker") or ""
         if address in self._topology.kinds:
             address = f"{address}:1"
@@ -183,7 +184,7 @@ class _Expected:
                 self._add(at_ms + 1, ADMIN, "admin", target=node, duration_ms=1.0, **row)
 
     def _unregistered_ms(self, node: str, broker: str | None, broker_id: int | None) -> float:
-        """When what is registered there now is unregistered again; the end of the timeline where it is not."""
+        """When the current registration there is unregistered; the end of the timeline if it never is."""
         later = [step for step in self._scenario.unfolded() if 1000 * step.at_s > self._now_ms]
         for step in later:
             what, said = step.what, (broker, broker_id)
@@ -193,7 +194,7 @@ class _Expected:
 
 
 class _OpenLinks(LinkFaultInjector):
-    """Links on which each fault is at once."""
+    """Links on which faults take effect at once."""
 
     loses_packets = True
 

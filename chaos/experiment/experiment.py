@@ -1,10 +1,10 @@
-"""One experiment: cluster up, workload, faults, heal, settle, final reads. It records; it never judges.
+"""One experiment: cluster up, workload, faults, end of faults, settling, final reads. It records; it never judges.
 
     listen ─► links ─► start ─► topic routable ─┬─ steady ─ fault ─ … ─ heal ─ settle ─┬─ final reads ─ end
                                                  └─ producers send, consumers receive ──┘
 
-Whatever happens, on the way out every fault is healed, every process and proxy of the run is gone, and what was
-recorded has been merged into the run folder's Parquet file.
+Whatever happens, at its end no fault, process or proxy of the run is left, and all rows are merged into the run
+folder's Parquet file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from .stage import RunningNodes, Stage, Starts
 log = logging.getLogger("nemesrv.experiment")
 
 ROUTABLE_LIMIT_S = 60.0
-"""RocketMQ seconds that the fresh cluster may take until every NameServer routes the topic to every broker."""
+"""RocketMQ seconds until every NameServer must route the topic to every broker."""
 HARNESS = "harness"
 PROBER = "prober"
 _IDLE_DEFECT = (
@@ -58,12 +58,12 @@ _IDLE_DEFECT = (
 
 
 def _quiet(_text: str) -> None:
-    """The progress of a run that nobody watches."""
+    """Progress that nobody sees."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Experiment:
-    """`run` does it once, on the given stage. `say` is told each phase, for a person who waits."""
+    """One experiment on the given stage, done once by `run`. `say` gets each phase."""
 
     scenario: Scenario
     seed: int
@@ -71,11 +71,11 @@ class Experiment:
     stage: Stage
     defect: Defect | None = None
     defect_acts: bool = True
-    """False: its rehearsal showed that it does nothing here."""
+    """False if the rehearsal showed that the planted defect does nothing here."""
     say: Callable[[str], None] = _quiet
     _recording: bool = field(init=False, default=False)
     record: ClosableRecorder = field(init=False)
-    """The harness's own rows."""
+    """Records the harness's own rows."""
     _cluster: RunningNodes = field(init=False)
     links: LinkFaultInjector = field(init=False)
     processes: ProcessFaults = field(init=False)
@@ -85,10 +85,12 @@ class Experiment:
     _starts: Starts = field(init=False)
     _actions: Actions = field(init=False)
     _news: FaultNews | None = field(init=False, default=None)
-    """Told to nodes whose dials go through fronts of their own."""
+    """Passes faults on to nodes that connect through their own fronts."""
 
     def run(self) -> None:
-        """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
+        """Run it. The history is then in the run folder. HarnessError or ClusterError if the experiment itself
+        failed.
+        """
         with self.running():
             begin_s = self._now_s()
             self.follow(steps_of(self.scenario, self.seed, join=self.join, act=self.act), begin_s)
@@ -97,7 +99,7 @@ class Experiment:
             self.finish()
 
     def follow(self, steps: Iterable[TimelineStep], begin_s: float) -> None:
-        """Do each step at its time after `begin_s`, and within its series behind the one before."""
+        """Do each step at its time after `begin_s`; within a series, after the step before it."""
         done_s: dict[int, float] = {}
         for step in steps:
             after_s = done_s.get(step.series, -math.inf) + step.after_s  # the one before may have taken its time
@@ -107,10 +109,10 @@ class Experiment:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Within the block the cluster is up and its workload runs; after it the history is in the run folder.
+        """Within the block the cluster is up and its workload runs. Afterwards the history is in the run folder.
 
-        The block acts, and calls `finish` at its end; left in another way, what was recorded can be judged all the
-        same. HarnessError or ClusterError when the experiment itself failed.
+        The block acts, and calls `finish` at its end. If it is left otherwise, what was recorded can be judged all the
+        same. HarnessError or ClusterError if the experiment itself failed.
         """
         stack = ExitStack()
         try:
@@ -127,7 +129,7 @@ class Experiment:
                         at_a_signal(AtASignal.NOTHING_TO_KEEP)
 
     def _hear(self, event: str, fields: Mapping[str, object]) -> None:
-        """The harness has recorded this."""
+        """React to a row that the harness recorded."""
         self.stage.heard(event, fields)
         if self._news is not None:
             self._news.heard(event, fields)
@@ -199,7 +201,7 @@ class Experiment:
         self._start(*self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER)))
 
     def _note_node(self, name: str) -> None:
-        """The node's row, with the address that it has now."""
+        """Record the node's row with its current address."""
         self.record("node", **self._at.row(self.scenario, name, self.stage.host_name(name)))
 
     def _moves(self, name: str) -> None:
@@ -209,7 +211,7 @@ class Experiment:
         self._note_node(name)
 
     def _start(self, *names: str) -> None:
-        """All at once, or each at the time that gives its timer the phase it is to have."""
+        """Start all nodes at once, or each at the time that gives its timers the wanted phase."""
         at_s = self._starts.of
         for name in sorted(at_s.keys() & set(names), key=lambda name: at_s[name]):
             self.stage.sleep_until(at_s[name])
@@ -218,13 +220,14 @@ class Experiment:
             self._cluster.start(*rest)
 
     def _there(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of the nodes that are there from the start."""
+        """The nodes that are there from the start."""
         own = self.scenario.nodes
         return tuple(name for name in names if name not in own or own[name].joins_at_s is None)
 
     def join(self, name: str) -> None:
-        """A node that has only listened so far begins its work; a broker has the workload's topic with it, and a
-        NameServer is a new process."""
+        """A node that has only listened begins its work. A broker brings the workload's topic; a NameServer is a new
+        process.
+        """
         kind = self.scenario.topology().kinds[name]
         self._phase("join", f"{name} joins")
         if kind is NodeKind.NAME_SERVER:
@@ -236,7 +239,7 @@ class Experiment:
         self._works_again(name)
 
     def _works_again(self, name: str) -> None:
-        """A producer's next process goes on sending, under keys of its own."""
+        """A producer's next process continues to send, with keys of its own."""
         if name in self._producers:
             with self._or_not_done(name, "begin"):
                 self._cluster.call(name, "begin")
@@ -262,8 +265,9 @@ class Experiment:
         return self._at.of(self.scenario.topology().of(NodeKind.BROKER))
 
     def _give_topics(self) -> None:
-        """Brokers begin with their topics, but for the workload's, which the prober makes at each master. Of those who
-        elect one nobody knows which that is: they all begin with it."""
+        """Give brokers their topics. The prober creates the workload's topic at each master; brokers that elect their
+        master all begin with it.
+        """
         own, topics = self.scenario.workload.topic, self.scenario.topics()
         others = {topic: queues for topic, queues in topics.items() if topic != own}
         groups = self.scenario.electing_names()
@@ -283,8 +287,9 @@ class Experiment:
             self._cluster.call(PROBER, "await_routes", wanted, limit_s, timeout_s=limit_s + 30)
 
     def _warm_up(self) -> None:
-        """Apache's brokers have answered a send: a JVM's first takes it up to a second of the machine's time, which
-        is nothing of what the run is about, and at x3 as long as a client waits."""
+        """Send each of Apache's brokers a first message. A JVM's first answer takes up to a second of machine time; in
+        scaled time a client would not wait that long.
+        """
         brokers = {node: (broker_name(node), at) for node, at in self._at.of(self._there(cold(self.scenario))).items()}
         if not brokers:
             return
@@ -300,8 +305,7 @@ class Experiment:
 
     @contextmanager
     def _or_not_done(self, node: str, what: str, why: str = "") -> Iterator[None]:
-        """What a node does not do in time, or fails at, is a finding of the run and no failure of the harness: it is
-        recorded, and the run goes on."""
+        """Run it; if a node does not do it in time or fails, record that as a finding and go on."""
         try:
             yield
         except (NodeFailed, RocketMQError, TimeoutError) as exc:
@@ -322,13 +326,13 @@ class Experiment:
 
     @property
     def addresses(self) -> Mapping[str, Address]:
-        """Where clients reach each server: through a proxy of their own, where the scenario has external clients."""
+        """Where clients reach each server: through their own proxy, if the scenario has outside clients."""
         return self._at.advertised
 
     def client_under_test(self, name: str, profile: str | None = None) -> ClientUnderTest:
-        """The dialler of a client under test, whose fronts accept; a new one where the scenario has none of that name.
+        """The client under test with accepting fronts; a new one if the scenario has none of that name.
 
-        ScenarioError for a name or a profile that cannot be.
+        ScenarioError for a name or a profile that is not possible.
         """
         if name not in self.scenario.cluster.clients:
             document = self.scenario.model_dump(mode="json")
@@ -349,31 +353,31 @@ class Experiment:
         return self._now_s()
 
     def wait(self, seconds: float) -> None:
-        """Return when so many seconds of RocketMQ time have passed."""
+        """Return after so many seconds of RocketMQ time."""
         self.stage.sleep_until(self._now_s() + seconds)
 
     def act(self, action: ActionModel) -> tuple[str, ...]:
-        """Do one action of a timeline now, whatever its `at_s`; the ids of the faults that begin with it."""
+        """Execute one action of a timeline now, whatever its `at_s`. The ids of the faults that it began."""
         return self._actions.do(action)
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End this fault of links; others stay. Nothing happens when it has ended."""
+        """End this fault of links; others stay. Nothing happens if it has ended."""
         if fault_id in self.links.active:
             self._phase("heal", f"heal {fault_id}")
             self.links.end(fault_id)
 
     @property
     def pids(self) -> dict[str, int]:
-        """Of every node whose process is there."""
+        """The pid of each node that has a process."""
         nodes = self.scenario.topology().nodes
         return {name: pid for name in nodes if (pid := self._cluster.pid(name)) is not None}
 
     def has_done(self, timeline: Sequence[ActionModel]) -> None:
-        """What a test did step by step is the scenario's timeline, from which the end knows who became master."""
+        """Use the steps of a test as the scenario's timeline; the end needs to know the current masters."""
         self.scenario = self._actions.scenario = self.scenario.model_copy(update={"timeline": tuple(timeline)})
 
     def finish(self) -> None:
-        """Heal, settle, let the workload end, and read every queue."""
+        """End faults, settle, end the workload, and read every queue."""
         scenario, cluster = self.scenario, self._cluster
         self._actions.end_all()
         self._phase("settle", f"settling {scenario.settle_s:g} s")
@@ -400,9 +404,9 @@ class Experiment:
                 self._cluster.call(name, "finish")
 
     def end(self) -> None:
-        """What comes from now on is not judged: nothing is healed, nothing settles, nothing is read.
+        """End the experiment without ending faults, settling or reading. Later rows are not judged.
 
-        HarnessError where a program of somebody else's went round its proxies: then nothing is judged at all.
+        HarnessError if an outside program connected past its proxies; then nothing is judged.
         """
         self.stage.last_writes()
         refuse_bypass(self.folder.data)
@@ -424,12 +428,12 @@ class Experiment:
 
 
 class FaultNews:
-    """Nodes whose dials go through fronts of their own are told which servers they cannot reach.
+    """Tells nodes that connect through their own fronts which servers they cannot reach.
 
-    A row `fault` of the harness ─► what each of those nodes' dials now meet, whole ─► its method `faulted`
+    A row `fault` of the harness ─► what each of these nodes now meets at every server ─► its method `faulted`
 
-    Nobody waits for it: `submit` calls a node's method as Cluster's does. Who cannot be asked, because it is paused or
-    gone, is told when its own fault ends.
+    `submit` calls a node's method without waiting, as Cluster's does. A node that is paused or gone gets the news when
+    its own fault ends.
     """
 
     def __init__(self, nodes: Iterable[str], submit: Callable[[str, str, Mapping[str, str]], object]) -> None:
@@ -437,7 +441,7 @@ class FaultNews:
         self._submit = submit
 
     def heard(self, event: str, fields: Mapping[str, Any]) -> None:
-        """The harness has recorded this."""
+        """React to a row that the harness recorded."""
         if event != "fault":
             return
         ended = str(fields.get("source")) if fields.get("phase") == "end" and fields.get("target") is None else ""
@@ -448,7 +452,7 @@ class FaultNews:
 
 
 class Heard:
-    """A recorder of which somebody hears what it is told."""
+    """A recorder that also passes each row to a listener."""
 
     def __init__(self, record: ClosableRecorder, heard: Callable[[str, Mapping[str, object]], None]) -> None:
         self._record, self._heard = record, heard
@@ -460,9 +464,9 @@ class Heard:
 
 
 class Whereabouts:
-    """Where an experiment's servers listen, and what everybody is told of that: now, and after a restart elsewhere.
+    """Where each server listens and which address everybody gets, now and after a restart elsewhere.
 
-    `advertised` changes when a server moves; `listen` has every address that any of its processes has.
+    `advertised` changes when a server moves. `listen` has every address that any of its processes has.
     """
 
     def __init__(self, scenario: Scenario, stage: Stage) -> None:
@@ -475,19 +479,19 @@ class Whereabouts:
         self._servers, self._links = topology.servers, topology.links
 
     def upstreams(self) -> dict[Link, Address]:
-        """Each link to where its peer listens, and one to each later address of a peer (`later_address`)."""
+        """Each link to its peer's address, and one link to each later address of a peer (`later_address`)."""
         found = {link: self.listen[link.peer] for link in self._links}
         return found | {
             Link(link.node, at): self.listen[at] for link in self._links for at in self._later.get(link.peer, ())
         }
 
     def told(self, advertised: Mapping[str, Address]) -> None:
-        """What is told of each address from now on."""
+        """The advertised address for each listening address from now on."""
         self._told = advertised
         self.advertised = {name: advertised[name] for name in self._servers}
 
     def of_processes(self) -> dict[str, list[tuple[Address, Address]]]:
-        """Where each process of a server that moves listens, in order, and what is told of it."""
+        """Listening and advertised address of each process of a moving server, in order."""
         return {node: [(self.listen[at], self._told[at]) for at in turns] for node, turns in self._turns.items()}
 
     def move(self, node: str) -> None:
@@ -495,7 +499,7 @@ class Whereabouts:
         self.advertised[node] = self._told[self._later[node].pop(0)]
 
     def row(self, scenario: Scenario, name: str, host: str | None) -> dict[str, object]:
-        """What a `node` row says of the node, with the address that it has now."""
+        """The node's `node` row with its current address."""
         address, clients = self.advertised.get(name), scenario.cluster.clients
         if name in clients:
             value = about_client(name, profile_of(clients[name], scenario.profile), NodeKind.EXTERNAL)
@@ -506,5 +510,5 @@ class Whereabouts:
         return {"source": name, "address": address and str(address), "value": value}
 
     def of(self, names: Iterable[str]) -> dict[str, Address]:
-        """What is told of these now."""
+        """The current advertised addresses of these servers."""
         return {name: self.advertised[name] for name in names}

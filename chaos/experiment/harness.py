@@ -1,7 +1,7 @@
-"""What several runs share: Ray, the Spark session, the ports. Started once, ended on every way out.
+"""What several runs share: Ray, the Spark session, the ports. Started once and always ended.
 
-Spark's JVM starts in a thread of its own while the cluster runs, at the lowest priority, because a starting JVM would
-make every timer of a small machine late; `spark()` waits for it.
+Spark's JVM starts in a thread while the cluster runs, at the lowest priority, because a starting JVM would delay every
+timer of a small machine. `spark()` waits for it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Harness:
         self._hurried = False
 
     def start_spark(self) -> None:
-        """Begin to start the session; a second call does nothing. HarnessError at once when there is no Java."""
+        """Begin to start the session. A second call does nothing. HarnessError at once if there is no Java."""
         if self._spark_thread is None:
             from ..machine import require_java
 
@@ -83,7 +83,7 @@ class Harness:
             self._spark.set_result(spark)
 
     def spark(self) -> SparkSession:
-        """The session, once it has started, for someone who waits for it. HarnessError when it could not."""
+        """The session, once it has started. HarnessError if it could not."""
         self.start_spark()
         try:
             spark = self._awaited()
@@ -102,9 +102,9 @@ class Harness:
         return spark
 
     def _awaited(self) -> SparkSession:
-        """The session; TimeoutError when the limit has passed.
+        """The session; TimeoutError after the limit.
 
-        Its JVM has its turn as soon as it is there: at the lowest priority it may never get one.
+        Its JVM gets normal priority as soon as it exists; at the lowest it might never run.
         """
         until_s = time.monotonic() + SPARK_LIMIT_S
         while True:
@@ -116,7 +116,7 @@ class Harness:
                     raise
 
     def _hurry(self) -> None:
-        """From now on Spark is waited for, so it gets the priority of everybody else, where we may give it."""
+        """Give Spark normal priority, if allowed, because somebody waits for it."""
         if sys.platform != "linux" or self._hurried or not self._gentle or self._spark_thread is None:
             return
         from ..checks.spark.session import jvm_pid
@@ -135,13 +135,13 @@ class Harness:
                 os.setpriority(os.PRIO_PROCESS, int(one.name), niceness)
 
     def end_ray(self) -> None:
-        """No experiment comes any more: Ray ends in a thread of its own, while what was recorded is judged."""
+        """Shut Ray down in a thread, since no further experiment follows."""
         if self._ray_ends is None:
             self._ray_ends = threading.Thread(target=self.ray.stop, name="ray-end", daemon=True)
             self._ray_ends.start()
 
     def close(self) -> None:
-        """End Ray, Spark and its JVM, and give the ports back."""
+        """End Ray, Spark and its JVM, and free the ports."""
         try:
             if self._ray_ends is not None:
                 self._ray_ends.join()

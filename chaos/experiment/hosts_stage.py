@@ -1,12 +1,12 @@
-"""The stage of an experiment on the hosts of an existing Ray cluster: as RealStage, with each part on each host.
+"""The stage of an experiment on the hosts of an existing Ray cluster: like RealStage, with its parts on each host.
 
     driver                                  host of a Ray node, each
       Cluster, LinkFaults (facades) ─────►    agent ─► nodes' processes, Toxiproxy, ports, lag probe, link probes
       harness.0.jsonl                         history/_raw/NODE.0.jsonl, logs ── collected all the time ──► run folder
-      clocks.0.jsonl  ◄── what each host's clock shows, asked all the time (experiment/hosts/clock_probe.py)
+      clocks.0.jsonl  ◄── each host's clock, read all the time (experiment/hosts/clock_probe.py)
 
-A node's clock is the driver's, with its origin moved by the offset between the two hosts' own when the run began; what
-that was wrong by, and how they drift, the merge corrects (history/host_clocks.py).
+A node's clock is the driver's, shifted by the offset between the two hosts' clocks at the begin of the run. The merge
+corrects that offset's error and the drift (history/host_clocks.py).
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ if TYPE_CHECKING:
 BRING_LIMIT_S = 600.0
 """Maven may have to fetch servers and clients of two versions."""
 UP_EVERY_S = 5.0
-"""How often the hosts' clocks are asked in a run that may last for days."""
+"""Period of clock readings in a run that may last for days."""
 UP_FOLLOW_S = 0.5
-"""How often what is new is collected of a run that is judged meanwhile: it waits for nobody longer than a second."""
+"""Period of collection in a run that is judged meanwhile; it waits for a host for a second at most."""
 
 
 @dataclass(slots=True)
 class HostsStage(RealStage):
-    """On the hosts that are there when the run begins; one that joins the Ray cluster later has no part in it."""
+    """Uses the hosts that are there when the run begins. A host that joins the Ray cluster later has no part in it."""
 
     _hosts: dict[str, RemoteHost] = field(init=False, default_factory=dict)
     _placed: dict[str, str] = field(init=False, default_factory=dict)
@@ -101,7 +101,7 @@ class HostsStage(RealStage):
         return self.harness.ray
 
     def host_of(self, node: str) -> RemoteHost:
-        """Where a node is; the driver's own for whoever is none."""
+        """The host of a node; the driver's own for other names."""
         name = self._placed.get(node)
         return self.joined.driver_host if name is None else self._hosts[name]
 
@@ -114,7 +114,7 @@ class HostsStage(RealStage):
         return Starts()
 
     def _bring_programs(self, scenario: Scenario) -> None:
-        """Every program of Apache's is on each host that a node of it is on. HarnessError names the host."""
+        """Fetch Apache's programs to each host that runs one. HarnessError names the host."""
         asked = {}
         for host in self._hosts.values():
             there = {node for node, name in self._placed.items() if name == host.name}
@@ -234,7 +234,7 @@ class HostsStage(RealStage):
         return self.clock.monotonic_s() * 1000.0
 
     def _shown_by(self, host: RemoteHost) -> Callable[[], float]:
-        """What the clock of that host's nodes shows, in RocketMQ milliseconds."""
+        """The clock of that host's nodes, in RocketMQ milliseconds."""
         clock = host.clock(self.clock)
 
         def shown_ms() -> float:
@@ -243,7 +243,7 @@ class HostsStage(RealStage):
         return shown_ms
 
     def _end_run(self, record: Recorder) -> None:
-        """What was recorded on the hosts is in the run folder, and nothing of the run is left there."""
+        """Collect the hosts' rows into the run folder, and remove the run from them."""
         hosts = self._hosts.values()
         self._collector.finish()
         record_missing(record, self._collector.gone, self._placed)
@@ -262,6 +262,6 @@ class HostsStage(RealStage):
 def real_stage(
     harness: Harness, *, unplanned: Callable[[Death, str], None] | None = None, rotates: bool = False
 ) -> RealStage:
-    """Of this machine, or of the hosts of the Ray cluster that the harness has joined."""
+    """The stage on this machine, or on the hosts of the Ray cluster that the harness has joined."""
     made = HostsStage if isinstance(harness.ray, JoinedRay) else RealStage
     return made(harness, unplanned=unplanned, rotates=rotates)

@@ -1,6 +1,6 @@
-"""From a scenario to its nodes: which program each name is, with which settings.
+"""From a scenario to its nodes: the program and settings of each name.
 
-A factory is pickled and loaded in the node's own process, so it is made of what is light to import: programs.py,
+A factory is pickled and loaded in the node's own process. So it is made of what is light to import: programs.py,
 experiment/workloads/ and settings, nothing of this module.
 """
 
@@ -44,13 +44,15 @@ _CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePlan:
-    """What all factories are made from. `listen`: where each server binds; `advertised`: what its peers dial."""
+    """What all factories are made from. `listen`: each server's own address; `advertised`: the address that peers
+    get.
+    """
 
     scenario: Scenario
     listen: Mapping[str, Address]
     advertised: Mapping[str, Address]
     later: Mapping[str, Sequence[tuple[Address, Address]]] = field(default_factory=dict)
-    """Both of each process of a server, in order, where they do not stay the same."""
+    """Both addresses of each process of a moving server, in order."""
     defect: Defect | None = None
     settings: Settings = field(init=False)
 
@@ -58,7 +60,7 @@ class NodePlan:
         object.__setattr__(self, "settings", self.scenario.settings())
 
     def factory(self, name: str, kind: NodeKind) -> Factory:
-        """The program of the node, with the planted defect in it where it is ours and one is meant for it."""
+        """The program of the node, with the planted defect if it is ours and the defect is meant for it."""
         if (by_turns := self.scenario.upgrades().get(name)) is not None:
             plans = (self._apache_server(name, kind, made_by) for made_by in by_turns)
             return partial(programs.in_turn, tuple(partial(programs.apache_server, plan) for plan in plans))
@@ -75,8 +77,7 @@ class NodePlan:
         return made
 
     def _in_turn(self, name: str, kind: NodeKind) -> Factory:
-        """The program of the node; where its later processes have their list in another order, or another address,
-        that of each."""
+        """The program of the node; one for each process if later ones differ in their list's order or their address."""
         said = self.scenario.nodes.get(name)
         if name in self.later:
             each = (
@@ -99,8 +100,9 @@ class NodePlan:
         return self.scenario.profile
 
     def name_servers(self, node: str) -> tuple[Address, ...]:
-        """The list that a broker or client is configured with: its own, or all there are; none, where an address server
-        is asked for it. The prober has the first list of that."""
+        """NameServers with which a broker or client is configured: its own list, or all. Empty with an address server;
+        the prober then has that server's first list.
+        """
         own = self.scenario.nodes.get(node)
         if own is not None and own.name_servers is not None:
             return self.addresses(own.name_servers)
@@ -109,16 +111,16 @@ class NodePlan:
         return tuple(address for name, address in self.advertised.items() if name.startswith("ns-"))
 
     def _listed(self, node: str) -> dict[str, Address]:
-        """The same by name, or by address where no server of the run is."""
+        """The entry by name, or by address if no server of the run is there."""
         names = {address: server for server, address in self.advertised.items()}
         return {names.get(at, str(at)): at for at in self.name_servers(node)}
 
     def addresses(self, entries: Iterable[str]) -> tuple[Address, ...]:
-        """Of NameServers by name, and of what is host:port already."""
+        """Addresses of NameServers; host:port stays as it is."""
         return tuple(self.advertised.get(entry) or Address.parse(entry) for entry in entries)
 
     def _settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
-        """The node's configuration: what the scenario sets over `own`."""
+        """The node's configuration: the scenario's settings over `own`."""
         return {**own, **config_fields(self.settings.get(name, {}), kind, self.profile), "profile": self.profile}
 
     def _client_settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
@@ -163,7 +165,7 @@ class NodePlan:
         )
 
     def _controllers(self, name: str) -> dict[str, Address]:
-        """The NameServers that are controllers, for a broker that is under one."""
+        """The NameServers that are controllers, for a broker under a controller."""
         if self.settings.get(name, {}).get("enableControllerMode") is not True:
             return {}
         servers = self.scenario.topology().of(NodeKind.NAME_SERVER)
@@ -171,7 +173,7 @@ class NodePlan:
         return {one: self.advertised[one] for one in told}
 
     def _members(self, name: str) -> dict[str, Address]:
-        """The other brokers of its name, and what everybody is told of them."""
+        """The other brokers of its name, with their advertised addresses."""
         brokers = self.scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
         own = [one for one in brokers if broker_name(one) == broker_name(name) and one != name]
         return {one: self.advertised[one] for one in own}
@@ -260,7 +262,7 @@ _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
 
 
 def client_profile_of(scenario: Scenario, name: str) -> str | None:
-    """The profile of its own that a client is judged by; None: the run's. Apache's has its version's."""
+    """The client's own profile; None: the run's. Apache's client has its version's."""
     said = scenario.nodes.get(name)
     if said is not None and said.client_profile is not None:
         return said.client_profile
@@ -272,7 +274,7 @@ def client_profile_of(scenario: Scenario, name: str) -> str | None:
 
 
 def about_node(scenario: Scenario, name: str, kind: NodeKind) -> dict[str, object]:
-    """The value of a node's `node` row; of a client under test about_client has it."""
+    """The value of a node's `node` row. For a client under test about_client makes it."""
     value: dict[str, object] = {"kind": str(kind)}
     if (profile := client_profile_of(scenario, name)) is not None:
         value["client_profile"] = profile
@@ -282,14 +284,14 @@ def about_node(scenario: Scenario, name: str, kind: NodeKind) -> dict[str, objec
 
 
 def listing(scenario: Scenario, name_server: str, brokers: Iterable[str]) -> tuple[str, ...]:
-    """Those of the brokers that have the NameServer on their lists."""
+    """The brokers that have the NameServer on their lists."""
     common = scenario.cluster.name_server_list or (name_server,)
     own = {name: plan.name_servers for name, plan in scenario.nodes.items() if plan.name_servers}
     return tuple(broker for broker in brokers if name_server in own.get(broker, common))
 
 
 def cold(scenario: Scenario) -> tuple[str, ...]:
-    """The brokers that are sent a message before clients begin: Apache's masters, and whoever may be elected one."""
+    """Brokers that get a message before clients begin: Apache's masters, and those that may be elected."""
     if not scenario.cluster.warm_up:
         return ()
     groups, brokers = scenario.electing_names(), scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
@@ -298,18 +300,18 @@ def cold(scenario: Scenario) -> tuple[str, ...]:
 
 
 def timers_of(scenario: Scenario) -> Timers:
-    """The timers that the run's nodes will obey, from which the checkers compute the windows."""
+    """The timers that the run's nodes obey, for the checks' windows."""
     return timers_and_differing(scenario)[0]
 
 
 def timers_and_differing(scenario: Scenario) -> tuple[Timers, dict[str, dict[str, float | bool]]]:
-    """The run's timers, and by node what differs from them there."""
+    """The run's timers, and for each node those that differ."""
     kinds = scenario.topology().kinds
     return timers_of_nodes(scenario.profile, scenario.timers.time_scale, scenario.settings(), kinds)
 
 
 def about(scenario: Scenario) -> dict[str, Any]:
-    """What `run_begin` says of a scenario that the checks must know: profile, timers, workload, settings."""
+    """The part of the scenario that checks need, for `run_begin`: profile, timers, workload, settings."""
     timers, differing = timers_and_differing(scenario)
     where_said = {
         "promises": scenario.promises.model_dump(exclude_defaults=True),
@@ -333,13 +335,13 @@ def about(scenario: Scenario) -> dict[str, Any]:
 
 
 def nodes_of(scenario: Scenario) -> dict[str, dict[str, Any]]:
-    """What `run_begin` says of single nodes: only what was said of them."""
+    """What the scenario says of single nodes, for `run_begin`."""
     found = {name: node.model_dump(mode="json", exclude_none=True) for name, node in scenario.nodes.items()}
     return {name: {key: value for key, value in said.items() if value is not False} for name, said in found.items()}
 
 
 def _topics_of(scenario: Scenario) -> dict[str, Any]:
-    """Topics with their queues, who uses which, and every consumer's group; nothing where all use the workload's."""
+    """Topics with queues, their users, and each consumer's group. Empty if all use the workload's topic."""
     own = any(node.topic or node.group for node in scenario.nodes.values())
     if not scenario.workload.topics and not own:
         return {}

@@ -1,11 +1,11 @@
-"""Clients under test: programs of somebody else, each with a dialler of its own whose fronts see what it does.
+"""Clients under test: other people's programs, each with a name of its own, whose fronts see what it does.
 
     program ──► front ──► proxy `go->ns-0` ──► ns-0            fronts live in one thread, on one event loop
                   └── rows ──► history of the node `go`        (`go-2`, … for further clients of the same dialler)
 
-A front refuses while its server's process is gone or its link is cut, and drops SYNs where the link does, as the proxy
-behind it can do neither in its place. What it alters is one thing: in answers of NameServers it puts its own brokers'
-addresses for those that everybody is told, so that no traffic goes round it.
+A front refuses while its server's process is gone or its link is cut, and drops SYNs if the link does, because the
+proxy behind it cannot. In NameServers' answers it replaces the brokers' addresses by its own, so that all traffic
+passes it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """What a client under test dials: by name, what the history calls its address, and where its own proxy listens."""
+    """What a client under test connects to: by name, the address in the history, and the address of its proxy."""
 
     name_servers: Mapping[str, Address]
     brokers: Mapping[str, Address]
@@ -55,14 +55,14 @@ class Servers:
 
 @dataclass(slots=True, kw_only=True)
 class ClientUnderTest:
-    """One dialler. Its addresses are those that its programs are to be told, and no others."""
+    """One client under test. Its programs must use the addresses given here and no others."""
 
     name: str
     profile: ClientProfile
     servers: Servers
     clock: Clock
     record: Recorder
-    """The harness's."""
+    """The harness's recorder."""
     spec: Callable[[str, NodeKind], RecorderSpec]
     _fronts: dict[str, Front] = field(init=False, default_factory=dict)
     _nodes: dict[int, ClientNode] = field(init=False, default_factory=dict)
@@ -72,23 +72,23 @@ class ClientUnderTest:
     _told: dict[str, str] = field(init=False, default_factory=dict)
     _unreachable: Unreachable = field(init=False)
     _behaved: list[Behaved] = field(init=False, default_factory=list)
-    """Each front's changes, in order of time."""
+    """Each front's changes of behaviour, in order of time."""
     _unclear: set[int] = field(init=False, default_factory=set)
     _looking: asyncio.Task[None] | None = field(init=False, default=None)
 
     @property
     def name_servers(self) -> tuple[str, ...]:
-        """host:port of each NameServer, as its programs are to dial it."""
+        """host:port of each NameServer's front, for its programs."""
         return tuple(str(self._fronts[name].address) for name in self.servers.name_servers)
 
     @property
     def name_server_list(self) -> str:
-        """The same in one text, as RocketMQ's clients take it (`namesrvAddr`, NAMESRV_ADDR)."""
+        """The same as one text, as RocketMQ's clients take it (`namesrvAddr`, NAMESRV_ADDR)."""
         return ";".join(self.name_servers)
 
     @property
     def brokers(self) -> dict[str, str]:
-        """Broker name to host:port, as routes name it to its programs."""
+        """Broker name to host:port of its front, as in the routes that its programs get."""
         return {name: str(self._fronts[name].address) for name in self.servers.brokers}
 
     async def open(self) -> None:
@@ -117,14 +117,14 @@ class ClientUnderTest:
             await probe.stop()
 
     async def faulted(self, fields: Mapping[str, Any]) -> None:
-        """A row `fault`: what the proxies cannot do in their servers' place, the fronts do."""
+        """React to a `fault` row: the fronts do what the proxies cannot."""
         server, behaviour = self._unreachable.faulted(fields) or ("", PASSES)
         front = self._fronts.get(server)
         if front is not None and behaviour.dials is not front.behaviour.dials:
             await front.behave(behaviour)
 
     async def dials(self, dials: Mapping[Address, Address]) -> None:
-        """Where its proxies are dialled from now on, by the address that everybody is told."""
+        """Connect to these proxies from now on, by advertised address."""
         for name, at in (*self.servers.name_servers.items(), *self.servers.brokers.items()):
             if at in dials:
                 self._fronts[name].upstream = dials[at]
@@ -187,7 +187,7 @@ class ClientUnderTest:
         probe.start(node.lag, self.clock)
 
     def _met(self, instance: Instance) -> Sequence[Behaved]:
-        """What each front did when its process began, and since then: it may have dialled before anybody saw it."""
+        """What each front did when the client's process began, and since: it may have connected before it was seen."""
         began_ms = instance.since_ms - (HANGS_MS if instance.process is None else _age_ms(instance.process))
         at_first = {one.front: one for one in self._behaved if one.at_ms <= began_ms}
         return [*at_first.values(), *(one for one in self._behaved if one.at_ms > began_ms)]
@@ -198,15 +198,16 @@ class ClientUnderTest:
         self._tell_unclear(instance)
 
     def _tell_unclear(self, instance: Instance) -> None:
-        """Record, once, why what it did is not clear."""
+        """Record once why it cannot be told what this client did."""
         if instance.unclear and instance.number not in self._unclear:
             self._unclear.add(instance.number)
             self._nodes[instance.number].tell()
 
 
 def about_client(name: str, profile: ClientProfile, kind: NodeKind, unclear: str = "") -> dict[str, object]:
-    """The value of the `node` row of a client under test; EXTERNAL as long as nothing was seen of it. `unclear`: why it
-    cannot be told apart from another one."""
+    """The value of a client's `node` row; EXTERNAL while nothing was seen of it. `unclear`: why it cannot be told apart
+    from another client.
+    """
     about: dict[str, object] = {
         "kind": str(kind),
         "implementation": name,
@@ -222,7 +223,7 @@ def _lives(process: int) -> bool:
 
 
 def _age_ms(process: int) -> float:
-    """How long ago it began; HANGS_MS where that cannot be seen."""
+    """Age of the process; HANGS_MS if it cannot be seen."""
     fields = stat_of(process)
     if fields is None:
         return HANGS_MS
@@ -230,7 +231,7 @@ def _age_ms(process: int) -> float:
 
 
 def _processes(without: int) -> Sequence[int]:
-    """The youngest first, for who dials has mostly been started last."""
+    """The processes, youngest first, because the one that connects was mostly started last."""
     return sorted((int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != without), reverse=True)
 
 
@@ -250,19 +251,19 @@ class OutsideClients:
         return self._clients.get(name)
 
     def add(self, client: ClientUnderTest) -> None:
-        """Its fronts accept on return. OSError."""
+        """Make its fronts accept. OSError."""
         self._start()
         self._do(client.open())
         self._clients[client.name] = client
 
     def heard(self, event: str, fields: Mapping[str, Any]) -> None:
-        """A row that the harness has recorded."""
+        """React to a row that the harness recorded."""
         if event == "fault" and self._loop is not None:
             for client in tuple(self._clients.values()):
                 self._do(client.faulted(fields))
 
     def redial(self, name: str, dials: Mapping[Address, Address]) -> None:
-        """A proxy of this client's is elsewhere from now on."""
+        """A proxy of this client has another address from now on."""
         client = self._clients.get(name)
         if client is not None and self._loop is not None:
             self._do(client.dials(dials))
@@ -302,7 +303,7 @@ class OutsideClients:
 
 
 def rules_of(profile: ClientProfile, name_servers: int) -> Rules:
-    """What the calls of a client of this profile are told apart by (fronts/look_ups.py)."""
+    """The rules of this profile by which calls are told apart (fronts/look_ups.py)."""
     return Rules(
         shuffled=profile.order is Order.SHUFFLED,
         start=profile.start.place(name_servers) or 0,
@@ -316,10 +317,10 @@ WAITS_MS = 5_000.0
 
 
 class ClientNode:
-    """Rows of one client under test, written into the run's history as those of a node of its own.
+    """Writes the rows of one client under test into the run's history, as a node of its own.
 
-    What it is, a producer or a consumer, shows only when it is at work: until then its rows wait, WAITS_MS at most.
-    `note` records the `node` row of a client of that kind; `spec` opens its file in that role.
+    Whether it is a producer or a consumer shows only when it works; until then its rows wait, at most WAITS_MS. `note`
+    records its `node` row; `spec` opens its file.
     """
 
     def __init__(
@@ -349,7 +350,7 @@ class ClientNode:
         self._decide(now_ms)
 
     def end(self, now_ms: float, *, stopped: bool) -> None:
-        """Nothing more is seen of it. `stopped`: because it has ended."""
+        """The observations end. `stopped`: because the client has ended."""
         self._rows.end(now_ms)
         if stopped:
             self._put(TimedRow(now_ms, "stopped", {}))
@@ -358,17 +359,19 @@ class ClientNode:
             self._record.close()
 
     def tell(self) -> None:
-        """What is known of it by now is recorded once more."""
+        """Record once more what is known of it."""
         if self.kind is not None:
             self._note(self.kind)
 
     def lag(self, event: str, /, **fields: Any) -> None:
-        """What a LagProbe records."""
+        """Record a row of a LagProbe."""
         if self._record is not None:
             self._record(event, **fields)
 
     def _decide(self, now_ms: float) -> None:
-        """What it is, once that shows; who sends and reads is a consumer, whose windows are the wider ones."""
+        """Decide its kind once that shows. A client that sends and reads is a consumer, because its windows are
+        wider.
+        """
         rows = self._rows
         consumes = rows.is_consumer and self.kind is not NodeKind.CONSUMER
         if not consumes and (self.kind is not None or not (rows.is_producer or now_ms - self._since_ms >= WAITS_MS)):

@@ -1,7 +1,7 @@
-"""What the process of a server begins with: its program from its settings, and nothing of the harness.
+"""What a server's process loads first: its program from its settings, and nothing of the harness.
 
-A dozen processes of a run unpickle one of these at the same time, on the machine that all of them share; what this
-module imports, each of them imports. So a server's program is imported where it is made.
+A dozen processes of a run load one of these at the same time on one machine, and import what this module imports. So a
+server's program is imported only where it is made.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def apache_server(plan: ServerPlan, context: NodeContext) -> Node:
 
 
 def in_turn(factories: tuple[Factory, ...], context: NodeContext) -> Node:
-    """What this process of the node is: the last of these where it was started again oftener."""
+    """The program of this process of the node; the last one for all later processes."""
     return factories[min(context.incarnation, len(factories) - 1)](context)
 
 
@@ -51,8 +51,9 @@ def apache_client(config: JavaClientConfig, context: NodeContext) -> Node:
 
 
 def planted(factory: Factory, defect: str | Callable[[Node], None], context: NodeContext) -> Node:
-    """The node with a defect in it: one of the self-test's by name, because what plants it may be no function that can
-    be pickled, or what plants one of the user's own."""
+    """The node with a defect: one of the self-test's by name, because its function may not be picklable, or the user's
+    own.
+    """
     from ..scenarios.defect import shipped_defects
 
     node = factory(context)

@@ -1,4 +1,4 @@
-"""What a person who waits sees on stderr: the phase, a bar and the seconds left; in a pipe plain lines.
+"""Progress on stderr: phase, bar and seconds left; plain lines in a pipe.
 
 broker-partition (seed 7)  ██████████░░░░░░░░░░  settling, about 14 s left
 """
@@ -16,22 +16,22 @@ from typing import TextIO
 from ..scenarios.model import Scenario
 
 START_S, READ_S, JUDGE_S, JUDGE_PLAINLY_S = 7.0, 2.0, 10.0, 3.0
-"""Of the machine's time on two cores, about: cluster up, final reads, judging and report, by Spark and without."""
+"""Estimates in machine time on two cores: cluster up, final reads, judging and report with Spark and without."""
 SPARK_BYTES_A_S = 2_000_000
 _BAR = 20
 BEAT_S = 10.0
 """The longest silence in a pipe."""
 ALMOST_S = 10.0
-"""So much longer than expected is no news."""
+"""A phase that takes this much longer than expected is not reported as late."""
 
 
 def expected_to_judge_s(size: int | None, *, spark: bool) -> float:
-    """How long it takes to judge a history of so many bytes, about; None: nobody knows how many."""
+    """Estimated time to judge a history of so many bytes; None if the size is unknown."""
     return JUDGE_S + (size or 0) / SPARK_BYTES_A_S if spark else JUDGE_PLAINLY_S
 
 
 def expected_s(scenario: Scenario, *, spark: bool) -> float:
-    """How long a run of the scenario takes from its start to its report, about, in the machine's seconds."""
+    """Estimated machine seconds of a run from start to report."""
     judge_s = JUDGE_S if spark else JUDGE_PLAINLY_S
     if scenario.clock == "virtual":
         return 3.0 + judge_s
@@ -39,10 +39,10 @@ def expected_s(scenario: Scenario, *, spark: bool) -> float:
 
 
 class Progress:
-    """Prints each phase that `say` gets: one line that is rewritten on a terminal; nothing when `quiet`.
+    """Prints each phase that `say` gets: on a terminal one line that is rewritten, nothing if `quiet`.
 
-    A long phase is printed again: on a terminal each second, in a pipe after BEAT_S without a line. `patient`: a pipe
-    gets only these repetitions, so that quick work prints nothing there.
+    A long phase is printed again: on a terminal each second, in a pipe after BEAT_S of silence. `patient`: a pipe gets
+    only these repetitions, so quick work prints nothing there.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class Progress:
         return self._terminal
 
     def expect(self, seconds: float) -> None:
-        """So long it takes from now on, about."""
+        """Estimate of the remaining time from now on."""
         self._expected_s = self._now_s() - self._began_s + seconds
 
     def say(self, text: str) -> None:
-        """The phase has begun, or goes on."""
+        """The phase has begun or continues."""
         if self._quiet:
             return
         with self._lock:
@@ -90,7 +90,7 @@ class Progress:
             self.beat()
 
     def beat(self) -> None:
-        """The phase is said again, where nothing was for a while."""
+        """Print the phase again if nothing was printed for a while."""
         with self._lock:
             if self._said and self._now_s() - self._wrote_s >= (1.0 if self._terminal else BEAT_S):
                 self._show()
@@ -108,7 +108,7 @@ class Progress:
             self._write(f"{self._title}: {self._said}, {self._left(took_s)}\n")
 
     def _left(self, took_s: float) -> str:
-        """Two lines that are seconds apart never show the same time."""
+        """The remaining time. It differs from that of the line before, if seconds have passed."""
         if self._expected_s <= 0:  # nobody knows
             return f"{took_s:.0f} s so far"
         left_s = self._expected_s - took_s
@@ -117,7 +117,7 @@ class Progress:
         return "almost done" if left_s > -ALMOST_S else f"{-left_s:.0f} s longer than expected"
 
     def _fitting(self, bar: str, text: str) -> str:
-        """As much of the line as one line of the terminal takes: one that wraps cannot be written over."""
+        """The line, cut to the terminal's width, because a wrapped line cannot be rewritten."""
         columns = self._columns() - 1
         lines = (f"{self._title}  {bar}  {text}", f"{bar}  {text}", text)
         return next((line for line in lines if len(line) <= columns), text[:columns])
@@ -129,7 +129,7 @@ class Progress:
             return shutil.get_terminal_size().columns
 
     def clear(self) -> None:
-        """Nothing of it is left on a terminal, and nothing more is said."""
+        """Remove the line from the terminal and print nothing more."""
         self._ended.set()
         with self._lock:
             if self._terminal and not self._quiet and self._said:

@@ -1,8 +1,7 @@
-"""Whether a planted defect does anything in a scenario: rehearsed on the virtual clock, with it and without.
+"""Whether a planted defect has any effect in a scenario. Tried on the virtual clock, with and without it.
 
-A run of which a defect was to be a part, and in which it never acted, is a run of right nodes: its VALID says nothing
-of the defect. On the virtual clock one seed gives one history, so a defect that acts shows as a difference in it,
-whatever it changes and however it was planted.
+If a defect never acts, all nodes are correct, and VALID says nothing about the defect. On the virtual clock one seed
+gives one history, so any effect shows as a difference.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from .virtual.stage import VirtualStage, seldom_collected
 
 
 def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = None) -> bool:
-    """Whether the history with the defect differs from the one without; True, too, when it could not be rehearsed.
+    """Whether the histories with and without the defect differ. True, too, if it could not be tried.
 
-    `run` is the scenario with the defect where that was recorded on the virtual clock already, with this seed.
+    `run` is the scenario with the defect, if it is recorded already on the virtual clock with this seed.
     """
     timers = scenario.timers.model_copy(update={"time_scale": 1.0})
     scenario = scenario.model_copy(update={"timers": timers, "clock": "virtual", "defect": None})
@@ -38,7 +37,7 @@ def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = 
 
 
 def same(one: RunFolder, other: RunFolder) -> bool:
-    """Whether two runs on the virtual clock recorded the same, row by row; which defect was planted does not count."""
+    """Whether two runs on the virtual clock recorded the same rows; the defect's name does not count."""
     return dict(_rows(one)) == dict(_rows(other))
 
 
@@ -50,7 +49,7 @@ def _recorded(scenario: Scenario, seed: int, place: Path, defect: Defect | None)
 
 
 def _rows(folder: RunFolder) -> Iterator[tuple[str, bytes]]:
-    """Each process's file and what it recorded; the harness's without its first row, which names the defect."""
+    """Each process's file and its rows; the harness's without the first row, which names the defect."""
     for file in raw_dir(folder.path).glob("*.jsonl"):
         recorded = file.read_bytes()
         yield file.name, recorded.partition(b"\n")[2] if file.name.startswith(f"{HARNESS}.") else recorded

@@ -1,6 +1,6 @@
-"""The folder a run leaves behind: `runs/SCENARIO/TIMESTAMP/`, its files, and the link `runs/latest`.
+"""The folder of a run: `runs/SCENARIO/TIMESTAMP/`, its files, and the link `runs/latest`.
 
-Layout and file names are fixed by the interface: scenario.yaml, history/, verdicts.json, junit.xml, report.html, logs/.
+Layout and file names are a stable interface: scenario.yaml, history/, verdicts.json, junit.xml, report.html, logs/.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class RunFolder:
     def create(
         cls, scenario_name: str, out: Path | None = None, *, root: Path = Path("runs"), latest: bool = True
     ) -> RunFolder:
-        """A new, empty run folder: `out`, or a time-stamped one under `root`. HarnessError when it cannot be made.
+        """A new, empty run folder: `out`, or a time-stamped one under `root`. HarnessError if it cannot be made.
 
-        ScenarioError for an `out` that is a file, or that holds something.
+        ScenarioError if `out` is a file or not empty.
         """
         if out is not None:
             refuse_used(out)
@@ -60,7 +60,7 @@ class RunFolder:
 
     @property
     def findings_file(self) -> Path:
-        """One JSON object a line: everything the checks found, right or wrong."""
+        """One JSON object a line: every finding of the checks, right or wrong."""
         return self.path / "findings.jsonl"
 
     @property
@@ -77,18 +77,18 @@ class RunFolder:
 
     @property
     def data(self) -> Path:
-        """Where brokers and NameServers keep their own files."""
+        """Folder of the brokers' and NameServers' own files."""
         return self.path / "data"
 
     def keep(self, scenario: Scenario, defect: Defect | None) -> None:
-        """Write scenario.yaml, and beside it the file of a user's defect, so that the folder repeats the run."""
+        """Write scenario.yaml and the user's defect file, so that the folder repeats the run."""
         if defect is not None and defect.source is not None:
             (self.path / defect.source.name).write_bytes(defect.source.read_bytes())
             scenario = scenario.model_copy(update={"defect": defect.source.name})
         self.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
 
     def scenario(self) -> Scenario:
-        """The scenario as run. ScenarioError when the folder is none of a run."""
+        """The scenario as run. ScenarioError if this is not a run folder."""
         if not self.scenario_file.is_file():
             if not self.path.exists():
                 raise ScenarioError(str(self.path), "", "no such run folder", "")
@@ -98,7 +98,7 @@ class RunFolder:
 
 
 def _new(wanted: Path) -> Path:
-    """This folder, made, or the first of NAME-2, NAME-3 … that nobody has: others start runs in this second."""
+    """This folder, or NAME-2, NAME-3 … if it exists, because another run started in the same second."""
     path, turn = wanted, 1
     while True:
         try:
@@ -113,8 +113,7 @@ def _new(wanted: Path) -> Path:
 
 
 def refuse_used(out: Path | None) -> None:
-    """ScenarioError for what `--out` names and no run folder can be: a file, a folder that holds something, or one
-    that cannot be made."""
+    """ScenarioError if `--out` names a file, a folder with contents, or a folder that cannot be made."""
     try:
         if out is None:
             return

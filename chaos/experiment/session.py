@@ -1,11 +1,11 @@
-"""An experiment that a test conducts step by step: faults when the test says so, and a verdict at the end.
+"""An experiment that a test controls step by step, with a verdict at the end.
 
     with session(scenario, folder, stage, judge) as cluster:
         cluster.black_hole("broker-a <-> ns-0", for_s=155)
         cluster.must_be_valid("routes_converge")
 
-Each step is also written down as a timeline, so that the run folder's scenario.yaml repeats the experiment without the
-test (but for what the test's own clients did). Times are seconds of RocketMQ time.
+The steps become the timeline of the run folder's scenario.yaml, which repeats the experiment without the test, except
+for the test's own clients. Times are seconds of RocketMQ time.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ Judge = Callable[[RunFolder, Scenario], Sequence[Verdict]]
 
 
 _SERIES = ("rolling_restart", "restart_storm")
-"""What is several restarts, one after the other."""
+"""Actions that restart several nodes one after the other."""
 
 
 class NotValid(AssertionError):
-    """A check said INVALID or UNKNOWN; the text has each of them with its reason and first counterexample."""
+    """A check said INVALID or UNKNOWN. The text has each with its reason and first example."""
 
 
 def __tracebackhide__(_exception: object) -> bool:
-    """pytest shows no frame of this module: what a test did wrong stands in the test."""
+    """pytest shows no frame of this module; the error is in the test."""
     return True
 
 
 class _InTheTest:
-    """What goes wrong in the block is told by its sentence, as if the test's own line had raised it.
+    """Errors in the block appear as raised by the test's own line.
 
-    `step` is what the test called: it stands where a scenario's file and the entry of its timeline would.
+    `step` is the method that the test called; messages name it instead of a scenario's file and entry.
     """
 
     def __init__(self, step: str) -> None:
@@ -80,9 +80,9 @@ class _InTheTest:
 
 
 class RunningCluster:
-    """NameServers, brokers and their workload, up; and the control of what happens to them.
+    """A running cluster of NameServers, brokers and workload, and control over it.
 
-    A step that makes no sense (a link that is none, a node that is not there) raises ScenarioError and changes nothing.
+    A step that is not possible (unknown link or node) raises ScenarioError and changes nothing.
     """
 
     def __init__(self, experiment: Experiment, judge: Judge, *, end: Callable[[], None]) -> None:
@@ -100,26 +100,26 @@ class RunningCluster:
 
     @property
     def name_servers(self) -> tuple[str, ...]:
-        """host:port of each NameServer, as a client of yours should dial it: through its own proxies."""
+        """host:port of each NameServer for your client: its own proxies."""
         return self._addresses(NodeKind.NAME_SERVER)
 
     @property
     def name_server_list(self) -> str:
-        """The same in one text, as RocketMQ's clients take it (`namesrvAddr`)."""
+        """The same as one text, as RocketMQ's clients take it (`namesrvAddr`)."""
         return ";".join(self.name_servers)
 
     @property
     def brokers(self) -> dict[str, str]:
-        """Broker name to host:port of its master, as a client of yours should dial it."""
+        """Broker name to host:port of its master, for your client."""
         names = self.scenario.topology().of(NodeKind.BROKER)
         return dict(zip(names, self._addresses(NodeKind.BROKER), strict=True))
 
     def client(self, name: str, profile: str | None = None) -> ClientUnderTest:
-        """A client under test: what its programs are to be told (`name_server_list`), and by whose rules it is judged.
+        """A client under test: `name_server_list` for its programs, and the profile that judges it.
 
-        `profile` is one of docs/client-profiles.md; None: that of our own clients. What it does is seen at its fronts,
-        recorded as of the node `name`, and judged by the checks that docs/clients-under-test.md names. They are UNKNOWN
-        as long as it makes no connection.
+        `profile` is one of docs/client-profiles.md; None: that of our own clients. What the client does is recorded as
+        node `name` and judged by the checks of docs/clients-under-test.md. They are UNKNOWN while it makes no
+        connection.
         """
         self._running()
         with _InTheTest("client"):
@@ -131,13 +131,13 @@ class RunningCluster:
 
     @property
     def slaves(self) -> dict[str, str]:
-        """The same of slaves, which are called by their master and their id: broker-a/1."""
+        """host:port of each slave, by master and id: broker-a/1."""
         names = self.scenario.topology().of(NodeKind.SLAVE)
         return dict(zip(names, self._addresses(NodeKind.SLAVE), strict=True))
 
     @property
     def scenario(self) -> Scenario:
-        """What this run is, with the steps so far as its timeline."""
+        """The scenario with the steps so far as its timeline."""
         return self._scenario.model_copy(update={"timeline": tuple(self._timeline)})
 
     @property
@@ -154,7 +154,7 @@ class RunningCluster:
 
     @property
     def now_s(self) -> float:
-        """Since the workload began."""
+        """Seconds since the workload began."""
         return self._experiment.now_s - self._begin_s
 
     def _addresses(self, kind: NodeKind) -> tuple[str, ...]:
@@ -165,10 +165,10 @@ class RunningCluster:
     # -- what happens to it
 
     def inject(self, do: str, *targets: str, for_s: float | None = None, **settings: Any) -> None:
-        """Anything that a scenario's timeline can do, on links or nodes: faults, series of restarts, acts by hand.
+        """Execute any action of a scenario's timeline: a fault, a series of restarts, an act by hand.
 
-        `for_s`: wait so long, then heal all links; what flaps (`period_s`) does so for so long. The methods below are
-        the same, each for one fault.
+        `for_s`: wait so long, then end the faults of all links. A flapping action (`period_s`) lasts so long. The
+        methods below do the same for one fault each.
         """
         kind = ACTIONS.get(do)
         said = {**settings, (kind and kind.acts_on) or "links": targets}
@@ -180,11 +180,11 @@ class RunningCluster:
             self._act(do, for_s, **said)
 
     def black_hole(self, *links: str, stream: str = "both", for_s: float | None = None) -> None:
-        """Bytes on these links are held until the heal. `for_s`: wait so long, then heal everything."""
+        """Bytes on these links are kept back until the end. `for_s`: wait so long, then end everything."""
         self._act("black_hole", for_s, links=links, stream=stream)
 
     def cut(self, *links: str, for_s: float | None = None) -> None:
-        """These links close, and dials are refused."""
+        """These links close, and new connections are refused."""
         self._act("cut", for_s, links=links)
 
     def latency(
@@ -194,11 +194,11 @@ class RunningCluster:
         self._act("latency", for_s, links=links, stream=stream, latency_ms=latency_ms, jitter_ms=jitter_ms)
 
     def bandwidth(self, *links: str, rate_kb_s: int, stream: str = "both", for_s: float | None = None) -> None:
-        """These links carry at most so much."""
+        """Limit these links to this bandwidth."""
         self._act("bandwidth", for_s, links=links, stream=stream, rate_kb_s=rate_kb_s)
 
     def reset(self, *links: str, for_s: float | None = None) -> None:
-        """Connections over these links are reset at their next bytes."""
+        """Reset connections over these links at their next bytes."""
         self._act("reset", for_s, links=links)
 
     def kill(self, *nodes: str) -> None:
@@ -206,7 +206,7 @@ class RunningCluster:
         self._act("kill", nodes=nodes)
 
     def stop(self, *nodes: str) -> None:
-        """A clean end: a broker takes its leave."""
+        """A clean end: a broker unregisters."""
         self._act("stop", nodes=nodes)
 
     def pause(self, *nodes: str) -> None:
@@ -218,7 +218,7 @@ class RunningCluster:
         self._act("resume", nodes=nodes)
 
     def restart(self, *nodes: str) -> None:
-        """A new process over the same files and port."""
+        """A new process with the same files and port."""
         self._act("restart", nodes=nodes)
 
     def heal(self, *links: str) -> None:
@@ -232,9 +232,9 @@ class RunningCluster:
             self._experiment.wait(seconds)
 
     def act(self, do: str, *, of: str = "this step", **settings: Any) -> tuple[str, ...]:
-        """One action in the words of a scenario's timeline; the ids of the faults that it began.
+        """Execute one action of a timeline. The ids of the faults that it began.
 
-        `of` is what a ScenarioError says the action stands in.
+        `of`: where the action is written, for the text of a ScenarioError.
         """
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
@@ -254,7 +254,7 @@ class RunningCluster:
         return self._done(action)
 
     def _in_turn(self, do: str, for_s: float | None, settings: dict[str, Any]) -> None:
-        """An entry of a timeline that is many actions; returns when the last is done, and what flaps is healed."""
+        """Execute an entry of several actions. Returns when the last is done and flapping has ended."""
         self._running()
         with _InTheTest(do):
             _refuse_new_address(settings, do)
@@ -282,7 +282,7 @@ class RunningCluster:
         return begun or ()
 
     def _hosts(self) -> dict[str, list[str]]:
-        """Host to the nodes on it, as the placement says, or as they were placed; nothing where there is one host."""
+        """Host to its nodes, by the placement or as they were placed. Empty with one host."""
         found = self._scenario.hosts()
         if not found:
             for node in self._scenario.topology().nodes:
@@ -291,7 +291,9 @@ class RunningCluster:
         return found
 
     def _act_on_hosts(self, entry: dict[str, Any], of: str) -> tuple[str, ...]:
-        """Each of the ordinary actions that it consists of is a step of its own; what of them is over is none."""
+        """Execute an action on hosts as ordinary actions, each a step of its own; parts that are in effect already are
+        left out.
+        """
         hosts = self._hosts()
         if not hosts:
             allowed = "for a cluster on several hosts of a Ray cluster, or with `placement: {hosts: […]}`"
@@ -314,7 +316,7 @@ class RunningCluster:
         return tuple(chain.from_iterable(begun))
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End one fault of links; others stay. Nothing happens when it has ended."""
+        """End one fault of links; others stay. Nothing happens if it has ended."""
         self._running()
         links = self._experiment.links
         if fault_id in links.active:
@@ -336,7 +338,7 @@ class RunningCluster:
     # -- what it comes to
 
     def check(self, *checks: str) -> Sequence[Verdict]:
-        """Heal, settle, read every queue, end the cluster, and judge; by the marker's checks when none is named."""
+        """End faults, settle, read every queue, end the cluster, and judge; by the marker's checks if none is named."""
         if self.verdicts is None:
             if checks:
                 document = {**self._scenario.model_dump(mode="json"), "checks": list(checks)}
@@ -349,7 +351,7 @@ class RunningCluster:
         return self.verdicts
 
     def leave(self) -> Sequence[Verdict]:
-        """End the cluster as it is, and judge what was recorded until `Experiment.end`."""
+        """End the cluster as it is, and judge the rows until `Experiment.end`."""
         if self.verdicts is None:
             self._over = True
             self.verdicts = self._judged()
@@ -370,7 +372,7 @@ class RunningCluster:
         return self._judge(self._experiment.folder, self.scenario)
 
     def must_be_valid(self, *checks: str) -> None:
-        """`check`, and NotValid when any of them is not VALID."""
+        """As `check`, but NotValid if any check is not VALID."""
         wrong = [verdict for verdict in self.check(*checks) if verdict.verdict is not Validity.VALID]
         if wrong:
             raise NotValid("\n".join(map(_advertised, wrong)))
@@ -392,9 +394,9 @@ def _advertised(verdict: Verdict) -> str:
 def session(
     scenario: Scenario, folder: RunFolder, stage: Stage, judge: Judge, defect: Defect | None = None
 ) -> Iterator[RunningCluster]:
-    """A running cluster for the block. Whatever happens in it, nothing is left running, and the history can be judged.
+    """A running cluster for the block. Afterwards nothing is left running, and the history can be judged.
 
-    `scenario` has a seed and no timeline. HarnessError or ClusterError when the experiment itself fails.
+    `scenario` has a seed and no timeline. HarnessError or ClusterError if the experiment itself fails.
     """
     assert scenario.seed is not None
     folder.keep(scenario, defect)

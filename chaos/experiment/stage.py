@@ -1,7 +1,7 @@
-"""Where an experiment takes place: the parts that differ between the real clock and the virtual one.
+"""The parts of an experiment that differ between the real clock and the virtual one.
 
-`RealStage` is Ray actors, Toxiproxy and the machine's time; chaos/experiment/virtual/stage.py is one process, a network
-in memory and a virtual clock. The experiment itself (experiment.py) knows neither.
+`RealStage` is Ray actors, Toxiproxy and the machine's time. chaos/experiment/virtual/stage.py is one process, a network
+in memory and a virtual clock. experiment.py knows neither.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 HARNESS_ROLE = "harness"
 LAST_WRITE_S = 0.1
-"""Of the machine's time: longer than a node may keep an event in memory."""
+"""Machine time: longer than a node may keep an event in memory."""
 
 
 class AskedNodes(Protocol):
-    """Nodes by name, whose own methods are called."""
+    """Calls nodes' own methods by node name."""
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted: ...
@@ -58,28 +58,28 @@ class RunningNodes(Processes, AskedNodes, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starts:
-    """Seconds of the clock: when each node begins to work, and not before when the timeline starts."""
+    """When each node begins to work, and when the timeline starts, in seconds of the clock."""
 
     of: Mapping[str, float] = field(default_factory=dict)
-    """Who is not among them begins with the others of its group."""
+    """The node's start; a node that is not listed starts with the others of its group."""
     timeline_s: float = 0.0
 
 
 class StageClock(Clock, ScaledClock, Protocol):
-    """The time of nodes and harness alike."""
+    """The clock of nodes and harness."""
 
 
 class Stage(Protocol):
-    """Methods are called in this order; what is to be undone at the end goes on `stack`."""
+    """The methods are called in this order. What must be undone at the end goes on `stack`."""
 
     @property
     def clock(self) -> StageClock: ...
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
-        """Start what is slow. From here on there is a clock, whose origin is this moment."""
+        """Start what is slow. The clock starts now at 0."""
 
     def starts(self, scenario: Scenario, seed: int) -> Starts:
-        """When each node is to begin to work, and the timeline: here as soon as they are there."""
+        """When each node begins to work, and the timeline: here as soon as they are there."""
         return Starts()
 
     def recorder_spec(self, node: str, role: str) -> OpensRecorder: ...
@@ -88,64 +88,64 @@ class Stage(Protocol):
     def probe(self) -> Callable[[], Probe]: ...
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
-        """Where each of these servers is to listen."""
+        """The address at which each of these servers must listen."""
 
     def host_name(self, node: str) -> str | None:
-        """On which host the node is; None where there is one only."""
+        """The node's host; None if there is only one."""
         return None
 
     def spec(self, spec: NodeSpec) -> NodeSpec:
-        """The same, as it has to be on the node's host."""
+        """The recorder's settings, as they must be on the node's host."""
         return spec
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[RunningNodes, LinkFaultInjector]:
-        """No node yet, and every link open."""
+        """Create every link, before there is a node."""
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
-        """What everybody is told instead of the servers' own `addresses`: the same, or where outsiders reach them."""
+        """The addresses that everybody gets instead of `addresses`: the same, or those for outside clients."""
         return dict(addresses)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
-        """Each address that is told to the address at which `node` must dial it."""
+        """Each advertised address to the address at which `node` must connect."""
 
     def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
-        """Open the links of one who dials from outside, too. HarnessError where nobody can."""
+        """Open the links of an outside client, too. HarnessError if that is not possible."""
 
     def client_under_test(
         self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
     ) -> ClientUnderTest:
-        """The fronts of this dialler; the same ones when asked again. HarnessError where there can be none."""
+        """The client under test of this name, the same when asked again. HarnessError if there can be none."""
 
     def heard(self, event: str, fields: Mapping[str, object]) -> None:
-        """The harness has recorded this."""
+        """React to a row that the harness recorded."""
         return None
 
     def sleep_until(self, at_s: float) -> None:
-        """Return when the clock shows that."""
+        """Return when the clock shows this time."""
 
     def last_writes(self) -> None:
-        """Return when every node has written what it recorded so far."""
+        """Return when every node has written what it recorded."""
 
 
 @dataclass(slots=True)
 class RealStage(Stage):
-    """Ray actors behind Toxiproxy, on the machine's clock. `rotates`: recorded is into files of ROTATE_BYTES."""
+    """Ray actors behind Toxiproxy, on the machine's clock. `rotates`: rows go into files of ROTATE_BYTES."""
 
     harness: Harness
     unplanned: Callable[[Death, str], None] | None = None
-    """Told, in a thread of its own, of each node that died though the scenario did not kill it, and of the fault's id;
-    the experiment then goes on. None: it ends at once, with ProcessDied. In both cases the death is in the history as a
-    `kill`."""
+    """Called in a thread with each node that died unplanned, and with the fault's id; the experiment goes on. None: it
+    ends at once with ProcessDied. The history has the death as a `kill`.
+    """
     rotates: bool = False
     toxiproxy: Toxiproxy = field(init=False)
-    """Once it is set up."""
+    """Known after set-up."""
     clock: RealClock = field(init=False)
     _alarm: Alarm = field(init=False, default_factory=Alarm)
     _folder: RunFolder = field(init=False)
     links: LinkFaults = field(init=False)
-    """Once they are set up."""
+    """Known after set-up."""
     _outside: OutsideClients = field(init=False, default_factory=OutsideClients)
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
@@ -192,7 +192,7 @@ class RealStage(Stage):
         return self._entered(stack, cluster), self.links
 
     def _entered(self, stack: ExitStack, cluster: Cluster) -> Cluster:
-        """The cluster, whose nodes and outside clients are told where to dial."""
+        """Enter the cluster, and tell nodes and outside clients where to connect."""
 
         def tell(node: str, dials: Mapping[Address, Address]) -> None:
             self._outside.redial(node, dials)
@@ -204,7 +204,7 @@ class RealStage(Stage):
         return cluster
 
     def _watch(self, record: Recorder, toxiproxy: ToxiproxyServer) -> ProcessWatch:
-        """Values that are known before the cluster is there; it adds its nodes."""
+        """The watch with values that are known before the cluster; the cluster adds its nodes."""
         carriers = {f"Ray's {name}": pid for name, pid in self.harness.ray.servers().items()}
         if toxiproxy.pid is not None:
             carriers["Toxiproxy"] = toxiproxy.pid
@@ -217,7 +217,7 @@ class RealStage(Stage):
     def _of_deaths(
         self, record: Recorder, carriers: Container[str]
     ) -> tuple[Callable[[Death], bool], Callable[[str, int], None]]:
-        """What follows from a death that nobody planned, told and at once, as a watch asks; `carriers` are no nodes."""
+        """What follows from an unplanned death, and how often to look. `carriers` are processes that are no nodes."""
         deaths = UnplannedDeaths(record)
 
         def at_once(name: str, pid: int) -> None:
@@ -237,7 +237,7 @@ class RealStage(Stage):
     def outside_faults(
         self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
     ) -> OutsideFaults:
-        """Who sees and records what others do to proxies and processes; to be entered."""
+        """Context manager that sees and records what others do to proxies and processes."""
         from ..faults.outside import OutsideFaults
 
         return OutsideFaults(self.toxiproxy.address, record, self.clock.scale, pids, self.links, processes)
@@ -292,13 +292,13 @@ class RealStage(Stage):
 
 
 LOW_BYTES = 24 * 1024 * 1024
-"""Room for the merged history of a run of minutes, and for what all nodes record until they have ended."""
+"""Room for the merged history of a run of minutes, and for what nodes record until they end."""
 
 DISK_LOOK_EVERY_S = 1.0
 
 
 def disk_full(folder: Path, free: int) -> HarnessError:
-    """What is to be said of it."""
+    """The message of a full disk."""
     return HarnessError(
         f"the disk of {folder} has {free / 1024**2:.0f} MB left, too little to record on: free some of it, or name a "
         "folder on another disk with --out; what was recorded is kept, and nothing is judged"
@@ -306,9 +306,9 @@ def disk_full(folder: Path, free: int) -> HarnessError:
 
 
 def disk_watch(folder: Path, alarm: Alarm) -> Repeating:
-    """Rings the alarm when fewer than LOW_BYTES are left to record on, now or later.
+    """Raises the alarm if fewer than LOW_BYTES are free, now or later.
 
-    So the experiment ends while there is still room to keep what it recorded.
+    The experiment then ends while it can still keep what it recorded.
     """
 
     def look() -> None:

@@ -1,7 +1,6 @@
-"""What an operator, or a stale process, asks of NameServers and brokers by hand; experiment/workloads/admin.py asks.
+"""What an operator or a stale process sends to NameServers and brokers by hand (sent by experiment/workloads/admin.py).
 
-Each goes over the wire with RocketMQ's own request code, from a node of its own (`admin`) over links of its own, so
-that it can be cut from a NameServer as anybody else.
+Each request has RocketMQ's own code and comes from the node `admin` over links of its own, which faults can cut.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ Perm = Literal[2, 4, 6]
 
 
 class ByHand(Action):
-    """One request of each node that the entry names; the timeline does not wait for the answers."""
+    """Sends one request to each node that the entry names. The timeline does not wait for the answers."""
 
     acts_on = "nodes"
     asks: ClassVar[tuple[str, ...]] = ("name_server",)
-    """The kinds of nodes that understand it."""
+    """Kinds of nodes that understand the request."""
     codes: ClassVar[str]
-    """RocketMQ's own request code, for docs."""
+    """RocketMQ's request code, for docs."""
 
     @property
     def about(self) -> str:
@@ -33,38 +32,38 @@ class ByHand(Action):
 
 
 class Register(ByHand):
-    """Somebody registers a broker: with a foreign name, with the name of one that lives elsewhere, or in its place."""
+    """Registers a broker by hand: under a foreign name, under the name of another broker, or in its place."""
 
     do: Literal["register"] = "register"
     codes = "REGISTER_BROKER (103)"
     broker: Text
     address: str
-    """Of a broker of the scenario, or host:port."""
+    """A broker of the scenario, or host:port."""
     broker_id: int = Field(0, ge=0, le=100)
     cluster_name: Text = "DefaultCluster"
     topics: dict[Text, Queues] | None = None
-    """Topic to queues; None: the workload's, and the one that every broker has by its own name."""
+    """Topic to number of queues. None: the workload's topic and the one that has the broker's name."""
     perm: Perm = 6
     every_s: float | None = Field(None, ge=1, le=600)
-    """As a process that goes on registering; None: once. Its connections stay until it is unregistered, or the end."""
+    """Period of repeated registrations; None: once. The connections stay until unregistration or the end."""
     state_version: int = Field(0, ge=0, le=1_000_000)
-    """Of its dataVersion: a 5.x NameServer keeps a live address with the greater one."""
+    """`stateVersion` of the registration's dataVersion. A 5.x NameServer keeps the address with the greater one."""
 
 
 class Unregister(ByHand):
-    """Somebody takes a broker out. What it was registered by hand for ends with it."""
+    """Unregisters a broker. It ends a registration by hand, too."""
 
     do: Literal["unregister"] = "unregister"
     codes = "UNREGISTER_BROKER (104)"
     broker: Text
     address: str | None = None
-    """None: that of the broker of this name."""
+    """None: the address of the broker of this name."""
     broker_id: int = Field(0, ge=0, le=100)
     cluster_name: Text = "DefaultCluster"
 
 
 class UpdateTopic(ByHand):
-    """mqadmin updateTopic: the topic is made, or changed."""
+    """mqadmin updateTopic: creates or changes the topic."""
 
     do: Literal["update_topic"] = "update_topic"
     asks = ("broker",)
@@ -77,18 +76,18 @@ class UpdateTopic(ByHand):
 
 
 class DeleteTopic(ByHand):
-    """mqadmin deleteTopic, of the brokers and NameServers that are named."""
+    """mqadmin deleteTopic at the brokers and NameServers named."""
 
     do: Literal["delete_topic"] = "delete_topic"
     asks = ("name_server", "broker")
     codes = "DELETE_TOPIC_IN_BROKER (215), DELETE_TOPIC_IN_NAMESRV (216)"
     topic: Text
     cluster_name: Text | None = None
-    """Of a NameServer: only the rows of this cluster's brokers."""
+    """At a NameServer: deletes only the rows of this cluster's brokers."""
 
 
 class WipeWritePerm(ByHand):
-    """mqadmin wipeWritePerm, at the NameServers that are named."""
+    """mqadmin wipeWritePerm at the NameServers named."""
 
     do: Literal["wipe_write_perm"] = "wipe_write_perm"
     codes = "WIPE_WRITE_PERM_OF_BROKER (205)"
@@ -96,7 +95,7 @@ class WipeWritePerm(ByHand):
 
 
 class AddWritePerm(ByHand):
-    """mqadmin addWritePerm, at the NameServers that are named."""
+    """mqadmin addWritePerm at the NameServers named."""
 
     do: Literal["add_write_perm"] = "add_write_perm"
     codes = "ADD_WRITE_PERM_OF_BROKER (327)"
@@ -117,7 +116,7 @@ class UpdateConfig(ByHand):
 
 
 class Switch(ByHand):
-    """A slave becomes the master of its name, which the one before must not be any more."""
+    """Makes a slave the master of its name. The old master must have ended."""
 
     do: Literal["switch"] = "switch"
     asks = ("slave",)
@@ -129,8 +128,9 @@ BY_HAND: dict[str, type[ByHand]] = by_do(*get_args(AnyByHand))
 
 
 class DoneByHand(Fault):
-    """What an act of somebody else's does to a broker's place in a NameServer's table, until the broker has had its
-    next say: it is as if nobody knew what that table holds."""
+    """Effect of an act by hand on a broker's place in a NameServer's table: until the broker's next registration, the
+    table's contents count as unknown.
+    """
 
     title = "by hand"
     injection = "by_hand"
@@ -143,7 +143,7 @@ class DoneByHand(Fault):
 
 
 class OldAddress(DoneByHand):
-    """What a broker that came back elsewhere is to a client that is told of its address of before."""
+    """Effect of a broker's move on a client that still has its old address."""
 
     title = "at its old address"
     injection = "old_address"
@@ -155,7 +155,7 @@ class OldAddress(DoneByHand):
 
 
 class WrongClock(DoneByHand):
-    """What a NameServer's wall clock, set wrongly, does to a broker's place in its table."""
+    """Effect of a NameServer's wrong wall clock on a broker's place in its table."""
 
     title = "wrong time"
     injection = "clock"

@@ -1,9 +1,8 @@
-"""What a timeline does to a node's wall clock: Java's System.currentTimeMillis, and no other.
+"""Changes of a node's wall clock, which is Java's System.currentTimeMillis.
 
-Timers, time-outs and idle channels go by System.nanoTime, there as here, and so does the history: a NameServer alone
-compares two readings of its wall clock, a registration's and a scan's. Each node is handed its clock, so that nothing
-has to be done to the machine's own, on either clock of a run: `faketime` would not be noticed, because our nodes never
-read it.
+Timers, time-outs, idle channels and the history use System.nanoTime, which does not change. Only a NameServer compares
+two readings of its wall clock: at a registration and at a scan. Each node gets its clock from the harness, so the
+machine's clock stays as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ class ClockAction(Action):
 
 
 class ClockStep(ClockAction):
-    """The wall clock shows so many seconds more, or less, from now on."""
+    """The wall clock is so many seconds ahead, or behind, from now on."""
 
     do: Literal["clock_step"] = "clock_step"
     by_s: float = Field(ge=-100_000, le=100_000)
@@ -38,7 +37,7 @@ class ClockStep(ClockAction):
 
 
 class ClockDrift(ClockAction):
-    """The wall clock goes so many times as fast from now on."""
+    """The wall clock runs at this rate from now on."""
 
     do: Literal["clock_drift"] = "clock_drift"
     rate: float = Field(gt=0, le=100)
@@ -55,7 +54,7 @@ class ClockFreeze(ClockAction):
 
 
 class ClockSync(ClockAction):
-    """The wall clock shows the right time again, and goes with it."""
+    """The wall clock is right again and runs at the normal rate."""
 
     do: Literal["clock_sync"] = "clock_sync"
 
@@ -65,8 +64,7 @@ CLOCK_ACTIONS: dict[str, type[ClockAction]] = by_do(*get_args(AnyClockAction))
 
 
 def changed(what: ClockAction, rate: float) -> tuple[float | None, float]:
-    """By how many milliseconds the clock is stepped (None: to the right time), and how fast it goes then; `rate` is
-    how fast it went before."""
+    """The step in milliseconds (None: to the right time) and the rate afterwards. `rate` is the rate before."""
     match what:
         case ClockStep(by_s=by_s):
             return by_s * 1000, rate

@@ -1,4 +1,4 @@
-"""What every entry of a timeline and every fault has, of links and of processes alike."""
+"""Base classes of timeline entries and faults, for links and for processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Loss(StrEnum):
-    """What a fault looks like to the NameServer that holds the broker's route."""
+    """What a fault looks like to a NameServer that has the broker's route."""
 
     CRASH = "process crash, kernel closes its connections"
     GRACEFUL = "graceful shutdown"
@@ -36,20 +36,20 @@ class Loss(StrEnum):
 
 
 class Dial(StrEnum):
-    """What a client meets that dials over a link, or a process, under a fault, and then asks something."""
+    """What a client meets when it connects over a link, or to a process, during a fault and then sends a request."""
 
     ANSWERED = "accepted, answered"
     LATE = "accepted, answered late"
     REFUSED = "refused"
     CLOSED = "accepted, then closed"
-    """No fault of ours: a proxy that listens on for a process that is gone."""
+    """Toxiproxy accepts and closes, because the process behind it is gone."""
     SILENT = "accepted, no answer"
     RESET = "accepted, reset at its first bytes"
     DROPPED = "no answer to the SYN"
 
 
 class TimeLimits(Protocol):
-    """RocketMQ's time limits that a slow link may reach, under the symbols of the table (oracle/timers.py)."""
+    """RocketMQ's time limits that a slow link may reach, by symbol (oracle/timers.py)."""
 
     @property
     def A_ms(self) -> float: ...
@@ -62,12 +62,12 @@ class TimeLimits(Protocol):
 
 
 class Delay(NamedTuple):
-    """What a latency does to each direction of a link, in RocketMQ milliseconds."""
+    """Delay of each direction of a link, in RocketMQ milliseconds."""
 
     upstream_ms: float
     downstream_ms: float
     jitter_ms: float
-    """Of each direction that is delayed, up or down."""
+    """Jitter of each delayed direction, up or down."""
 
     @property
     def _jitters_ms(self) -> float:
@@ -83,42 +83,42 @@ class Delay(NamedTuple):
 
 
 class Action(BaseModel):
-    """What a timeline can do; its fields, beside those of the timeline's entry, are what a scenario may say of it."""
+    """What a timeline can do. The class's fields are the keys that a scenario may give, beside those of every entry."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     do: str
     acts_on: ClassVar[Literal["links", "nodes", "hosts", ""]] = ""
     needs_targets: ClassVar[bool] = True
-    """Whether it says nothing without a link, or node, to act on."""
+    """Whether it needs a link or node to act on."""
 
     @property
     def about(self) -> str:
-        """What it is about beside its links or nodes, in a word; "" for nothing."""
+        """What it acts on beside links or nodes, in a word; "" for nothing."""
         return ""
 
 
 class Fault(Action):
-    """An action that lasts until it is healed. A history keeps its name, its injection, its stream and its numbers."""
+    """An action that lasts until it is ended. A history records its name, injection, stream and numbers."""
 
     title: ClassVar[str]
-    """Its name in words: of a link, as in "black hole broker-a → ns-0"; of a process, as in "ns-0 killed"."""
+    """Its name in words: for a link as in "black hole broker-a → ns-0", for a process as in "ns-0 killed"."""
     injection: ClassVar[str]
-    """How it is injected, in the history's word, by which a recorded fault is known again."""
+    """Name of the injection in the history; it identifies a recorded fault."""
     injected: ClassVar[str] = ""
     """How it is injected, for docs/faults.md."""
     equals: ClassVar[str] = ""
-    """What it equals in production, for docs/faults.md."""
+    """What it corresponds to in production, for docs/faults.md."""
     dial: ClassVar[Dial] = Dial.ANSWERED
-    """What who dials meanwhile meets."""
+    """What new connections meet during the fault."""
     looks_like: ClassVar[Loss]
-    """What it looks like to the peers, where that depends on nothing."""
+    """What it looks like to the peers, if that depends on nothing else."""
     ends_process: ClassVar[bool] = False
-    """Whether the process is gone afterwards, and does not merely stand still."""
+    """Whether the process is gone afterwards, not only stopped."""
     loses_packets: ClassVar[bool] = False
-    """Whether a kernel sends again what it swallowed, and a dial is not even accepted."""
+    """Whether packets are lost, so that the kernel resends and connecting gets no answer."""
     shows_in_rows: ClassVar[bool] = True
-    """Whether the nodes' own rows can show it, or only a measurement (`verified`)."""
+    """Whether nodes' rows can show it. If not, only a measurement (`verified`) can."""
 
     def loss(self, timers: TimeLimits) -> Loss:
         """What it looks like to the peers."""
@@ -126,22 +126,22 @@ class Fault(Action):
 
     @property
     def delay(self) -> Delay | None:
-        """How late it makes what passes; None where it does not."""
+        """The delay of what passes; None if it does not delay."""
         return None
 
     @property
     def call_takes_ms(self) -> float:
-        """How long a call must take at least to show it; 0 for a fault that does not delay."""
+        """Least duration of a call that shows it; 0 for a fault that does not delay."""
         return 0.0
 
     @property
     def meets(self) -> Dial:
-        """What who dials meets, as this one is: another than its kind's where it is of single connections."""
+        """What new connections meet under this fault. It differs from its kind's if only single connections are hit."""
         return self.dial
 
     @property
     def needs_memory(self) -> bool:
-        """Whether no proxy can inject it, but only the network in memory."""
+        """Whether only the network in memory can inject it, not a proxy."""
         return self.loses_packets
 
     @property
@@ -154,13 +154,13 @@ class Fault(Action):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """Its parameters, as the history keeps them."""
+        """Its parameters, as the history has them."""
         said = {name: getattr(self, name) for name in self.parameters()}
         return {name: number for name, number in said.items() if number is not None}
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
-        """The names of its own numbers, in the order of the class."""
+        """Names of its own parameters, in the order of the class."""
         return tuple(name for name in cls.model_fields if name not in ("do", "stream"))
 
 
@@ -168,5 +168,5 @@ Kind = TypeVar("Kind", bound=Action)
 
 
 def by_do(*kinds: type[Kind]) -> dict[str, type[Kind]]:
-    """Each by what a timeline calls it."""
+    """Each action by its name in a timeline."""
     return {kind.model_fields["do"].default: kind for kind in kinds}

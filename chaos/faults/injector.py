@@ -1,6 +1,6 @@
-"""The faults that are on the links of an experiment, and their rows in the history; who injects them is a subclass.
+"""Keeps which faults are on the links of an experiment, and records them. Subclasses inject them.
 
-`LinkFaults` (toxiproxy_links.py) injects through Toxiproxy, `MemoryLinkFaults` (experiment/virtual/network.py) in the
+`LinkFaults` (toxiproxy_links.py) injects through Toxiproxy, `MemoryLinkFaults` (experiment/virtual/network.py) into the
 network in memory.
 """
 
@@ -22,7 +22,7 @@ from .processes import held_if_free
 
 
 class ScaledClock(Protocol):
-    """The time axis of the history, and how many RocketMQ seconds pass in one of the machine's."""
+    """The history's time axis, and RocketMQ seconds per second of the machine."""
 
     @property
     def scale(self) -> float: ...
@@ -32,7 +32,7 @@ class ScaledClock(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LinkUnderFault:
-    """One link: the faults on it, and the state they have put it in (None: a call failed, nobody knows)."""
+    """One link: its faults, and the state that they have put it in. None after a failed call: the state is unknown."""
 
     link: Link
     active: dict[str, LinkFault] = field(default_factory=dict)
@@ -42,21 +42,21 @@ class LinkUnderFault:
 def note_on_link(
     record: Recorder, fault_id: str, fault: LinkFault, source: str, target: str, phase: str, **also: float
 ) -> None:
-    """The history's row of the fault's beginning or end on one link."""
+    """The history's row for the begin or end of the fault on one link."""
     about = {"fault": fault.do, "injection": fault.recorded_injection, "stream": fault.stream}
     on = {"source": source, "target": target, "value": {**also, **fault.numbers}}
     record("fault", fault_id=fault_id, phase=phase, **about, **on)
 
 
 class LinkFaultInjector(ABC):
-    """The links and the faults on them. Context manager: leaving it heals everything.
+    """The links and their faults. Context manager; leaving it ends every fault.
 
-    `record` gets one `fault` row a link when a fault begins and one when it ends, right after the call took effect.
-    Methods raise ToxiproxyError when Toxiproxy refuses; a fault that could not begin on every link begins on none.
+    `record` gets one `fault` row per link when a fault begins and one when it ends, right after the call took effect.
+    Methods raise ToxiproxyError if Toxiproxy refuses. A fault that could not begin on every link begins on none.
     """
 
     loses_packets: ClassVar[bool] = False
-    """Whether single packets can be lost here."""
+    """Whether single packets can be dropped here."""
 
     def __init__(self, clock: ScaledClock, record: Recorder) -> None:
         self._clock, self._record = clock, record
@@ -72,14 +72,14 @@ class LinkFaultInjector(ABC):
 
     @abstractmethod
     def _prepare(self, link: Link) -> None:
-        """Do what is slow, before a fault on several links, so that they go down close together."""
+        """Do the slow preparation of a fault on several links first, so that they change close together."""
 
     @abstractmethod
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
-        """Bring the link from the state `now` (None: unknown) to the one `wanted`."""
+        """Bring the link from state `now` (None: unknown) to `wanted`."""
 
     def _can(self, fault: LinkFault) -> bool:
-        """Whether this fault can be injected here at all."""
+        """Whether this fault can be injected here."""
         return self.loses_packets or not fault.needs_memory
 
     def _apply(self, under: LinkUnderFault) -> None:
@@ -90,7 +90,7 @@ class LinkFaultInjector(ABC):
         under.state = wanted
 
     def _add(self, link: Link) -> bool:
-        """Whether it is a link of the experiment's, and not one to a later address of somebody's."""
+        """Whether the link is of the experiment itself, not one to a later address of a node."""
         of = Link(link.node, first_address(link.peer))
         if of == link:
             self._links[link] = LinkUnderFault(link=link)
@@ -102,26 +102,26 @@ class LinkFaultInjector(ABC):
         return (link, *self._later.get(link, ()))
 
     def move(self, node: str) -> None:
-        """The node's next process listens at its next address; at the one before nobody does any more."""
+        """The node's next process listens at its next address; nothing listens at the old one any more."""
         self._moved[node] = self._moved.get(node, 1) + 1
 
     def _at(self, node: str) -> str:
-        """The node by the address that its process has."""
+        """The node's name with the number of its current address."""
         return later_address(node, self._moved[node]) if node in self._moved else node
 
     @property
     def active(self) -> dict[str, tuple[LinkFault, tuple[Link, ...]]]:
-        """Faults that have begun and not ended, by id."""
+        """Faults in force, by id."""
         return {fault_id: (fault, tuple(links)) for fault_id, (fault, links) in self._active.items()}
 
     def unchanged(self) -> AbstractContextManager[bool]:
-        """Within the block no fault begins or ends; False where one does at this moment."""
+        """Within the block no fault begins or ends. False if one is beginning or ending now."""
         return held_if_free(self._lock)
 
     def begin(
         self, fault: LinkFault, links: Sequence[Link] | Mapping[Link, Stream], *, fault_id: str | None = None
     ) -> str:
-        """The id of the fault, now in effect on every one of the links; on each with the stream that `links` says."""
+        """Begin a fault on each of the links, with the stream that `links` gives. Its id."""
         with self._lock:
             self._begun += 1
             fault_id = fault_id or f"{fault.do}-{self._begun}"
@@ -152,7 +152,9 @@ class LinkFaultInjector(ABC):
             return fault_id
 
     def _take_back(self, fault_id: str, chosen: Mapping[Link, LinkUnderFault]) -> None:
-        """End a fault that is only half begun; the error that stopped it matters more than one met here."""
+        """End a fault that has begun on some of its links only. An error here is suppressed by the one that stopped
+        it.
+        """
         for link, under in chosen.items():
             if under.active.pop(fault_id, None) is not None and link not in self._active[fault_id][1]:
                 with suppress(ToxiproxyError):
@@ -161,9 +163,9 @@ class LinkFaultInjector(ABC):
             self.end(fault_id)
 
     def end(self, fault_id: str, on: Collection[Link] | None = None) -> None:
-        """End one fault, or only its part `on` these links; other faults on the same links stay.
+        """End one fault, or only its part `on` these links. Other faults on the links stay.
 
-        Nothing happens when it has ended already.
+        Nothing happens if it has ended already.
         """
         with self._lock:
             if fault_id not in self._active:
@@ -195,18 +197,18 @@ class LinkFaultInjector(ABC):
                 self.observer.begun(fault_id, fault, links)
 
     def heal(self, on: Collection[Link]) -> None:
-        """End every fault on these links, the newest first; what of it is on other links stays."""
+        """End every fault on these links, newest first. On other links they stay."""
         with self._lock:
             for fault_id in reversed(tuple(self._active)):
                 self.end(fault_id, on)
 
     def probe(self) -> None:
-        """Find out what passes over every link from now on; nobody waits for it."""
+        """Probe what passes over every link, from now on, in the background."""
         if self.probes is not None:
             self.probes.look(self._links)
 
     def heal_all(self) -> None:
-        """Heal every fault, the newest first. Tries all of them before it raises the first failure."""
+        """End every fault, newest first. All are tried before the first failure is raised."""
         with self._lock:
             failed: ToxiproxyError | None = None
             for fault_id in reversed(tuple(self._active)):
@@ -219,7 +221,7 @@ class LinkFaultInjector(ABC):
 
     @contextmanager
     def fault(self, fault: LinkFault, links: Sequence[Link]) -> Iterator[str]:
-        """The fault holds within the block."""
+        """The fault is in force within the block."""
         fault_id = self.begin(fault, links)
         try:
             yield fault_id
@@ -246,6 +248,6 @@ class LinkFaultInjector(ABC):
 
 
 def _on(fault: LinkFault, links: Sequence[Link] | Mapping[Link, Stream], link: Link) -> LinkFault:
-    """The fault with the stream that it has on this link."""
+    """The fault with its stream on this link."""
     stream = links[link] if isinstance(links, Mapping) else "both"
     return fault if stream == "both" else fault.model_copy(update={"stream": stream})

@@ -1,4 +1,4 @@
-"""All that a timeline can do, as one union on `do`; a recorded fault known again."""
+"""All actions of a timeline, as one union on `do`, and how a recorded fault is recognized."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ACTIONS: dict[str, type[Action]] = {
 
 
 class UnknownFault(LinkFault):
-    """One that a history or a proxy shows and that is none of ours; `do` and `how` are the history's words."""
+    """A fault in a history or at a proxy that is none of ours. `do` and `how` are the history's words."""
 
     how: str = ""
     injection = ""
@@ -96,9 +96,9 @@ _BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECOR
 
 
 def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) -> Fault:
-    """The fault of a row. The injection says which it is, the name only where that says nothing.
+    """The fault of a row, recognized by its injection, or else by its name.
 
-    What was recorded happened, so nothing is checked; a row without a number that its fault needs is UnknownFault.
+    Nothing is validated, because it happened. A row without a number that its fault needs gives UnknownFault.
     """
     kind = _BY_INJECTION.get(injection) or _BY_INJECTION.get(injection.partition("=")[0]) or FAULTS.get(fault)
     if kind is not None:
@@ -113,7 +113,7 @@ def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) 
 
 
 def of_toxic(toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault:
-    """What a toxic that somebody has set does to a link, in RocketMQ's time, on whichever stream."""
+    """The fault that matches a toxic set by somebody else, in RocketMQ's time, for either stream."""
     found = (kind.of_toxic(toxic, attributes, scale) for kind in _SEEN)
     unknown = UnknownFault(do=toxic, how=f"toxiproxy.{toxic}")
     return next((fault for fault in found if fault is not None), unknown)

@@ -1,12 +1,12 @@
-"""What can be done to a link: one class a fault, with its fields, its words, what it does to bytes, and its loss.
+"""Faults of links, a class each: its keys in a scenario, what it does to bytes, and what it looks like to peers.
 
-    LinkFault ── effect() ──► combine: what all faults of a link amount to ──► LinkState, for each direction
+    LinkFault ── effect() ──► combine: the effect of all faults of a link ──► LinkState, for each direction
                                                                                │
         through Toxiproxy (toxiproxy_links.py)  ◄──────────────────────────────┴──► in memory (experiment/virtual/)
 
-A class is what a scenario's timeline says after `do:`; pydantic checks it. Nothing is injected here, and nothing of
-Toxiproxy's is imported, so that the oracle can ask a recorded fault for its loss. The `timeout` toxic is no scenario's
-fault: removing it closes every connection, a heal that no network has. Who sets it by hand finds it recorded.
+A class is what a scenario's timeline says after `do:`; pydantic validates it. Nothing is injected here, so the oracle
+can use these classes. The `timeout` toxic is not among the scenarios' faults, because removing it closes every
+connection, as no network does; one set by hand is recorded.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ DIRECTIONS: tuple[Direction, Direction] = ("upstream", "downstream")
 
 
 class Effect(NamedTuple):
-    """What one fault does to the bytes of a direction that it acts on, in RocketMQ's time."""
+    """What one fault does to the bytes of a direction, in RocketMQ's time."""
 
     refused: bool = False
-    """Of the whole link: connections close, dials are refused."""
+    """The whole link: connections close, and new ones are refused."""
     rate_kb_s: float | None = None
-    """At most so much passes; 0 holds all."""
+    """Bandwidth limit in kB/s; 0 lets nothing pass."""
     latency_ms: float | None = None
     jitter_ms: float = 0.0
     reset: bool = False
     lost: bool = False
     """No packet arrives."""
     stale: bool = False
-    """Of the whole link: what passes over connections made before is held."""
+    """The whole link: data on connections made before the fault is kept back."""
     resets: bool = False
-    """Of the whole link: connections made before are reset at once."""
+    """The whole link: connections made before the fault are reset at once."""
     oldest: int | None = None
-    """How many connections made before that is about, the oldest; None: all."""
+    """How many of the connections made before are hit, oldest first; None: all."""
     undialled: bool = False
-    """Of the whole link: no dial is answered."""
+    """The whole link: no connection attempt is answered."""
 
 
 class LinkFault(Fault):
-    """Of a link from the node that dials (`upstream` is from it to its peer). Numbers are in RocketMQ's time."""
+    """A fault of a link. Upstream is from the connecting node to its peer. Numbers are in RocketMQ's time."""
 
     acts_on = "links"
     stream: Stream = "both"
 
     does: ClassVar[Effect]
-    """What it does to each direction of `stream`, where that depends on nothing."""
+    """What it does to each direction of `stream`, if that depends on nothing else."""
 
     def effect(self) -> Effect:
         """What it does to each direction of `stream`."""
@@ -63,7 +63,7 @@ class LinkFault(Fault):
 
     @classmethod
     def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
-        """The fault that a toxic which somebody else has set amounts to; None where it is none of these."""
+        """The fault that a toxic set by somebody else corresponds to; None if none does."""
         return None
 
 
@@ -96,7 +96,7 @@ class BlackHole(LinkFault):
 
 
 class Latency(LinkFault):
-    """Each direction of `stream` is later by latency_ms ± jitter_ms; with both, a round trip has it twice."""
+    """Delays each direction of `stream` by latency_ms ± jitter_ms. With both directions a round trip has it twice."""
 
     do: Literal["latency"] = "latency"
     latency_ms: float = Field(gt=0)
@@ -151,7 +151,7 @@ class Bandwidth(LinkFault):
 
 
 class Reset(LinkFault):
-    """With `connections` only so many of a link are reset, the oldest, at once; only in memory are they told apart."""
+    """With `connections`: resets at once so many of a link's connections, oldest first; in memory only."""
 
     do: Literal["reset"] = "reset"
     connections: int | None = Field(None, ge=1)
@@ -198,8 +198,9 @@ class PacketLoss(LinkFault):
 
 
 class HalfOpen(LinkFault):
-    """Of connections that were there when it began; those made since are as if nothing were. With `connections` of so
-    many only, the oldest; only in memory are they told apart."""
+    """Blocks connections that existed when it began; newer ones are not affected. With `connections`: only so many,
+    oldest first; in memory only.
+    """
 
     do: Literal["half_open"] = "half_open"
     connections: int | None = Field(None, ge=1)
@@ -234,7 +235,7 @@ class SynDrop(LinkFault):
 
 
 class Timeout(LinkFault):
-    """Toxiproxy's `timeout` toxic, set by somebody else: seen and recorded, never injected."""
+    """Toxiproxy's `timeout` toxic set by somebody else. It is recorded, and never injected."""
 
     do: Literal["timeout"] = "timeout"
     timeout: int = 0
@@ -257,7 +258,7 @@ class Timeout(LinkFault):
 
 
 class Heal(Action):
-    """Ends every fault of every link; with links every fault there, with faults those of these names."""
+    """Ends every fault of every link. With `links`: of these links. With `faults`: faults of these names."""
 
     do: Literal["heal"] = "heal"
     faults: tuple[str, ...] = ()
@@ -266,12 +267,12 @@ class Heal(Action):
 
 
 AnyLinkFault = Cut | BlackHole | Latency | Bandwidth | Reset | PacketLoss | HalfOpen | SynDrop
-"""What a scenario may do to a link: the order is that of docs/faults.md."""
+"""Every fault that a scenario may put on a link, in the order of docs/faults.md."""
 LINK_FAULTS: dict[str, type[LinkFault]] = by_do(*get_args(AnyLinkFault))
 
 
 class Toxic(NamedTuple):
-    """One of Toxiproxy's, on one direction of a proxy; with toxicity 0 every byte passes."""
+    """A toxic of Toxiproxy's on one direction of a proxy. With toxicity 0 every byte passes."""
 
     name: str
     kind: str
@@ -281,7 +282,7 @@ class Toxic(NamedTuple):
 
 
 class DirectionState(NamedTuple):
-    """What one direction of a link should do, in the machine's time: None means let every byte pass at once."""
+    """What one direction of a link should do, in the machine's time. None: let every byte pass at once."""
 
     rate_kb_s: int | None = None
     delay_ms: tuple[int, int] | None = None
@@ -289,7 +290,7 @@ class DirectionState(NamedTuple):
     lost: bool = False
     """No packet arrives."""
     unacknowledged: bool = False
-    """What is sent arrives, but no acknowledgement of it comes back."""
+    """Data arrive, but their acknowledgements do not come back."""
 
 
 class LinkState(NamedTuple):
@@ -297,30 +298,30 @@ class LinkState(NamedTuple):
     upstream: DirectionState = DirectionState()
     downstream: DirectionState = DirectionState()
     stale: int = 0
-    """How many faults hold the connections that were there when they began."""
+    """Number of faults that block the connections older than themselves."""
     resets: int = 0
-    """How many faults have reset the connections that were there when they began."""
+    """Number of faults that have reset the connections older than themselves."""
     oldest: int | None = None
-    """How many connections the newest of these is about, the oldest; None: all."""
+    """How many connections the newest of these hits, oldest first; None: all."""
     undialled: bool = False
-    """No dial is answered."""
+    """No connection attempt is answered."""
 
     @property
     def of_stale(self) -> LinkState:
-        """What it is to a connection of before: everything is held."""
+        """The state for a connection made before: everything is kept back."""
         return LinkState(self.enabled, self.upstream._replace(rate_kb_s=0), self.downstream._replace(rate_kb_s=0))
 
     @property
     def held(self) -> bool:
-        """Whether bytes of at least one direction wait for the fault's end, so a new connection gets no answer."""
+        """Whether bytes of a direction wait for the fault's end, so that a new connection gets no answer."""
         return self.upstream.rate_kb_s == 0 or self.downstream.rate_kb_s == 0
 
 
 def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
-    """What faults that overlap on one link amount to, in the machine's time, `scale` times RocketMQ's.
+    """The effect of overlapping faults of one link, in the machine's time, which is RocketMQ's divided by `scale`.
 
-    A cut, a reset or a loss of packets holds while any does; the lowest rate counts, a black hole being rate 0;
-    latencies add up.
+    A cut, reset or packet loss holds while any fault has it. The lowest bandwidth counts; a black hole is 0. Latencies
+    add up.
     """
     effects = [(fault, fault.effect()) for fault in faults]
 

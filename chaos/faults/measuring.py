@@ -1,6 +1,6 @@
-"""Where the harness measures links: on a loop beside the nodes', over connections of its own.
+"""Measurements of links by the harness, on its own event loop and its own connections.
 
-bandwidth_proof, link_probes ─► Measuring: its clock, the way to a link's peer, who runs it, who records
+bandwidth_proof, link_probes ─► Measuring: its clock, the way to a link's peer, how to run and record
                                    ├─ MeasuringThread: the machine's time, a thread of its own
                                    └─ a process of the virtual clock's (experiment/virtual/network.py)
 """
@@ -26,7 +26,7 @@ from .link_faults import Bandwidth, Direction, LinkFault
 
 
 class Route(NamedTuple):
-    """How the harness reaches a link's peer: over the link, and around it where that is possible."""
+    """How the harness reaches a link's peer: over the link, and around its proxy if possible."""
 
     network: Network
     over: Address
@@ -34,7 +34,7 @@ class Route(NamedTuple):
 
 
 Elsewhere = Callable[..., Awaitable[Any]]
-"""Of a link, a function that can be pickled, and its arguments: what it measures on the host of the link's dialler."""
+"""For a link: a function that can be pickled, and its arguments. It runs on the host of the connecting node."""
 
 
 class Started(Protocol):
@@ -42,7 +42,7 @@ class Started(Protocol):
 
 
 class Measuring(NamedTuple):
-    """What a measurement of links is made with."""
+    """What a measurement of links needs."""
 
     clock: Clock
     scale: float
@@ -51,20 +51,19 @@ class Measuring(NamedTuple):
     spawn: Callable[[Coroutine[Any, Any, None]], Started]
     """Runs a coroutine."""
     note: Callable[..., Awaitable[None]]
-    """Records a row from within one."""
+    """Records a row from within a coroutine."""
     elsewhere: Elsewhere | None = None
-    """Measures where the link's dialler is; None: that is here."""
+    """Runs the measurement on the connecting node's host. None: that is this host."""
 
     async def of(self, link: Link, function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
-        """What `function(clock, way, *args)` measures of the link, dialled from where its node is."""
+        """The result of `function(clock, way, *args)` for the link, run on the connecting node's host."""
         if self.elsewhere is not None:
             return await self.elsewhere(link, function, *args)
         return await function(self.clock, self.way(link), *args)
 
 
 class MeasuringThread:
-    """Measurements on the machine's time, in a thread of their own. Context manager: leaving it gives up what is not
-    done.
+    """Measurements on the machine's time, in a thread. Context manager; leaving it cancels what is unfinished.
 
     `record` is called from that thread's helpers, where no event loop runs.
     """
@@ -113,17 +112,17 @@ class MeasuringThread:
 # harness's own: they carry one query for the route of a topic that nobody has, and no node's channel has part in them.
 
 PATIENCE_S, PATIENCE_MACHINE_S = 3.0, 1.0
-"""How long a dial, and then an answer, is waited for: RocketMQ's own limit (C, A), and so long on the machine."""
+"""How long to wait for a connection and then an answer: RocketMQ's own limit (C, A), and as long in machine time."""
 
 PACE_S = 0.01
-"""Of the machine's time, between one probe's begin and the next's: all at once would make everybody's timers late."""
+"""Machine time between the starts of two probes. All at once would delay everybody's timers."""
 
 _TOPIC = "nemesrv-probe"
-"""Nobody has it."""
+"""A topic that nobody has."""
 
 
 class LinkProbes:
-    """Each link that is looked at leaves one row."""
+    """Records one row for each link that is probed."""
 
     def __init__(self, measuring: Measuring) -> None:
         self._measuring, self._clock, self._scale = measuring, measuring.clock, measuring.scale
@@ -131,7 +130,7 @@ class LinkProbes:
         self._patience_s = max(PATIENCE_S, PATIENCE_MACHINE_S * self._scale)
 
     def look(self, links: Iterable[Link]) -> None:
-        """Each of them is probed from now on, in this order."""
+        """Probe each of these links, in this order."""
         for number, link in enumerate(links, start=1):
             self._spawn(self._probe(link, number * PACE_S * self._scale))
 
@@ -145,7 +144,7 @@ class LinkProbes:
 
 
 async def met_of(clock: Clock, way: Route, patience_s: float) -> tuple[Dial, float | None]:
-    """What it meets, and how long the answer took in RocketMQ milliseconds where one came."""
+    """What the probe met, and the answer's delay in RocketMQ milliseconds if one came."""
     try:
         async with clock.timeout(patience_s):
             exchanges = await way.network.connect(way.over, _Exchanges)
@@ -186,7 +185,7 @@ async def met_of(clock: Clock, way: Route, patience_s: float) -> tuple[Dial, flo
 log = logging.getLogger("nemesrv.bandwidth")
 
 EXCHANGE_S = 0.3
-"""Of the machine's time: how long the limit should make an exchange take."""
+"""Machine time that an exchange should take under the limit."""
 
 QUERY_BYTES_MIN, QUERY_BYTES_MAX = 2_000, 500_000
 """Bytes of a long query."""
@@ -197,23 +196,23 @@ MOST_ANSWERS = 250
 ROUNDS = 3
 
 PAUSE_S, PROOF_PATIENCE_S = 0.1, 2.0
-"""Of the machine's time: after an exchange that failed, and how long one may take beyond its due."""
+"""Machine time: pause after a failed exchange, and how much longer than expected one may take."""
 
 ATTEMPTS = 3
-"""Whole measurements that show no limit before it is taken for none; those that an error ends do not count."""
+"""Full measurements without a visible limit before it counts as absent. Those that end in an error do not count."""
 
 LINKS_MAX = 4
 """Links of one fault that are measured."""
 
 SLACK = 1.25
-"""A rate up to this many times the limit is the limit's doing."""
+"""A rate up to this many times the limit counts as limited."""
 
 BYPASS_FACTOR = 2.0
 
 
 class LinkMeasurement(NamedTuple):
     sent: int
-    """Bytes by which the long exchange was longer, in the direction that counts."""
+    """Bytes by which the long exchange was longer, in the measured direction."""
     took_ms: float
     """How much longer it took, in RocketMQ milliseconds."""
 
@@ -223,7 +222,7 @@ class LinkMeasurement(NamedTuple):
 
 
 class BandwidthProofs:
-    """What a LinkFaultInjector tells of its faults."""
+    """Measures the bandwidth faults that a LinkFaultInjector reports."""
 
     def __init__(self, measuring: Measuring) -> None:
         self._measuring, self._clock, self._scale = measuring, measuring.clock, measuring.scale
@@ -231,14 +230,14 @@ class BandwidthProofs:
         self._running: dict[str, list[Started]] = {}
 
     def begun(self, fault_id: str, fault: LinkFault, links: Sequence[Link]) -> None:
-        """The fault is on from now on."""
+        """The fault is in force from now on."""
         if isinstance(fault, Bandwidth):
             self._running[fault_id] = [
                 self._spawn(self._prove(fault_id, fault, link)) for link in tuple(links)[:LINKS_MAX]
             ]
 
     def ending(self, fault_id: str) -> None:
-        """The fault ends now: nothing measured from here on is of it. Called more than once when an end fails."""
+        """The fault ends now; later measurements do not count for it. Called again if an end fails."""
         for task in self._running.pop(fault_id, ()):
             task.cancel()
 
@@ -271,7 +270,7 @@ class BandwidthProofs:
 async def rates_of(
     clock: Clock, way: Route, scale: float, direction: Direction, limit_kb_s: float
 ) -> tuple[LinkMeasurement, LinkMeasurement | None]:
-    """What the link carries, and what goes around its proxy where that is possible."""
+    """The link's rate, and the rate around its proxy if that is possible."""
     over = await _rate(clock, scale, way.network, way.over, direction, limit_kb_s)
     if way.around is None:
         return over, None
@@ -281,7 +280,7 @@ async def rates_of(
 async def _rate(
     clock: Clock, scale: float, network: Network, address: Address, direction: Direction, limit_kb_s: float
 ) -> LinkMeasurement:
-    """OSError, ConnectError or TimeoutError when an exchange does not come to its end."""
+    """OSError, ConnectError or TimeoutError if an exchange does not finish."""
     due_s = EXCHANGE_S * scale
     limit_s = 2 * ROUNDS * (2 * due_s + PROOF_PATIENCE_S * scale)
     async with clock.timeout(limit_s):
@@ -312,18 +311,18 @@ async def _timed(clock: Clock, exchanges: _Exchanges, asked: _Asked) -> _Exchang
 class _Asked(NamedTuple):
     queries: int
     body: int
-    """Bytes of each."""
+    """Bytes of each query."""
 
 
 class _Exchange(NamedTuple):
     took_s: float
     sent: int
-    """Bytes, as `came`."""
+    """Bytes sent; `came` has the bytes received."""
     came: int
 
 
 class _Exchanges(asyncio.Protocol):
-    """A connection that is used for one exchange at a time."""
+    """A connection used for one exchange at a time."""
 
     def __init__(self) -> None:
         self._reader = FrameReader()
@@ -336,8 +335,9 @@ class _Exchanges(asyncio.Protocol):
         self._transport = cast(asyncio.WriteTransport, transport)
 
     async def exchange(self, asked: _Asked) -> tuple[int, int]:
-        """Send the queries and wait for all their answers: bytes sent, bytes that came. ConnectionAbortedError when the
-        peer has closed, another OSError when it has reset."""
+        """Send the queries and wait for all answers. Bytes sent and received. ConnectionAbortedError if the peer
+        closed, another OSError if it reset.
+        """
         assert self._transport is not None
         if self._lost is not None:
             raise self._lost

@@ -1,9 +1,8 @@
-"""Faults that a person sets on a cluster, on links by Toxiproxy's own API and on processes by signals: seen, recorded.
+"""Detects and records faults that a person sets: on links by Toxiproxy's API, on processes by signals.
 
-Polled each POLL_S: less than what "at once" may take (windows.py, delivery_ms), so that a change which shows in a route
-before its fault was seen is still within the tolerance. An answer that equals the one before is not parsed. Of
-processes only a pause is seen here, in /proc (Linux); one that ends is watched elsewhere (actors/watch.py). What the
-experiment itself does meanwhile (`nemesrv fault`) is left out.
+Polled each POLL_S, which is less than `delivery_ms` (windows.py). So if a route changes before its fault is seen, the
+difference is within the tolerance. Of processes only a pause is detected here, in /proc (Linux); actors/watch.py
+detects those that end. What the experiment itself does (`nemesrv fault`) is left out.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ CALL_LIMIT_S = 5.0
 
 
 def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
-    """What a proxy, as Toxiproxy shows it, does to its link."""
+    """The faults on a link, from its proxy as Toxiproxy shows it."""
     if not proxy["enabled"]:
         return frozenset({Cut()})
     streams: dict[LinkFault, set[Stream]] = {}
@@ -50,7 +49,7 @@ def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
 
 
 class OutsideFaults:
-    """Context manager: while it is entered, a thread looks at proxies and processes and records what changed.
+    """Context manager. A thread polls proxies and processes, and records what changed.
 
     `pids` gives those of the nodes. `record` is called from that thread. A Toxiproxy that does not answer is asked
     again; nothing is raised.
@@ -74,12 +73,12 @@ class OutsideFaults:
         self._thread = threading.Thread(target=self._watch, name="outside-faults", daemon=True)
 
     def active(self) -> list[tuple[str, str, str]]:
-        """(id, fault, link or node) of all that were seen to begin and not to end."""
+        """(id, fault, link or node) of every detected fault in force."""
         links = [(fault_id, fault.do, name) for (name, fault), fault_id in self._active.items()]
         return links + [(fault_id, Pause().do, node) for node, fault_id in self._paused.items()]
 
     def update(self, proxies: Mapping[str, Mapping[str, Any]]) -> None:
-        """Record what began and what ended, ends first, since the call before. A proxy that is gone is healed."""
+        """Record ends and begins since the last call, ends first. The faults of a proxy that is gone have ended."""
         now: set[tuple[str, LinkFault]] = set()
         for name, proxy in proxies.items():
             theirs = proxy if self._links is None else self._links.without_ours(name, proxy)
@@ -94,7 +93,7 @@ class OutsideFaults:
             self._note(name, fault, fault_id, "start")
 
     def update_processes(self, paused: Mapping[str, bool]) -> None:
-        """Record which pauses began and which ended since the call before: node → whether it is paused."""
+        """Record the pauses that began or ended since the last call. `paused`: node to whether it is paused."""
         for node, now in paused.items():
             before = self._paused.get(node)
             if now and before is None:
@@ -144,7 +143,7 @@ class OutsideFaults:
 
 
 class ProxiesShown:
-    """Toxiproxy's GET /proxies, asked again and again over one connection; parsed only when it is not as before."""
+    """Polls Toxiproxy's GET /proxies over one connection. The answer is parsed only if it differs from the last one."""
 
     def __init__(self, api: Address) -> None:
         self._connection = http.client.HTTPConnection(api.host, api.port, timeout=CALL_LIMIT_S)
@@ -152,7 +151,7 @@ class ProxiesShown:
         self.close = self._connection.close
 
     def changed(self) -> dict[str, dict[str, Any]] | None:
-        """Every proxy; None when all are as they were. OSError, ValueError or HTTPException when it does not answer."""
+        """Every proxy. None if nothing changed. OSError, ValueError or HTTPException if Toxiproxy does not answer."""
         try:
             self._connection.request("GET", "/proxies")
             answer = self._connection.getresponse().read()

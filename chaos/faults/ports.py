@@ -1,9 +1,9 @@
-"""Ports that stay ours for the length of an experiment, so that a node or proxy that comes back finds its own again.
+"""Ports reserved for the length of an experiment, so that a restarted node or proxy gets the same port again.
 
-Taken from below Linux's ephemeral range. Each is held by a bound socket that does not listen: with SO_REUSEADDR on
-both sides (asyncio and Go set it) the node may still listen there, a dial while it is away is refused, and nobody
-else who asks for a free port gets it. The kernel drops the holds when this process ends, however it ends. Where dials
-to a node that is away must stay without an answer instead, the hold itself listens (`swallow`).
+They are below Linux's ephemeral range. A bound socket that does not listen reserves each. With SO_REUSEADDR on both
+sides (asyncio and Go set it) the node can still listen there. While it does not, connections are refused, and no other
+program gets the port. The kernel frees the ports when this process ends. If connections must stay without an answer
+instead, the reserving socket listens (`swallow`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..topology import EXTERNAL
 
 FIRST, LAST = 20_000, 29_999
 SWALLOWS = 4096
-"""Dials that a port takes which swallows them; the kernel drops what comes after."""
+"""Connections that a swallowing port accepts; the kernel drops later ones."""
 
 
 class PortHolder:
-    """Context manager; `take` as often as needed, `close` gives all ports back."""
+    """Context manager. `take` reserves addresses, `close` frees all ports."""
 
     def __init__(
         self, host: str = "127.0.0.1", ports: range = range(FIRST, LAST + 1), *, outside: str | None = None
@@ -37,9 +37,9 @@ class PortHolder:
         self._held: dict[int, socket.socket] = {}
 
     def take(self, *, vip: bool = False, beside: Collection[int] = ()) -> Address:
-        """An address of this host that nobody uses, ours until `close`. HarnessError when none is left.
+        """An unused address of this host, reserved until `close`. HarnessError if none is left.
 
-        So are the ports so far `beside` it, and with `vip` a broker's VIP port below it.
+        The ports so far `beside` it are reserved, too, and with `vip` a broker's VIP port below it.
         """
         for _ in range(200):
             address = Address(self._host, self._ports[secrets.randbelow(len(self._ports))])
@@ -53,14 +53,16 @@ class PortHolder:
         raise HarnessError(f"no free port was found between {first} and {last} on {self._host}: close what uses them")
 
     def _holds(self, port: int) -> bool:
-        """Whether it is ours from now on, and was not before."""
+        """Reserve the port. Whether it was free."""
         if port in self._held or (sock := self._hold(port)) is None:
             return False
         self._held[port] = sock
         return True
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
-        """One for a proxy of each of these nodes; outside, old clients dial the VIP port below it."""
+        """One address per proxy of these nodes. On outside links the VIP port below it is reserved, too, for old
+        clients.
+        """
         return [self._of_outside.take(vip=True) if node == EXTERNAL else self.take() for node in nodes]
 
     def _hold(self, port: int) -> socket.socket | None:
@@ -75,8 +77,9 @@ class PortHolder:
         return sock
 
     def swallow(self, address: Address) -> bool:
-        """Dials there succeed and stay without an answer. Not while somebody listens there, nor where the port is not
-        ours: then False."""
+        """Let connections there succeed and stay without an answer. False if somebody listens there or the port is not
+        reserved here.
+        """
         held = self._held.get(address.port)
         if held is None or address.host != self._host:
             return False
@@ -87,7 +90,7 @@ class PortHolder:
         return True
 
     def refuse(self, address: Address) -> None:
-        """Dials there are refused again, and what was swallowed is reset; the port stays ours."""
+        """Refuse connections there again and reset those that were swallowed. The port stays reserved."""
         held = self._held.get(address.port)
         if held is not None and held.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             held.shutdown(socket.SHUT_RD)
@@ -112,13 +115,13 @@ class PortHolder:
 #          SYN ──► ✗                                                             next SYN, and led to `to`
 
 LETS_IN_S = 8.0
-"""Of the machine's time: kernels send a SYN again after 1, 3 and 7 s, and no dialler waits so long."""
+"""Machine time. Kernels repeat a SYN after 1, 3 and 7 s, and no client waits longer."""
 
 _CHUNK = 65_536
 
 
 class FullAcceptQueue:
-    """Dials to `address` get no answer until `open`."""
+    """Connection attempts to `address` get no answer until `open`."""
 
     def __init__(self) -> None:
         self._front = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -128,7 +131,7 @@ class FullAcceptQueue:
         self._filler: socket.socket | None = socket.create_connection(self.address)
 
     def open(self, to: Address) -> None:
-        """Whoever still dials is connected to `to`, at the next SYN that its kernel sends. No new dial should come."""
+        """Pending attempts get connected to `to` at their kernel's next SYN. There should be no new ones."""
         self._front.listen(128)
         threading.Thread(target=self._let_in, args=(to,), name="accept-queue", daemon=True).start()
 
@@ -152,7 +155,7 @@ class FullAcceptQueue:
             self._front.close()
 
     def close(self) -> None:
-        """Nobody listens there any more."""
+        """Stop listening there."""
         self._front.close()
         if self._filler is not None:
             self._filler.close()
@@ -171,7 +174,7 @@ def _splice(taken: socket.socket, to: Address) -> None:
 
 
 def _carry(one: socket.socket, other: socket.socket) -> None:
-    """Bytes of one to the other until one of them ends; then both do."""
+    """Copy bytes from one to the other until either ends; then close both."""
     with contextlib.suppress(OSError):
         while data := one.recv(_CHUNK):
             other.sendall(data)

@@ -1,4 +1,4 @@
-"""What can be done to a process: one class a fault, and what ends it. Who does it is processes.py."""
+"""Faults of processes, a class each, and what ends them. processes.py executes them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .fault import Action, Dial, Fault, Loss, by_do
 class ProcessFault(Fault):
     acts_on = "nodes"
     ended_by: ClassVar[Literal["resume", "restart", ""]] = "restart"
-    """The action that ends it; empty: it is for good."""
+    """The action that ends it; empty if nothing does."""
     done_by: ClassVar[Literal["kill", "stop", "pause"]]
-    """What the cluster is asked to do to the process."""
+    """The call of the cluster that executes it."""
 
 
 class Kill(ProcessFault):
@@ -57,14 +57,14 @@ class Pause(ProcessFault):
 
 
 class StoodStill(Pause):
-    """Nobody's act: the machine did not run the process, as its own timers measured. No timeline can say it."""
+    """The machine did not run the process for a while, as its own timers measured. No timeline can ask for it."""
 
     title = "stood still"
     injection = "timer_lag"
 
 
 class Remove(ProcessFault):
-    """Of NameServers only: nothing is healed, and final reads need every broker."""
+    """NameServers only: nothing ends it, and the final reads need every broker."""
 
     do: Literal["remove"] = "remove"
     done_by = "kill"
@@ -79,7 +79,7 @@ class Remove(ProcessFault):
 
 
 class Absent(ProcessFault):
-    """Of a NameServer that joins later; no timeline can say it."""
+    """A NameServer that joins later. No timeline can ask for it."""
 
     do: Literal["absent"] = "absent"
     done_by = "kill"
@@ -98,13 +98,13 @@ class Resume(Action):
 
 
 class Restart(Action):
-    """Ends a kill or a stop: a new process over the same files and port. A node that runs is stopped first."""
+    """Ends a kill or a stop: a new process with the same files and port. A running node is stopped first."""
 
     do: Literal["restart"] = "restart"
     implementation: str | None = None
-    """Of a node that is Apache's: the version that it is from now on; None: what it was."""
+    """For Apache's programs: the version from now on; None: unchanged."""
     new_address: bool = False
-    """Whether the new process has an address that nobody has had, over the same files and under the same name."""
+    """Whether the new process has an address that was never used, with the same files and name."""
     acts_on = "nodes"
 
     @property
@@ -113,16 +113,16 @@ class Restart(Action):
 
 
 class RollingRestart(Action):
-    """Restarts one node after the other, each so long after the one before listens again."""
+    """Restarts one node after the other, each a fixed time after the previous one listens again."""
 
     do: Literal["rolling_restart"] = "rolling_restart"
     pause_s: float = Field(30, ge=0, le=100_000)
     down_s: float = Field(0, ge=0, le=100_000)
     by: Literal["stop", "kill"] = "stop"
     implementation: str | None = None
-    """As a restart's: an upgrade, one node after the other."""
+    """As in a restart: upgrades one node after the other."""
     new_address: bool = False
-    """As a restart's: each comes back at another address."""
+    """As in a restart: each node gets another address."""
     acts_on = "nodes"
 
     @property
@@ -131,7 +131,7 @@ class RollingRestart(Action):
 
 
 class RestartStorm(Action):
-    """Restarts nodes at random, which and when the run's seed draws."""
+    """Restarts random nodes at random times, drawn from the run's seed."""
 
     do: Literal["restart_storm"] = "restart_storm"
     restarts: int = Field(10, ge=1, le=1000)
@@ -154,18 +154,18 @@ PROCESS_FAULTS: dict[str, type[ProcessFault]] = by_do(*get_args(AnyProcessFault)
 class HostAction(Action):
     acts_on = "hosts"
     consists_of: ClassVar[str]
-    """In words, for docs/scenarios.md."""
+    """What it consists of, in words, for docs/scenarios.md."""
 
 
 class LoseHost(HostAction):
-    """Of a host: nobody answers any more, and nobody says so."""
+    """A host whose nodes stop answering without a sign."""
 
     do: Literal["lose_host"] = "lose_host"
     consists_of = "`black_hole` of every link between a node of it and one of another host, then `kill` of its nodes"
 
 
 class IsolateHost(HostAction):
-    """Its nodes run on and reach one another."""
+    """A host whose nodes keep running and reach one another, and nobody else."""
 
     do: Literal["isolate_host"] = "isolate_host"
     consists_of = "`black_hole` of every link between a node of it and one of another host"
@@ -177,7 +177,7 @@ class PauseHost(HostAction):
 
 
 class ReturnHost(HostAction):
-    """Ends what was done to it by these."""
+    """Ends lose_host, isolate_host or pause_host."""
 
     do: Literal["return_host"] = "return_host"
     consists_of = "`heal` of that `black_hole`, then `restart` or `resume` of its nodes"

@@ -1,9 +1,9 @@
-"""Faults of whole processes: kill, stop, pause, resume, restart, each with its rows in the history.
+"""Executes faults of processes (kill, stop, pause, resume, restart) and records their rows.
 
-What each is stands with its class (process_faults.py). A fault's `start` row is recorded as soon as the signal is sent
-(a stop's: when the node has left, or was killed because it did not leave in time), its `end` row when the node runs on,
-or listens again and can be dialled. Between the two a `gone` row says when the process was gone, its connections with
-it, and dials to it refused: a busy machine takes its time over that, and it is no NameServer's fault.
+process_faults.py says what each is. The `start` row is recorded once the signal is sent; for a stop, once the node has
+left or was killed for not leaving in time. The `end` row is recorded when the node runs on, or listens and can be
+reached again. Between them a `gone` row says when the process was gone, its connections closed and new ones refused. On
+a busy machine that takes time, which is not a NameServer's fault.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .process_faults import PROCESS_FAULTS, Kill, ProcessFault, Restart, Resume,
 
 
 class Processes(Protocol):
-    """What is asked of the cluster; `on_effect` is called at the moment that counts as the fault's own."""
+    """The calls that the cluster offers. `on_effect` is called at the moment that counts as the fault's begin."""
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
@@ -33,7 +33,7 @@ class Processes(Protocol):
 def note(
     record: Recorder, fault_id: str, fault: ProcessFault, node: str, phase: str, asked_ms: float | None = None
 ) -> None:
-    """The history's row of the fault's beginning or end."""
+    """The history's row for the begin or end of the fault."""
     about: dict[str, Any] = {"fault": fault.do, "injection": fault.injection, "source": node, "target": None}
     if asked_ms is not None:
         about["value"] = {"asked_ms": asked_ms}
@@ -41,13 +41,13 @@ def note(
 
 
 def not_done(record: Recorder, node: str, what: str, why: str) -> None:
-    """The history's row of what a node did not do for the harness."""
+    """The history's row for something that a node did not do for the harness."""
     record("not_done", source=node, value={"f": what, "why": why})
 
 
 @contextmanager
 def held_if_free(lock: threading.RLock) -> Iterator[bool]:
-    """Whether the lock was free; then it is held within the block."""
+    """Hold the lock within the block, if it was free. Whether it was."""
     free = lock.acquire(blocking=False)
     try:
         yield free
@@ -57,7 +57,9 @@ def held_if_free(lock: threading.RLock) -> Iterator[bool]:
 
 
 class ProcessFaults:
-    """Who is under which fault, and its rows; `heal_all` resumes what is paused and starts again what is down."""
+    """The fault that each node is under, and its rows. `heal_all` resumes paused nodes and restarts those that are
+    down.
+    """
 
     def __init__(
         self,
@@ -67,8 +69,9 @@ class ProcessFaults:
         moves: Callable[[str], object] = lambda _node: None,
         clock: Clock | None = None,
     ) -> None:
-        """`restarted` is called with each node whose next process works, `moves` with each whose next process is to
-        listen elsewhere, before there is one. `clock`: the history's, for when each clean stop was asked for."""
+        """`restarted` is called with each node whose next process works, `moves` with each whose next process will
+        listen elsewhere. `clock`: the history's, to record when a clean stop was asked for.
+        """
         self._clock = clock
         self._processes, self._record, self._restarted, self._moves = processes, record, restarted, moves
         self._active: dict[str, tuple[str, ProcessFault]] = {}
@@ -86,7 +89,7 @@ class ProcessFaults:
         return {node: fault_id for node, (fault_id, _) in self._active.items()}
 
     def unchanged(self) -> AbstractContextManager[bool]:
-        """Within the block no fault begins or ends; False where one does at this moment."""
+        """Within the block no fault begins or ends. False if one is beginning or ending now."""
         return held_if_free(self._lock)
 
     def resume(self, node: str) -> None:
@@ -94,7 +97,7 @@ class ProcessFaults:
         self._end(node, "resume", self._processes.resume)
 
     def restart(self, node: str, *, new_address: bool = False) -> None:
-        """End a kill or a stop: a new process over the same files and port. A node that runs is stopped first."""
+        """End a kill or a stop: a new process with the same files and port. A running node is stopped first."""
         with self._lock:
             if node not in self._active:
                 self.begin(Stop(), node)
@@ -103,13 +106,14 @@ class ProcessFaults:
             self._end(node, "restart", self._processes.restart)
 
     def found_gone(self, node: str, fault_id: str) -> None:
-        """Take over a kill by somebody else, which is recorded already: `restart` ends it like our own kill."""
+        """Take over a recorded kill by somebody else, so that `restart` can end it."""
         with self._lock:
             self._active[node] = (fault_id, Kill())
 
     def heal_all(self, *, but: Collection[str] = ()) -> None:
-        """End every fault that ends, in the order in which they began, `but` those of these nodes. Tries all before it
-        raises the first failure."""
+        """End every fault that can end, in the order of their begins, `but` those of these nodes. All are tried before
+        the first failure is raised.
+        """
         with self._lock:
             failed: HarnessError | None = None
             for node, fault in self.active.items():
@@ -123,7 +127,7 @@ class ProcessFaults:
                 raise failed
 
     def begin(self, fault: ProcessFault, node: str) -> str:
-        """The id of the fault, which is in effect."""
+        """Begin the fault. Its id."""
         with self._lock:
             if node in self._active:
                 raise HarnessError(
@@ -177,7 +181,9 @@ class ProcessFaults:
 
 
 class UnplannedDeaths:
-    """Processes that ended without our doing, noted as what their peers see: a kill, which nothing here heals."""
+    """Processes that ended without the harness. Each is recorded as a kill, which is what its peers see, and is not
+    restarted.
+    """
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._noted = record, 0
@@ -185,7 +191,9 @@ class UnplannedDeaths:
 
     @contextmanager
     def noted(self, node: str) -> Iterator[None]:
-        """The death's row is in the history; after the block, which refuses dials to the node, `gone` is too."""
+        """Record the death; at the end of the block, in which connections to the node must become refused, record
+        `gone`.
+        """
         self._noted += 1
         fault_id = self._ids[node] = f"unplanned-{self._noted}"
         note(self._record, fault_id, Kill(), node, "start")
@@ -193,5 +201,5 @@ class UnplannedDeaths:
         self._record("gone", fault_id=fault_id, source=node)
 
     def id_of(self, node: str) -> str:
-        """The id of the fault that the node's last such death is."""
+        """The fault id of the node's last unplanned death."""
         return self._ids[node]

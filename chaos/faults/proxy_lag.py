@@ -1,10 +1,10 @@
-"""How late Toxiproxy is: every byte of an experiment goes through it, and none of its timers is a node's.
+"""Measures how late Toxiproxy is. Every byte of an experiment passes through it.
 
     harness ── one byte ──► proxy `lag` ──► echo in the harness ──► back     one round trip after the other
 
-Each round trip beyond what is sent again at once is time in which the proxies, or the harness itself, stood still. It
-is recorded as `timer_lag` of the node TOXIPROXY, in RocketMQ milliseconds, and counts for the tolerance of every check
-(checkers/lag.py): a send that timed out while the proxies stood still says nothing about RocketMQ.
+A slow round trip means that the proxies, or the harness itself, were not running. It is recorded as `timer_lag` of the
+node TOXIPROXY, in RocketMQ milliseconds, and is part of every check's tolerance (checks/record/lateness.py). A send
+that timed out because of the proxies says nothing about RocketMQ.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .toxiproxy import Toxiproxy
 log = logging.getLogger("nemesrv.toxiproxy")
 
 TOXIPROXY = "toxiproxy"
-"""The node that these rows are of."""
+"""The node name in these rows."""
 
 STEP_S = 0.020
 ROW_S = 0.100
-"""Of the machine's time: between two round trips, and what one row covers at least."""
+"""Machine time between two round trips; the least that one row covers."""
 
 
 class ProxyLagProbe:
     """Context manager. `record` is called from a thread of its own.
 
-    What of a stall may fall between two steps that are longer than STEP_S counts as lateness, too.
+    A stall that falls between two steps counts, too, if the step took longer than STEP_S.
     """
 
     def __init__(

@@ -1,11 +1,10 @@
-"""A Toxiproxy server of our own, and the one place that talks to it.
+"""Starts a Toxiproxy server, and makes all calls of its API.
 
-    node ── dials ──► proxy `node->peer` ── upstream ──► peer          upstream: bytes from the node to the peer
+    node ── connects ─► proxy `node->peer` ── upstream ──► peer          upstream: bytes from the node to the peer
                                          ◄─ downstream ──              downstream: bytes from the peer to the node
 
-toxiproxy-python keeps host and port on its class, knows no time limit and ignores most HTTP errors; `Toxiproxy` gives
-each server its own subclass, a limit, and ToxiproxyError. Every call here may be repeated with the same outcome,
-which is why tenacity may repeat it. What the toxics mean is the business of toxiproxy_links.py.
+toxiproxy-python keeps host and port on its class, has no time limit and ignores most HTTP errors. `Toxiproxy` gives
+each server its own subclass, a limit, and ToxiproxyError. Every call is idempotent, so tenacity may repeat it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ START_LIMIT_S = 10.0
 
 
 class Toxiproxy:
-    """Typed calls to one server. All raise ToxiproxyError, after three tries where the connection failed."""
+    """Typed calls to one server. All raise ToxiproxyError, after three attempts if the connection failed."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -53,7 +52,9 @@ class Toxiproxy:
         return str(self._call("get", "/version").json()["version"])
 
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None:
-        """Make every proxy in one call: name to (listen, upstream). One that stands as asked is left as it is."""
+        """Create every proxy in one call: name to (listen, upstream). An existing proxy with these values is left
+        alone.
+        """
         body = [
             {"name": name, "listen": str(listen), "upstream": str(upstream), "enabled": True}
             for name, (listen, upstream) in proxies.items()
@@ -68,13 +69,13 @@ class Toxiproxy:
         return shown
 
     def set_enabled(self, proxy: str, enabled: bool) -> None:
-        """Disabled: all its connections close and dials are refused."""
+        """If disabled, all connections of the proxy close and new ones are refused."""
         self._call("post", f"/proxies/{proxy}", json={"enabled": enabled})
 
     def switch(self, wanted: Mapping[str, bool]) -> dict[str, bool]:
-        """Enable or disable all of these proxies in one go; which of all proxies were enabled just before.
+        """Enable or disable all of these proxies at once. Returns the proxies that were enabled just before.
 
-        Pipelined on one connection, because each proxy has its own request and a crash must refuse at once.
+        The requests, one per proxy, are pipelined on one connection, because a crash must refuse at once.
         """
         requests_ = [_request("GET", "/proxies", self.address)]
         requests_ += [
@@ -94,7 +95,7 @@ class Toxiproxy:
         return {name: bool(proxy["enabled"]) for name, proxy in orjson.loads(shown[1]).items()}
 
     def add_toxic(self, proxy: str, toxic: Toxic) -> None:
-        """Put it at the end of its direction's chain; one of that name already there is made as asked."""
+        """Add it at the end of its direction's chain. An existing toxic of that name is changed."""
         name, kind, direction, attributes, toxicity = toxic
         body = {"name": name, "type": kind, "stream": direction, "toxicity": toxicity, "attributes": dict(attributes)}
         try:
@@ -107,14 +108,14 @@ class Toxiproxy:
     def update_toxic(
         self, proxy: str, name: str, *, toxicity: float, attributes: Mapping[str, int] | None = None
     ) -> None:
-        """Change a toxic in place; toxicity 0 lets every byte pass, 1 lets none past untouched."""
+        """Change a toxic in place. Toxicity 0 affects no byte, 1 affects every byte."""
         body: dict[str, Any] = {"toxicity": toxicity}
         if attributes is not None:
             body["attributes"] = dict(attributes)
         self._call("post", f"/proxies/{proxy}/toxics/{name}", json=body)
 
     def remove_toxic(self, proxy: str, name: str) -> None:
-        """Take a toxic away; nothing happens when there is none of that name."""
+        """Remove a toxic. Nothing happens if there is none of that name."""
         try:
             self._call("delete", f"/proxies/{proxy}/toxics/{name}")
         except ToxiproxyError as exc:
@@ -153,14 +154,14 @@ def _request(verb: str, path: str, host: Address, body: Any = None) -> bytes:
 
 
 def _answer(stream: BinaryIO) -> tuple[int, bytes]:
-    """Status and body of the next answer; the stream is left where the one after it begins."""
+    """Status and body of the next answer. The stream is left where the following one begins."""
     response = http.client.HTTPResponse(_Stream(stream))  # type: ignore[arg-type]
     response.begin()
     return response.status, response.read()
 
 
 class _Stream:
-    """A connection whose answers come one after the other, for HTTPResponse, which closes what it has read whole."""
+    """A connection with answers one after the other, for HTTPResponse, which closes what it has read to the end."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -182,7 +183,7 @@ def _text(exc: BaseException) -> str:
 
 
 class ToxiproxyServer:
-    """A toxiproxy-server process that ends with us, even when we are killed. Context manager; `stop` may be repeated.
+    """A toxiproxy-server process that ends with ours, even if ours is killed. Context manager; `stop` may be repeated.
 
     Start it from a thread that outlives it, best the main one: the kernel counts the starting thread as its parent.
     """
@@ -196,7 +197,7 @@ class ToxiproxyServer:
         return None if self._process is None else self._process.pid
 
     def start(self) -> Toxiproxy:
-        """The client of a server that answers. ToxiproxyError when it does not within START_LIMIT_S."""
+        """A client of the server once it answers. ToxiproxyError if it does not within START_LIMIT_S."""
         binary = self._binary or find_server()
         api = Toxiproxy(self._ports.take())
         self._log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -239,7 +240,7 @@ class ToxiproxyServer:
             raise ToxiproxyError(f"Toxiproxy ended at once with status {process.returncode}: {said}") from exc
 
     def stop(self) -> None:
-        """End the server, its proxies and their connections. It has nothing to save, so it is not asked first."""
+        """End the server with all proxies and connections, at once, because it has nothing to save."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()

@@ -1,23 +1,22 @@
-"""Faults on links: as calls for a timeline (`begin`, `end`) and as context managers; all healed on every way out.
+"""Injects faults of links through Toxiproxy. All of them end when the injector is left, however it is left.
 
-What each fault is stands with its class (link_faults.py); here the state of a link becomes toxics. None loses packets.
+link_faults.py says what each fault is; here the state of a link becomes toxics. No toxic loses packets.
 
-Toxics of one chain are not independent. Adding one after a black hole lets out what it holds; removing one before it
-blocks Toxiproxy for good, or loses bytes after 5 s. So the chain of a direction is laid down once, before its first
-fault, and afterwards only retuned in place; what overlapping faults add up to is computed before (`combine`):
+The toxics of one chain affect each other. Adding one after a black hole releases its bytes. Removing one before it
+blocks Toxiproxy for ever, or loses bytes after 5 s. So the chain of a direction is created once, before its first
+fault, and then only changed in place. `combine` computes the effect of overlapping faults first:
 
     bytes ──► gate (bandwidth) ──► delay (latency) ──► [reset] ──►       at rest both have toxicity 0: every byte passes
 
-Toxiproxy listens on when the process behind it is dead: a dial succeeds and is then closed, and who dialled has lost
-seconds that a crash does not cost. So the proxies to a process that is gone are disabled until its next one listens.
-Where a black hole holds the link, a dial is to stay without an answer whoever is behind it: there the proxy stays, and
-the port of the dead peer takes the dial (`PortHolder.swallow`).
+Toxiproxy still accepts when the process behind it is dead, and then closes. A client would lose seconds that a crash
+does not cost. So the proxies to a dead process are disabled until its successor listens. Under a black hole a
+connection must stay without an answer even then: the proxy stays enabled, and the dead peer's port accepts
+(`PortHolder.swallow`).
 
-Toxics are on every connection of a proxy, and a proxy accepts every dial. Where what is new is to differ from what is
-connected, the node is told to dial elsewhere (`tell`): half-open, at a second proxy, while the first holds what it has;
-without an answer to SYNs, at a port whose accept queue is full. Outside diallers cannot be told. Old ones send at the
-broker's VIP port, two below the proxy that they are told: a second proxy there leads to the first, so that whatever is
-on the link meets them; where dials are refused, theirs are closed.
+Toxics affect all connections of a proxy. If new connections must differ from old ones, the node gets another port to
+connect to (`tell`). For half_open it is a second proxy, while the first blocks its connections; for unanswered SYNs it
+is a port with a full accept queue. Outside clients cannot be told. Old clients send to the broker's VIP port, two below
+the proxy's: a second proxy there leads to the first, so faults of the link affect them, too.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from .measuring import Route
 from .ports import FullAcceptQueue
 
 _NEXT = "~"
-"""Between a link's name and the number of one of its later proxies, or `vip`, in the proxy's name."""
+"""In a proxy's name: separates the link's name from the number of its later proxy, or from `vip`."""
 
 
 class ProxyApi(Protocol):
-    """Of one Toxiproxy (toxiproxy.py), or of one on each host (experiment/hosts/parts.py)."""
+    """The API of one Toxiproxy (toxiproxy.py), or of one on each host (experiment/hosts/parts.py)."""
 
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None: ...
     def set_enabled(self, proxy: str, enabled: bool) -> None: ...
@@ -54,7 +53,7 @@ class ProxyApi(Protocol):
 
 
 class LinkPorts(Protocol):
-    """Of one machine (ports.py), or of each host."""
+    """The ports of one machine (ports.py), or of each host."""
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]: ...
     def swallow(self, address: Address) -> object: ...
@@ -62,7 +61,7 @@ class LinkPorts(Protocol):
 
 
 class SilentPort(Protocol):
-    """A port that answers no dial until `open` (ports.py)."""
+    """A port that answers no connection attempt until `open` (ports.py)."""
 
     @property
     def address(self) -> Address: ...
@@ -71,7 +70,7 @@ class SilentPort(Protocol):
 
 
 class _Proxy(NamedTuple):
-    """The one of a link."""
+    """The proxy of a link."""
 
     name: str
     listen: Address
@@ -115,7 +114,7 @@ class LinkFaults(LinkFaultInjector):
         """Tells a node where to dial from now on."""
 
     def open(self, upstreams: Mapping[Link, Address], ports: LinkPorts) -> dict[Link, Address]:
-        """One proxy a link: link to its peer's own address in, link to the address to dial instead out."""
+        """Create one proxy per link. `links`: link to its peer's own address; returned: link to the proxy's address."""
         self._ports = ports
         taken = ports.take_for(link.node for link in upstreams)
         made = {
@@ -145,27 +144,27 @@ class LinkFaults(LinkFaultInjector):
         return {link: proxy.listen for link, proxy in made.items()}
 
     def advertised(self, peer: Address) -> Address:
-        """What everybody is told instead of a peer's own address: where outsiders reach it, when there are any."""
+        """The address that everybody gets instead of a peer's own: the one for outside clients, if there are any."""
         return self._outside.get(peer, peer)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
-        """For TcpNetwork: the address that is told of each peer to the address at which `node` must dial it."""
+        """For TcpNetwork: each peer's advertised address to the address at which `node` must connect."""
         return {self.advertised(self._proxies[of].peer): self._dialled(of) for of in self._from.get(node, ())}
 
     def _dialled(self, link: Link) -> Address:
-        """Where the link is dialled now."""
+        """The address at which the link's node connects now."""
         front = self._fronts.get(link)
         return self._proxies[link].listen if front is None else front.address
 
     def way(self, link: Link) -> Route:
-        """How anyone else reaches the link's peer: through its proxy, and around it."""
+        """How others reach the link's peer: through its proxy, and around it."""
         link = Link(link.node, self._at(link.peer))
         return Route(TcpNetwork(), self._dialled(link), self._proxies[link].peer)
 
     # -- processes behind the proxies (actors.watch.Dials)
 
     def refuse(self, name: str, pid: int) -> None:
-        """This process of the node is gone: dials to the node are refused, but where a black hole holds them."""
+        """The node's process is gone: refuse connections to it, except under a black hole."""
         with self._lock:
             at = self._at(name)
             if at not in self._gone and self._pids.get(name, pid) == pid:
@@ -173,7 +172,7 @@ class LinkFaults(LinkFaultInjector):
                 self._switch(at)
 
     def make_way(self, name: str) -> None:
-        """A process of the node is about to listen."""
+        """A process of the node is about to listen: free its port."""
         with self._lock:
             at = self._at(name)
             self._coming.add(at)
@@ -181,7 +180,7 @@ class LinkFaults(LinkFaultInjector):
                 self._swallow(link, wanted=False)
 
     def admit(self, name: str, pid: int) -> None:
-        """This process of the node listens: dials reach it again, but where a fault of the link refuses them."""
+        """The node's process listens: let connections through again, except where a fault of the link refuses them."""
         with self._lock:
             self._pids[name] = pid
             at = self._at(name)
@@ -194,8 +193,9 @@ class LinkFaults(LinkFaultInjector):
         return self._towards.get(at, [])
 
     def _switch(self, at: str) -> None:
-        """Enable or disable the proxies to a node's address, all close together, by what is on their links and behind
-        them."""
+        """Enable or disable the proxies to a node's address close together, by the faults on their links and the
+        process behind them.
+        """
         wanted: dict[Link, bool] = {}
         for link in self._to(at):
             state = self._links[Link(link.node, first_address(link.peer))].state
@@ -209,11 +209,11 @@ class LinkFaults(LinkFaultInjector):
             self._enabled |= {link: on for link, on in changes.items() if on or before[self._proxies[link].name]}
 
     def _is_open(self, link: Link, state: LinkState) -> bool:
-        """Whether its proxy is to take dials."""
+        """Whether the link's proxy should accept."""
         return state.enabled and (link.peer not in self._gone or state.held)
 
     def _swallow(self, link: Link, *, wanted: bool) -> None:
-        """Whether the port of the link's dead peer must take dials of this link, that nobody will answer."""
+        """Whether the dead peer's port must accept connections of this link and not answer them."""
         before, wanted = bool(self._swallowed), wanted and link.peer not in self._coming
         (self._swallowed.add if wanted else self._swallowed.discard)(link)
         if self._ports is None or not (before or wanted):
@@ -225,7 +225,7 @@ class LinkFaults(LinkFaultInjector):
             self._ports.refuse(address)
 
     def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What of a proxy, as Toxiproxy shows it, others did; None while our own faults on it are not known."""
+        """What others did to a proxy that Toxiproxy shows. None while our own faults on it are not known."""
         source, _, target = of_file_name(name).partition("->")
         under = self._links.get(Link(source, first_address(target.partition(_NEXT)[0])))
         if under is None:
@@ -244,7 +244,7 @@ class LinkFaults(LinkFaultInjector):
         return {**proxy, "toxics": toxics, "enabled": proxy["enabled"] or ours_off}
 
     def _prepare(self, link: Link) -> None:
-        """Lay down the chain of toxics. HarnessError for a fault that no proxy can inject."""
+        """Create the chain of toxics. HarnessError for a fault that no proxy can inject."""
         if link in self._laid:
             return
         self._lay(self._proxies[link].name)
@@ -268,7 +268,7 @@ class LinkFaults(LinkFaultInjector):
             self._switch_front(link, wanted.undialled)
 
     def _take_second_proxy(self, link: Link, now: LinkState | None) -> None:
-        """The node dials a new proxy, which does what the link's did until now; nothing that is connected uses it."""
+        """Make the node connect to a new proxy in the same state; existing connections stay at the old one."""
         assert self._ports is not None
         before = self._proxies[link]
         older = self._older.setdefault(link, [])
@@ -284,7 +284,9 @@ class LinkFaults(LinkFaultInjector):
         self.tell(link.node, self.dials_of(link.node))
 
     def _inject_older(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
-        """The same to what was connected before; all of it held while the link is half-open."""
+        """Put the link's state on the older connections. While the link is half-open, everything on them is kept
+        back.
+        """
         half_opens = wanted.stale > (0 if now is None else now.stale)
         for proxy in tuple(self._older.get(link, ())):
             was = None if now is None else now.of_stale if proxy.name in self._stale else now
@@ -298,7 +300,7 @@ class LinkFaults(LinkFaultInjector):
                 self._older[link].remove(proxy)
 
     def _switch_front(self, link: Link, undialled: bool) -> None:
-        """The node's dials get no answer from now on, or reach its proxy again."""
+        """Leave the node's connection attempts without an answer from now on, or let them reach its proxy again."""
         if undialled:
             self._fronts[link] = self._front_for(link.node)
             self.tell(link.node, self.dials_of(link.node))

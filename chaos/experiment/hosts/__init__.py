@@ -1,1 +1,3 @@
-"""One experiment on many hosts: which node is where, and what the harness has on each through its agent (actors/)."""
+"""One experiment on many hosts: the placement of nodes, and the harness's parts on each host, reached through its agent
+(actors/).
+"""

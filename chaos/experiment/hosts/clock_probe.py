@@ -1,7 +1,7 @@
-"""What every host's clock shows, asked all the time and recorded as `host_clock`: rows are corrected by it (history/).
+"""Reads every host's clock all the time and records it as `host_clock`; history/ corrects rows by it.
 
-A thread a host asks TIMES times in a row, each EVERY_S of the machine's time, and records the answer that came soonest:
-what is late on its way says least. A host whose clock is the harness's own need not be asked.
+One thread per host asks TIMES times in a row, every EVERY_S of machine time, and records the quickest answer, which is
+the most exact. A host with the harness's own clock is not asked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Milliseconds = Callable[[], float]
 
 
 def clock_identity() -> str:
-    """The same in two processes whose CLOCK_MONOTONIC is one: of one kernel since it came up, in one time namespace."""
+    """Equal in two processes that share CLOCK_MONOTONIC: same kernel since boot, same time namespace."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot = file.read().strip()
     namespace = "none"
@@ -34,7 +34,7 @@ def clock_identity() -> str:
 
 
 def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading:
-    """The reading with the least bound of so many. `ask`: what the host's clock shows now."""
+    """The reading with the smallest error of several. `ask`: reads the host's clock."""
     found = []
     for _ in range(times):
         sent_ms = now_ms()
@@ -44,15 +44,15 @@ def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading
 
 
 def offset_ns(ask_ns: Callable[[], int]) -> int:
-    """How far ahead of ours a host's CLOCK_MONOTONIC is, which it tells when it is asked."""
+    """How far a host's CLOCK_MONOTONIC is ahead of ours, by its answer."""
     return round(soonest(lambda: ask_ns() / 1e6, lambda: monotonic_ns() / 1e6, FIRST_TIMES).offset_ms * 1e6)
 
 
 class HostClocks:
-    """Context manager; once it is entered there is a reading of each host, and one more when it is left.
+    """Context manager. There is a reading of each host once it is entered, and one more when it is left.
 
-    `asks`: by host, what its clock shows now, in RocketMQ milliseconds; None where that is the harness's own. It raises
-    HarnessError where the host is lost, which is not asked again.
+    `asks`: by host, reads its clock in RocketMQ milliseconds; None for the harness's own clock. HarnessError if the
+    host is lost; it is then not asked again.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
-"""What is recorded and logged on other hosts comes to the run folder by Ray: while it grows, and the rest at the end.
+"""Collects rows and logs from other hosts into the run folder through Ray, during the run and at its end.
 
-    host   history/_raw/*.jsonl, logs/* ── what is new, in pieces, compressed (LZ4) ──► Ray's object store ─┐
-    driver a thread a host: each FOLLOW_S asks for what is new ◄────────────────────────────────────────────┘
+    host   history/_raw/*.jsonl, logs/* ── new data, in pieces, compressed (LZ4) ──► Ray's object store ─┐
+    driver one thread per host asks each FOLLOW_S ◄────────────────────────────────────────────┘
            run folder/history/_raw/*.jsonl, logs/*
 
-So a host that is lost takes with it what it recorded since it was asked last; its `rows_missing` say since when. A line
-may be torn where the last piece of a lost host ends: readers skip it, as that of a process that was killed.
+If a host is lost, its rows since the last answer are lost, too; `rows_missing` says since when. The last line of a lost
+host may be torn; readers skip it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger("nemesrv.hosts")
 
 PIECE_BYTES = 8 * 1024 * 1024
 PIECES = 4
-"""So many are one answer of a host."""
+"""Pieces in one answer of a host."""
 ANSWER_LIMIT_S = 30.0
 FOLLOW_S = 2.0
 FILES = ("history/_raw/**/*", "logs/**/*", f"data/*/{LAST_WORDS}")
@@ -46,10 +46,10 @@ class FilePiece(NamedTuple):
 
 
 def new_pieces(folder: str, known: Mapping[str, int]) -> Iterator[FilePiece]:
-    """There: what is in the run's files behind the offsets that are known already.
+    """Runs on the host: new bytes of the run's files after the known offsets.
 
-    A process that goes on in a next file has said all that is in the one before: that comes first, since who reads it
-    here believes so, and is deleted when all of it is known.
+    A process that continues in a new file has finished the one before, so the older file comes first; the reader
+    deletes it once it is complete.
     """
     for pattern in FILES:
         paths = sorted(Path(folder).glob(pattern), key=_in_turn)
@@ -70,7 +70,7 @@ def new_pieces(folder: str, known: Mapping[str, int]) -> Iterator[FilePiece]:
 
 
 def _in_turn(path: Path) -> tuple[str, str, int]:
-    """Sorts a process's raw files as they were written."""
+    """Sort key: a process's raw files in the order of writing."""
     if path.suffix != ".jsonl":
         return str(path), "", 0
     node, incarnation = process_of(path)
@@ -85,7 +85,7 @@ def _goes_on(path: Path, following: Path) -> bool:
 
 
 def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> list[FilePiece]:
-    """There: the next of them, in one answer."""
+    """Runs on the host: the next pieces, for one answer."""
     return [*islice(new_pieces(folder, known), count)]
 
 
@@ -100,22 +100,22 @@ class CollectedHost(NamedTuple):
         return self.host.name
 
     def pieces(self, known: Mapping[str, int]) -> Iterator[FilePiece]:
-        """What is new there, as `new_pieces` says; `known` moves on meanwhile. HarnessError when it is lost."""
+        """The host's new pieces, as `new_pieces`; moves `known` on. HarnessError if the host is lost."""
         while found := self.host.ask("run", some_pieces, self.folder, dict(known), timeout_s=ANSWER_LIMIT_S):
             yield from found
 
 
 class Gone(NamedTuple):
-    """What a host recorded after that is lost."""
+    """Rows that this host recorded after this time are lost."""
 
     since_ms: float
     why: str
 
 
 class Collector:
-    """Context manager: follows the hosts meanwhile, and has all that they recorded when it is left.
+    """Context manager. Follows the hosts, and has all their rows when it is left.
 
-    `gone` then says which hosts were lost. The hosts' logs of one name are told apart by the host's.
+    `gone` then says which hosts were lost. Logs of the same name get the host's name.
     """
 
     def __init__(
@@ -169,7 +169,9 @@ class Collector:
         return self
 
     def finish(self) -> None:
-        """All that the hosts recorded is here, or `gone` says why not. OSError where it cannot be written."""
+        """Fetch the rest from all hosts; for a lost host `gone` says why it is missing. OSError if it cannot be
+        written.
+        """
         self._ended.set()
         for thread in self._threads:
             with suppress(RuntimeError):  # it never began
@@ -182,7 +184,7 @@ class Collector:
 
 
 def record_missing(record: Recorder, gone: Mapping[str, Gone], nodes: Mapping[str, str]) -> None:
-    """A row for each node (`nodes`: node to host) of whom rows are missing."""
+    """Record a row for each node with missing rows (`nodes`: node to host)."""
     for node, host in sorted(nodes.items()):
         if host in gone:
             value: dict[str, Any] = {"host": host, "why": gone[host].why, "since_ms": gone[host].since_ms}

@@ -1,10 +1,10 @@
-"""What the harness has on each host, and what of one machine `LinkFaults` then asks of many.
+"""The harness's parts on each host, and the driver's parts that pass calls on to them.
 
-    Host…    opened on a host, in the process of the agent there (actors/host_agent.py): the same parts that an
-             experiment on one machine has beside itself. Factories get the parts that are there already, by their keys
+    Host…    runs on a host, in its agent's process (actors/host_agent.py): the same parts that an
+             experiment on one machine has. Factories get the existing parts by their keys
     Hosts…   of the driver: each call goes to the host whose proxy, port or dialler it is
 
-A (node, peer) proxy is on the node's host and dials the peer's own address, so bytes cross from host to host once.
+The proxy of (node, peer) is on the node's host and connects to the peer's own address, so bytes cross hosts once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HostPorts:
         self._own = PortHolder(address)
 
     def take_servers(self, count: int) -> list[Address]:
-        """So many that others can reach, each with the VIP port below it."""
+        """So many addresses that others can reach, each with the VIP port below it."""
         return [self._own.take(vip=True) for _ in range(count)]
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
@@ -64,7 +64,7 @@ class HostPorts:
 
 
 class HostToxiproxy:
-    """A Toxiproxy server of the host's own, whose API is on its loopback device."""
+    """A Toxiproxy server on the host. Its API listens on loopback."""
 
     def __init__(self, parts: Mapping[str, Any], log_file: Path) -> None:
         from ...faults.toxiproxy import ToxiproxyServer
@@ -75,7 +75,7 @@ class HostToxiproxy:
         self.opened = (self.api.address, self.pid)
 
     def ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """What that method of the API's client returns (faults/toxiproxy.py)."""
+        """The result of that method of the API's client (faults/toxiproxy.py)."""
         return getattr(self.api, method)(*args, **kwargs)
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class HostToxiproxy:
 
 
 class HostLag(ExitStack):
-    """How late that Toxiproxy is."""
+    """Measures how late that Toxiproxy is."""
 
     def __init__(self, parts: Mapping[str, Any], clock: RealClock, spec: RecorderSpec, step_s: float) -> None:
         from ...faults.proxy_lag import ProxyLagProbe
@@ -95,7 +95,7 @@ class HostLag(ExitStack):
 
 
 class HostFront(FullAcceptQueue):
-    """A port of the host's loopback device that answers no dial."""
+    """A loopback port of the host that answers no connection attempt."""
 
     def __init__(self, _parts: Mapping[str, Any]) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class HostFront(FullAcceptQueue):
 async def measured(
     clock: RealClock, over: Address, around: Address | None, function: Callable[..., Awaitable[Any]], *args: Any
 ) -> Any:
-    """What the function measures of a link, dialled from here."""
+    """The function's result for a link, measured from this host."""
     return await function(clock, Route(TcpNetwork(), over, around), *args)
 
 
@@ -113,7 +113,7 @@ HostOf = Callable[[str], RemoteHost]
 
 
 class HostsToxiproxy:
-    """The Toxiproxy of every host as one, by the proxies' names. As Toxiproxy (faults/toxiproxy.py) for the rest."""
+    """The Toxiproxy servers of all hosts as one, by proxy name. Otherwise as Toxiproxy (faults/toxiproxy.py)."""
 
     def __init__(self, hosts: Iterable[RemoteHost], host_of: HostOf) -> None:
         self._hosts, self._host_of = tuple(hosts), host_of
@@ -122,7 +122,7 @@ class HostsToxiproxy:
         return self._host_of(of_file_name(proxy).partition("->")[0])
 
     def _each(self, asked: Mapping[RemoteHost, tuple[Any, ...]]) -> dict[RemoteHost, Any]:
-        """All hosts at once."""
+        """Call it on all hosts at once."""
         under_way = {host: host.asking("call", TOXIPROXY, "ask", *args) for host, args in asked.items()}
         return {host: host.answer(ref) for host, ref in under_way.items()}
 
@@ -164,14 +164,14 @@ class HostsToxiproxy:
 
 
 class HostsPorts:
-    """The ports of every host: of its own address for its servers, of its loopback device for its proxies."""
+    """The ports of every host: its own address for servers, loopback for proxies."""
 
     def __init__(self, host_of: HostOf) -> None:
         self._host_of = host_of
         self._servers: dict[Address, RemoteHost] = {}
 
     def take_servers(self, names: Iterable[str]) -> dict[str, Address]:
-        """Where each of these servers is to listen."""
+        """The address at which each of these servers must listen."""
         by_host: dict[RemoteHost, list[str]] = defaultdict(list)
         for name in names:
             by_host[self._host_of(first_address(name))].append(name)
@@ -203,7 +203,7 @@ class HostsPorts:
 
 
 class RemoteFront:
-    """A port on another host that answers no dial until `open`."""
+    """A port on another host that answers no connection attempt until `open`."""
 
     _made = 0
 
@@ -217,7 +217,7 @@ class RemoteFront:
 
 
 class MeasuredThere:
-    """Links are measured from the host of their dialler."""
+    """Measures links from the host of the connecting node."""
 
     def __init__(self, clock: RealClock, way: Callable[[Link], Route], host_of: HostOf) -> None:
         self._clock, self._way, self._host_of = clock, way, host_of
@@ -245,14 +245,14 @@ POLL_S = 0.1
 
 
 class HostLooks:
-    """On a host: what its proxies and processes show. A part (actors/host_agent.py)."""
+    """Runs on a host: looks at its proxies and processes. A part (actors/host_agent.py)."""
 
     def __init__(self, parts: Mapping[str, Any]) -> None:
         self._shown = ProxiesShown(parts[TOXIPROXY].api.address)
         self.close = self._shown.close
 
     def look(self, pids: Mapping[str, int]) -> tuple[dict[str, dict[str, Any]] | None, dict[str, bool]]:
-        """Every proxy, or None when all are as they were; and whether each of the nodes' processes is paused."""
+        """Every proxy, or None if nothing changed; and for each node's process whether it is paused."""
         try:
             proxies = self._shown.changed()
         except (OSError, ValueError, http.client.HTTPException):
@@ -262,7 +262,7 @@ class HostLooks:
 
 
 class HostsOutsideFaults(OutsideFaults):
-    """Faults that a person sets by a host's Toxiproxy and by signals there: as OutsideFaults, of all hosts."""
+    """As OutsideFaults, for all hosts: faults that a person sets at a host's Toxiproxy or by signals there."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Nodes on virtual time, and what a harness can do to any of them by name: actors/cluster.py without processes.
+"""Nodes on virtual time, and their control by name: actors/cluster.py without processes.
 
-Each node has its own ProcessLoop, and around it the same NodeActor as in a Ray worker. Methods return when the thing
-asked for has happened; virtual time goes on meanwhile, the machine's hardly.
+Each node has its own ProcessLoop, and in it the same NodeActor as in a Ray worker. Methods return when the action has
+happened; virtual time passes meanwhile.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .network import MemoryNetwork, NodeNetwork
 from .recording import node_logger
 
 PATIENCE = 10
-"""Limits of a real cluster are seconds of the machine, here they are so many virtual ones."""
+"""A real cluster's limit in machine seconds is this many times as many virtual seconds here."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -42,19 +42,19 @@ class _Member(Member):
 
 
 class AnswerUnderWay:
-    """A call that goes on while virtual time does."""
+    """A call that continues while virtual time passes."""
 
     def __init__(self, cluster: VirtualCluster, name: str, method: str, task: asyncio.Task[Any]) -> None:
         self._cluster, self._name, self._method, self._task = cluster, name, method, task
 
     def result(self, timeout: float | None = None) -> Any:
-        """What the node's own method returned; its exceptions come through. NodeFailed when it takes too long."""
+        """The result of the node's method; its exceptions come through. NodeFailed if it takes too long."""
         limit_s = 30.0 if timeout is None else timeout
         return self._cluster.finish(self._name, self._method, self._task, limit_s, own_errors=True)
 
 
 class VirtualCluster(NodesByName[_Member]):
-    """Nodes on virtual time. `run` makes virtual time go on until a future is done, or raises TimeoutError."""
+    """Nodes on virtual time. `run` lets virtual time pass until a future is done, or raises TimeoutError."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class VirtualCluster(NodesByName[_Member]):
         return {name: self._members[name].address for name in names}
 
     def start(self, *names: str) -> None:
-        """The nodes named, or all that have not started, work."""
+        """Make these nodes work, or all that have not started."""
         chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)
         asked = {name: self._begin(name, self._member(name).actor.start()) for name in chosen}
         for name, task in asked.items():
@@ -105,11 +105,11 @@ class VirtualCluster(NodesByName[_Member]):
     # -- asking
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any:
-        """What the node's own method returns; its own exceptions come through."""
+        """The result of the node's method; its exceptions come through."""
         return self.submit(name, method, *args, **kwargs).result(timeout_s)
 
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> AnswerUnderWay:
-        """The same without waiting."""
+        """As `call`, without waiting."""
         task = self._begin(name, self._running(name).actor.call(method, args, kwargs))
         return AnswerUnderWay(self, name, method, task)
 
@@ -132,14 +132,14 @@ class VirtualCluster(NodesByName[_Member]):
             raise NodeFailed(f"{name} failed to {what}: {type(exc).__name__}: {exc}") from exc
 
     def pid(self, name: str) -> int | None:
-        """The number of the node's process; None when it is gone."""
+        """Number of the node's process; None if it is gone."""
         member = self._member(name)
         return None if member.state is NodeState.GONE else member.pid
 
     # -- faults
 
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """As SIGKILL: no callback of it ever runs again, and its kernel closes what it had open."""
+        """As SIGKILL: none of its callbacks runs again, and its kernel closes what was open."""
         member = self._alive(name)
         member.process.kill()
         time_ms = self._effect(on_effect)
@@ -147,7 +147,7 @@ class VirtualCluster(NodesByName[_Member]):
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """A clean end: the node leaves, then its process ends; when it had left."""
+        """A clean end: the node leaves, then its process ends. The time of leaving."""
         member = self._running(name)
         self.finish(name, "stop", self._begin(name, member.actor.stop()), STOP_LIMIT_S)
         time_ms = self._effect(on_effect)
@@ -156,7 +156,7 @@ class VirtualCluster(NodesByName[_Member]):
         return time_ms
 
     def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """As SIGSTOP: nothing of it runs; its kernel goes on accepting connections and bytes."""
+        """As SIGSTOP: nothing of it runs, but its kernel still accepts connections and bytes."""
         member = self._running(name)
         member.process.pause()
         member.state = NodeState.PAUSED
@@ -172,7 +172,7 @@ class VirtualCluster(NodesByName[_Member]):
         return self._effect(on_effect)
 
     def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """A process of the next incarnation over the same files and port; when it listened. It works on return."""
+        """A new process with the same files and port, which works on return. The time at which it listened."""
         member = self._member(name)
         if member.state is NodeState.PAUSED:
             self.kill(name)
@@ -188,7 +188,7 @@ class VirtualCluster(NodesByName[_Member]):
     # -- going down
 
     def shutdown(self) -> None:
-        """Every process is killed, and what is left of their coroutines ended."""
+        """Kill every process and end what is left of their coroutines."""
         for member in self._members.values():
             if member.state is not NodeState.GONE:
                 member.process.kill()
@@ -200,7 +200,7 @@ class VirtualCluster(NodesByName[_Member]):
     # -- helpers
 
     def _bury(self, member: _Member) -> None:
-        """The kernel closes connections and files of a dead process; its coroutines rest until the end."""
+        """Close a dead process's connections and files, as its kernel does; its coroutines rest until the end."""
         member.state = NodeState.GONE
         self.network.vanish(member.process)
         member.actor.die()

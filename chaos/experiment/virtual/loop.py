@@ -1,13 +1,13 @@
-"""Virtual time: one scheduler, and for each node an event loop of its own, as each real node has its own process.
+"""Virtual time: one scheduler, and an event loop for each node, as each real node has its own process.
 
-    Scheduler.run(until)      what is ready, in the order in which it became so ──► then on to the next timer's time
+    Scheduler.run(until)      ready callbacks, in the order in which they became ready ──► then the next timer's time
       ├─ ProcessLoop ns-0     runs
-      ├─ ProcessLoop broker-a paused: what becomes due is put off until `resume`, first what came in, then timers
-      └─ ProcessLoop ...      dead: whatever was scheduled, or still schedules itself, is dropped
+      ├─ ProcessLoop broker-a paused: due callbacks wait for `resume`: first incoming data, then timers
+      └─ ProcessLoop ...      dead: its callbacks are dropped
 
-Nothing ever waits, and no order depends on the machine: equal times are taken in the order in which they were asked
-for. What this is not: a whole asyncio event loop. It has timers, tasks and futures, and no sockets, threads, signals or
-subprocesses, which a node must not touch anyhow (remoting/node/node.py).
+Nothing waits, and no order depends on the machine: at equal times callbacks run in the order of scheduling. It is not a
+full asyncio event loop. It has timers, tasks and futures, but no sockets, threads, signals or subprocesses, which nodes
+must not use (remoting/node/node.py).
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ....remoting.node.clock import Timer
 
 Callback = Callable[..., object]
 SPIN_TURNS = 1_000_000
-"""So many callbacks may run within SPIN_S of virtual time; more are of a node that never waits for anything."""
+"""Most callbacks within SPIN_S of virtual time. More means that a node never waits."""
 SPIN_S = 0.001
 BLAME_TURNS = 1_000
-"""So many more tell whose they are."""
+"""Further callbacks, used to find out which node it is."""
 WALL_ORIGIN_MS = 1_700_000_000_000
-"""What a node's wall clock shows at the origin: always the same, so that ids made of it repeat."""
+"""A node's wall clock at the origin: always the same, so that ids repeat."""
 
 _set_running_loop = asyncio._set_running_loop
 
 
 class Hangs(KeyboardInterrupt):
-    """Raised from outside in a callback that does not return (watchdog.py)."""
+    """Raised into a callback that does not return."""
 
 
 class _State(Enum):
@@ -55,7 +55,7 @@ _RUNNING, _DEAD = _State.RUNNING, _State.DEAD
 
 
 class Scheduled:
-    """A callback of one loop; `came_in`: it brings something from outside, as a read of a socket does."""
+    """A callback of one loop. `came_in`: it brings data from outside, like a socket's read."""
 
     __slots__ = ("args", "callback", "came_in", "context", "done", "loop", "when_s")
 
@@ -82,7 +82,7 @@ class Scheduled:
 
 
 class Scheduler:
-    """All loops of one experiment and their common time. Only one runs at a time, and only within `run`."""
+    """All loops of one experiment and their common time. One callback runs at a time, and only within `run`."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -99,11 +99,11 @@ class Scheduler:
         """Told the name of a node that was stopped for good because it never waits, and a sentence."""
 
     def process(self, name: str, log: logging.Logger | None = None) -> ProcessLoop:
-        """A new loop that runs."""
+        """A new running loop."""
         return ProcessLoop(self, name, log or logging.getLogger(f"nemesrv.{name}"))  # type: ignore[abstract]
 
     def run(self, until_s: float) -> bool:
-        """Everything up to `until_s` has run and it is that time; or, sooner, True when something said `stop`."""
+        """Run everything up to `until_s`. True if it ended sooner because of `stop`."""
         ready, timers, heappop = self._ready, self._timers, heapq.heappop
         running: ProcessLoop | None = None
         turns, until_turn, spin_end_s = 0, self.spin_turns, self.now_s + SPIN_S
@@ -158,7 +158,7 @@ class Scheduler:
             _set_running_loop(before)
 
     def _end_spin(self, blamed: Counter[ProcessLoop]) -> None:
-        """The busiest of these never runs again: to its peers it is as one that hangs."""
+        """End the busiest of these loops: to its peers it hangs."""
         ((loop, _),) = blamed.most_common(1)
         self._end(loop, f"{self.spin_turns:,} callbacks within {1000 * SPIN_S:g} ms")
 
@@ -167,11 +167,11 @@ class Scheduler:
         self.on_spin(loop.name, f"{loop.name} never yields: {why} at {self.now_s:.3f} s; it was stopped for good")
 
     def stop(self) -> None:
-        """`run` returns after the callback that is running."""
+        """`run` returns after the current callback."""
         self._stopping = True
 
     def run_until_done(self, future: asyncio.Future[Any], limit_s: float) -> None:
-        """`future` is done. TimeoutError when it is not within `limit_s` of virtual time."""
+        """Run until `future` is done. TimeoutError if it is not within `limit_s` of virtual time."""
         if not future.done():
             future.add_done_callback(lambda _: self.stop(), context=Context())
             self.run(self.now_s + limit_s)
@@ -180,7 +180,7 @@ class Scheduler:
 
 
 class ProcessLoop(asyncio.AbstractEventLoop):
-    """The event loop of one process on virtual time. It can be stopped as SIGSTOP does, and killed."""
+    """The event loop of one process on virtual time. It can be paused as by SIGSTOP, and killed."""
 
     def __init__(self, scheduler: Scheduler, name: str, log: logging.Logger) -> None:
         self.scheduler, self.name, self.log = scheduler, name, log
@@ -198,12 +198,12 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     # -- what is done to a process
 
     def pause(self) -> None:
-        """Nothing of it runs until `resume`; what comes in waits."""
+        """Stop running until `resume`; incoming data wait."""
         if self.state is _State.RUNNING:
             self.state = _State.PAUSED
 
     def resume(self) -> None:
-        """It runs on: first what came in meanwhile, then the timers that are overdue."""
+        """Run on: first incoming data, then overdue timers."""
         if self.state is _State.PAUSED:
             self.state = _State.RUNNING
             put_off, self._came_in, self._overdue = self._came_in + self._overdue, [], []
@@ -211,10 +211,10 @@ class ProcessLoop(asyncio.AbstractEventLoop):
                 self._soon(handle)
 
     def kill(self) -> None:
-        """Nothing of it ever runs again.
+        """Never run again.
 
-        Its unfinished tasks are kept, because a coroutine that is thrown away runs its `finally` blocks at a moment
-        that Python's memory management chooses. `bury` ends them.
+        Unfinished tasks are kept until `bury`: a coroutine that is thrown away runs its `finally` blocks whenever
+        Python's memory management decides.
         """
         if self.state is not _State.DEAD:
             self.state = _State.DEAD
@@ -222,7 +222,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             self._unfinished = list(asyncio.all_tasks(self))
 
     def bury(self) -> None:
-        """End what is left of the tasks of a dead process, whose files and connections are closed by now."""
+        """End the remaining tasks of a dead process, whose files and connections are closed."""
         unfinished, self._unfinished = self._unfinished, []
         before = asyncio._get_running_loop()
         _set_running_loop(self)
@@ -241,7 +241,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             (self._came_in if handle.came_in else self._overdue).append(handle)
 
     def came_in(self, when_s: float, callback: Callback, *args: Any) -> None:
-        """`callback` runs at `when_s`, as one that the kernel wakes the process for."""
+        """Run `callback` at `when_s`, as when the kernel wakes the process."""
         handle = Scheduled(self, when_s, callback, args, _EMPTY)
         handle.came_in = True
         heapq.heappush(self._timers, (when_s, next(self._asked), handle))
@@ -310,7 +310,7 @@ _EMPTY = Context()
 
 @dataclass(frozen=True, slots=True)
 class VirtualClock:
-    """The scheduler's time. It is never late, and needs no scale: hours pass in seconds anyhow."""
+    """The scheduler's time. It is never late."""
 
     scheduler: Scheduler
     scale: float = 1.0
@@ -332,18 +332,19 @@ class VirtualClock:
 
 
 HANGS_CPU_S = 20.0
-"""A node's callback takes milliseconds; the longest seen, a registration of 20,000 topics, took less than a second."""
+"""Limit for one callback in CPU seconds. Callbacks take milliseconds; the longest seen, a registration of 20,000
+topics, took less than a second.
+"""
 
 LOOK_S = 1.0
 
 
 @contextmanager
 def watched(scheduler: Scheduler) -> Iterator[None]:
-    """Within the block `Hangs` is raised in a callback that has used HANGS_CPU_S of this thread's processor time.
+    """Within the block `Hangs` is raised into a callback that has used HANGS_CPU_S of processor time.
 
-    Else virtual time would stand still, and the run with it, without a word. A thread looks now and then which callback
-    the scheduler is in, and how much processor time its thread has used since that one began. It decides nothing but
-    that such a node is stopped: a history without one does not depend on it.
+    Otherwise virtual time, and the run, would stand still without a word. A thread checks now and then which callback
+    is running and its processor time. Histories without a hanging node do not depend on it.
     """
     ended = threading.Event()
     ident = threading.get_ident()

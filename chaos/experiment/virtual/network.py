@@ -1,13 +1,12 @@
-"""The network in memory: connections as two pipes of bytes, each link behind a proxy with Toxiproxy's behaviour.
+"""The network in memory: a connection is two pipes of bytes, and each link has a proxy that behaves like Toxiproxy.
 
-    dialler ═ upstream pipe ══► gate ─► delay ─► [reset] ═► peer       the same chain in each direction
+    client  ═ upstream pipe ══► gate ─► delay ─► [reset] ═► peer       the same chain in each direction
             ◄═ downstream pipe ═
 
-A byte takes a LAN's time (0.1 to 0.4 ms, seeded) and overtakes none before it. A dial to a peer that is gone is
-refused; where a black hole holds the link, the proxy takes it, whoever is behind, and nobody answers. Lost packets
-are sent again by the kernels, ever more rarely, so that a heal is noticed late. Not modelled: segments and windows (one
-write is one segment, and a sender is never held up, whatever waits in a pipe), and that a kernel gives a connection up
-after a quarter of an hour of lost packets.
+A byte takes 0.1 to 0.4 ms (seeded), as on a LAN, and overtakes none. A connection to a dead peer is refused; under a
+black hole the proxy accepts it and nobody answers. Kernels resend lost packets ever more rarely, so the end of a loss
+is noticed late. Not modelled: segments and windows (one write is one segment, and senders never block), and that a
+kernel gives up a connection after 15 minutes of lost packets.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from .loop import ProcessLoop, Scheduled, Scheduler, VirtualClock
 MIN_TRIP_S, MAX_TRIP_S = 0.000_1, 0.000_4
 _SPREAD_S = MAX_TRIP_S - MIN_TRIP_S
 SLICE_S = 0.1
-"""A slow link hands on a long chunk in slices of this time, as Toxiproxy's bandwidth toxic does."""
+"""A slow link delivers a long chunk in slices of this time, like Toxiproxy's bandwidth toxic."""
 MIN_RESEND_S, MAX_RESEND_S = 0.2, 120.0
-"""A kernel sends unanswered data again after the first, then after twice as long, up to the second (TCP_RTO_*)."""
+"""A kernel resends unanswered data after the first time, then after twice as long, up to the second (TCP_RTO_*)."""
 FIRST_SYN_S = 1.0
-"""The same for the first packet of a dial; it is the dialler who gives up, by its own time limit."""
+"""The same for the first packet of a connection. The client gives up by its own time limit."""
 _REFUSED = os.strerror(errno.ECONNREFUSED)
 _CLOSE = b""
 """In a pipe: the sender has closed."""
@@ -100,7 +99,7 @@ class MemoryTransport(asyncio.Transport):
         self.close()
 
     def vanish(self) -> None:
-        """The kernel closes it, because its process is dead."""
+        """Closed by the kernel, because its process is dead."""
         if not self.gone:
             self.gone = True
             self.forget()
@@ -125,7 +124,7 @@ class MemoryTransport(asyncio.Transport):
             self.cut_off(None)
 
     def cut_off(self, exc: Exception | None) -> None:
-        """The connection has ended, by no act of this end."""
+        """The connection has ended, not by this end."""
         if not self.gone:
             self.gone = True
             self.forget()
@@ -135,14 +134,14 @@ class MemoryTransport(asyncio.Transport):
                 self.protocol.connection_lost(exc)
 
     def accepted(self, factory: ProtocolFactory) -> None:
-        """The server's program takes the connection that its kernel made."""
+        """The server's program takes the connection that its kernel accepted."""
         if not self.gone:
             self.protocol = factory()
             self.protocol.connection_made(self)
 
 
 class Pipe:
-    """One direction of one connection: what was written and has not been handed on yet."""
+    """One direction of one connection: bytes that were written and not yet delivered."""
 
     __slots__ = (
         "_busy_until_s",
@@ -171,7 +170,7 @@ class Pipe:
         self.cut = False
 
     def put(self, data: bytes) -> None:
-        """Written now."""
+        """Bytes written now."""
         if self.cut:
             return
         if self._free and not self._waiting:
@@ -183,16 +182,16 @@ class Pipe:
                 self.pump()
 
     def close_off(self) -> None:
-        """All that waits is lost, and all that is written from now on."""
+        """Drop all that waits, and all that is written from now on."""
         self.cut = True
         self._waiting.clear()
 
     def not_before(self, at_s: float) -> None:
-        """Nothing arrives sooner than that."""
+        """Deliver nothing before that time."""
         self._latest_s = max(self._latest_s, at_s)
 
     def retune(self, state: DirectionState) -> None:
-        """Apply this effect to all bytes from now on, waiting bytes included."""
+        """Apply this effect from now on to all bytes, waiting ones included."""
         stalled = self.state.lost or self._in_flight
         self.state, self._free = state, state == FREE
         if not state.unacknowledged:
@@ -203,7 +202,7 @@ class Pipe:
             self.pump()
 
     def _sent_again_s(self, written_s: float) -> float:
-        """When the sender's kernel next sends what has had no answer since `written_s`."""
+        """When the sender's kernel resends what has been unanswered since `written_s`."""
         at_s, wait_s = written_s, MIN_RESEND_S
         while at_s < self._network.scheduler.now_s:
             at_s += wait_s
@@ -216,7 +215,7 @@ class Pipe:
         self._timer = self._network.loop.call_at(at_s, self.pump)
 
     def pump(self) -> None:
-        """Hand on what may go now, and come back when the next may."""
+        """Deliver what is due, and schedule the next delivery."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -250,7 +249,7 @@ class Pipe:
             self._hand_on(data)
 
     def _through_gate_at(self, written_s: float, data: bytes) -> float | None:
-        """When the first of `data` is through the gate; None while it is held without end."""
+        """When the first of `data` has passed the gate; None while the gate is closed."""
         rate_kb_s = self.state.rate_kb_s
         if rate_kb_s is None:
             return written_s
@@ -272,13 +271,13 @@ class Pipe:
         to.process.came_in(at_s, to.receive, data)
 
     def end_at_once(self, exc: Exception | None) -> None:
-        """The receiving end is told that the connection has ended, after what is on its way already."""
+        """Tell the receiving end that the connection has ended, after what is on its way."""
         at_s = self._latest_s = max(self._network.arrival_s(), self._latest_s)
         self.to.process.came_in(at_s, self.to.cut_off, exc)
 
 
 def _ignore(_exc: Exception | None) -> None:
-    """Nobody is there to be told."""
+    """The receiver's process is gone."""
 
 
 class MemoryConnection:
@@ -309,7 +308,7 @@ class MemoryConnection:
             self._wire.connections.pop(self, None)
 
     def sever(self, exc: Exception | None = None) -> None:
-        """The proxy closes both sides, which see `exc`."""
+        """The proxy closes both sides; they see `exc`."""
         for pipe in (self.upstream, self.downstream):
             pipe.close_off()
             pipe.end_at_once(exc)
@@ -320,14 +319,14 @@ class MemoryConnection:
 
 
 class Wire:
-    """One link: what is done to it, and the connections over it."""
+    """One link: its state, and the connections over it."""
 
     def __init__(self) -> None:
         self.state = LinkState()
         self.connections: dict[MemoryConnection, None] = {}
 
     def become(self, state: LinkState) -> None:
-        """Do this to the link from now on."""
+        """Put the link into this state."""
         half_opens, resets = state.stale > self.state.stale, state.resets > self.state.resets
         self.state = state
         for number, connection in enumerate(tuple(self.connections)):
@@ -355,20 +354,20 @@ class MemoryNetwork:
         self._dialled = 0
 
     def lay(self, links: Mapping[Link, Address]) -> None:
-        """A wire for each link, to the address of its peer."""
+        """A wire for each link, to its peer's address."""
         for link, address in links.items():
             self.wires[link.node, address] = Wire()
 
     def ends_of(self, process: ProcessLoop) -> dict[MemoryTransport, None]:
-        """The open ends of connections in that process, oldest first."""
+        """The open ends of that process's connections, oldest first."""
         return self._ends.setdefault(process, {})
 
     def arrival_s(self) -> float:
-        """When a chunk that is sent now arrives."""
+        """When a chunk sent now arrives."""
         return self.scheduler.now_s + MIN_TRIP_S + _SPREAD_S * self.random()
 
     def vanish(self, process: ProcessLoop) -> None:
-        """The kernel closes all that a dead process had open."""
+        """Close all that a dead process had open."""
         for address in [address for address, (owner, _) in self._listening.items() if owner is process]:
             del self._listening[address]
         for end in tuple(self._ends.pop(process, ())):
@@ -427,13 +426,13 @@ class _MemoryListener:
 
 
 class NodeNetwork:
-    """One process's way into the network: what a node gets as its Network."""
+    """One process's access to the network: the Network that a node gets."""
 
     def __init__(self, network: MemoryNetwork, process: ProcessLoop, node: str) -> None:
         self._network, self._process, self._node = network, process, node
 
     def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Nothing to set: who may dial whom is the network's own."""
+        """Nothing to do: the network itself knows the links."""
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         return await self._network.connect(self._process, self._node, address, factory)
@@ -443,7 +442,7 @@ class NodeNetwork:
 
 
 class MemoryLinkFaults(LinkFaultInjector):
-    """The wires of all links, and faults on them: the same, with the same book and rows, as through Toxiproxy."""
+    """The wires of all links and the faults on them, with the same bookkeeping and rows as through Toxiproxy."""
 
     loses_packets = True
 
@@ -453,7 +452,7 @@ class MemoryLinkFaults(LinkFaultInjector):
         self._peers: dict[Link, Address] = {}
 
     def open(self, upstreams: Mapping[Link, Address]) -> None:
-        """A wire for each link: link to its peer's own address."""
+        """A wire for each link. `links`: link to its peer's own address."""
         self._network.lay(upstreams)
         for link, peer in upstreams.items():
             self._peers[link] = peer
@@ -461,7 +460,7 @@ class MemoryLinkFaults(LinkFaultInjector):
                 self._record("link", source=link.node, target=link.peer, address=str(peer), injection="memory")
 
     def watch_bandwidth(self, stack: ExitStack) -> None:
-        """Limits prove themselves from now on, by a process of the harness's own that ends with `stack`."""
+        """Measure bandwidth faults from now on, in a harness process that ends with `stack`."""
         process = self._network.scheduler.process("bandwidth-proof")
 
         def way(link: Link) -> Route:
@@ -480,11 +479,11 @@ class MemoryLinkFaults(LinkFaultInjector):
         self.observer, self.probes = BandwidthProofs(measuring), LinkProbes(measuring)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
-        """Each peer of `node`, dialled at its own address."""
+        """Each peer of `node`, at its own address."""
         return {peer: peer for link, peer in self._peers.items() if link.node == node}
 
     def _prepare(self, link: Link) -> None:
-        """Nothing in memory is slow."""
+        """Nothing is slow in memory."""
 
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
         self._network.wires[link.node, self._peers[link]].become(wanted)

@@ -1,8 +1,8 @@
-"""Recording on virtual time: each node's events in memory, in its own file when it ends; its log, which repeats by the
-byte because its times are virtual.
+"""Recording on virtual time: each node's rows in memory until it ends, and its log with virtual times, so that both
+repeat byte for byte.
 
-The same files and lines as from a real process (chaos/history/recorder.py), so the merge is the same too. The writer
-there flushes by the machine's time, which may not decide anything here.
+Files and lines are those of a real process (chaos/history/recorder.py), so the merge is the same. That writer flushes
+by machine time, which may not decide anything here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAG_STEP_S = 1.0
 
 
 class MemoryRecorder:
-    """A Recorder of one process. Nothing is on disk before `close`; events after it are ignored."""
+    """A Recorder of one process. Nothing is on disk before `close`; later events are ignored."""
 
     def __init__(self, path: Path, node: str, role: str, incarnation: int, clock: Clock) -> None:
         self._path, self._events = path, EventLines(node, role, incarnation, clock)
@@ -36,7 +36,7 @@ class MemoryRecorder:
         self._closed = False
 
     def __call__(self, event: str, /, **fields: object) -> None:
-        """Append one event. TypeError when a field is no column of the history."""
+        """Append one event. TypeError if a field is no column of the history."""
         check_fields(event, fields)
         if not self._closed:
             self._append(self._line(event, fields))
@@ -51,7 +51,7 @@ class MemoryRecorder:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRecorderSpec:
-    """The run folder, node, role and incarnation of a process that records."""
+    """Run folder, node, role and incarnation of a recording process."""
 
     run_dir: Path
     node: str
@@ -68,7 +68,7 @@ class MemoryRecorderSpec:
 
 
 class VirtualLagProbe(LagProbe):
-    """Measures how late timers fire in this process, as LagProbe does: never, unless it was paused."""
+    """Measures how late timers fire in this process, like LagProbe: never, unless it was paused."""
 
     async def _measure(self, record: Recorder, clock: Clock) -> None:
         asked_s = clock.monotonic_s()
@@ -92,7 +92,7 @@ class _VirtualTime(logging.Formatter):
 
 
 class _File(logging.StreamHandler[TextIO]):
-    """A full disk costs lines of the log and nothing else: the run itself says so once, and not each line."""
+    """A full disk costs only lines of the log; the run reports it once, not this class."""
 
     def flush(self) -> None:
         """Not for each line: that would cost more than the run."""
@@ -108,7 +108,7 @@ class _File(logging.StreamHandler[TextIO]):
 
 
 def node_logger(spec: NodeSpec, clock: Clock) -> tuple[logging.Logger, Callable[[], None]]:
-    """The node's logger with virtual times, known to nobody else, and what closes its file."""
+    """The node's logger with virtual times, not registered with logging, and what closes its file."""
     log = logging.Logger(f"nemesrv.{spec.name}", logging.INFO)
     if spec.log_file is None:
         log.addHandler(logging.NullHandler())

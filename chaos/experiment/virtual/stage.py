@@ -1,4 +1,4 @@
-"""The virtual stage of an experiment: one process, one scheduler, nothing that waits."""
+"""The virtual stage of an experiment: one process, one scheduler, no waiting."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .network import MemoryLinkFaults
 from .recording import MemoryRecorderSpec, VirtualLagProbe
 
 SLICE_S = 5.0
-"""Virtual seconds that pass between two looks at whether the person wants it to end."""
+"""Virtual seconds between two checks for a signal of the user."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class VirtualStage(Stage):
         return VirtualLagProbe
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
-        """The ports are RocketMQ's own, each server has an address of its own."""
+        """Each server has an address of its own with RocketMQ's own port."""
         ports = {"ns": (1, 9876), "broker": (2, 10911), "address": (4, 8080)}
         of = ((name, number, *ports[name.partition("-")[0]]) for number, name in enumerate(names, start=1))
         return {name: Address(f"10.0.{net}.{number}", port) for name, number, net, port in of}
@@ -92,7 +92,7 @@ class VirtualStage(Stage):
                 self.scheduler.run(min(at_s, self.scheduler.now_s + SLICE_S))
 
     def last_writes(self) -> None:
-        """Nothing is ever on its way."""
+        """Nothing to wait for."""
 
     def _run_until_done(self, future: asyncio.Future[Any], limit_s: float) -> None:
         end_s = self.scheduler.now_s + limit_s
@@ -119,20 +119,21 @@ _FIRST_TICK_S = {
     NodeKind.PRODUCER: 0.010,
     NodeKind.CONSUMER: 0.010,
 }
-"""How long after its start the timer of a node fires first (`BrokerController.start`, `MQClientInstance`); None: by
-profile."""
+"""How long after a node's start its timer first fires (`BrokerController.start`, `MQClientInstance`). None: by
+profile.
+"""
 
 _BROKERS = (NodeKind.BROKER, NodeKind.SLAVE)
 
 TOPIC_S = 5.0
-"""For making the topic and for its routes, which take no time where nothing is wrong."""
+"""Time to create the topic and to have its routes. Without a fault it takes none."""
 
 LAST_STARTS_S = 1.0
-"""For the clients that start last: one that starts fetches its route and sends heartbeats."""
+"""Time for the clients that start last: they fetch their route and send heartbeats."""
 
 
 def drawn_starts(scenario: Scenario, seed: int) -> Starts:
-    """The start time of each node, within its group's time; without the prober, which starts with the brokers."""
+    """The start time of each node, drawn within its group's time; without the prober, which starts with the brokers."""
     kinds = scenario.topology().kinds
     periods = {name: _period(scenario, name, kind) for name, kind in kinds.items() if kind in _FIRST_TICK_S}
 
@@ -162,15 +163,15 @@ def _period(scenario: Scenario, name: str, kind: NodeKind) -> float:
 
 
 THRESHOLDS = (50_000, 20, 100)
-"""Ours for Python's 700, 10, 10: new objects before a collection, and collections before a longer one."""
+"""Instead of Python's 700, 10, 10: new objects before a collection, and collections before a longer one."""
 
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Within the block Python's garbage collector comes at THRESHOLDS; after it as before.
+    """Within the block Python's garbage collector uses THRESHOLDS; afterwards the old values.
 
-    Everything a run records stays in memory until its end, so each full collection looks at all of it again and finds
-    nothing. What there was before the run is not looked at (`gc.freeze`). Cycles are still collected, only later.
+    All rows of a run stay in memory until its end, so each full collection would look at them again and find nothing.
+    Objects from before the run are excluded (`gc.freeze`). Cycles are still collected, only later.
     """
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     if not frozen:  # unfreezing would give back what somebody else has frozen

@@ -1,1 +1,1 @@
-"""Workloads: the programs that use the cluster while faults happen, and record what they saw."""
+"""Workloads: programs that use the cluster during faults, and record what they saw."""

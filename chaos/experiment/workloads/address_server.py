@@ -1,6 +1,6 @@
-"""The address server: answers `GET /rocketmq/nsaddr` with the list that the harness told it last.
+"""The address server: answers `GET /rocketmq/nsaddr` with the list that the harness set last.
 
-The list is on disk, so that it is the same after a restart.
+The list is on disk, so it survives a restart.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REQUEST_MAX = 16 * 1024
 
 
 class _Answering(asyncio.Protocol):
-    """One connection: an answer to its first request, then a close."""
+    """One connection: answers its first request, then closes."""
 
     def __init__(self, text: Callable[[], str]) -> None:
         self._text = text
@@ -41,7 +41,7 @@ class _Answering(asyncio.Protocol):
 
 
 class AddressServerNode:
-    """A Node that clients and brokers without a list of their own ask for one."""
+    """A Node that clients and brokers without their own list ask for one."""
 
     def __init__(self, context: NodeContext, listen: Address, name_servers: Sequence[Address]) -> None:
         self._context, self._listen = context, listen
@@ -56,7 +56,7 @@ class AddressServerNode:
         return listener.address
 
     async def start(self) -> None:
-        """It answers from `listen` on."""
+        """Nothing to do: it answers from `listen` on."""
 
     async def stop(self) -> None:
         if self._listener is not None:

@@ -1,8 +1,8 @@
-"""Who does by hand what a timeline says: mqadmin, and processes that register brokers without being one.
+"""Executes a timeline's acts by hand: mqadmin, and processes that register brokers without being one.
 
-Each act asks all the nodes that its entry names at once, over links of this node's own, and leaves one `admin` row for
-each, when it is answered or given up. A registration has a connection of its own to each NameServer, which stays as a
-process' does: NameServers tell brokers by their channels. It ends when it is unregistered by hand, when the NameServer
+Each act sends its request to all named nodes at once, over this node's own links. It leaves one `admin` row per node,
+at the answer or when the request is given up. A registration has a connection of its own to each NameServer, which
+stays open, because NameServers identify brokers by their channels. It ends by an unregistration, when the NameServer
 closes it, or with this node.
 """
 
@@ -28,15 +28,15 @@ from ....remoting.node.recording import ignore
 from ....remoting.transport import RemotingClient
 
 CALL_S = 5.0
-"""How long an operator waits for an answer (`mqadmin`'s own)."""
+"""How long an operator waits for an answer (mqadmin's own limit)."""
 
 Act = Mapping[str, Any]
-"""An entry of the timeline as data: `do` and its own keys."""
+"""An entry of the timeline as data: `do` and its keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Whom an act asks: the node by name, where it is, and under which id the act is known."""
+    """A node that an act asks: its name, its address, and the act's id."""
 
     node: str
     address: Address
@@ -44,7 +44,7 @@ class _Asked:
 
 
 class AdminNode:
-    """A Node that the harness calls. `addresses`: every server by name, as its peers are told."""
+    """A Node that the harness calls. `addresses`: every server's advertised address by name."""
 
     def __init__(self, context: NodeContext, addresses: Mapping[str, Address], profile: Profile) -> None:
         self._context, self._addresses, self._profile = context, addresses, profile
@@ -56,15 +56,15 @@ class AdminNode:
         return None
 
     async def start(self) -> None:
-        """Nothing is asked until it is called for."""
+        """Nothing to do until it is called."""
 
     async def stop(self) -> None:
-        """As `leave`, and nothing is recorded of it."""
+        """As `leave`, and nothing is recorded."""
         self._stopping = True
         await self.leave()
 
     async def leave(self) -> None:
-        """Whoever registered by hand is gone: nothing is registered any more, and the connections close."""
+        """Stop all registrations by hand and close their connections."""
         registrations = [one for of in self._by_hand.values() for one in of.values()]
         self._by_hand.clear()
         for one in registrations:
@@ -72,7 +72,7 @@ class AdminNode:
         await asyncio.gather(*(one.remoting.close() for one in registrations))
 
     async def act(self, act: Act, nodes: Sequence[str], act_id: str) -> None:
-        """Ask all of these nodes; return when each has answered or was given up."""
+        """Send the request to all of these nodes. Returns when each has answered or was given up."""
         asked = [_Asked(node, self._addresses[node], act_id) for node in nodes]
         await asyncio.gather(*(self._ask(act, one) for one in asked))
 
@@ -98,7 +98,7 @@ class AdminNode:
     async def _noted(
         self, act: Act, asked: _Asked, about: Mapping[str, Any], ask: Callable[[], Awaitable[object]]
     ) -> bool:
-        """Ask, and leave the act's row; whether it was done."""
+        """Send the request and record the act's row. Whether it was done."""
         clock = self._context.clock
         begin_s, code, kind, why = clock.monotonic_s(), 0, "ok", None
         try:
@@ -213,7 +213,7 @@ class AdminNode:
 
 
 class _Registration:
-    """One broker by hand at one NameServer: who it says that it is, and its channel."""
+    """One broker registered by hand at one NameServer: what it claims to be, and its channel."""
 
     def __init__(self, node: AdminNode, act: Act, address: Address, asked: _Asked) -> None:
         self.node, self.act, self.address, self.asked = node, act, address, asked
@@ -234,7 +234,7 @@ class _Registration:
         return await self.node._noted(self.act, self.asked, self.about, self._send)
 
     async def keep_registering(self) -> None:
-        """At a fixed rate, as a broker does it, also where it fails."""
+        """Register at a fixed rate, like a broker, even if it fails."""
         clock = self.node._context.clock
         due_s = clock.monotonic_s()
         while not self.ended:
@@ -244,7 +244,7 @@ class _Registration:
                 await self.send()
 
     def end(self) -> None:
-        """It registers no more. Its connection stays until it was unregistered, as that of a broker that stops."""
+        """Stop registering. The connection stays until the unregistration, like that of a broker that stops."""
         self.ended = True
         if self.task is not None:
             self.task.cancel()
@@ -272,7 +272,7 @@ class _Registration:
         success(await self.remoting.invoke(self.asked.address, request, timeout_s=CALL_S))
 
     def _closed(self, event: str, _: Address, reason: str) -> None:
-        """The NameServer drops what came over this channel; a next registration dials anew."""
+        """The NameServer drops what this channel registered; the next registration connects again."""
         if event == "close" and not self.node._stopping:
             self.node._context.record(
                 "admin",

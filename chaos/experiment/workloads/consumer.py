@@ -1,4 +1,4 @@
-"""The consuming workload: one DefaultMQPushConsumer that takes every message at once."""
+"""The consuming workload: one DefaultMQPushConsumer that consumes every message at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START_AGAIN_S = 1.0
 
 
 class ConsumerNode:
-    """A Node around one push consumer. The `receive` rows are recorded by the consumer itself."""
+    """A Node around one push consumer, which records the `receive` rows itself."""
 
     def __init__(self, context: NodeContext, config: ConsumerConfig) -> None:
         self._context, self._config = context, config
@@ -31,14 +31,16 @@ class ConsumerNode:
 
     @property
     def instance(self) -> MQClientInstance:
-        """The client's shared half."""
+        """The client's shared part (MQClientInstance)."""
         return self.client.client
 
     async def listen(self) -> Address | None:
         return None
 
     async def start(self) -> None:
-        """Consume. A start that meets no NameServer fails as Java's does, and is tried again, as by a supervisor."""
+        """Start to consume. If no NameServer is reachable the start fails as Java's does, and is repeated, as by a
+        supervisor.
+        """
         try:
             await self.client.start()
         except TransportError as exc:
@@ -56,11 +58,11 @@ class ConsumerNode:
                 failed = exc
 
     async def received(self) -> int:
-        """How many messages the listener has been given so far."""
+        """Number of messages that the listener got so far."""
         return self._received
 
     async def chosen_name_server(self) -> Address | None:
-        """The NameServer in use, or None before the first choice."""
+        """The NameServer in use; None before the first choice."""
         return self.instance.name_server.chosen
 
     async def stop(self) -> None:

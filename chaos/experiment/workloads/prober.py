@@ -1,8 +1,8 @@
-"""The prober: the harness's own client. It starts many short-lived clients, prepares the topic and what serves it, and
-reads at the end.
+"""The prober, the harness's own client. It starts many short-lived clients, creates the topic, and reads every queue at
+the end.
 
-Many starts, because whether the first NameServer is chosen uniformly cannot be seen in a handful of clients. Each
-start is a client's own code up to its first route query, over the node's own links; its rows share one op_id.
+Only many starts can show whether the first NameServer is chosen uniformly. Each start runs a client's own code up to
+its first route query, over this node's links. Its rows share one op_id.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class ProberWorkload:
     topic: str
     queues: int
     others: tuple[tuple[str, int], ...] = ()
-    """Further topics that producers send to, with their queues: read at the end, too."""
+    """Further topics that producers send to, with their queues; read at the end, too."""
     config: ClientConfig
 
 
 class ProberNode:
-    """A Node that the harness calls; of itself it does nothing."""
+    """A Node that acts only when the harness calls it."""
 
     def __init__(self, context: NodeContext, workload: ProberWorkload) -> None:
         self._context, self._workload = context, workload
@@ -53,7 +53,7 @@ class ProberNode:
         return None
 
     async def start(self) -> None:
-        """Nothing runs until it is called for."""
+        """Nothing to do until it is called."""
 
     async def stop(self) -> None:
         """Nothing runs between calls."""
@@ -65,7 +65,7 @@ class ProberNode:
         return AdminClient(context, config.namesrv_addr, profile=config.profile)
 
     async def create_topic(self, brokers: Mapping[str, Address]) -> None:
-        """Create the workload's topic at each broker (by node, its address)."""
+        """Create the workload's topic at each broker (node to address)."""
         topic, queues = self._workload.topic, self._workload.queues
         async with self._admin() as admin:
             for address in brokers.values():
@@ -86,10 +86,10 @@ class ProberNode:
         return {queue.broker_name for queue in route.queue_datas}
 
     async def warm_up(self, brokers: Mapping[str, tuple[str, Address]], timeout_s: float) -> dict[str, float]:
-        """Send one message to each broker (by node its brokerName and address), all at once; after how many seconds
-        each answered, whatever it said. Who did not answer in time is left out.
+        """Send one message to each broker at once (node to brokerName and address). Returns seconds until each
+        answered; brokers that did not answer in time are left out.
 
-        It goes to the topic that has the broker's name, as `mqadmin clusterRT` sends, which no client reads.
+        The topic is the broker's name, as with `mqadmin clusterRT`; no client reads it.
         """
         answered: dict[str, float] = {}
         clock, config = self._context.clock, ProducerConfig(profile=self._workload.config.profile)
@@ -109,7 +109,7 @@ class ProberNode:
         return answered
 
     async def probe(self, starts: int) -> int:
-        """Start that many clients one after another; return how many got a route."""
+        """Start so many clients one after another. Returns how many got a route."""
         got = 0
         for _ in range(starts):
             got += await self._start_one()
@@ -154,11 +154,11 @@ class ProberNode:
             await remoting.close()
 
     async def read_all(self, brokers: Mapping[str, Address], elected: Collection[str] = ()) -> int:
-        """Read every queue of each topic that was sent to, at each broker (name to address); record each message once.
-        Whose name is in `elected` is read at its master of now.
+        """Read every queue of each topic that was sent to, at each broker (name to address). Each message is recorded
+        once. Names in `elected` are read at their current master.
 
-        `read_done` is recorded for each queue that was read whole; a queue that could not be leaves none, so that
-        the checkers know. Returns how many messages were read.
+        `read_done` is recorded for each queue that was read completely; its absence tells the checks that a queue was
+        not. Returns the number of messages.
         """
         read = 0
         async with self._admin() as admin:
@@ -170,7 +170,7 @@ class ProberNode:
         return read
 
     async def _master(self, admin: AdminClient, broker_name: str) -> Address | None:
-        """Where a NameServer says that the name's master is."""
+        """The address that a NameServer gives for the name's master."""
         for name_server in self._workload.config.namesrv_addr:
             try:
                 route = await admin.topic_route(self._workload.topic, name_server=name_server)

@@ -1,7 +1,7 @@
 """The producing workload: one DefaultMQProducer that sends keyed messages at a steady rate, one after another.
 
-A process in Jepsen's sense: its next operation begins after the one before has completed. Every message's key is
-unique in the run, so that the checkers can follow it from acknowledgement to receipt.
+It is a process in Jepsen's sense: its next operation begins after the previous one has completed. Each message's key is
+unique in the run, so checks can follow it from acknowledgement to receipt.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class ProducerWorkload:
     body_bytes: int
     config: ProducerConfig
     ordered_keys: int = 0
-    """How many sharding keys an ordered workload goes round; 0 sends to the queues in turn."""
+    """Number of sharding keys of an ordered workload; 0: messages go to the queues in turn."""
 
 
 class ProducerNode:
-    """A Node around one producer. `begin` starts the sends, `finish` ends them and waits for the last."""
+    """A Node around one producer. `begin` starts sending, `finish` stops it and waits for the last send."""
 
     def __init__(self, context: NodeContext, workload: ProducerWorkload) -> None:
         self._context, self._workload = context, workload
@@ -41,7 +41,7 @@ class ProducerNode:
 
     @property
     def instance(self) -> MQClientInstance:
-        """The client's shared half."""
+        """The client's shared part (MQClientInstance)."""
         return self.client.client
 
     async def listen(self) -> Address | None:
@@ -83,20 +83,20 @@ class ProducerNode:
             self._context.log.info("send of %s did not succeed: %s", key, exc)
 
     async def _send_in_order(self, message: Message) -> None:
-        """To the queue of its sharding key, as a MessageQueueSelector by hash does; one try and no other queue."""
+        """Send to the queue of the sharding key, like MessageQueueSelector by hash: one attempt, no other queue."""
         shard = self._sent % self._workload.ordered_keys
         message = message.with_property(message_properties.SHARDING_KEY, f"{self._context.name}-{shard}")
         await self.client.send_selected(message, lambda queues: queues[shard % len(queues)])
 
     async def finish(self) -> int:
-        """How many sends were begun, after the last has completed."""
+        """Stop sending. Returns the number of sends begun, after the last has completed."""
         self._finishing = True
         if self._sending is not None:
             await self._sending
         return self._sent
 
     async def chosen_name_server(self) -> Address | None:
-        """The NameServer in use, or None before the first choice."""
+        """The NameServer in use; None before the first choice."""
         return self.instance.name_server.chosen
 
     async def stop(self) -> None:
