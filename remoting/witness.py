@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from .bodies.register_rows import read_rows
+from .bodies.route import DataVersion
 from .codes import RequestCode
 from .command import RemotingCommand
 from .errors import ProtocolError
@@ -53,9 +54,9 @@ def said_by(request: RemotingCommand, fields: Mapping[str, str]) -> dict[str, ob
         read = read_rows(request.body, fields.get("brokerName", ""), version=request.version)
     except ProtocolError:
         return None
-    version, acting = read.body.data_version, fields.get("enableActingMaster")
+    acting = fields.get("enableActingMaster")
     return {
-        "version": [version.state_version, version.timestamp, version.counter],
+        "version": _numbers(read.body.data_version),
         "topics": {
             topic: [row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag] for topic, row in read.rows
         },
@@ -63,6 +64,18 @@ def said_by(request: RemotingCommand, fields: Mapping[str, str]) -> dict[str, ob
         "timeout_ms": fields.get("heartbeatTimeoutMillis"),
         "acting": None if acting is None else acting == "true",
     }
+
+
+def asked_by(request: RemotingCommand) -> dict[str, object] | None:
+    """The version that a QUERY_DATA_VERSION asks about; None of one that nobody can read."""
+    try:
+        return {"version": _numbers(DataVersion.decode(request.body))}
+    except ProtocolError:
+        return None
+
+
+def _numbers(version: DataVersion) -> list[int]:
+    return [version.state_version, version.timestamp, version.counter]
 
 
 class Witness:
@@ -93,6 +106,8 @@ class Witness:
             same = hash((request.body, *sorted(fields.items())))
             said = None if self._said.get(broker) == same else {"registers": said_by(request, fields)}
             self._said[broker] = same
+        elif request.code == RequestCode.QUERY_DATA_VERSION:
+            said = asked_by(request)
         self._record(
             "request_read",
             f=RequestCode(request.code).name,

@@ -320,7 +320,7 @@ _CATALOGUE: tuple[Event, ...] = (
         "its code, of those that routes are made of; address: the broker's, as it says; value.registers: what is "
         "registered, where it is not what this broker registered here last: version (stateVersion, timestamp, "
         "counter), topics (name to readQueueNums, writeQueueNums, perm, topicSysFlag), cluster, timeout_ms, acting; "
-        "null where it cannot be read",
+        "null where it cannot be read; value.version: the version that QUERY_DATA_VERSION asks about",
     ),
     Event(
         "channel_ended",

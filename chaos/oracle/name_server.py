@@ -1,6 +1,6 @@
 """One NameServer process: when a broker must be in its table, and when it must not; and which routes it shows.
 
-    read     REGISTER_BROKER   HEARTBEAT, 322 (5.x)    its channel ends, UNREGISTER_BROKER      REGISTER_BROKER
+    read     REGISTER_BROKER   HEARTBEAT, 322          its channel ends, UNREGISTER_BROKER      REGISTER_BROKER
                     │                  │                              │                               │
     table    ───────┤ must be there … until silence_ms after the last ──┤ must not be there ──────────┤ must …
                                        └ silent: gone by the scan after E, or by I ┘
@@ -8,7 +8,8 @@
 | state of the broker | by                                                | of RouteInfoManager                      |
 |---------------------|---------------------------------------------------|------------------------------------------|
 | there               | a registration that was read and not refused      | registerBroker                           |
-| heard               | 5.x: a heartbeat (904), a question (322)          | updateBrokerInfoUpdateTimestamp          |
+| heard               | a question (322; of 4.9 if answered "unchanged"); | updateBrokerInfoUpdateTimestamp          |
+|                     | 5.x: a heartbeat (904)                            |                                          |
 | gone                | 104, the end of the channel of its last           | unregisterBroker, onChannelDestroy       |
 |                     | registration                                      |                                          |
 | gone                | the first scan after E without a registration, or | scanNotActiveBroker, IdleStateHandler    |
@@ -40,6 +41,7 @@ from typing import Any, NamedTuple
 
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
+from .by_hand import expires_ms
 from .link import Handled, Way
 from .recorded import OURS, Life
 from .schedules import FIRST_SCAN_MS
@@ -70,6 +72,7 @@ class Read(NamedTuple):
     """REGISTER_BROKER, QUERY_DATA_VERSION, BROKER_HEARTBEAT; replaced: another registered as it; or ended: it left, or
     the channel of its last registration did, by the peer, or by the NameServer itself (closed)."""
     is_taken: bool = True
+    """Whether it was registered, or heard, for certain."""
 
 
 class Registered(NamedTuple):
@@ -126,10 +129,11 @@ class BrokerAtNameServer:
         self.sent = [one for one in sent if one.ended_ms > life.start_ms and one.began_ms < self.end_ms]
         self._way = Way(world, broker, life)
         if read is None:
-            self.registered, self._heard = self._sent_here(), []
+            self.registered, self._heard = self._sent_here(), list[Read]()
             self._ends = [*self._way.ends(self.sent)]
         else:
-            self.registered, self._heard = self._read_here(read), [*self._heard_of(read)]
+            self.registered = self._read_here(read)
+            self._heard = [r for r in read if r.f in ("BROKER_HEARTBEAT", "QUERY_DATA_VERSION")]
             self._ends = [Handled.at(r.at_ms) for r in read if r.f in ("ended", "replaced")]
         self._own_ends = [Handled.at(r.at_ms) for r in read or () if r.f == "closed"]
 
@@ -153,16 +157,11 @@ class BrokerAtNameServer:
         # What was acknowledged, and never read, somebody else answered: it stays what the broker says.
         return found + [Registered(Handled(s.began_ms, s.ended_ms, True, s.began_ms), s) for s in left if s.is_ok]
 
-    def _heard_of(self, read: Sequence[Read]) -> Iterator[float]:
-        for r in read:
-            if r.f == "BROKER_HEARTBEAT" or r.f == "QUERY_DATA_VERSION":
-                yield r.at_ms
-
     # -- what follows
 
     def must(self) -> Iterator[Kept]:
         """What was taken in stays until a channel may end, another may take its place, or it was silent for so long."""
-        refreshed_ms = self._heard if self.timers.profile is Profile.V5_X else []
+        refreshed_ms = [heard.at_ms for heard in self._heard if heard.is_taken]
         for came, sent in self.registered:
             if not came.sure or sent is None:
                 continue
@@ -180,7 +179,9 @@ class BrokerAtNameServer:
         """Nothing is there before a registration, behind the end of its channel, and behind too long a silence."""
         if not self._is_alone:
             return
-        came = sorted([one.came for one in self.registered] + [Handled.at(at_ms, sure=False) for at_ms in self._heard])
+        came = sorted(
+            [one.came for one in self.registered] + [Handled.at(heard.at_ms, sure=False) for heard in self._heard]
+        )
         last_ms: float | None = None
         from_ms, formula = self.life.start_ms, ""
         for one in (*came, Handled.at(self.end_ms, sure=False)):
@@ -282,9 +283,14 @@ class Request(NamedTuple):
     id_: int = 0
     address: str = ""
     said: Mapping[str, Any] = {}
-    """Of REGISTER_BROKER: version, topics, cluster, timeout_ms, acting; empty where nobody recorded it."""
+    """Of REGISTER_BROKER: version, topics, cluster, timeout_ms, acting; of QUERY_DATA_VERSION: version; empty where
+    nobody recorded it."""
     reason: str = ""
     """Of what ended, or was dropped."""
+
+
+_Key = tuple[str, str]
+"""Of brokerLiveTable: cluster and address in 5.x (BrokerAddrInfo), the address alone ("" before it) in 4.9."""
 
 
 class _Live(NamedTuple):
@@ -310,9 +316,11 @@ class RoutesRead:
         self._shows_acting = self._is_5 and bool(world.setting(life.node, "supportActingMaster"))
         self._brokers: dict[str, dict[int, str]] = {}
         self._clusters: dict[str, set[str]] = defaultdict(set)
+        self._cluster_of: dict[tuple[str, str], str] = {}
+        """Name and address to the cluster that was registered last."""
         self._acting: set[str] = set()
         self._rows: dict[str, dict[str, Sequence[int]]] = defaultdict(dict)
-        self._live: dict[str, _Live] = {}
+        self._live: dict[_Key, _Live] = {}
         self._leaving: list[tuple[float, str, str]] = []
         """5.x: since when, name and address: a thread of its own takes them out."""
         self._touched: set[str] = set()
@@ -333,15 +341,19 @@ class RoutesRead:
                 is_taken = self._register(one)
                 self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_taken))
             case "QUERY_DATA_VERSION" | "BROKER_HEARTBEAT":
-                self.read[one.name, one.address].append(Read(one.at_ms, one.f))
-                if one.address in self._live:
-                    self._live[one.address] = self._live[one.address]._replace(heard_ms=one.at_ms)
+                key = self._key(one.name, one.address)
+                live, version = self._live.get(key), one.said.get("version")
+                is_heard = self._is_5 or not version or (live is not None and self._is_same(live.version, version))
+                is_sure = live is not None and is_heard and (self._is_5 or bool(version))
+                self.read[one.name, one.address].append(Read(one.at_ms, one.f, is_sure))
+                if live is not None and is_heard:
+                    self._live[key] = live._replace(heard_ms=one.at_ms)
             case "UNREGISTER_BROKER" if self._is_5:
-                self._ended(one, one.name, one.address)
+                self._end(one, one.name, one.address)
                 self._leaving.append((one.at_ms, one.name, one.address))
             case "UNREGISTER_BROKER":
-                self._live.pop(one.address, None)
-                self._ended(one, one.name, self._brokers.get(one.name, {}).get(one.id_, ""))
+                self._live.pop(self._key(one.name, one.address), None)
+                self._end(one, one.name, self._brokers.get(one.name, {}).get(one.id_, ""))
                 self._remove(one.name, [one.id_])
             case "WIPE_WRITE_PERM_OF_BROKER":
                 self._permit(one.name, keep=~PERM_WRITE, put=0)
@@ -356,21 +368,20 @@ class RoutesRead:
             case "REGISTER_TOPIC_IN_NAMESRV":
                 self.unknown.add(one.topic)
             case "closed" if not self._may_close(one):
-                for address in [at for at, live in self._live.items() if live.channel == one.channel]:
-                    self._ended(one, self._name_of(address), address)
+                for key in [key for key, live in self._live.items() if live.channel == one.channel]:
+                    self._ended(one, key)
             case "ended" | "closed":
                 for _ in range(1 if one.reason == "closed" else 2):  # a reset, and an idle channel, are closed, too
                     self._lose(one)
             case "dropped":
                 since = [left for left in self._leaving if left[1:] == (one.name, one.address)]
-                if since or (one.address in self._live and self._is_silent(one, -self._timers.delivery_ms)):
+                live = self._live.get(self._key(one.name, one.address))
+                if since or (live is not None and self._is_silent(live, one.at_ms, -self._timers.delivery_ms)):
                     self._leave(one.name, one.address)
             case "scanned":
-                silent = [
-                    at for at in self._live if self._is_silent(one._replace(address=at), self._timers.delivery_ms)
-                ]
-                for address in silent:
-                    self._expire(one.at_ms, address)
+                late_ms = self._timers.delivery_ms
+                for key in [key for key, live in self._live.items() if self._is_silent(live, one.at_ms, late_ms)]:
+                    self._expire(one.at_ms, key)
         self._note(one.at_ms)
 
     # -- registrations
@@ -382,19 +393,21 @@ class RoutesRead:
         is_new = name not in self._brokers
         ids = self._brokers.setdefault(name, {})
         self._clusters[name].add(str(said.get("cluster")))
+        self._cluster_of[name, address] = str(said.get("cluster"))
+        key = self._key(name, address)
         self._touch(name)
         for other in [held for held, at in ids.items() if at == address and held != id_]:
             del ids[other]
         replaced = ids.get(id_, address)
         if self._is_5:
             (self._acting.add if acting else self._acting.discard)(name)
-            stands = self._live.get(replaced) if replaced != address else None
+            stands = self._live.get((key[0], replaced)) if replaced != address else None
             if stands is not None and version and stands.version[0] > version[0]:
-                self._live.pop(address, None)
+                self._live.pop(key, None)
                 return False
             if id_ not in ids and len(topics) == 1:
                 return False
-        held = self._live.get(address)
+        held = self._live.get(key)
         is_new = is_new or id_ not in ids or held is None or not self._is_same(held.version, version)
         ids[id_] = address
         if replaced != address:
@@ -405,8 +418,8 @@ class RoutesRead:
             for topic, (read, write, perm, flag) in topics.items():
                 if is_new or (self._is_5 and name not in self._rows[topic]):
                     self._rows[topic][name] = [read, write, perm & keep, flag]
-        timeout_ms = float(said.get("timeout_ms") or self._timers.E_ms) if self._is_5 else self._timers.E_ms
-        self._live[address] = _Live(one.channel, one.at_ms, timeout_ms, version)
+        timeout_ms = float((self._is_5 and said.get("timeout_ms")) or expires_ms(self._timers))
+        self._live[key] = _Live(one.channel, one.at_ms, timeout_ms, version)
         self.registered.add((name, str(id_), address))
         self._touch(name)
         return True
@@ -425,19 +438,27 @@ class RoutesRead:
 
     def _lose(self, one: Request) -> None:
         """One of those that registered by this channel."""
-        address = next((at for at, live in self._live.items() if live.channel == one.channel), None)
-        if address is not None:
-            self._ended(one, self._name_of(address), address)
-            self._expire(one.at_ms, address)
+        key = next((key for key, live in self._live.items() if live.channel == one.channel), None)
+        if key is not None:
+            self._ended(one, key)
+            self._expire(one.at_ms, key)
 
-    def _name_of(self, address: str) -> str:
-        return next((name for name, ids in self._brokers.items() if address in ids.values()), "")
+    def _key(self, name: str, address: str) -> _Key:
+        return (self._cluster_of.get((name, address), ""), address) if self._is_5 else ("", address)
 
-    def _ended(self, one: Request, name: str, address: str) -> None:
+    def _name_of(self, key: _Key) -> str:
+        """As setupUnRegisterRequest finds it."""
+        names = (name for name, ids in self._brokers.items() if key[1] in ids.values())
+        return next((name for name in names if not self._is_5 or key[0] in self._clusters[name]), "")
+
+    def _ended(self, one: Request, key: _Key) -> None:
+        self._end(one, self._name_of(key), key[1])
+
+    def _end(self, one: Request, name: str, address: str) -> None:
         self.read[name, address].append(Read(one.at_ms, "closed" if one.f == "closed" else "ended"))
 
-    def _expire(self, at_ms: float, address: str) -> None:
-        name = self._name_of(address)
+    def _expire(self, at_ms: float, key: _Key) -> None:
+        name, address = self._name_of(key), key[1]
         if not self._is_5:
             self._leave(name, address)
         elif name:  # what is known of an address that no name has any more stays
@@ -445,7 +466,7 @@ class RoutesRead:
 
     def _leave(self, name: str, address: str) -> None:
         self._leaving = [left for left in self._leaving if left[1:] != (name, address)]
-        self._live.pop(address, None)
+        self._live.pop(self._key(name, address), None)
         ids = self._brokers.get(name, {})
         self._remove(name, [id_ for id_, at in ids.items() if at == address])
         if self._is_5 and name in self._acting and min(ids, default=MASTER_ID) != MASTER_ID:
@@ -468,9 +489,9 @@ class RoutesRead:
         of = (live.heard_ms for live in self._live.values() if live.channel == one.channel)
         return one.at_ms - max(of, default=0.0) > self._timers.silence_ms - self._timers.delivery_ms
 
-    def _is_silent(self, one: Request, over_ms: float) -> bool:
-        live, wall_ms = self._live[one.address], self._world.wall_ms
-        silent_ms = wall_ms(self._life.node, one.at_ms) - wall_ms(self._life.node, live.heard_ms)
+    def _is_silent(self, live: _Live, at_ms: float, over_ms: float) -> bool:
+        wall_ms = self._world.wall_ms
+        silent_ms = wall_ms(self._life.node, at_ms) - wall_ms(self._life.node, live.heard_ms)
         return silent_ms > live.timeout_ms + over_ms
 
     # -- what is shown

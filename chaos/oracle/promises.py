@@ -204,7 +204,11 @@ class _Pair:
         """Every stretch in which nothing changed, in order of time, up to the end of what is judged."""
         at_ms, window, label = self.life.start_ms, return_window(self.timers, round_ms=self.timers.R_ms), self.beginning
         for episode in self.episodes:
-            if episode.end_ms <= self.life.start_ms or episode.start_ms >= self.end_ms:
+            if episode.end_ms <= self.life.start_ms:  # what it leaves behind may last: a list that is not fetched yet
+                latest_ms = max(self._back_ms(cause) for cause in episode.causes) - at_ms
+                window = max(window, window._replace(latest_ms=latest_ms), key=lambda one: one.latest_ms)
+                continue
+            if episode.start_ms >= self.end_ms:
                 continue
             if at_ms < episode.start_ms:
                 yield self._state(at_ms, episode.start_ms, window, label, up=True)

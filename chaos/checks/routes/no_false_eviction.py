@@ -114,7 +114,7 @@ def _drops(world: World, timers: Timers, kept: Sequence[tuple[float, float]], ro
         soon_ms = _soon_ms(timers, reason)
         short_ms = max((to_ms - row.time_ms for from_ms, to_ms in kept if from_ms < row.time_ms < to_ms), default=0.0)
         if soon_ms is not None and age_ms is not None:
-            short_ms = max(soon_ms - age_ms, 0.0)
+            short_ms = max(short_ms, soon_ms - age_ms)
         found.append(_Drop(row.time_ms, reason, age_ms, short_ms))
     return found
 

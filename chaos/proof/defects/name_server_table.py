@@ -117,6 +117,13 @@ def name_server_scans_the_wrong_way(server: NameServer) -> None:
     replace_part(table, "expire", expire)
 
 
+@planted(NS_0, "asks-first", caught_by="no_false_eviction registrations_are_kept")
+@may_find("answers_are_true client_routes_are_true messages_delivered prompt_answers routes_are_true routes_converge")
+def name_server_forgets_who_only_asks(server: NameServer) -> None:
+    """a NameServer of 4.9 takes no question that it answers "unchanged" for a sign of life"""
+    replace_part(server.table, "heartbeat", does_nothing)
+
+
 @planted(NS_0, "broker-partition", caught_by="routes_are_true")
 @may_find("answers_are_true registrations_are_kept")
 def name_server_keys_liveness_by_cluster(server: NameServer) -> None:

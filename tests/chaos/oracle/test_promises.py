@@ -9,7 +9,7 @@ import pytest
 
 from nemesrv.chaos.oracle.link import process_causes
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
-from nemesrv.chaos.oracle.recorded import Fault, Life, NodeInfo
+from nemesrv.chaos.oracle.recorded import Fault, Life, NodeInfo, Served
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import cluster
@@ -104,6 +104,12 @@ def test_a_name_server_started_again_is_empty_and_owes_nothing_to_the_time_befor
     lives = (("ns-0", 0, 100), ("ns-0", 150, math.inf), ("broker-a", 0, math.inf))
     kill = ("kill", "sigkill", "ns-0", None, None)
     assert demanded(world(fault(kill, 100, 149), lives=lives)) == [("return", 33, 100), ("return", 183, 600)]
+
+
+def test_a_name_server_that_joins_is_told_of_by_whoever_has_not_fetched_the_list_that_names_it() -> None:
+    lives = (("ns-0", 110, math.inf), ("broker-a", 0, math.inf))
+    served = (Served(-math.inf, ("ns-1",), ""), Served(100_000, ("ns-0", "ns-1"), "list-1"))
+    assert demanded(replace(world(lives=lives), served=served)) == [("return", 100 + 120 + 3 + 33, 600)]
 
 
 def test_nothing_is_demanded_of_a_paused_name_server_until_it_could_catch_up() -> None:

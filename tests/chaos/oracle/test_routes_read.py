@@ -15,13 +15,22 @@ from nemesrv.remoting.node.profile import Profile
 from tests.chaos.builder import cluster
 
 TOPICS = ("orders", "payments", "rmq_sys_SYNC_BROKER_MEMBER_a")
-BROKERS = (("a", 0, "10.0.0.1:1"), ("a", 1, "10.0.0.2:1"), ("a", 0, "10.0.0.3:1"), ("b", 0, "10.0.0.4:1"))
+BROKERS = (
+    ("a", 0, "10.0.0.1:1"),
+    ("a", 1, "10.0.0.2:1"),
+    ("a", 0, "10.0.0.3:1"),
+    ("b", 0, "10.0.0.4:1"),
+    ("x", 0, "10.0.0.1:1"),
+)
+CLUSTERS = {"a": "eu", "b": "eu", "x": "us"}
+"""`x` is registered at the address of a broker of another cluster."""
 
 
-def registration(rng: random.Random) -> dict[str, Any]:
+def registration(rng: random.Random, name: str) -> dict[str, Any]:
     some = rng.sample(TOPICS, rng.choice((1, 2, 3)))
     topics = {topic: [rng.choice((4, 8)), 4, rng.choice((4, 6)), 0] for topic in some}
-    return {"version": [0, 0, rng.randint(1, 3)], "topics": topics, "cluster": "eu", "timeout_ms": None, "acting": True}
+    said = {"version": [0, 0, rng.randint(1, 3)], "topics": topics, "cluster": CLUSTERS[name]}
+    return {**said, "timeout_ms": None, "acting": True}
 
 
 class Both:
@@ -36,15 +45,17 @@ class Both:
     def take(self, at_ms: float, rng: random.Random) -> None:
         name, id_, address = rng.choice(BROKERS)
         who = {"name": name, "id_": id_, "address": address}
-        channel = int(address.split(".")[3].split(":")[0])
+        channel = int(address.split(".")[3].split(":")[0]) + (10 if name == "x" else 0)
         match rng.choice(("register", "register", "register", "unregister", "wipe", "add", "delete", "ended")):
             case "register":
-                said = registration(rng)
+                said = registration(rng, name)
                 self.read.take(Request(at_ms, "REGISTER_BROKER", str(channel), said=said, **who))
                 self.table.register(self._registration(channel, said, name, id_, address), now_ms=int(at_ms))
             case "unregister":
                 self.read.take(Request(at_ms, "UNREGISTER_BROKER", str(channel), **who))
-                asked = Unregistration(cluster_name="eu", broker_name=name, broker_addr=address, broker_id=id_)
+                asked = Unregistration(
+                    cluster_name=CLUSTERS[name], broker_name=name, broker_addr=address, broker_id=id_
+                )
                 if self.profile is Profile.V5_X:
                     self.table.submit_unregister(asked)
                 else:
@@ -71,7 +82,7 @@ class Both:
             for topic, (r, w, perm, flag) in said["topics"].items()
         ]
         return Registration(
-            cluster_name="eu",
+            cluster_name=CLUSTERS[name],
             broker_name=name,
             broker_addr=address,
             broker_id=id_,

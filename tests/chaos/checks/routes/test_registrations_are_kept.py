@@ -154,3 +154,16 @@ def test_a_machine_that_stood_still_is_unknown() -> None:
 def test_nothing_acknowledged_is_unknown() -> None:
     verdict = check(cluster().end(90))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+@pytest.mark.parametrize(("asks", "kept"), [(1, True), (2, False)])
+def test_a_question_that_4_9_answers_unchanged_keeps_a_broker_and_one_about_another_version_does_not(
+    asks: int, kept: bool
+) -> None:
+    told = story()
+    about = {"op_id": "1", "broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
+    registers = {"version": [0, 1, 1], "topics": {"orders": [4, 4, 6, 0]}, "cluster": "DefaultCluster"}
+    told.at(0.995).event("ns-0", "request_read", f="REGISTER_BROKER", value={"registers": registers}, **about)
+    told.at(60).event("ns-0", "request_read", f="QUERY_DATA_VERSION", value={"version": [0, 1, asks]}, **about)
+    verdict = check(told.at(125).route("ns-0", "orders").end(140))
+    assert [one.kind for one in verdict.findings if one.wrong] == (["must hold what it acknowledged"] if kept else [])
