@@ -50,8 +50,8 @@ from .quiet import (
 )
 from .recorded import OURS, Fault
 from .roles import elects
-from .schedules import HEARTBEAT
 from .slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of
+from .time_outs import HEARTBEAT
 from .world import World
 
 PROMPT_MS = 5_000.0

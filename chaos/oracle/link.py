@@ -7,7 +7,8 @@
 Why a node may not reach another: faults of its process, gaps between its lives, and faults of the link. Plain functions
 over `World`, each computed once for a node or a link, because every pair of nodes asks for them.
 
-Which brokers do not answer a client and do not refuse it either, so that they hold up its only scheduler thread.
+Which brokers do not answer a client and do not refuse it either, so that they hold up its only scheduler thread; when a
+process stood still; and when its calls may have waited for their time-outs.
 
 A broker whose process is gone refuses at once: it costs a client nothing. Plain, over `World`.
 """
@@ -320,3 +321,73 @@ class Way:
         begun, over = self.arrives(cause.start_ms), self.arrives(cause.start_ms + leaves_ms)
         last_ms = max(begun.last_ms, over.last_ms)  # behind all that was sent before
         return Handled(cause.start_ms, last_ms, over.sure, cause.start_ms + max(leaves_ms, MOMENT_MS))
+
+
+RESUME_GRACE_MS = 1_000.0
+"""How long after a stop a process is still catching up."""
+
+
+class Stops:
+    """When one process stood still, and what was due then."""
+
+    def __init__(self, world: World, life: Life) -> None:
+        self.world, self.life, self.timers = world, life, world.timers_of(life.node)
+        self.pauses = [cause for cause in process_causes(world, life.node, "itself") if not cause.loss.closes]
+
+    def after_pauses(self, at_ms: float) -> float:
+        """That moment, or when the process was itself again."""
+        for pause in self.pauses:
+            if pause.start_ms <= at_ms + self.timers.delivery_ms and at_ms < pause.end_ms + RESUME_GRACE_MS:
+                at_ms = pause.end_ms + RESUME_GRACE_MS
+        return at_ms
+
+    def held(self, from_ms: float, to_ms: float) -> bool:
+        return any(p.start_ms <= to_ms and p.end_ms + RESUME_GRACE_MS >= from_ms for p in self.pauses)
+
+    def held_ms(self, from_ms: float, to_ms: float) -> float:
+        """For how long of that time it stood still."""
+        ends = ((max(p.start_ms, from_ms), min(p.end_ms + RESUME_GRACE_MS, to_ms)) for p in self.pauses)
+        return sum(max(0.0, end_ms - start_ms) for start_ms, end_ms in ends)
+
+
+class Troubles:
+    """When calls of one node to another may have waited for their time-outs."""
+
+    def __init__(self, world: World, node: str) -> None:
+        self._world, self._node, self._timers = world, node, world.timers_of(node)
+        self._spans: dict[tuple[str, float], list[tuple[float, float]]] = {}
+
+    def among(self, targets: Iterable[str], from_ms: float, to_ms: float) -> list[str]:
+        """Those of the targets that something kept from answering at some time in [from_ms, to_ms]."""
+        tail_ms = self._tail_ms(self._timers)
+        return [name for name in targets if any(s <= to_ms and e >= from_ms for s, e in self._of(name, tail_ms))]
+
+    def between(self, target: str, from_ms: float, to_ms: float) -> bool:
+        """Whether what the target sends this node may be lost or late that it sends at some time in [from_ms, to_ms].
+
+        Older calls that still wait for their time-outs are no matter here.
+        """
+        return any(s <= to_ms and e >= from_ms for s, e in self._of(target, 0.0))
+
+    def _of(self, target: str, tail_ms: float) -> list[tuple[float, float]]:
+        """When the target, or a link to it, was not as it should be, and so much longer."""
+        if (target, tail_ms) not in self._spans:
+            world, timers = self._world, self._timers
+            links = [Cause.of(fault, "link", timers) for fault in world.link_faults(self._node, target)]
+            causes = [*process_causes(world, target), *links]
+            self._spans[target, tail_ms] = [
+                (c.start_ms, max(c.end_ms + self._late_ms(c), c.end_ms + tail_ms)) for c in causes if c.end_ms > 0
+            ]
+        return self._spans[target, tail_ms]
+
+    def _tail_ms(self, timers: Timers) -> float:
+        """A call that began in the fault waits on: for its lock, and for its answer."""
+        name_servers = len(self._world.of_kind("name_server"))
+        lock_ms = look_up_ms = max(timers.A_ms, timers.C_ms * name_servers, timers.B_ms)
+        return lock_ms + look_up_ms
+
+    @staticmethod
+    def _late_ms(cause: Cause) -> float:
+        if math.isinf(cause.end_ms):
+            return 0.0
+        return resend_ms(cause, cause.end_ms) + (cause.delay.round_trip_max_ms if cause.delay else 0.0)

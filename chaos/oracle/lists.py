@@ -13,11 +13,12 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...remoting.top_addressing import CLIENT_PERIOD_S, FIRST_S, TIMEOUT_S, broker_period_s
+from ...remoting.top_addressing import CLIENT_PERIOD_S, FIRST_S, TASK, TIMEOUT_S, broker_period_s
 from ..faults.fault import Loss
 from ..topology import ADDRESS_SERVER
 from .intervals import Stretch, merged
 from .recorded import Fault, Served
+from .timers import Schedule
 from .world import World
 
 
@@ -55,6 +56,13 @@ def period_ms(world: World, node: str) -> float:
     """N: how often this node asks."""
     kinds = {one.name for one in world.of_kind("broker", "slave")}
     return 1000 * (broker_period_s(world.timers.profile) if node in kinds else CLIENT_PERIOD_S)
+
+
+def fetches(world: World, node: str, row: str) -> tuple[Schedule, ...]:
+    """Its task, where an address server has the list."""
+    if not world.asks_for_list(node):
+        return ()
+    return (Schedule(TASK, "N", 1000 * FIRST_S, period_ms(world, node), row, shared=True),)
 
 
 def due_ms(world: World, node: str, served: Served) -> float:

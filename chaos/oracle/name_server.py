@@ -44,12 +44,20 @@ from ...remoting.node.profile import Profile
 from .by_hand import expires_ms
 from .link import Handled, Way
 from .recorded import OURS, Life
-from .schedules import FIRST_SCAN_MS
-from .timers import Timers
+from .timers import Schedule, Timers
 from .world import World
 
+SCAN = "scanNotActiveBroker"
+FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
+"""From the start of a process to its first scan."""
 SYNC_BROKER_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Of the topic of a broker name, of which no slave acts as master."""
+
+
+def tasks(world: World, node: str) -> tuple[Schedule, ...]:
+    """scanNotActiveBroker each S, first 5 s after the start (5.x: 5 ms)."""
+    timers = world.timers_of(node)
+    return (Schedule(SCAN, "S", FIRST_SCAN_MS[timers.profile], timers.S_ms, "NamesrvController: scan each S"),)
 
 
 class Sent(NamedTuple):

@@ -26,6 +26,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..topology import node_of_client_id
+from .broker import CLIENT_SCAN_MS
 from .intervals import Stretch, without
 from .quiet import (
     aftermath_ms,
@@ -37,7 +38,6 @@ from .quiet import (
     members_window,
 )
 from .recorded import OURS, Fault
-from .schedules import CLIENT_SCAN_MS
 from .time_outs import CLIENT_EXPIRED_MS
 from .world import World
 

@@ -40,12 +40,16 @@ from typing import NamedTuple
 
 from ...remoting.codes import ResponseCode
 from ...remoting.node.profile import Profile
+from .lists import fetches
 from .recorded import OURS
-from .schedules import OFFSET_CALL_MS
-from .timers import UNREGISTER_MS
+from .timers import UNREGISTER_MS, Schedule
 from .world import World
 
 CONNECT, SEND = "connect", "send"
+POLL, HEARTBEAT, PERSIST = "updateTopicRouteInfoFromNameServer", "sendHeartbeatToAllBroker", "persistAllConsumerOffset"
+REBALANCE = "doRebalance"
+OFFSET_CALL_MS = 5_000.0
+"""Of calls about consumer offsets (`RemoteBrokerOffsetStore`, `MQClientAPIImpl`): no setting's."""
 CLIENT_EXPIRED_MS = 120_000.0
 """`ClientManager.CHANNEL_EXPIRED_TIMEOUT`: no setting's."""
 FAILURE_MS = {Profile.V4_9: 30_000.0, Profile.V5_X: 10_000.0}
@@ -54,6 +58,19 @@ _PULL_MS, _SEND_BACK_MS, _PROBE_MS = 30_000.0, 5_000.0, 200.0
 _BY_API = ("GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT", "UNREGISTER_CLIENT", "GET_CONSUMER_LIST_BY_GROUP")
 _BY_REGISTRATION = ("REGISTER_BROKER", "QUERY_DATA_VERSION")
 _DELAYS_MS = {"flow_control": 50.0, "broker_flow_control": 20.0, "illegal_offset": 10_000.0, "first": 500.0}
+
+
+def client_tasks(world: World, node: str, kind: str) -> tuple[Schedule, ...]:
+    """What one thread of a client does at fixed rates; doRebalance has its own, which waits Qr after each round."""
+    timers = world.timers_of(node)
+    commit_ms = float(str(world.setting(node, "persistConsumerOffsetInterval"))) if kind == "consumer" else 5_000.0
+    row = "MQClientInstance: {} at a fixed rate, one thread for all"
+    return (
+        Schedule(POLL, "P", 10.0, timers.P_ms, row.format("polls each P"), shared=True),
+        Schedule(HEARTBEAT, "H", 1_000.0, timers.H_ms, row.format("heartbeats each H"), shared=True),
+        Schedule(PERSIST, "persistConsumerOffsetInterval", 10_000.0, commit_ms, row.format("commits"), shared=True),
+        *fetches(world, node, row.format("fetches its list each N")),
+    )
 
 
 class Wait(NamedTuple):

@@ -7,9 +7,9 @@ They are what every window is computed from (windows.py, lost_name_servers.py). 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...remoting.node.profile import Profile
 from ..settings.catalogue import settings_for
@@ -173,3 +173,44 @@ def _symbols(values: Mapping[str, Value], kind: NodeKind, profile: Profile) -> d
         seconds = values.get("waitSecondsForService", 45)
         found["W_ms"] = float(str(seconds)) * 1000 if values.get("needWaitForService") and seconds else None
     return found
+
+
+class Schedule(NamedTuple):
+    """One periodic task of one node (`scheduleAtFixedRate`): one that was held up runs late, and those that it missed
+    run right behind it."""
+
+    task: str
+    symbol: str
+    first_ms: float
+    """How long after the node's start, or `after_registering`: after its first registration."""
+    period_ms: float
+    row: str
+    shared: bool = False
+    """Whether one thread runs it and the node's other shared tasks."""
+    after_registering: bool = False
+
+
+class Act(NamedTuple):
+    """What was measured of one run, or call, and what is allowed. Counted from `from_ms`."""
+
+    from_ms: float
+    measured_ms: float
+    earliest_ms: float | None
+    latest_ms: float
+    formula: str
+    missing: bool = False
+    peers: Sequence[str] = ()
+    """Whose lateness it suffers from, besides its node's: who has to answer."""
+    calls: int = 1
+    """How many calls follow one another in it, each of which the lateness of both its ends may hold up."""
+    since_ms: float | None = None
+    """From when on the lateness of its node counts, where the act is one of several and nobody knows when."""
+
+    @property
+    def over_ms(self) -> float:
+        early_ms = 0.0 if self.earliest_ms is None else self.earliest_ms - self.measured_ms
+        return max(self.measured_ms - self.latest_ms, early_ms, 0.0)
+
+    @property
+    def at_ms(self) -> float:
+        return self.from_ms + self.measured_ms

@@ -10,7 +10,9 @@ from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.actors.namesrv.tables import Registered, Registration
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
-from nemesrv.chaos.oracle.schedules import FETCH, HEARTBEAT, LIGHT_HEARTBEAT, PERSIST, POLL, REBALANCE, REGISTER, SCAN
+from nemesrv.chaos.oracle.broker import FETCH, LIGHT_HEARTBEAT, REGISTER
+from nemesrv.chaos.oracle.name_server import SCAN
+from nemesrv.chaos.oracle.time_outs import HEARTBEAT, PERSIST, POLL, REBALANCE
 from nemesrv.chaos.proof.defects import timers
 from nemesrv.chaos.proof.defects.name_server_table import dropped_by
 from nemesrv.chaos.proof.defects.planting import (

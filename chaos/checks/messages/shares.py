@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.queue_owners import Queue, States, listed, readable
 from ...oracle.recorded import OURS, Life, NodeInfo
-from ...oracle.schedules import REBALANCE
+from ...oracle.time_outs import REBALANCE
 from ...oracle.world import World
 from ...topology import node_of_client_id
 from ...verdict import Finding

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from ...oracle.lost_brokers import Absence
 from ...oracle.reach import undisturbed
 from ...oracle.recorded import Life
-from ...oracle.schedules import REBALANCE
+from ...oracle.time_outs import REBALANCE
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ..check import Facts, joined, largest

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....remoting.node.profile import Profile
+from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import OURS, PROXIES
 from ...oracle.windows import Timers
 from ...oracle.world import MEMO, World
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-RESUME_GRACE_MS = 1000.0
 DYING_MS = 1000.0
 _ASKED_MS = 3_000.0
 

@@ -14,10 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ....remoting.codes import MASTER_ID
-from ...oracle.name_server import BrokerAtNameServer, Request, RoutesRead
+from ...oracle.name_server import SCAN, BrokerAtNameServer, Request, RoutesRead
 from ...oracle.promises import PromisedAtNameServer
 from ...oracle.recorded import OURS, Life
-from ...oracle.schedules import SCAN
 from ...oracle.world import World
 from ...topology import broker_name
 from ..tolerance import Tolerance, tolerance

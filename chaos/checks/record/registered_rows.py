@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...oracle.broker import Had
 from ...oracle.name_server import Sent
 from ...oracle.world import World
 from .control import Control, Row
@@ -48,14 +49,16 @@ class RegisteredRows:
         settings = self._settings.get(broker, {}).get(topic, ())
         return _spans(settings, self._sent_by.get((broker, name_server), ()))
 
-    def had(self, broker: str, version: float, rows: Mapping[str, QueueRow]) -> bool:
+    def had(self, broker: str) -> Had | None:
         """Whether some process of the broker had exactly these topics at this version (the counter)."""
         settings = self._settings.get(broker, {})
         started = {setting.version[0] for of in settings.values() for setting in of}
-        return any(
-            rows == {topic: row for topic, of in settings.items() if (row := _newest(of, (life, version))) is not None}
-            for life in started
-        )
+
+        def exactly(version: float, rows: Mapping[str, QueueRow]) -> bool:
+            had = ({topic: _newest(of, (life, version)) for topic, of in settings.items()} for life in started)
+            return any(rows == {topic: row for topic, row in of.items() if row is not None} for of in had)
+
+        return exactly if settings else None
 
     def sent(self, broker: str, name_server: str) -> Sequence[Sent]:
         """The broker's registrations there, in the order in which they began."""

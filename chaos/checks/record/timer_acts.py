@@ -12,17 +12,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ...faults.fault import Loss
-from ...oracle.link import Cause, leave_ms
+from ...oracle.link import Stops, Troubles, leave_ms
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import Life
-from ...oracle.schedules import Troubles, pauses
+from ...oracle.timers import Act
 from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, counted, finding
 from ..tolerance import Tolerance, tolerance
 from .control import Control, Row
 from .known_brokers import MASTER_ID
-from .lateness import RESUME_GRACE_MS, LagWindow
+from .lateness import LagWindow
 
 
 class Run(NamedTuple):
@@ -31,32 +31,6 @@ class Run(NamedTuple):
     began_ms: float
     ended_ms: float
     row: Row
-
-
-class Act(NamedTuple):
-    """What was measured of one run, or look-up, and what is allowed. Counted from `from_ms`."""
-
-    from_ms: float
-    measured_ms: float
-    earliest_ms: float | None
-    latest_ms: float
-    formula: str
-    missing: bool = False
-    peers: Sequence[str] = ()
-    """Whose lateness it suffers from, besides its node's: who has to answer."""
-    calls: int = 1
-    """How many calls follow one another in it, each of which the lateness of both its ends may hold up."""
-    since_ms: float | None = None
-    """From when on the lateness of its node counts, where the act is one of several and nobody knows when."""
-
-    @property
-    def over_ms(self) -> float:
-        early_ms = 0.0 if self.earliest_ms is None else self.earliest_ms - self.measured_ms
-        return max(self.measured_ms - self.latest_ms, early_ms, 0.0)
-
-    @property
-    def at_ms(self) -> float:
-        return self.from_ms + self.measured_ms
 
 
 def by_process(control: Control, event: str) -> Mapping[tuple[str, int], Sequence[Run]]:
@@ -70,18 +44,17 @@ def by_process(control: Control, event: str) -> Mapping[tuple[str, int], Sequenc
     return made
 
 
-class Process:
+class Process(Stops):
     """One process, its settings, what held it up, and what is found of its timers."""
 
     def __init__(self, control: Control, world: World, life: Life, kind: str) -> None:
-        self.control, self.world, self.life, self.kind = control, world, life, kind
+        super().__init__(world, life)
+        self.control, self.kind = control, kind
         self.process = life.node, life.incarnation
         # A client whose start failed is made anew within its process: each takes its list and begins its tasks.
         rows = (row for row in control.rows("name_server_list") if row.process == self.process)
         lists = (row.time_ms for row in rows if row.f is None)  # one with f was fetched in mid-run
         self.start_ms = max((*lists, life.start_ms)) if kind in ("producer", "consumer") else life.start_ms
-        self.timers = world.timers_of(life.node)
-        self.pauses: Sequence[Cause] = pauses(world, life.node)
         self.troubles = Troubles(world, life.node)
         self.name_servers = [node.name for node in world.of_kind("name_server")]
         self.brokers = [node.name for node in world.of_kind("broker", "slave")]
@@ -92,16 +65,6 @@ class Process:
         measured = control.lateness.of_node.get(life.node)
         if life.end_ms >= world.end_ms and measured is not None and len(measured.until):
             self.end_ms = min(self.end_ms, float(measured.until[-1]))  # a history that grows has no more of it yet
-
-    def after_pauses(self, at_ms: float) -> float:
-        """That moment, or when the node was itself again."""
-        for pause in self.pauses:
-            if pause.start_ms <= at_ms + self.timers.delivery_ms and at_ms < pause.end_ms + RESUME_GRACE_MS:
-                at_ms = pause.end_ms + RESUME_GRACE_MS
-        return at_ms
-
-    def held(self, from_ms: float, to_ms: float) -> bool:
-        return any(p.start_ms <= to_ms and p.end_ms + RESUME_GRACE_MS >= from_ms for p in self.pauses)
 
     @cached_property
     def named(self) -> Mapping[str, Sequence[tuple[float, float]]]:

@@ -22,8 +22,8 @@ from ...oracle.commits import CommitRules
 from ...oracle.deliveries import Asker, Holding, Queue
 from ...oracle.recorded import OURS
 from ...oracle.roles import elects
-from ...oracle.schedules import PERSIST
 from ...oracle.slaves import offsets_vary
+from ...oracle.time_outs import PERSIST
 from ...oracle.world import World
 from ...verdict import Finding
 from ..findings import Rule, counted, finding

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ...oracle.intervals import Stretch, merged, without
 from ...oracle.lists import certainly_off
 from ...oracle.roles import members_of
-from ...oracle.schedules import POLL
+from ...oracle.time_outs import POLL
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding

@@ -17,13 +17,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ...oracle.broker import misregistered
 from ...oracle.intervals import Stretch, without
 from ...oracle.name_server import Request
 from ...oracle.promises import told_by_hand
 from ...oracle.recorded import Life
-from ...oracle.roles import elects, may_be_shown, member_at, members_of
+from ...oracle.roles import may_be_shown, member_at, members_of
 from ...oracle.world import World
-from ...topology import broker_name, is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
@@ -111,7 +111,8 @@ class _Registering:
                 for one in {id(one.said): one for one in self._received.requests(life) if one.f == REGISTERED}.values():
                     if one.said and not self._by_hand.may_name(one.name, str(one.id_), one.address):
                         broker = self._owners.get(one.address) or member_at(self._world, one.name, one.id_, one.address)
-                        of[broker].append((life.node, one, self._kind(broker, one, life.node)))
+                        had = self._rows.had(broker)
+                        of[broker].append((life.node, one, misregistered(self._world, broker, one, life.node, had)))
         for broker, read in of.items():
             if self._is_open and broker not in self._owners.values():
                 continue
@@ -127,27 +128,6 @@ class _Registering:
                 wrong=len(wrong),
                 more={"came": f"{first.name} {first.id_}: {first.address}"} if wrong else {},
             )
-
-    def _kind(self, broker: str, one: Request, name_server: str) -> str:
-        """In words, what is wrong with the registration; "" for nothing."""
-        world = self._world
-        if broker not in self._owners.values() or one.name != broker_name(broker):
-            return "registers a name that no broker has" if one.name not in members_of(world) else "registers a name"
-        if name_server not in {node.name for node in world.listed(broker)}:
-            return "registers at a NameServer that is on no list of it"
-        if one.address not in next(node.addresses for node in world.nodes if node.name == broker):
-            return "registers an address that it has not"
-        if elects(world, broker):
-            return ""
-        late_ms = world.timers_of(broker).R_ms
-        if one.id_ not in world.ids_of(broker, one.at_ms - late_ms, one.at_ms):
-            return "registers an id that it has not"
-        if is_slave(broker) or not self._rows.knows(broker) or len(one.said["topics"]) == 1:
-            return ""
-        registered = {topic: (row[0], row[1], row[2]) for topic, row in one.said["topics"].items()}
-        return (
-            "" if self._rows.had(broker, one.said["version"][2], registered) else "registers other topics than it has"
-        )
 
 
 # -- where nobody recorded what was read

@@ -34,6 +34,7 @@ from ...faults.fault import Dial, Loss
 from ...faults.kinds import UnknownFault
 from ...faults.link_faults import BlackHole, Cut, Timeout
 from ...faults.process_faults import Absent, Remove
+from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import ADMIN
@@ -45,7 +46,7 @@ from ..plain.effects import effects
 from ..plain.part import Gathering
 from ..plain.slots import SLOTS, slots_of
 from ..record.control import Control, Row
-from ..record.lateness import RESUME_GRACE_MS, Lateness
+from ..record.lateness import Lateness
 from ..record.slots import Slots
 
 NAME = "exercised"

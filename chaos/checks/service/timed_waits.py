@@ -30,13 +30,15 @@ from typing import Any
 
 from ....remoting.codes import RequestCode
 from ....remoting.node.profile import Profile
+from ...oracle.broker import CLIENT_SCAN_MS, HOLD_CHECK
 from ...oracle.client_profiles import Outcome
 from ...oracle.queue_owners import node_of_client
 from ...oracle.recorded import OURS
-from ...oracle.schedules import CLIENT_SCAN_MS, HEARTBEAT, HOLD_CHECK, REBALANCE
 from ...oracle.time_outs import (
     CLIENT_EXPIRED_MS,
     CONNECT,
+    HEARTBEAT,
+    REBALANCE,
     SEND,
     Wait,
     avoids,
@@ -47,12 +49,13 @@ from ...oracle.time_outs import (
     time_out,
     tries,
 )
+from ...oracle.timers import Act
 from ...topology import broker_name, is_slave
 from ...verdict import Finding
 from ..findings import at_no_time, finding
 from ..record.control import Row
 from ..record.known_brokers import MASTER_ID
-from ..record.timer_acts import Act, Process, Run, by_process
+from ..record.timer_acts import Process, Run, by_process
 
 TIME_OUT, CHANNEL, PULL_DELAY, LONG_POLL, EXPIRY, ISOLATION = (
     "time-out",

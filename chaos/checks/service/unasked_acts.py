@@ -26,7 +26,7 @@ from typing import Any
 from ...oracle.queue_owners import node_of_client
 from ...oracle.quiet import calm
 from ...oracle.recorded import OURS
-from ...oracle.schedules import HEARTBEAT, POLL, REBALANCE
+from ...oracle.time_outs import HEARTBEAT, POLL, REBALANCE
 from ...verdict import Finding
 from ..findings import at_no_time, finding
 from ..record.known_brokers import MASTER_ID

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.service.timers_kept import judge
-from nemesrv.chaos.oracle.schedules import HEARTBEAT, HOLD_CHECK
+from nemesrv.chaos.oracle.broker import HOLD_CHECK
+from nemesrv.chaos.oracle.time_outs import HEARTBEAT
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 

@@ -7,18 +7,9 @@ from collections.abc import Iterable
 import pytest
 
 from nemesrv.chaos.checks.service.timers_kept import judge
-from nemesrv.chaos.oracle.schedules import (
-    CLIENT_SCAN,
-    FETCH,
-    HEARTBEAT,
-    HOLD_CHECK,
-    PERSIST,
-    POLL,
-    REBALANCE,
-    REGISTER,
-    SCAN,
-    SYNCHRONIZE,
-)
+from nemesrv.chaos.oracle.broker import CLIENT_SCAN, FETCH, HOLD_CHECK, REGISTER, SYNCHRONIZE
+from nemesrv.chaos.oracle.name_server import SCAN
+from nemesrv.chaos.oracle.time_outs import HEARTBEAT, PERSIST, POLL, REBALANCE
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 

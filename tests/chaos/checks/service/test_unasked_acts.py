@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.chaos.oracle.schedules import REBALANCE
+from nemesrv.chaos.oracle.time_outs import REBALANCE
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.builder import HistoryBuilder, address_of, route_of
 

@@ -1,4 +1,4 @@
-"""register_rounds over hand-written histories: all NameServers are told at once, and of each change at once."""
+"""broker_tasks over hand-written histories: all NameServers are told at once, and of each change at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.record.control import Control
-from nemesrv.chaos.checks.service.register_rounds import RegisterRounds
+from nemesrv.chaos.checks.service.broker_tasks import BrokerTasks
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Finding
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
@@ -45,7 +45,7 @@ def found(told: HistoryBuilder, kind: str, lag_ms: float = 1.0) -> Finding:
     rows = told.in_order()
     control, world = Control.of_rows(rows), World.of_rows(rows)
     (life,) = world.lives_of("broker-a")
-    (finding,) = (one for one in RegisterRounds(control, world, life, "broker").findings() if one.kind == kind)
+    (finding,) = (one for one in BrokerTasks(control, world, life).others() if one.kind == kind)
     return finding
 
 
@@ -129,5 +129,5 @@ def test_a_change_before_the_first_registration_is_over_and_one_near_the_end_are
     told.end(150)
     rows = told.in_order()
     control, world = Control.of_rows(rows), World.of_rows(rows)
-    kinds = [one.kind for one in RegisterRounds(control, world, world.lives_of("broker-a")[0], "broker").findings()]
-    assert kinds == [EVERYWHERE]
+    kinds = [one.kind for one in BrokerTasks(control, world, world.lives_of("broker-a")[0]).others()]
+    assert kinds == ["ends by its time-out", EVERYWHERE]

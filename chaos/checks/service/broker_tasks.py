@@ -1,0 +1,70 @@
+"""Of timers_kept: the periodic tasks of a broker, and its registrations (oracle/broker.py).
+
+    ns-0   ├─ ok ┤                  a round: begun at every NameServer of the broker's list at one moment, however long
+    ns-1   ├─ ok ┤                  each takes to answer, and over when the last has answered or was given up
+    ns-2   ├─ hangs ─────── B ┤
+
+By the broker's own record: `register` (begun duration_ms before its row), `topic`, `name_server_list` where it fetches
+its list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...oracle.broker import REGISTER, SYNCHRONIZE, SYNCHRONIZED_TABLES, Broker, tasks
+from ...oracle.recorded import Life
+from ...oracle.timers import Act
+from ...oracle.world import World
+from ...verdict import Finding
+from ..record.control import Control
+from ..record.registered_rows import registered_rows, row_of
+from ..record.timer_acts import Run
+from .tasks import Tasks
+
+_TASK = "registration"
+
+
+class BrokerTasks(Tasks):
+    """Of one process."""
+
+    def __init__(self, control: Control, world: World, life: Life) -> None:
+        super().__init__(control, world, life, "broker", tasks(world, life.node))
+        self._rows = registered_rows(control, world)
+        sent = {
+            name: [one for one in self._rows.sent(life.node, name) if one.version[0] == life.incarnation]
+            for name in self.name_servers
+        }
+        lists = self._lists() if world.asks_for_list(life.node) else None
+        self._machine = Broker(world, life, sent, self._changes(), lists)
+
+    def _changes(self) -> dict[float, float]:
+        found: dict[float, float] = {}
+        for row in self.control.rows("topic"):
+            version = (row.decoded or {}).get("version") if row.process == self.process else None
+            if version is not None and row_of(row.decoded) is not None:
+                found.setdefault(row.time_ms, float(version))
+        return found
+
+    def _lists(self) -> list[tuple[float, list[str]]]:
+        names = {node.address: node.name for node in self.world.of_kind("name_server")}
+        rows = (row for row in self.control.rows("name_server_list") if row.process == self.process)
+        return [(row.time_ms, [names.get(at, at) for at in row.decoded or ()]) for row in rows]
+
+    def others(self) -> Iterator[Finding]:
+        row = "BrokerOuterAPI: a registration ends by registerBrokerTimeoutMills"
+        yield from self.finding(_TASK, "ends by its time-out", row, map(self._registration, self.calls))
+        row = "BrokerOuterAPI.registerBrokerAll: a task for each NameServer, all at once"
+        yield from self.finding(_TASK, "begins everywhere at once", row, self._machine.everywhere(self.end_ms))
+        row = "BrokerController.registerBrokerAll: at once when a topic, or brokerPermission, changes"
+        yield from self.finding(_TASK, "tells of each change at once", row, self._machine.changes(self.end_ms))
+
+    def _registration(self, call: Run) -> Act:
+        return self.length(call, self.call_ms(1) + self.timers.delivery_ms, "B")
+
+    def longest_ms(self, task: str, from_ms: float, to_ms: float) -> float:
+        return self._machine.longest_ms(task, from_ms, to_ms, self.asked_ms(from_ms, to_ms))
+
+    def calls_of(self, task: str, run: Run) -> int:
+        of = {SYNCHRONIZE: SYNCHRONIZED_TABLES, REGISTER: 2}
+        return of[task] if task in of else super().calls_of(task, run)

@@ -1,0 +1,158 @@
+"""Of timers_kept: the periodic tasks of a client, its look-ups, and the rounds of its rebalance.
+
+    run ─────┤ended ─ waitInterval ─ run                                       RebalanceService: counted from the end
+
+How long a run takes: where every peer answers, no longer than its calls there and back; where one does not, as long as
+their time-outs. Each look-up is a `name_server_call`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ....remoting.node.profile import Profile
+from ....remoting.top_addressing import TASK as FETCH
+from ....remoting.top_addressing import TIMEOUT_S
+from ...oracle.recorded import Life
+from ...oracle.time_outs import HEARTBEAT, OFFSET_CALL_MS, PERSIST, POLL, REBALANCE, client_tasks
+from ...oracle.timers import Act
+from ...oracle.world import World
+from ...topology import ADDRESS_SERVER, broker_name
+from ...verdict import Finding
+from ..findings import at_no_time, finding
+from ..record.control import Control
+from ..record.timer_acts import Run
+from .tasks import Tasks
+
+
+class ClientTasks(Tasks):
+    """Of one process."""
+
+    calls_event = "name_server_call"
+
+    def __init__(self, control: Control, world: World, life: Life, kind: str) -> None:
+        super().__init__(control, world, life, kind, client_tasks(world, life.node, kind))
+        self._lock_ms = float(str(world.setting(life.node, "lockTimeoutMillis")))
+
+    def others(self) -> Iterator[Finding]:
+        if self.kind == "consumer":
+            row = "RebalanceService: waits Qr after each round"
+            yield from self.finding(REBALANCE, "each Qr after the last", row, self._waits())
+            yield from self.finding(REBALANCE, "takes no longer than its calls", row, self._rebalances())
+        yield from self._silent_polls()
+        row = "a look-up ends by mqClientApiTimeout"
+        yield from self.finding("look-up", "ends by its time-out", row, self._look_ups())
+
+    # -- rebalance
+
+    def _waits(self) -> Iterator[Act]:
+        """From the end of each round until the next began."""
+        rounds = [run for run in self.runs if run.row.f == REBALANCE]
+        for before, run in pairwise(rounds):
+            woken = (run.row.decoded or {}).get("woken", False)
+            wait_ms, symbol = self.timers.Qr_ms, "Qr"
+            if self.timers.profile is Profile.V5_X and not (before.row.decoded or {}).get("balanced", True):
+                wait_ms, symbol = float(str(self.world.setting(self.life.node, "minInterval"))), "minInterval"
+            due_ms = self.after_pauses(before.ended_ms + wait_ms)
+            earliest_ms = None if woken else wait_ms
+            yield Act(before.ended_ms, run.began_ms - before.ended_ms, earliest_ms, due_ms - before.ended_ms, symbol)
+        ended_ms = rounds[-1].ended_ms if rounds else self.start_ms
+        due_ms = self.after_pauses(ended_ms + self.timers.Qr_ms)
+        missing = Act(ended_ms, self.end_ms - ended_ms, None, due_ms - ended_ms, "Qr", missing=True)
+        if missing.over_ms > 0 and not self._any_trouble(ended_ms, self.end_ms):
+            yield missing
+
+    def _rebalances(self) -> Iterator[Act]:
+        """Rounds in which every peer answered; one that may have met a time-out may meet one for each queue."""
+        for run in self.runs:
+            if run.row.f == REBALANCE and not self._any_trouble(run.began_ms, run.ended_ms):
+                bound_ms = self.longest_ms(REBALANCE, run.began_ms, run.ended_ms)
+                queues = self._queues()  # of each topic the members are asked for, then one queue after the other
+                calls = len({topic for _, topic, _ in queues}) + len(queues)
+                yield self.length(run, bound_ms, "its calls", max(calls, 1))
+
+    def _any_trouble(self, from_ms: float, to_ms: float) -> bool:
+        return bool(self.troubles.among([*self.name_servers, *self.brokers], from_ms, to_ms))
+
+    # -- how long
+
+    def longest_ms(self, task: str, from_ms: float, to_ms: float) -> float:
+        lock_ms, each_ms = self._lock_ms, self.timers.delivery_ms
+        silent = self.troubles.among(self.name_servers, from_ms, to_ms)
+        hung = self.troubles.among(self.brokers, from_ms, to_ms)
+        # A NameServer that answers late is no delay of this node's; each call has a bound of its own.
+        asking_ms = self.asked_ms(from_ms, to_ms) + (lock_ms if silent else 0.0)
+        if task == POLL:
+            return asking_ms + (len(self.calls_in(from_ms, to_ms)) + 1) * (each_ms + (lock_ms if silent else 0.0))
+        if task == HEARTBEAT:
+            return asking_ms + self.timers.A_ms * len(hung) + (len(self.brokers) + 1) * each_ms
+        if task == PERSIST:
+            queues = self._queues()
+            names = set(map(broker_name, hung))  # a slave has them where its master is gone
+            waits_ms = OFFSET_CALL_MS * sum(broker in names for broker, _, _ in queues)
+            if silent and hung:  # an address that is not known is asked for
+                waits_ms += len(queues) * (lock_ms + self.call_ms(len(self.name_servers)))
+            return asking_ms + waits_ms + each_ms
+        if task == FETCH:
+            lost = self.troubles.among([ADDRESS_SERVER], from_ms, to_ms)
+            return 2 * each_ms + (1000 * TIMEOUT_S if lost else 0.0)
+        if task == REBALANCE:
+            return asking_ms + (2 * len(self._queues()) + 2 * len(self.brokers) + 4) * each_ms
+        return each_ms
+
+    def calls_of(self, task: str, run: Run) -> int:
+        return len(self.brokers) if task == HEARTBEAT else super().calls_of(task, run)
+
+    def call_ms(self, tried: int) -> float:
+        return max(self.timers.A_ms, self.timers.C_ms * tried)
+
+    def _look_ups(self) -> Iterator[Act]:
+        """Each look-up: its answer by A, or a connect by C for each NameServer that it met; and its turn before."""
+        for number, call in enumerate(self.calls):
+            tried = len((call.row.decoded or {}).get("tried") or ())
+            bound_ms = self.call_ms(tried) + self.timers.delivery_ms
+            beside = self.calls[max(0, number - 20) : number + 20]
+            if any(o is not call and o.began_ms <= call.ended_ms and o.ended_ms >= call.began_ms for o in beside):
+                bound_ms += self._lock_ms
+            yield self.length(call, bound_ms, f"A, or {tried}·C")
+
+    # -- polls
+
+    def _silent_polls(self) -> Iterator[Finding]:
+        """Polls that asked for nothing, though the client had asked for a topic before, which it never forgets."""
+        # A client that is being stopped has given up its groups, and with them their topics.
+        polls = [run for run in self.runs if run.row.f == POLL and run.began_ms < self.end_ms]
+        asked_ms = self.calls[0].ended_ms if self.calls else math.inf
+        silent = [
+            run
+            for run in polls
+            if run.began_ms > asked_ms
+            and not self.calls_in(run.began_ms, run.ended_ms)
+            and not self.troubles.among(self.name_servers, run.began_ms, run.ended_ms)
+        ]
+        if polls:
+            last_ms = silent[-1].began_ms if silent else 0.0
+            asks_ms = next((run.began_ms for run in polls if run.began_ms > last_ms), max(self.end_ms, last_ms))
+            yield finding(
+                (self.life.node, POLL),
+                "asks for every topic",
+                (polls[0].began_ms, self.end_ms),
+                at_no_time("MQClientInstance: each round asks for every topic"),
+                out=(silent[0].began_ms, asks_ms) if silent else None,
+                examined=len(polls),
+                wrong=len(silent),
+            )
+
+    def _queues(self) -> set[tuple[str, str, int]]:
+        """Every queue that the process ever held."""
+        found: set[tuple[str, str, int]] = self.control.memoized(
+            ("queues of", *self.process),
+            lambda: {
+                (row.broker_name or "", row.topic or "", row.queue_id or 0)
+                for row in self.control.rows("queue_taken")
+                if row.process == self.process
+            },
+        )
+        return found

@@ -1,0 +1,188 @@
+"""A broker towards its NameServers: what it tells whom, and by when.
+
+    started ── registers everywhere ── 10 s ── registers ── R ── registers ── R ── …
+    a topic changes ── registers everywhere at once, that version, behind the round under way
+
+| it                                                        | when                         | of                        |
+|-----------------------------------------------------------|------------------------------|---------------------------|
+| registers at each NameServer of its list, and no other    | at its start; 10 s later; R  | BrokerController.start    |
+|                                                           | after the last was due       |                           |
+| begins that everywhere, whoever answers                   | at one moment                | BrokerOuterAPI            |
+| asks each first (322), where forceRegister is false       | for B at the longest         | needRegister              |
+| registers a topic, or brokerPermission, that changed      | at once, behind the round    | registerBrokerAll         |
+|                                                           | under way                    | (synchronized)            |
+| gives a registration up                                   | after B                      | BrokerOuterAPI            |
+| registers its own name, an id that it has, its address,   | each time                    | registerBrokerAll         |
+| and all topics that it has at the version that it names   |                              |                           |
+| sends a light heartbeat (904), where a slave may act for  | 1 s after it has registered, | sendHeartbeat             |
+| it                                                        | then each h                  |                           |
+| fetches its list, where an address server has it          | after 10 s, then each N      | fetchNameServerAddr       |
+| forgets silent clients                                    | each 10 s                    | ClientHousekeepingService |
+| copies its master's tables, as a slave                    | after 3 s, then each 10 s    | handleSlaveSynchronize    |
+
+One thread registers and fetches the list. What it read of its topics, and its registrations, are its own rows; whom it
+has to tell is its list's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
+
+from ...remoting.node.profile import Profile
+from ...remoting.top_addressing import TASK as FETCH
+from ...remoting.top_addressing import TIMEOUT_S
+from ..topology import ADDRESS_SERVER, broker_name, is_slave
+from .link import Stops, Troubles
+from .lists import fetches
+from .name_server import Request, Sent
+from .recorded import Life
+from .roles import elects, members_of
+from .timers import Act, Schedule
+from .world import World
+
+REGISTER, LIGHT_HEARTBEAT, SYNCHRONIZE = "registerBrokerAll", "sendHeartbeat", "SlaveSynchronize"
+HOLD_CHECK, CLIENT_SCAN = "checkHoldRequest", "scanExceptionChannel"
+CLIENT_SCAN_MS = 10_000.0
+"""Of `ClientHousekeepingService`: no setting's."""
+SYNCHRONIZED_TABLES, _SYNCHRONIZE_CALL_MS = 4, 3_000.0
+"""Topics, consumer offsets, delay offsets and groups, one call after the other: no setting's."""
+
+
+def tasks(world: World, node: str) -> tuple[Schedule, ...]:
+    """What it does at fixed rates; checkHoldRequest waits 5 s after each (time_outs.py)."""
+    timers = world.timers_of(node)
+    row = "BrokerController: registers each R"
+    found = [
+        Schedule(REGISTER, "R", 10_000.0, timers.R_ms, row, shared=True, after_registering=True),
+        Schedule(CLIENT_SCAN, "10 s", CLIENT_SCAN_MS, CLIENT_SCAN_MS, "ClientHousekeepingService: each 10 s"),
+    ]
+    if world.timers.profile is Profile.V5_X and world.setting(node, "enableSlaveActingMaster"):
+        period_ms = float(str(world.setting(node, "brokerHeartbeatInterval")))
+        row = "BrokerController: 904 each h"
+        found.append(Schedule(LIGHT_HEARTBEAT, "h", 1_000.0, period_ms, row, after_registering=True))
+    if is_slave(node) and not any(act.f == "switch" and act.node == node for act in world.acts):
+        row = "BrokerController: a slave synchronizes its tables each 10 s"
+        found.append(Schedule(SYNCHRONIZE, "10 s", 3_000.0, 10_000.0, row))
+    return *found, *fetches(world, node, "BrokerController: fetches its list each N")
+
+
+class Broker(Stops):
+    """One process of a broker. `sent`: its registrations, by NameServer in order of time. `changes`: when a topic of
+    its became another, and with which version. `lists`: when it fetched which list; None where it has a fixed one."""
+
+    def __init__(
+        self,
+        world: World,
+        life: Life,
+        sent: Mapping[str, Sequence[Sent]],
+        changes: Mapping[float, float],
+        lists: Sequence[tuple[float, Sequence[str]]] | None,
+    ) -> None:
+        super().__init__(world, life)
+        self._begun = {server: [one.began_ms for one in of] for server, of in sent.items() if of}
+        self._sent = sorted((one for of in sent.values() for one in of), key=attrgetter("began_ms"))
+        self._changes, self._lists = changes, lists
+        self._troubles = Troubles(world, life.node)
+        self._name_servers = [node.name for node in world.of_kind("name_server")]
+
+    # -- how long
+
+    def longest_ms(self, task: str, from_ms: float, to_ms: float, asked_ms: float) -> float:
+        """How long a run of the task may take from then to then, in which NameServers were asked for so long."""
+        each_ms, among = self.timers.delivery_ms, self._troubles.among
+        if task == REGISTER:  # its turn behind another round, the question before (322), and the answers of all at once
+            silent = among(self._name_servers, from_ms, to_ms)
+            return asked_ms + each_ms + (2 * self.timers.B_ms + (self.timers.F_ms or 0.0) if silent else 0.0)
+        if task == FETCH:
+            return 2 * each_ms + (1000 * TIMEOUT_S if among([ADDRESS_SERVER], from_ms, to_ms) else 0.0)
+        if task == SYNCHRONIZE:
+            lost = among([node.name for node in self.world.of_kind("broker", "slave")], from_ms, to_ms)
+            return SYNCHRONIZED_TABLES * (each_ms + (_SYNCHRONIZE_CALL_MS if lost else 0.0))
+        return each_ms
+
+    # -- everywhere
+
+    def everywhere(self, end_ms: float) -> Iterator[Act]:
+        """Of each registration, how far from it is the one of the NameServer that had its own the furthest from it."""
+        for one in self._sent:
+            if self._recorded_ms(one.began_ms) < end_ms:
+                begun = (self._begun[server] for server in self._told(one.began_ms))
+                acts = (self._apart(one.began_ms, _nearest(times, one.began_ms)) for times in begun)
+                yield from sorted(acts, key=attrgetter("over_ms"))[-1:]
+
+    def _apart(self, one_ms: float, other_ms: float) -> Act:
+        from_ms, to_ms = min(one_ms, other_ms), max(one_ms, other_ms)
+        return Act(from_ms, to_ms - from_ms, None, self.after_pauses(from_ms) - from_ms, "at once")
+
+    def _recorded_ms(self, began_ms: float) -> float:
+        """When a registration that began then has left its row, whoever answers."""
+        return self.after_pauses(began_ms + self.timers.B_ms) + self.timers.delivery_ms
+
+    def _told(self, at_ms: float) -> Sequence[str]:
+        """Whom it has to tell then: all that it ever tells, or those on the list that it had fetched; of one that was
+        just being replaced nobody knows."""
+        if self._lists is None:
+            return [*self._begun]
+        near_ms, before = self.timers.delivery_ms, list[str]()
+        for fetched_ms, listed in self._lists:
+            if at_ms - near_ms <= fetched_ms <= at_ms + near_ms and {*before} != {*listed}:
+                return ()
+            before = [*listed] if fetched_ms <= at_ms + near_ms else before
+        return [server for server in before if server in self._begun]
+
+    # -- of each change
+
+    def changes(self, end_ms: float) -> Iterator[Act]:
+        """From when a topic of its is another until it begins to tell that. What it has before it registered first is
+        told with that."""
+        for at_ms, version in self._changes.items():
+            due_ms = self._free_ms(at_ms)
+            if not self._sent or at_ms <= self._sent[0].ended_ms or self._recorded_ms(due_ms) >= end_ms:
+                continue
+            begun = (one.began_ms for one in self._sent if one.began_ms >= at_ms - 1.0 and one.version[1] >= version)
+            told_ms = next(begun, None)
+            measured_ms = (end_ms if told_ms is None else max(told_ms, at_ms)) - at_ms
+            yield Act(at_ms, measured_ms, None, due_ms - at_ms, "at once", missing=told_ms is None)
+
+    def _free_ms(self, at_ms: float) -> float:
+        """When nothing keeps it from telling: no pause, no round under way, and no question before it (322)."""
+        at_ms = self.after_pauses(at_ms)
+        if self.timers.F_ms is not None:
+            silent = self._troubles.among(self._name_servers, at_ms, at_ms + self.timers.F_ms)
+            at_ms += self.timers.F_ms if silent else self.timers.delivery_ms
+        for one in self._sent:
+            if one.began_ms <= at_ms + self.timers.delivery_ms and one.ended_ms > at_ms:
+                at_ms = self.after_pauses(one.ended_ms)
+        return at_ms
+
+
+Had = Callable[[float, Mapping[str, tuple[int, int, int]]], bool]
+"""Whether the broker had exactly these topics at that version (the counter)."""
+
+
+def misregistered(world: World, broker: str, one: Request, name_server: str, had: Had | None) -> str:
+    """In words, what is wrong with a registration that the NameServer read; "" for nothing. `had`: None where nobody
+    recorded what it had."""
+    node = next((each for each in world.of_kind("broker", "slave") if each.name == broker), None)
+    if node is None or one.name != broker_name(broker):
+        return "registers a name that no broker has" if one.name not in members_of(world) else "registers a name"
+    if name_server not in {each.name for each in world.listed(broker)}:
+        return "registers at a NameServer that is on no list of it"
+    if one.address not in node.addresses:
+        return "registers an address that it has not"
+    if elects(world, broker):
+        return ""
+    if one.id_ not in world.ids_of(broker, one.at_ms - world.timers_of(broker).R_ms, one.at_ms):
+        return "registers an id that it has not"
+    topics = one.said["topics"]
+    if is_slave(broker) or had is None or len(topics) == 1:
+        return ""
+    rows = {topic: (row[0], row[1], row[2]) for topic, row in topics.items()}
+    return "" if had(one.said["version"][2], rows) else "registers other topics than it has"
+
+
+def _nearest(times_ms: Sequence[float], at_ms: float) -> float:
+    at = bisect_left(times_ms, at_ms)
+    return min(times_ms[max(at - 1, 0) : at + 1], key=lambda time_ms: abs(time_ms - at_ms))
