@@ -1,4 +1,4 @@
-"""A judged run folder told again: its verdicts and findings read, its report, junit.xml, a page of two runs, an export.
+"""A judged run folder told again: its verdicts and findings read, its report, junit.xml.
 
 Nothing here judges. `nemesrv report` and judging.py write through this door.
 """
@@ -9,7 +9,6 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import HarnessError
@@ -82,35 +81,13 @@ def write_replay(folder: RunFolder) -> None:
     folder.report_file.write_text(page, encoding="utf-8")
 
 
-def write_beside(one: RunFolder, other: RunFolder, file: Path) -> None:
-    """The page that shows both runs on one axis. HarnessError when one was never judged."""
-    require_extras("the report", "report")
-    from .reports.html import html_beside
-
-    given = [(_run(folder, folder.scenario()), read_verdicts(folder), folder.path) for folder in (one, other)]
-    if given[0][0].name == given[1][0].name:  # told apart by their folders
-        given = [(replace(run, name=f"{run.name} {path.name}"), verdicts, path) for run, verdicts, path in given]
-    file.write_text(html_beside(given[0], given[1]), encoding="utf-8")
-
-
-def write_export(folder: RunFolder, format_: str, file: Path) -> None:
-    """The run as Perfetto or OpenMetrics reads it. HarnessError when it was never judged."""
-    from .reports.export import export
-    from .reports.html import RunToDraw
-
-    told = RunToDraw(_run(folder, folder.scenario()), read_verdicts(folder), folder.path)
-    file.write_text(export(told, format_), encoding="utf-8")
-
-
-def written(folders: Sequence[RunFolder], file: Path) -> dict[str, object]:
-    """What `report --json` says: the file that was written, and of which runs."""
-    runs = []
-    for folder in folders:
-        scenario, verdicts = folder.scenario(), read_verdicts(folder)
-        ended = {v.name: str(v.verdict) for v in verdicts}
-        about = {"run_dir": str(folder.path), "scenario": scenario.name, "seed": scenario.seed}
-        runs.append({**about, "verdict": str(worst(v.verdict for v in verdicts)), "checks": ended})
-    return {"file": str(file), "runs": runs}
+def written(folder: RunFolder) -> dict[str, object]:
+    """What `report --json` says: the file that was written, and of which run."""
+    scenario, verdicts = folder.scenario(), read_verdicts(folder)
+    ended = {v.name: str(v.verdict) for v in verdicts}
+    run: dict[str, object] = {"run_dir": str(folder.path), "scenario": scenario.name, "seed": scenario.seed}
+    run |= {"verdict": str(worst(v.verdict for v in verdicts)), "checks": ended}
+    return {"file": str(folder.report_file), "runs": [run]}
 
 
 def _run(folder: RunFolder, scenario: Scenario) -> Run:

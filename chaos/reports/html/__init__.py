@@ -1,8 +1,8 @@
-"""report.html of a run, or of two side by side; page.py says how it is made."""
+"""report.html of a run; page.py says how it is made."""
 
 from __future__ import annotations
 
-from .page import html_beside, html_of, html_report
+from .page import html_of, html_report
 from .run_to_draw import Run, RunToDraw
 
-__all__ = ["Run", "RunToDraw", "html_beside", "html_of", "html_report"]
+__all__ = ["Run", "RunToDraw", "html_of", "html_report"]

@@ -8,7 +8,7 @@ glyph carries a tag (`held`, `over`, `fault` …), and page.js colours by tag fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from bokeh.models import (
@@ -49,8 +49,6 @@ class Canvas:
     start_ms: float
     end_ms: float
     bands: Sequence[Band] = ()
-    prefix: str = ""
-    """Before the names of the sections, where a page shows two runs."""
     x_range: Any = None
     crosshair: Any = None
 
@@ -60,10 +58,6 @@ class Canvas:
             start_s, end_s = (self.start_ms - pad_ms) / 1000, (self.end_ms + pad_ms) / 1000
             self.x_range = Range1d(start_s, end_s, bounds=(start_s, end_s), min_interval=0.002, name="time")
             self.crosshair = Span(dimension="height", line_width=1, line_dash="dotted", tags=["line:crosshair"])
-
-    def beside(self, bands: Sequence[Band], prefix: str) -> Canvas:
-        """A canvas for another run, with the same time axis."""
-        return replace(self, bands=bands, prefix=prefix)
 
     def plot(self, section: str, height: int, *, y_range: Any = None, y_axis_type: str = "linear") -> Any:
         """An empty plot of this section: drag zooms, Ctrl and the wheel zoom, the page scrolls as ever."""
@@ -75,7 +69,7 @@ class Canvas:
             CrosshairTool(overlay=self.crosshair),
         ]
         plot = figure(
-            name=f"plot-{self.prefix}{section}",
+            name=f"plot-{section}",
             height=height,
             sizing_mode="stretch_width",
             x_range=self.x_range,
@@ -99,9 +93,7 @@ class Canvas:
         plot.xgrid.tags = plot.ygrid.tags = ["grid"]
         self._draw_bands(plot)
         plot.add_layout(
-            BoxAnnotation(
-                name=f"mark-{self.prefix}{section}", visible=False, level="overlay", line_width=2, tags=["highlight"]
-            )
+            BoxAnnotation(name=f"mark-{section}", visible=False, level="overlay", line_width=2, tags=["highlight"])
         )
         return plot
 

@@ -44,12 +44,12 @@ def cost_sentence(recorded: Recorded, flow: Flow, gaps: Sequence[Without]) -> st
     """`consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`; what it
     cost nobody is said too. "" where no client worked."""
     sends = {outcome: int(recorded.traffic.where("send", outcome).sum()) for outcome in ("ok", "fail", "info")}
-    if not sum(sends.values()) and not len(flow.pulls.time_ms):
+    if not sum(sends.values()) and not recorded.traffic.where("pull", "ok").any():
         return ""
     said = [_without(broker, of) for broker, of in _by_broker(gaps).items()]
     if failed := sends["fail"] + sends["info"]:
         said.append(f"{failed:,} of {failed + sends['ok']:,} sends failed or ended without an answer")
-    slow = flow.end_to_end.took_ms[flow.end_to_end.took_ms > LEAST_MS]
+    slow = flow.took_ms[flow.took_ms > LEAST_MS]
     if len(slow):
         noun = "message" if len(slow) == 1 else "messages"
         at_most = f", {seconds(float(slow.max()))} at most"

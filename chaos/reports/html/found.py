@@ -140,7 +140,7 @@ _PLOT_OF: Mapping[Section, str] = {
     Section.ROUTES: "routes",
     Section.CLIENTS: "clients",
     Section.MESSAGES: "sends",
-    Section.OPERATIONS: "availability",
+    Section.OPERATIONS: "sends",
     Section.RUN: "faults",
 }
 """Where a verdict leads that has nothing to show: the plot of its section."""
@@ -162,10 +162,10 @@ class Place:
     logged_by: str = ""
     """That node; "" where none has a log."""
 
-    def link(self, prefix: str = "") -> str:
+    def link(self) -> str:
         """The fragment of the page's address: `#at=207.795,232.693&in=routes&lane=ns-0/broker-a`."""
         lane = f"&lane={quote(self.lane)}" if self.lane else ""
-        return f"#at={self.from_ms / 1000:.3f},{self.to_ms / 1000:.3f}&in={prefix}{self.section}{lane}"
+        return f"#at={self.from_ms / 1000:.3f},{self.to_ms / 1000:.3f}&in={self.section}{lane}"
 
 
 def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, str]) -> Place:

@@ -1,4 +1,4 @@
-"""What lanes show of nodes, queues and links: bars of what was, windows of what had to be, marks of what failed.
+"""What lanes show of nodes and queues: bars of what was, windows of what had to be, marks of what failed.
 
 A NameServer has a lane for each broker: held, partly held, missing, and stale where it was held and must not be.
 
@@ -335,10 +335,9 @@ def _kind_of_name_server(world: World, address: str) -> str:
     return f"ns{addresses.index(address) % 8}" if address in addresses else "ns7"
 
 
-# -- a lane per queue: which consumer held it, from when to when. And a lane per link that had a fault: what it was.
+# -- a lane per queue: which consumer held it, from when to when.
 #
 # broker-a 0   ▇▇▇▇▇▇ consumer-0 ▇▇▇▇▇▇▇▇│▇▇▇▇▇ consumer-1 ▇▇▇▇▇▇▇
-# broker-a → ns-0        ▇▇▇ black hole ▇▇▇
 
 COLOURS = 8
 """So many consumers are told apart by colour."""
@@ -386,20 +385,3 @@ def _label(topic: str, queue: int, *, several: bool) -> str:
     if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         return f"retry {queue}"
     return f"{topic} {queue}" if several else f"queue {queue}"
-
-
-def link_lanes(world: World) -> list[Lane]:
-    """The links that had a fault, by who dials; the others were whole all the time."""
-    bars: dict[tuple[str, str], list[LaneStretch]] = defaultdict(list)
-    for fault in world.faults:
-        if fault.target is not None:
-            end_ms = min(fault.end_ms, world.end_ms)
-            way = "" if fault.stream in (None, "both") else f", {fault.stream} only"
-            numbers = ", ".join(f"{name} {value}" for name, value in fault.value.items())
-            says = f"{fault.fault_id}: {fault.kind.words} {fault.source} → {fault.target}{way}"
-            stretch = LaneStretch.said("fault", fault.start_ms, end_ms, says, f" ({numbers})" if numbers else "")
-            bars[fault.source, fault.target].append(stretch)
-    return [
-        Lane(key=f"link/{source}/{target}", label=f"→ {target}", group=source, bars=thin(found, LANE_MAX))
-        for (source, target), found in sorted(bars.items())
-    ]

@@ -21,7 +21,7 @@ from .canvas import Band
 from .cost import Without, cost_sentence, gaps_of
 from .data import Recorded
 from .found import OF_CHECKS, Place, drawn_on, place_of_example, place_of_verdict, wrongs
-from .node_lanes import client_lanes, link_lanes, pair_lanes, queue_lanes
+from .node_lanes import client_lanes, pair_lanes, queue_lanes
 from .run_in_words import Names, by_fault, fault_title
 from .series import Flow, read_flow
 from .stretches import Lane
@@ -53,8 +53,8 @@ class Run:
 class RunToDraw:
     """A run and what its checks said. Times count from where the scenario's timeline starts."""
 
-    def __init__(self, run: Run, verdicts: Sequence[Verdict], run_dir: Path, prefix: str = "") -> None:
-        self.run, self.run_dir, self.prefix = run, run_dir, prefix
+    def __init__(self, run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> None:
+        self.run, self.run_dir = run, run_dir
         self.recorded: Recorded = data.read(run_dir)
         self.world = World.of_rows(self.recorded.world_rows, last_ms=self.recorded.last_ms)
         timeline_ms = self.recorded.timeline_ms
@@ -75,8 +75,7 @@ class RunToDraw:
         routes = pair_lanes(recorded, world, self.verdicts)
         clients = client_lanes(recorded, world, self.start_ms)
         own = drawn_on([*routes, *clients], wrongs(self.verdicts, world))
-        links, queues = link_lanes(world), queue_lanes(recorded, world)
-        return {OF_CHECKS: own, "links": links, "routes": routes, "clients": clients, "queues": queues}
+        return {OF_CHECKS: own, "routes": routes, "clients": clients, "queues": queue_lanes(recorded, world)}
 
     def _placed(self) -> tuple[Mapping[str, Place], Mapping[str, list[Place]]]:
         keys = {lane.key: section for section in (OF_CHECKS, "routes", "clients") for lane in self.lanes[section]}

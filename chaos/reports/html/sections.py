@@ -10,7 +10,7 @@ from ...verdict import Validity, Verdict
 from ..ci import INCIDENT
 from . import lanes, plots, series
 from .canvas import Canvas
-from .run_to_draw import ROWS_MAX, RunToDraw
+from .run_to_draw import RunToDraw
 
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "story": (
@@ -18,7 +18,6 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
         "Of each pair above what the NameServer had or the client used, below what it must, may and must not.",
     ),
     "faults": ("Phases and faults", ""),
-    "links": ("Links with faults", "Every other link was whole all the time."),
     "found": (
         "What checks found that no node's lane shows",
         "A row for each check and node; what belongs to a route or a client stands there.",
@@ -33,38 +32,21 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
         "First the NameServer it had chosen, then a row for each broker it sent to or pulled from.",
     ),
     "latency": ("Send latency", "Failures and the slowest sends are points of their own; point at one to see it."),
-    "flow": (
-        "Latency end to end, of pulls and of look-ups",
-        "End to end is from a send's beginning to the message's first receipt. A pull that waits for messages takes as "
-        "long as it waits.",
-    ),
-    "availability": (
-        "Availability",
-        "Of the sends that ended in each slice of time, the share that ended ok. The axis begins below the least.",
-    ),
-    "sends": ("Sends", "How many sends a second ended, and how."),
+    "sends": ("Sends", "How many sends a second ended, and how; point at a moment to see what share ended ok."),
     "lag": ("Consumer lag", "How many messages were acknowledged and not received yet."),
     "queues": ("Who owned which queue", "A row per queue; the colour is the consumer."),
-    "changes": (
-        "Changes",
-        "Routes, drops, choices of a NameServer, queues, processes that start, stop and die, and warnings in logs.",
-    ),
     "lateness": ("How late the machine was", "The tolerance of the checks is made of this."),
 }
-
-_NODE_KINDS = ("name_server", "broker", "slave", "producer", "consumer")
 
 
 def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Mapping[str, float]]]:
     """Section → its plot; section → where on the y axis each of its lanes is."""
     recorded, world = told.recorded, told.world
-    sliced = series.slices(recorded.traffic, canvas.start_ms, canvas.end_ms)
     found: dict[str, Any] = {"faults": lanes.faults_plot(canvas, _phases(told))}
     rows: dict[str, Mapping[str, float]] = {}
     name_servers = [node.name for node in world.of_kind("name_server")]
     consumers = [node.name for node in world.of_kind("consumer")]
     for section, px, names, colour in (
-        ("links", lanes.ROW_PX, (), "ns"),
         ("found", lanes.ROW_PX, (), "ns"),
         ("routes", lanes.LANE_PX, name_servers, "ns"),
         ("clients", lanes.ROW_PX, name_servers, "ns"),
@@ -74,39 +56,30 @@ def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Ma
             plot = lanes.lanes_plot(canvas, section, some, px, names, places=told.places, colour=colour)
             found[section], rows[section] = plot
     if recorded.traffic.where("send").any():
-        found["latency"] = plots.latency_plot(canvas, recorded, sliced)
-        found["availability"] = plots.availability_plot(canvas, sliced)
-        found["sends"] = plots.sends_plot(canvas, sliced)
-    flow = told.flow
-    if any(len(timed.time_ms) for timed in (flow.look_ups, flow.pulls, flow.end_to_end)):
-        found["flow"] = plots.flow_plot(canvas, flow)
-    if len(flow.received_ms):
-        found["lag"] = plots.lag_plot(canvas, flow)
-    nodes = [node.name for kind in _NODE_KINDS for node in world.of_kind(kind)]
-    if nodes:
-        found["changes"], rows["changes"] = lanes.changes_plot(canvas, recorded, world, told.logged, nodes[:ROWS_MAX])
+        found["latency"] = plots.latency_plot(canvas, recorded)
+        found["sends"] = plots.sends_plot(canvas, series.slices(recorded.traffic, canvas.start_ms, canvas.end_ms))
+    if len(told.flow.received_ms):
+        found["lag"] = plots.lag_plot(canvas, told.flow)
     if len(recorded.lags.time_ms):
         found["lateness"] = plots.lateness_plot(canvas, recorded)
     return found, rows
 
 
 class Shown(NamedTuple):
-    """A section with the plot of each run."""
+    """A section with its plot."""
 
     name: str
     title: str
     note: str
-    divs: Sequence[tuple[Any, str]]
-    """What is said of the run, and its plot."""
+    div: str
 
 
-def section(name: str, told: Sequence[RunToDraw], divs: Sequence[tuple[Any, str]]) -> Shown:
-    of_logs = all(one.world.run.get("imported") for one in told)
-    title, note = (HEADINGS if of_logs else {}).get(name) or SECTIONS[name]
-    hidden = sum(len(one.lanes[name]) - len(one.shown[name]) for one in told if name in one.lanes)
+def section(name: str, told: RunToDraw, div: str) -> Shown:
+    title, note = (HEADINGS if told.world.run.get("imported") else {}).get(name) or SECTIONS[name]
+    hidden = len(told.lanes[name]) - len(told.shown[name]) if name in told.lanes else 0
     if hidden:
         note += f" {hidden} more rows are not shown; nothing in them was over."
-    return Shown(name, title, note, divs)
+    return Shown(name, title, note, div)
 
 
 def _phases(told: RunToDraw) -> list[lanes.Phase]:

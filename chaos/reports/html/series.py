@@ -1,6 +1,6 @@
-"""Traffic over time: sends a second by outcome, availability, latency, and how late the machine's timers were.
+"""Traffic over time: sends a second by outcome, single sends, lag, and how late the machine's timers were.
 
-    a million sends ──► 60 to 1200 slices of time, each with count, min, p50, p99, max
+    a million sends ──► 60 to 1200 slices of time, each with how many ended how
                    └──► single sends: all while they are few, else of each slice the slowest; and those that did not
                         end ok, every one while they are few, else the first of each slice with its count
 
@@ -19,24 +19,20 @@ from .data import Array, Lags, Recorded, Texts, Traffic, numbers
 
 SLICES_MAX = 1200
 PER_SLICE = 20
-"""So many sends a slice on average, so that a p99 means something."""
+"""So many sends a slice on average."""
 POINTS_MAX = 2500
 FAILURES_MAX = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slices:
-    """The run in equal slices of time; every array has one element a slice. Without sends: NaN."""
+    """The run in equal slices of time; every array has one element a slice."""
 
     start_ms: Array
     end_ms: Array
     ok: Array
     unknown: Array
     failed: Array
-    min_ms: Array
-    p50_ms: Array
-    p99_ms: Array
-    max_ms: Array
 
     @property
     def availability(self) -> Array:
@@ -56,38 +52,10 @@ def slices(traffic: Traffic, start_ms: float, end_ms: float) -> Slices:
     sends = traffic.where("send", "ok", "fail", "info") & (traffic.time_ms >= start_ms) & (traffic.time_ms <= end_ms)
     number = int(np.clip(sends.sum() / PER_SLICE, 60, SLICES_MAX))
     edges = np.linspace(start_ms, max(end_ms, start_ms + 1), number + 1)
-    time_ms, outcome, duration_ms = traffic.time_ms[sends], traffic.outcome[sends], traffic.duration_ms[sends]
+    time_ms, outcome = traffic.time_ms[sends], traffic.outcome[sends]
     slice_of = np.clip(np.searchsorted(edges, time_ms, side="right") - 1, 0, number - 1)
     ok, failed, unknown = (np.bincount(slice_of[outcome == code], minlength=number) for code in (1, 2, 3))
-    low, p50, p99, high = quantiles(slice_of, duration_ms, number)
-    return Slices(
-        start_ms=edges[:-1],
-        end_ms=edges[1:],
-        ok=ok,
-        unknown=unknown,
-        failed=failed,
-        min_ms=low,
-        p50_ms=p50,
-        p99_ms=p99,
-        max_ms=high,
-    )
-
-
-def quantiles(slice_of: Array, duration_ms: Array, number: int) -> tuple[Array, Array, Array, Array]:
-    """min, p50, p99 (nearest rank) and max of each slice; NaN where it has none."""
-    low, p50, p99, high = (np.full(number, np.nan) for _ in range(4))
-    found = (low, p50, p99, high)
-    timed = ~np.isnan(duration_ms)
-    slice_of, duration_ms = slice_of[timed], duration_ms[timed]
-    if not len(duration_ms):
-        return found
-    order = np.lexsort((duration_ms, slice_of))
-    ordered = duration_ms[order]
-    present, first, count = np.unique(slice_of[order], return_index=True, return_counts=True)
-    for target, share in zip(found, (0.0, 0.5, 0.99, 1.0), strict=True):
-        rank = np.maximum(np.ceil(count * share).astype("i8") - 1, 0)
-        target[present] = ordered[first + rank]
-    return found
+    return Slices(start_ms=edges[:-1], end_ms=edges[1:], ok=ok, unknown=unknown, failed=failed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,30 +99,18 @@ def lateness(lags: Lags, start_ms: float, end_ms: float) -> tuple[Array, Array]:
     return (edges[:-1] + edges[1:]) / 2, np.where(worst < 0, np.nan, worst)
 
 
-# -- how long look-ups, pulls and messages took end to end, and how far consumers were behind: columns, no rows.
+# -- how long messages took end to end, and how far consumers were behind: columns, no rows.
 #
-# name_server_call, pull        ─► when it ended, how long it took
 # send (ok), receive            ─► joined by the message's key: from the send's beginning to its first receipt
 # acknowledged − first received ─► the lag: messages that were acknowledged and not received yet
-
-_NO_TIMES: Array = np.empty(0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimedColumns:
-    """Operations of one kind: when each ended, and how long it took."""
-
-    time_ms: Array
-    took_ms: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """What went through the cluster, besides the sends themselves."""
+    """What messages went through, besides the sends themselves."""
 
-    look_ups: TimedColumns
-    pulls: TimedColumns
-    end_to_end: TimedColumns
+    took_ms: Array
+    """From the beginning of each message's send to its first receipt."""
     acknowledged_ms: Array
     """When each message was acknowledged that was not received before, in order."""
     received_ms: Array
@@ -174,13 +130,8 @@ def read_flow(recorded: Recorded) -> Flow:
     time_ms = numbers(table["time_ms"], "f8") - recorded.timeline_ms
     took_ms = numbers(table["duration_ms"], "f8")
     keyed = table["msg_key"].is_valid().to_numpy()
-
-    def timed(name: str) -> TimedColumns:
-        here = event.among(name) & ended & ~np.isnan(took_ms)
-        return TimedColumns(time_ms=time_ms[here], took_ms=took_ms[here])
-
     sent, received = event.among("send") & ended & keyed, event.among("receive") & keyed
-    end_to_end, acknowledged_ms, received_ms = TimedColumns(time_ms=_NO_TIMES, took_ms=_NO_TIMES), _NO_TIMES, _NO_TIMES
+    end_to_end_ms = acknowledged_ms = received_ms = np.empty(0)
     if sent.any() and received.any():  # where nobody consumes there is no lag to tell
         keys, seen = (table["msg_key"].filter(pa.array(here)).combine_chunks() for here in (sent, received))
         which = pc.fill_null(pc.index_in(seen, value_set=keys), -1).to_numpy(zero_copy_only=False)
@@ -189,14 +140,8 @@ def read_flow(recorded: Recorded) -> Flow:
         np.minimum.at(first_ms, which[known], time_ms[received][known])
         got = np.isfinite(first_ms)
         began_ms = time_ms[sent] - np.nan_to_num(took_ms[sent])
-        end_to_end = TimedColumns(time_ms=first_ms[got], took_ms=np.maximum(first_ms[got] - began_ms[got], 0.0))
+        end_to_end_ms = np.maximum(first_ms[got] - began_ms[got], 0.0)
         # A message may be received before its acknowledgement is: it was never behind.
         behind_ms = np.where(got, np.minimum(time_ms[sent], first_ms), time_ms[sent])
         acknowledged_ms, received_ms = np.sort(behind_ms), np.sort(first_ms[got])
-    return Flow(
-        look_ups=timed("name_server_call"),
-        pulls=timed("pull"),
-        end_to_end=end_to_end,
-        acknowledged_ms=acknowledged_ms,
-        received_ms=received_ms,
-    )
+    return Flow(took_ms=end_to_end_ms, acknowledged_ms=acknowledged_ms, received_ms=received_ms)

@@ -118,16 +118,7 @@ def test_series_count_every_send_and_availability_is_the_share_that_ended_ok(run
     assert np.nanmin(sliced.availability) < 1
     assert np.array_equal(np.isnan(sliced.availability), ended == 0)
     assert np.nansum(sliced.availability * ended) == pytest.approx(78)
-    assert np.nanmax(sliced.max_ms) == pytest.approx(3000)
     assert len(series.shown_failures(traffic).index) == 2
-
-
-def test_quantiles_are_those_of_the_sends_in_each_slice() -> None:
-    durations = np.array([5.0, 1.0, 3.0, 2.0, 4.0, 9.0], "f4")
-    low, p50, p99, high = series.quantiles(np.array([0, 0, 0, 0, 0, 2]), durations, 3)
-    assert (low[0], p50[0], p99[0], high[0]) == (1, 3, 5, 5)
-    assert np.isnan(p50[1])
-    assert (low[2], high[2]) == (9, 9)
 
 
 def test_of_very_many_failures_each_slice_keeps_its_slowest_and_says_how_many_it_stands_for() -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nemesrv.chaos.reports.html import html_beside, html_report
+from nemesrv.chaos.reports.html import html_report
 from tests.chaos.reports.chromium import find_chromium
 from tests.chaos.reports.recorded import END_S, KILL_S, RUN, STALE_UNTIL_S, VERDICTS, recorded
 
@@ -114,7 +113,7 @@ def test_lanes_fault_bands_and_windows_are_drawn(page: Any) -> None:
     over = page.evaluate(FIND, "over")
     assert [(box["left"], box["right"]) for box in over] == [([KILL_S], [STALE_UNTIL_S])] * 2
     assert sorted(len(held["left"]) for held in page.evaluate(FIND, "held")) == [1, 4]
-    for section in ("faults", "routes", "clients", "latency", "availability", "sends", "changes"):
+    for section in ("faults", "routes", "clients", "latency", "sends"):
         assert page.locator(f"#{section} canvas").first.is_visible()
     assert page.locator("#sentence").inner_text().startswith("ns-0 must not hold broker-a (<k>&)")
 
@@ -128,21 +127,6 @@ def test_verdict_guilt_cost_and_the_time_line_of_their_lanes_are_on_the_first_sc
     assert box["y"] + box["height"] < 844
     lanes = page.evaluate("() => JSON.parse(document.getElementById('data').textContent).rows.story")
     assert list(lanes) == ["ns-0/broker-a", "consumer-0/broker-a", "producer-0/broker-a"]
-
-
-def test_two_runs_beside_each_other_are_no_wider_than_the_screen(browser: Any, tmp_path: Path) -> None:
-    runs = []
-    for name in ("one", "other"):
-        (tmp_path / name / "logs").mkdir(parents=True)
-        long = "x" * 500
-        (tmp_path / name / "logs" / "ns-0.log").write_text(f"2023-11-14 22:13:20,000 WARNING nemesrv.ns-0: {long}\n")
-        runs.append((replace(RUN, name=name), VERDICTS, recorded(tmp_path / name)))
-    page = tmp_path / "beside.html"
-    page.write_text(html_beside(*runs), encoding="utf-8")
-    with opening(browser, page) as visit:
-        for width in (400, 1280):
-            opened = visit(viewport={"width": width, "height": 844})
-            opened.wait_for_function(f"() => document.documentElement.scrollWidth === {width}", timeout=20_000)
 
 
 def test_a_folded_group_opens_for_the_link_that_leads_into_it(open_page: Open) -> None:
