@@ -307,6 +307,8 @@ def _lines_read(part: Part, read: Read, reader: Reader, file: IO[bytes]) -> Iter
             return
         left = None if left is None else left - len(first)
         first = first.removeprefix(codecs.BOM_UTF8)
+        if _FRAME.match(first) is not None and b"\n" not in first:
+            file, first, left = cast(IO[bytes], _Framed(_Joined(first, file))), b"", None
     for block, cut in _blocks(file, first, left):
         if cut:
             read.notes.append(
@@ -323,6 +325,8 @@ def blocks_of(part: Part) -> Iterator[bytes]:
         if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             file = cast(IO[bytes], codecs.EncodedFile(cast(Any, _Joined(first, file)), "utf-8", "utf-16", "replace"))
             first = b""
+        if _FRAME.match(first) is not None and b"\n" not in first:
+            file, first = cast(IO[bytes], _Framed(_Joined(first, file))), b""
         if b"\0" not in first:
             yield from (block for block, _ in _blocks(file, first.removeprefix(codecs.BOM_UTF8), None))
 
@@ -355,6 +359,33 @@ class _Joined:
             taken, self._first = (self._first, b"") if size < 0 else (self._first[:size], self._first[size:])
             return taken + (self._file.read() if size < 0 else b"")
         return self._file.read(size)
+
+
+_FRAME = re.compile(rb"(\d{1,6}) (?=<\d{1,3}>\d )")
+
+
+class _Framed:
+    """Syslog's records of RFC 6587 that stand one behind the other, each behind its length: each becomes a line."""
+
+    def __init__(self, stream: _Joined) -> None:
+        self._stream, self._rest = stream, b""
+
+    def read(self, size: int = -1) -> bytes:
+        lines = list[bytes]()
+        while not lines and (piece := self._stream.read(size)):
+            self._rest += piece
+            while (found := _FRAME.match(self._rest)) is not None:
+                end = found.end() + int(found[1])
+                if len(self._rest) < end:
+                    break
+                lines.append(self._rest[found.end() : end].rstrip(b"\n"))
+                self._rest = self._rest[end:].lstrip(b"\n")
+        if not lines and self._rest:  # the last one was cut off
+            lines, self._rest = [self._rest], b""
+        return b"".join(line + b"\n" for line in lines)
+
+    def readline(self, size: int = -1) -> bytes:
+        return self.read(size)
 
 
 def _skip_line(file: IO[bytes]) -> None:

@@ -145,7 +145,7 @@ _PREFIX = re.compile(
 _IS_NUMBER = re.compile(r"\d+[.)]?")
 _MARKS = ("{", "}", "[", "]", '"', "`")
 """With these no stack trace and no remark goes on: they are of what JSON or a page has around a log."""
-_STAMPED = re.compile(r"[ \t]+(?:\d{1,7}[.:|)]?[ \t]+)?(?=\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[ ,.])")
+_STAMPED = re.compile(r"[ \t]+(?:\d{1,7}[.:|)]?[ \t]+)?(?=(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d[ ,.])")
 """What somebody's tool, or hand, put before a record; the layouts whose lines begin with a stamp alone."""
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>\S+) [\w./-]+(?:\[\d+\])?: ")
 _DIGITS = re.compile(r"\d+")

@@ -7,6 +7,7 @@ A cause is certain where the logs leave no other reading; each has the lines tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from ...chaos.reports.text import all_of
 from .causes import NoRouteCause, cause, in_order, not_created
 from .logged import NO_ANSWER, NO_ROUTE, At, Failure, Logged, LoggedNameServer, Stay
 
+_NAMES = re.compile(r"[\w.-]+(?::\d+)?")
 TOLERANCE_MS = 1_500
 """Two stamps of whole seconds, from clocks that were aligned."""
 
@@ -40,7 +42,7 @@ def _of_failure(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
         return
     assert failure.kind == NO_ROUTE
     server = logs.server(failure.name_server)
-    found = [*_unlisted(logs, failure, server)]
+    found = [*_not_its_own(failure), *_unlisted(logs, failure, server)]
     if not found and server is not None:
         found = [*_empty(logs, failure, server)]
     if found:
@@ -74,6 +76,19 @@ def _no_answer(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
         how += f"; {server.name} was started at {boot.clock}"
     lines = failure.first.where, *((boot.where,) if boot else ())
     yield cause("name-server-gives-no-answer", address, lines=lines, server=logs.called(address), how=how)
+
+
+def _not_its_own(failure: Failure) -> Iterator[NoRouteCause]:
+    """Of a NameServer that is not, or no longer, on the client's own list; its log may name hosts without ports."""
+    listed = {name.partition(":")[0] for name in _NAMES.findall(failure.own_list)}
+    address = failure.name_server
+    if address is None or not listed or address.partition(":")[0] in listed:
+        return
+    how = f"it asks {address} for {failure.topic} {failure.span}, and its own list is {failure.own_list}"
+    where = failure.first.where
+    yield cause(
+        "client-is-at-other-name-servers", failure.client, certain=False, lines=[where], client=failure.client, how=how
+    )
 
 
 def _unlisted(logs: Logged, failure: Failure, server: LoggedNameServer | None) -> Iterator[NoRouteCause]:

@@ -64,6 +64,10 @@ class Failure:
     last: At
     times: int = 1
     how: str = ""
+    is_over: bool = False
+    """Whether this client learnt a route of the topic soon after."""
+    own_list: str = ""
+    """The client's own list then, as its log spells it."""
 
     @property
     def span(self) -> str:
@@ -307,7 +311,7 @@ def _broker(source: Source, broker: LoggedBroker, logs: Logged) -> None:
 
 def _client(source: Source, logs: Logged, about: str | None) -> Iterator[Failure]:
     asked: str | None = None
-    names = frozenset[str]()
+    names, own_list = frozenset[str](), ""
     open_ = dict[tuple[str, str, str | None], Failure]()
     for line in source.lines:
         at, fields = _at(source, line), line.fields
@@ -315,14 +319,18 @@ def _client(source: Source, logs: Logged, about: str | None) -> Iterator[Failure
             case "name_server_chosen":
                 asked = fields.get("new", asked)
             case "name_servers_said" | "name_servers_set" | "name_servers_fetched":
-                names = frozenset(_ADDRESS.findall(fields.get("new", ""))) or names
+                own_list = fields.get("new", "")
+                names = frozenset(_ADDRESS.findall(own_list)) or names
             case "route_changed" | "route_put":
+                for one in open_.values():
+                    one.is_over |= one.topic == fields["topic"] and at.ms - one.last.ms <= APART_MS
                 said = f"{fields.get('old', '')} {fields.get('new', '')}"
                 logs.holders[fields["topic"]] |= set(_BROKER_NAME.findall(said))
             case "route_missing" | "route_error" | "client_exception":
                 failure = _failure(source.name, line, at, asked, about)
                 if failure is None:
                     continue
+                failure.own_list = own_list
                 key = failure.kind, failure.topic, failure.name_server
                 last = open_.get(key)
                 if last is not None and at.ms - last.last.ms <= APART_MS:

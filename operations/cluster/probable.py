@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..inferring.conditions import LIKELY, Condition, clock_set_back, conditions, no_broker, shared
+from ..inferring.conditions import LIKELY, Condition, clock_set_back, conditions, dropped, no_broker, shared
 from ..inferring.said import CAUSES, Said, Texts
 from ..inferring.telling import Episode
 from ..logs_to_rows.reconstruct import Reconstructed
@@ -100,11 +100,17 @@ def probable(
     weighed: dict[str, Condition] = {}
     faults = _most_of(_of_episodes(found, episodes, failures)) if found is not None else []
     told = conditions(texts.said if found is None else _not_belied(texts.said, found), texts.times)
+    if texts.fails and not (failures and all(one.is_over for one in failures)):
+        told = [one for one in told if one.cause != NOTHING]
+    failures = [one for one in failures if not one.is_over]
     if any(one.weight >= KNOWN_WEIGHT for one in faults):
         for one in told:
             one.weight -= EXPLAINED if one.cause in FOLLOWS else 0.0
     told += [*map(_of_cause, causes[:1]), *faults]  # further causes of no route go with the first, not against it
-    told += [*no_broker(found, texts), *clock_set_back(found)] if found is not None else []
+    if found is not None:
+        told += [*no_broker(found, texts), *clock_set_back(found)]
+        if not any(one.weight >= KNOWN_WEIGHT for one in told):
+            told += dropped(found)
     for one in told:
         weighed[one.cause] = _joined(weighed[one.cause], one) if one.cause in weighed else one
     if found is not None:

@@ -175,6 +175,23 @@ def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
         yield Condition("no-broker-registered", weight, 1, said, remedy, [(where, "")])
 
 
+def dropped(found: Reconstructed) -> Iterator[Condition]:
+    """Brokers that a NameServer dropped, not because they left, and that did not come back."""
+    last = {
+        (row["node"], row["broker_name"]): row
+        for row in found.rows
+        if row["event"] in ("registration", "broker_dropped") and row.get("broker_name")
+    }
+    for (server, broker), row in last.items():
+        value = row.get("value") or {}
+        if row["event"] == "broker_dropped" and value.get("reason") != "unregistered" and "file" in value:
+            remedy = CAUSES["broker-is-not-registered"].remedy
+            said = f"{server} dropped {broker} ({row['address']}), which did not leave, and it did not come back there."
+            where = f"{value['file']}:{value['line']}"
+            yield Condition("broker-is-not-registered", DROPPED, 1, said, remedy, [(where, "")])
+
+
+DROPPED = 4.0
 SET_BACK_MS, STEPS, AROUND = 60_000.0, 2, 6
 """So far back a stamp goes, no more often in a log, with so many lines before and behind: else it was pasted so."""
 

@@ -97,6 +97,8 @@ class Texts:
     lines: int = 0
     troubled: int = 0
     """Of these, those of level WARN or ERROR, and exceptions."""
+    fails: bool = False
+    """Whether an exception of RocketMQ's is among them."""
     are_rocketmqs: bool = False
     """Whether one names RocketMQ, or reads like its own without a head."""
 
@@ -136,6 +138,7 @@ def _read(part: Part, texts: Texts) -> None:
             texts.are_rocketmqs or _NAMES_IT.search(block) is not None or any(map(_is_rocketmqs, first[:_STAMP_LINES]))
         )
         texts.troubled += sum(block.count(word) for word in _TROUBLE)
+        texts.fails = texts.fails or _FAILS.search(block) is not None
         if _says(pa.array([block], pa.large_binary()))[0]:
             lines = block.split(b"\n")
             for at in np.flatnonzero(_says(pa.array(lines, pa.large_binary()))).tolist():
@@ -161,6 +164,7 @@ def _says(texts: pa.LargeBinaryArray) -> npt.NDArray[np.bool_]:
 
 
 _HEAD_BYTES = 8192
+_FAILS = re.compile(rb"\b(?:MQ|Remoting)\w*Exception")
 _NAMES_IT = re.compile(rb"[Rr]ocket(?:mq|MQ)")
 _TROUBLE = (b" WARN ", b" ERROR ", b"Exception: ")
 _STAMP_LINES = 40

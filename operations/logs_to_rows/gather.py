@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...chaos.logs.reading import FileRead, read_plain, skimmed
-from ...chaos.logs.stream import LogRow
+from ...chaos.logs.stream import DAY_MS, RELATIVE_MS, LogRow
 from .book import CLIENT_ID, HOST_PORT
 from .line import USED, FileAbout, Line, zone_ms_of
 from .marks import host_of
@@ -35,11 +35,22 @@ def gather(spark: SparkSession, places: Sequence[Path | str]) -> Gathered:
         return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
 
     read = skimmed(spark, places, USED, wanted)
-    lines = [line for line in lines_of_rows(read.rows) if line.is_whole]
+    lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
     hosts = hosts_in(line for line in lines if line.event not in _CHANNELS)
     kept = [line for line in lines if line.event not in _CHANNELS or _peer(line) in hosts]
     notes = [*read.notes, *_unused(read.files, kept)]
     return Gathered(kept, [about_of(one) for one in read.files], notes, _shapes(read.files))
+
+
+_UNTIL_MS = RELATIVE_MS + 30 * DAY_MS
+
+
+def _dated(lines: list[Line]) -> list[Line]:
+    """Without lines that have no date, of logs whose others have one: nobody knows when they were written."""
+    dated = {(line.file, line.prefix) for line in lines if not RELATIVE_MS <= line.stamp_ms < _UNTIL_MS}
+    return [
+        line for line in lines if not RELATIVE_MS <= line.stamp_ms < _UNTIL_MS or (line.file, line.prefix) not in dated
+    ]
 
 
 _MUCH = 0.2
@@ -92,7 +103,7 @@ def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:
 def plain_logs(places: Sequence[Path | str]) -> tuple[list[Line], list[FileAbout], list[str]]:
     """The lines, what became of each file, and a sentence for each that could not be read whole."""
     read = read_plain(places)
-    lines = [line for line in lines_of_rows(read.rows) if line.is_whole]
+    lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
     return lines, [about_of(one) for one in read.files], [*read.notes, *_unused(read.files, lines)]
 
 

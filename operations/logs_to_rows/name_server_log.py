@@ -51,6 +51,8 @@ class NameServerLog:
         self._expired: dict[str, list[float]] = defaultdict(list)
         self._destroyed: dict[str, list[float]] = defaultdict(list)
         self._is_v5 = source.is_v5
+        self._tells_removals = any(line.event == "address_removed" for line in source.lines)
+        """Else its lines are a choice of some: a channel that is destroyed takes its broker out."""
 
     def read(self) -> None:
         lines = self._source.lines
@@ -139,6 +141,8 @@ class NameServerLog:
                 self._tables.pop(fields["topic"], None)
                 self._route(line, fields["topic"])
             case "address_removed" if fields.get("result") != "Failed":
+                self._drop(line, fields["address"])
+            case "channel_destroyed" if not self._tells_removals and fields.get("address") in self._alive:
                 self._drop(line, fields["address"])
             case "write_perm_wiped" | "write_perm_added":
                 self._write_perm(line)

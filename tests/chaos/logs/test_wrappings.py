@@ -227,6 +227,10 @@ DAMAGES: dict[str, Callable[[list[str]], bytes]] = {
     "wrapped-at-words": lambda lines: "\n".join(
         textwrap.fill(line, 80, break_on_hyphens=False) for line in lines
     ).encode(),
+    "octets-counted": lambda lines: b"".join(
+        b"%d %s" % (len(one), one)
+        for one in (f"<14>1 2024-05-20T06:20:00Z mq ns-0 - - - {line}".encode() for line in lines)
+    ),
     "indented-behind": lambda lines: "\n".join(
         textwrap.fill(line, 90, subsequent_indent="    ") for line in lines
     ).encode(),
