@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -158,14 +159,20 @@ def _connect_timeout(watched: Sequence[Watched]) -> Measurement:
 
 
 def _answer_timeout(watched: Sequence[Watched]) -> Measurement:
-    lengths = []
+    """What its first call met is held against nobody where it is too short: nobody sees when that call began, and a
+    program that starts hardly runs."""
+    lengths, of_first_calls = [], []
     silent = 0
     for one in watched:
         for tried, then in _silent(one):
             silent += 1
             ends = [end for end in (tried.closed_ms, then.began_ms if then else None) if end is not None]
             if ends and tried.asked_ms is not None:
-                lengths.append((min(ends) - tried.asked_ms, _example(one, tried)))
+                is_first = one.at_work_ms is None or tried.began_ms < one.at_work_ms
+                found = of_first_calls if is_first else lengths
+                found.append((min(ends) - tried.asked_ms, _example(one, tried)))
+    if of_first_calls and not lengths:
+        return replace(_of_lengths(of_first_calls, ""), doubt=1.0, why="only its first call was without an answer")
     if silent and not lengths:
         return LeftOut(why="the client neither closes a connection without an answer nor goes on elsewhere")
     return _of_lengths(lengths, "no look-up was without an answer")

@@ -57,6 +57,17 @@ def test_the_answer_time_out_ends_with_the_close_or_the_next_try() -> None:
     assert kept == LeftOut(why="the client neither closes a connection without an answer nor goes on elsewhere")
 
 
+def first_call(waits_s: float) -> Watched:
+    story = Story("one_dead", at_work_s=20.0).behave("ns-1", SILENT, 0.0)
+    return story.ask("ns-1", 18.0, code=None, closes_after_s=waits_s).ask("ns-2", 20.0).watched()
+
+
+def test_of_a_first_call_whose_beginning_nobody_sees_too_short_a_time_is_held_against_nobody() -> None:
+    assert verdict("answer_timeout_s", 3.0, first_call(1.1)) is Validity.UNKNOWN
+    assert verdict("answer_timeout_s", 3.0, first_call(3.0)) is Validity.VALID
+    assert found("answer_timeout_s", first_call(1.1), silent(waits_s=5.0)).value == 5.0
+
+
 def test_a_silent_connection_is_closed_or_kept() -> None:
     assert verdict("closes_on_silence", "yes", silent()) is Validity.VALID
     assert verdict("closes_on_silence", "yes", silent(closes=False)) is Validity.INVALID
