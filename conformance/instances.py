@@ -113,7 +113,8 @@ def _at_work_ms(part: Sequence[Observation]) -> float | None:
 
 def _is_met(watched: Watched, part: Sequence[Observation]) -> bool:
     """Whether the situation is about this client's NameServer, where it is about one in use."""
-    if not any(step.target is Target.CHOSEN and step.at_s is not None for step in SITUATIONS[watched.situation].steps):
+    met = {step.target for step in SITUATIONS[watched.situation].steps if step.at_s is not None}
+    if Target.CHOSEN not in met or Target.OTHERS in met:
         return True
     since_ms, fronts = watched.at_work_ms or watched.began_ms, watched.name_servers
     broken = next(

@@ -139,7 +139,10 @@ def _of_all(rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleP
 
 
 def _badness(found: RuleVerdict) -> int:
+    """Behind all others the client that never came to what another one did, and what was left out."""
     if isinstance(found.measured, LeftOut):
+        return 5
+    if found.measured.value is None and not found.measured.count:
         return 4
     return [Validity.INVALID, Validity.UNKNOWN, Validity.VALID, None].index(found.verdict)
 
@@ -172,12 +175,12 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, 
     of = of if any(one.situation in rule.situations for one in of) else []
     clear = [one for one in of if not one.unclear]
     if of and not clear:
-        measured: Measured | LeftOut = Measured.undecided(of[0].unclear)
+        measured: Measured | LeftOut = Measured.undecided(of[0].unclear, len(of))
     elif of:
         try:
             measured = rule.measure(clear)
         except Exception as exc:  # as a check that fails: UNKNOWN, never a pass
-            measured = Measured.undecided(f"the rule failed: {type(exc).__name__}: {exc}")
+            measured = Measured.undecided(f"the rule failed: {type(exc).__name__}: {exc}", len(clear))
     else:
         measured = LeftOut(why=f"{elsewhere or 'not run'}: {', '.join(rule.situations)}")
     verdict: Validity | None = None

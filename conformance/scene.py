@@ -6,11 +6,12 @@ open ─► begin ─► at_work ─► go_on: steps ─► close ─► found
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..chaos.fronts.dials import DialWatch
+from ..chaos.fronts.instances import ids_of
 from ..chaos.fronts.observed import Answered, Asked, Dialled, Foreign, Observation, Opened
 from ..chaos.fronts.sockets import descendants, process_of
 from ..remoting.node.clock import RealClock
@@ -22,7 +23,7 @@ from .stand import ADDRESS_SERVER, GROUP, TOPIC, Stand
 from .subject import Instructions, Program, Subject
 
 SEVERAL_S = 3.0
-"""By then each client of a program has asked for the topic by which it is known."""
+"""By then each client of a program with several has asked for the topic by which it is known."""
 START_LIMIT_S = 30.0
 """By then the first process is at work, or its time in the situation begins all the same."""
 
@@ -52,8 +53,17 @@ class Scene:
     """One stand and its processes in one situation."""
 
     def __init__(
-        self, plan: ConformPlan, situation: Situation, name: str, *, clock: RealClock, logs: Path, data: Path
+        self,
+        plan: ConformPlan,
+        situation: Situation,
+        name: str,
+        *,
+        clock: RealClock,
+        logs: Path,
+        data: Path,
+        several: Callable[[], None],
     ) -> None:
+        """`several` is called once a heartbeat has named a second client of a process."""
         self._plan, self._situation, self._name, self._clock, self._logs = plan, situation, name, clock, logs
         self._stand = Stand(
             name_servers=situation.name_servers or plan.name_servers,
@@ -68,6 +78,7 @@ class Scene:
             has_topic=situation.has_topic,
             by_http=situation.by_http,
         )
+        self._several = several
         self.in_a_hurry = False
         """Nobody wants to know any more: processes are killed and not asked to end."""
         self._seats: list[Seat] = []
@@ -101,6 +112,8 @@ class Scene:
             if seat is not None:
                 seat.saw(seen)
                 self._look_up(seat, seen)
+                if len(seat.ids) > 1:
+                    self._several()
             return
         self._before.append(seen)
         for seat in self._seats:
@@ -156,8 +169,8 @@ class Scene:
         )
         await asyncio.gather(*waits)
 
-    async def go_on(self, start_limit_s: float) -> None:
-        """The steps at their times, and the end."""
+    async def go_on(self, start_limit_s: float, has_several: Callable[[], bool]) -> None:
+        """The steps at their times, and the end; a start lasts longer where the program has several clients."""
         await self.at_work(max(0.0, start_limit_s - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
         if (
             self._situation.has_topic
@@ -176,7 +189,7 @@ class Scene:
                 return
             await self._do(step)
         await self._until(began_s + self._situation.for_s)
-        if self._situation.many and self._has_several():
+        if self._situation.many and (has_several() or self._has_several()):
             await self._until(began_s + SEVERAL_S)
 
     def _has_several(self) -> bool:
@@ -277,6 +290,8 @@ class Seat:
         )
         self.at_work, self.asked, self.is_foreign = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.is_up = asyncio.Event()
+        self.ids: set[str] = set()
+        """What its heartbeats call its clients."""
         self.at_work_ms: float | None = None
         self.stopping_ms = 0.0
         self.ended = ""
@@ -287,6 +302,8 @@ class Seat:
         self.seen.append(seen)
         if isinstance(seen, Dialled | Opened):
             self.is_up.set()
+        elif isinstance(seen, Asked):
+            self.ids |= ids_of(seen)
 
 
 async def _within(limit_s: float, *works: Awaitable[object]) -> None:

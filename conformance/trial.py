@@ -76,6 +76,8 @@ class Conducting:
         self._starting = asyncio.Semaphore(cores())
         self._places = Places(1)
         self._done = 0
+        self._has_several = False
+        """Whether a process of the program has several clients, as far as any has shown."""
         self._running: dict[str, tuple[Situation, float]] = {}
         """What has a place, and since when."""
         self._first_s = 0.0
@@ -194,6 +196,9 @@ class Conducting:
         waiting = jobs[self._done + len(self._running) :]
         return planned_s(waiting, start_s, places, cores(), running_s)
 
+    def _several(self) -> None:
+        self._has_several = True
+
     def _say(self, text: str) -> None:
         if self._progress is not None:
             self._progress.say(text)
@@ -229,7 +234,9 @@ class Conducting:
             name = situation.name if not situation.many else f"{situation.name}-{number:03d}"
             began_s = self._clock.monotonic_s()
             self._running[name] = situation, began_s
-            scene = Scene(self._plan, situation, name, clock=self._clock, logs=self._logs, data=self._data)
+            scene = Scene(
+                self._plan, situation, name, clock=self._clock, logs=self._logs, data=self._data, several=self._several
+            )
             try:
                 await scene.open()
                 lane_s = max(LANE_LIMIT_S, LANE_STARTS * self._first_s)
@@ -239,7 +246,8 @@ class Conducting:
                 self._lane_s.append(self._clock.monotonic_s() - began_s)
                 if weighed:
                     scene.weigh()
-                await scene.go_on(max(START_LIMIT_S, LIMIT_STARTS * self._first_s))
+                limit_s = max(START_LIMIT_S, LIMIT_STARTS * self._first_s)
+                await scene.go_on(limit_s, lambda: self._has_several)
             except BaseException:
                 scene.in_a_hurry = True
                 raise

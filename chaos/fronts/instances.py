@@ -51,8 +51,8 @@ class Instance:
     groups: set[str] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
     """The clientIDs in its heartbeats."""
-    threads: list[int | None] = field(default_factory=list)
-    """The thread that made each of its connections."""
+    threads: set[int] = field(default_factory=set)
+    """The threads that made its connections to NameServers, as far as that was seen."""
     language: str | None = None
     unclear: str = ""
     """Why it cannot be told apart from another client; "" if it can."""
@@ -65,7 +65,7 @@ class Instance:
     @property
     def thread(self) -> int | None:
         """The thread that makes all connections of a Java client. None if unknown."""
-        return self.threads[0] if self.language == "JAVA" and len({*self.threads}) == 1 else None
+        return next(iter(self.threads)) if self.language == "JAVA" and len(self.threads) == 1 else None
 
 
 @dataclass(slots=True)
@@ -240,7 +240,8 @@ class Instances:
                     again = True
 
     def _own(self, connection: int, held: _Held, owner: Instance) -> None:
-        owner.threads.append(held.thread)
+        if held.thread is not None and held.front in self._name_servers:
+            owner.threads.add(held.thread)
         if connection > 0 and not held.closed:
             self._of[connection] = owner
         if connection > 0:
@@ -253,6 +254,8 @@ class Instances:
         living = [each for each in self.living() if each.process == held.process]
         if not living:
             return self._new(held)
+        if not is_last and self._clients is not None and self._waits_for_its_thread(held, living):
+            return None
         if held.thread is not None and any(each.thread for each in living):
             own = [each for each in living if each.thread == held.thread]
             living = own or [each for each in living if each.thread is None]
@@ -264,6 +267,14 @@ class Instances:
         if held.front in self._name_servers:
             return self._asker(held, living, now_ms, is_over)
         return self._of_broker(held, living, is_over)
+
+    def _waits_for_its_thread(self, held: _Held, living: Sequence[Instance]) -> bool:
+        """Whether it is a failed connect whose Java client is known once the same thread has dialled a connection on
+        which something is asked."""
+        if held.thread is None or not all(isinstance(one, Dialled | GaveUp) for one in held.seen):
+            return False
+        unknown = any(each.language == "JAVA" and each.thread is None for each in living)
+        return unknown and all(each.thread != held.thread for each in living)
 
     def _of_broker(self, held: _Held, living: Sequence[Instance], is_over: bool) -> Instance | None:
         named = [each for each in living if held.ids & each.ids]

@@ -161,7 +161,8 @@ def _connect_timeout(watched: Sequence[Watched]) -> Measurement:
 def _answer_timeout(watched: Sequence[Watched]) -> Measurement:
     """What its first call met is held against nobody where it is too short: nobody sees when that call began, and a
     program that starts hardly runs."""
-    lengths, of_first_calls = [], []
+    lengths: list[tuple[float, Mapping[str, Any]]] = []
+    of_first_calls: list[tuple[float, Mapping[str, Any]]] = []
     silent = 0
     for one in watched:
         for tried, then in _silent(one):

@@ -158,6 +158,23 @@ def test_of_two_java_clients_that_dial_one_front_at_once_no_thread_is_known() ->
     assert story.whose[3] == 1
 
 
+def test_whose_a_dial_in_vain_was_is_known_once_its_thread_has_connected() -> None:
+    story = Story(clients=2)
+    for thread in (701, 702):
+        story.instances.see(Dialled(at_ms=thread, address=PEER, front="ns-0", process=70, thread=thread))
+    story.opened(1, "ns-0", 70, 1).opened(2, "ns-0", 70, 1)
+    for at_s, (connection, topic) in enumerate(((1, "orders"), (2, "trace"), (1, "orders")), start=2):
+        story.asked(connection, "ns-0", at_s, topic, language="JAVA")
+    story.instances.see(Behaved(at_ms=6_000, front="ns-0", behaviour=REFUSES))
+    story.closed(1, "ns-0", 6).closed(2, "ns-0", 6)
+    story.instances.see(Dialled(at_ms=7_000, address=PEER, front="ns-0", process=70, thread=701))
+    story.instances.see(Dialled(at_ms=7_100, address=PEER, front="ns-1", process=70, thread=701))
+    story.opened(3, "ns-1", 70, 7.2).asked(3, "ns-1", 7.3, "trace", language="JAVA")
+    assert story.whose == {1: 0, 2: 1, 3: 1}
+    assert (1, 7_000) in [(number, one.at_ms) for number, one in story.of if isinstance(one, Dialled)]
+    assert story.unclear() == [False, False]
+
+
 def test_a_client_has_ended_when_its_process_is_gone_and_nothing_is_connected() -> None:
     story = Story().opened(1, "ns-0", 70).look(10, lives=False)
     assert not story.went
