@@ -10,8 +10,8 @@
 | both within Qr + A              | waitInterval, or notifyConsumerIdsChanged       | RebalanceService               |
 | nothing new                     | while it, a broker or the way between is lost   | MQClientInstance               |
 
-So when nothing of it has changed for Qr + A, all have one route, and every broker lists every member that lives, each
-queue has one owner. That each takes its share of what it sees is shares.py's, in disturbed times too. Brokers of
+So when nothing of it has changed for Qr + A, all have one route, and every broker lists every member that lives, and
+nobody twice, each queue has one owner. That each takes its share of what it sees is shares.py's, in disturbed times too. Brokers of
 Apache's do not say whom they list: there, and for messages in a queue that nobody holds, a time is quiet when it is one
 after every fault has had `aftermath_ms`.
 """
@@ -247,11 +247,12 @@ class Seen:
                 yield Change(felt(world, fault).start_ms, felt(world, fault).end_ms + window_ms, _named(fault))
 
     def _lists(self, broker: str, members: Collection[str], at_ms: float) -> bool:
-        """Whether the broker lists all of these; with broadcasting nobody asks."""
+        """Whether the broker lists each of these once: it lists channels, and a lost one counts until it expires
+        (`ConsumerGroupInfo`). With broadcasting nobody asks."""
         if not self._is_told or self.world.workload.get("broadcasting"):
             return True
         channels = self._listed.get(broker, {})
-        return all(any(c.start_ms <= at_ms < c.end_ms for c in channels.get(name, ())) for name in members)
+        return all(sum(c.start_ms <= at_ms < c.end_ms for c in channels.get(name, ())) == 1 for name in members)
 
     def _lives(self, name: str, at_ms: float) -> bool:
         return any(life.start_ms <= at_ms < life.end_ms for life in self.world.lives_of(name))

@@ -47,12 +47,14 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     if len(world.views_of(client)) > 1:
         return _never("by the lists of `nodes:` its NameServers name different brokers to it")
     hit = _Hit.of(world, client, moment)
+    if not routed and hit.servers:
+        return _never("its start may fail at a NameServer that is hit, or not there yet, and begins anew with the first")
     if operation == LOOK_UP:
         return hit.look_up()
     if hides_too_many(world, client, moment.at_ms, hit.brokers):
         return _never("NameServers may name none of the brokers that it can reach")
-    if not routed and (hit.servers or hit.hidden):
-        return _never("it may have no route, and the NameServers that it would ask are hit, or not there yet")
+    if not routed and hit.hidden:
+        return _never("it may have no route, and the NameServers that it would ask may name nobody")
     return hit.pull() if operation == "pull" else hit.send(routed=routed)
 
 

@@ -89,3 +89,15 @@ def test_a_consumer_whose_group_has_too_few_queues_left_is_promised_one_after_th
 def test_where_one_fault_takes_a_broker_and_hides_another_nothing_is_promised() -> None:
     timeline = [{"at_s": 20, "do": "black_hole", "links": ["producer-0 <-> broker-a", "broker-b <-> name_servers"]}]
     assert set(bounds(timeline).values()) == {math.inf}
+
+
+@pytest.mark.parametrize("operation", ["send", "pull", "name_server_call"])
+def test_a_client_whose_start_may_fail_at_a_lost_name_server_is_promised_nothing(operation: str) -> None:
+    """It is made anew then, and asks the first entry of its list again."""
+    timeline = [{"at_s": 20, "do": "kill", "nodes": ["ns-0"]}]
+    document = parse({"timeline": timeline, "checks": ["recovery_time"]}, file="x.yaml")
+    world = expected_world(document).world
+    client = "consumer-0" if operation == "pull" else "producer-0"
+    crash = moments(world)[0]
+    assert bound(world, client, operation, crash, routed=True).latest_ms < math.inf
+    assert bound(world, client, operation, crash, routed=False).latest_ms == math.inf

@@ -115,6 +115,17 @@ def test_a_broker_that_lists_who_has_left_keeps_its_queues_from_the_others() -> 
     assert check(builder).verdict is Validity.INVALID
 
 
+@pytest.mark.parametrize(("expires_s", "expected"), [(220, Validity.VALID), (110, Validity.INVALID)])
+def test_a_consumer_that_a_broker_lists_twice_shares_by_three_until_its_lost_channel_expires(
+    expires_s: float, expected: Validity
+) -> None:
+    builder, client = group(), {"client": "127.0.0.1@consumer-1#1"}
+    builder.at(100).event("broker-a", "client_heartbeat", op_id="its next channel", value=client)
+    assign(builder, 101, "consumer-1", B[:2])
+    builder.at(expires_s).event("broker-a", "client_gone", f="expired", op_id="of-consumer-1", value=client)
+    assert check(assign(builder, 221, "consumer-1", B).end(300)).verdict is expected
+
+
 def test_with_broadcasting_every_consumer_owns_every_queue() -> None:
     builder = group(workload={"broadcasting": True})
     assert check(builder.end(200)).verdict is Validity.INVALID
