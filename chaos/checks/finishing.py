@@ -177,7 +177,9 @@ AFTER_THE_LAST_FAULT = "after the last fault"
 
 def settling_needed_s(check: Check[Any], world: World) -> float | None:
     """How many seconds must pass after the last fault before the check judges anything. None: the run had enough, or
-    the check asks for none, or there was no fault that ended."""
+    the check asks for none, or there was no fault that ended. A process that stood still asks for none: no scenario
+    can settle for longer than its machine runs."""
+    world = world.but_stalls()
     last_ms = _last_ms(world)
     if check.settles is None or not math.isfinite(last_ms):
         return None
@@ -194,7 +196,7 @@ def too_short(checks: Mapping[str, Check[Any]], world: World) -> dict[str, str]:
     """Check → a sentence, of those that judge nothing after the last fault."""
     if world.run.get("imported"):
         return {}  # nobody can have logs settle for longer
-    had_s = (world.end_ms - _last_ms(world)) / 1000
+    had_s = (world.end_ms - _last_ms(world.but_stalls())) / 1000
     found = {name: settling_needed_s(check, world) for name, check in checks.items()}
     return {
         name: f"nothing is judged, because the {had_s:.0f} s that follow are too short: "

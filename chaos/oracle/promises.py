@@ -159,12 +159,23 @@ class _Pair:
         causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
         causes += [Cause(*one, "link", Loss.OTHER, "") for one in taken_over(world, broker)]
         causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, self.timers)]
+        causes = [*self._but_stalls_within(causes)]
         if unlisted := [c for c in causes if c.is_for_ever and not self.elected]:
             causes = unlisted  # what is never sent cannot arrive, whatever else happens
         ordered = sorted(causes, key=lambda cause: (cause.start_ms, -cause.end_ms))
         self.episodes = [one for one in self._episodes(ordered) if not self._is_unnoticed(one)]
         ended = [f for f in world.process_faults(life.node) if f.start_ms < life.start_ms and f.end_ms < NEVER]
         self.beginning = FaultEdge(ended[-1].fault_id, "end") if ended else BEGIN
+
+    def _but_stalls_within(self, causes: Sequence[Cause]) -> Iterator[Cause]:
+        """What a fault keeps away is no further away while the machine does not run it; how late that makes a drop is
+        measured."""
+        stalls = {fault.fault_id for fault in self.world.faults if fault.stood_still}
+        others = [c for c in causes if c.fault_id not in stalls and c.on != "name_server" and not _unsteady(c)]
+        for cause in causes:
+            within = any(other.start_ms <= cause.start_ms and cause.end_ms <= other.end_ms for other in others)
+            if cause.fault_id not in stalls or not within:
+                yield cause
 
     def _episodes(self, causes: Iterable[Cause]) -> Iterator[_Episode]:
         group: list[Cause] = []

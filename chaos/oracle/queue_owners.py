@@ -11,9 +11,9 @@
 | nothing new                     | while it, a broker or the way between is lost   | MQClientInstance               |
 
 So when nothing of it has changed for Qr + A, all have one route, and every broker lists every member that lives, and
-nobody twice, each queue has one owner. That each takes its share of what it sees is shares.py's, in disturbed times too. Brokers of
-Apache's do not say whom they list: there, and for messages in a queue that nobody holds, a time is quiet when it is one
-after every fault has had `aftermath_ms`.
+nobody twice, each queue has one owner. That each takes its share of what it sees is shares.py's, in disturbed times
+too. Brokers of Apache's do not say whom they list: there, and for messages in a queue that nobody holds, a time is
+quiet when it is one after every fault has had `aftermath_ms`.
 """
 
 from __future__ import annotations

@@ -171,6 +171,12 @@ def calm(world: World) -> list[Stretch]:
     return quiet(world, settle_ms(world), faults=others)
 
 
+def calm_but_stalls(world: World) -> list[Stretch]:
+    """The same, and those that stalls took whole: what fails there is late at most."""
+    found = calm(world)
+    return sorted([*found, *(one for one in calm(world.but_stalls()) if without(*one, found) == [one])])
+
+
 def calm_among(world: World, nodes: Collection[str]) -> list[Stretch]:
     """The same for calls that are between these nodes alone: what is done to others, and to their links, is no
     disturbance of them. Acts by hand are."""

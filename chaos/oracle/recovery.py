@@ -48,7 +48,7 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         return _never("by the lists of `nodes:` its NameServers name different brokers to it")
     hit = _Hit.of(world, client, moment)
     if not routed and hit.servers:
-        return _never("its start may fail at a NameServer that is hit, or not there yet, and begins anew with the first")
+        return _never("its start may fail at a NameServer that is hit, and begins anew with the first")
     if operation == LOOK_UP:
         return hit.look_up()
     if hides_too_many(world, client, moment.at_ms, hit.brokers):

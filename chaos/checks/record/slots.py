@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from ...oracle.intervals import Stretch
-from ...oracle.quiet import calm
+from ...oracle.quiet import calm_but_stalls
 from ...oracle.reach import moments
 from ...oracle.world import World
 from ..check import Facts
@@ -112,7 +112,7 @@ def of_clients(slots: Sequence[Slot], world: World) -> list[Slot]:
 
 def edges(world: World) -> list[float]:
     """Every fault, heal and bound of a quiet stretch, ascending."""
-    return sorted({edge for stretch in calm(world) for edge in stretch} | {m.at_ms for m in moments(world)})
+    return sorted({edge for stretch in calm_but_stalls(world) for edge in stretch} | {m.at_ms for m in moments(world)})
 
 
 def bucket_ms(world: World) -> float:

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypeVar
 from ...oracle.intervals import Stretch, merged
 from ...oracle.lists import may_have
 from ...oracle.quiet import (
-    calm,
+    calm_but_stalls,
     dead,
     earliest_effect_ms,
     is_alone,
@@ -122,7 +122,7 @@ def gather(gathering: Gathering, world: World) -> Tallies:
 
 def tallies(seen: Slots, world: World) -> Tallies:
     """What the slots come to where a floor may hold."""
-    still, changes = _quiet(world), [moment.at_ms for moment in moments(world)]
+    still, changes = calm_but_stalls(world), [moment.at_ms for moment in moments(world)]
     whole: dict[str, list[Slot]] = defaultdict(list)
     quiet: dict[tuple[float, str, str], list[Slot]] = defaultdict(list)
     sends: dict[tuple[float, str], list[Slot]] = defaultdict(list)
@@ -188,7 +188,7 @@ def judge(tallied: Tallies, world: World) -> Verdict:
         + (f"; from the first fault: {floor}" if floor is not None else ""),
         "tolerance_ms": 0,
         "floor": floor,
-        "settle_ms": rounded(settle_ms(world)),
+        "settle_ms": rounded(settle_ms(world.but_stalls())),
         "row": _ROW,
     }
     measured = _measured(tallied, world)
@@ -212,11 +212,6 @@ CHECK = Check(
     outside=True,
     settles=settle_ms,
 )
-
-
-def _quiet(world: World) -> list[Stretch]:
-    """The quiet stretches; where stalls took them all, those that there would be: what fails then is late at most."""
-    return calm(world) or calm(world.but_stalls())
 
 
 def _tally(slots: Sequence[Slot]) -> Tally:
@@ -402,7 +397,7 @@ def _measured(tallied: Tallies, world: World) -> Mapping[str, Any]:
         **whole,
         "quiet": quiet.ratio if quiet.ended else None,
         "quiet_operations": quiet.ended,
-        "quiet_stretches": [[rounded(start_ms), rounded(end_ms)] for start_ms, end_ms in _quiet(world)],
+        "quiet_stretches": [[rounded(start_ms), rounded(end_ms)] for start_ms, end_ms in calm_but_stalls(world)],
         "bucket_ms": bucket_ms(world),
         "series": series,
     }

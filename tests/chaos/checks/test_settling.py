@@ -30,6 +30,12 @@ def test_a_check_needs_its_time_after_the_last_fault() -> None:
     assert settling_needed_s(CHECKS["no_acknowledged_loss"], ended(80).facts()[1]) is None
 
 
+def test_a_process_that_stood_still_asks_for_no_time() -> None:
+    _, world = ended(100).at(80).lag(5000, "broker-a", until_s=86).facts()
+    assert any(fault.stood_still for fault in world.faults)
+    assert settling_needed_s(CONVERGE, world) is None
+
+
 def test_the_verdict_names_what_it_does_not_judge_and_the_time_it_takes() -> None:
     _, world = ended(80).facts()
     why = "nothing is judged, because the 20 s that follow are too short: `settle_s: 34` is enough"

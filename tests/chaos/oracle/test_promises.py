@@ -9,7 +9,7 @@ import pytest
 
 from nemesrv.chaos.oracle.link import process_causes
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
-from nemesrv.chaos.oracle.recorded import Fault, Life, NodeInfo, Served
+from nemesrv.chaos.oracle.recorded import STOOD_STILL, Fault, Life, NodeInfo, Served
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import cluster
@@ -66,6 +66,14 @@ def test_a_silent_broker_is_kept_for_e_minus_r_and_gone_after_e_plus_s() -> None
 
 
 LOSS = ("packet_loss", "packet_loss", "broker-a", "ns-0", "both")
+
+
+@pytest.mark.parametrize("node", ["ns-0", "broker-a"])
+def test_while_it_is_silent_a_machine_that_stands_still_takes_no_promise_away(node: str) -> None:
+    stall = ("stood-still-1", STOOD_STILL, node, None, None)
+    assert demanded(world(fault(LINK, 100, 300), fault(stall, 150, 170))) == demanded(world(fault(LINK, 100, 300)))
+    begins = demanded(world(fault(LINK, 100, 300), fault(stall, 290, 310)))
+    assert begins == [("return", 33, 100), ("keep", 100, 190), ("drop", 230, 290), ("return", 343, 600)]
 
 
 def test_a_broker_whose_packets_were_lost_may_be_dropped_until_its_kernel_has_sent_again() -> None:

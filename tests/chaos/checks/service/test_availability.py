@@ -44,6 +44,16 @@ def test_all_succeed_in_quiet_and_half_while_one_of_two_brokers_hangs() -> None:
     assert [sum(column) for column in zip(*series, strict=True)] == [390, 50]
 
 
+def test_a_machine_that_stands_still_takes_no_quiet_time_whole() -> None:
+    """What fails beside it may be its doing; what fails a minute later is the nodes'."""
+
+    def stalled(failed: set[int]) -> Verdict:
+        return check(sends(HALF | failed, until_s=280).at(250).lag(5000, "broker-b", until_s=256))
+
+    assert stalled(set()).measured["quiet_stretches"] == [[0.0, 100_000.0], [272_000.0, 280_000.0]]
+    assert stalled({275}).verdict is Validity.INVALID
+
+
 def test_one_failure_in_a_quiet_time_is_invalid() -> None:
     verdict = check(sends({50, 51}))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 2)
