@@ -72,8 +72,8 @@ _ACTS: Mapping[str, str] = {
     "read by nobody": "{unread} of {about}",
     "takes its own share": "{who} did not take its own share of the queues of {about}",
     "first taken": "{who} began a queue of {about} at a wrong offset",
-    "not received": "{who} did not receive a message of {about} that was acknowledged and due",
-    "late": "{who} received a message of {about} late",
+    "not received": "{who} did not receive a message of {about} that was acknowledged and due{because}",
+    "late": "{who} received a message of {about} late{because}",
     "not as it was sent": "{who} received a message of {about} that is not as it was sent",
     "acknowledged without a slave": "{who} had a message of {about} acknowledged that no slave had",
     "received twice from one holding of its queue": "{who} received a message of {about} twice while it held the queue",
@@ -139,6 +139,7 @@ SAID = frozenset(
         "kind",
         "rule",
         "holder",
+        "because",
         "masters",
         "reason",
         "registered_before_ms",
@@ -180,6 +181,7 @@ def _act(e: Example, kind: str) -> str:
         "topic": e.topic,
         "about": _about(e),
         "of_topic": _of(e.topic),
+        "because": f": {because}" if (because := e.more.get("because")) else "",
         "unread": f"{holder} did not read its queue" if holder else "nobody read a queue",
     }
     if sentence := _ACTS.get(kind):

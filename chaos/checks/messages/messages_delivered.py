@@ -166,7 +166,7 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         why_unsure=f"of {examined} acknowledged messages {said}, which may be the machine's lateness ({lateness})",
         measured=measured,
         allowed=allowed,
-        findings=(_finding(one, tolerance(world.timers, one.lag_ms, _CHAINED)) for one in seen.first),
+        findings=(_finding(one, tolerance(world.timers, one.lag_ms, _CHAINED), world) for one in seen.first),
     )
     if seen.open and verdict.verdict is Validity.VALID:
         return replace(verdict, verdict=Validity.UNKNOWN, why=_undecided(seen, world))
@@ -228,9 +228,25 @@ def _lags(overdue: Sequence[tuple[Slow, Due, float]], control: Control, world: W
     return control.lateness.measured(world, windows)
 
 
-def _finding(one: Undelivered, tolerance_: Tolerance) -> Finding:
+def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
+    """Whose guarantee was broken, and how; "" where nobody can be named, or the finding names it already."""
+    if due is None or due.rule in ("passed over", PROMISED):
+        return "", ""
+    if message.passed_ms is not None and message.passed_ms <= due.at_ms:
+        reader = due.consumer or message.receiver or ""
+        return reader, f"{reader or 'a consumer'} went on to pull beyond it"
+    asked = [p for p in message.pulls if p.ended_ms >= due.from_ms and p.began_ms <= due.at_ms]
+    vain = [p for p in asked if p.ended_ms > due.at_ms or p.code]
+    if vain:
+        broker = world.owners.get(vain[-1].address, message.broker_name)
+        return broker, f"{broker} did not answer {vain[-1].consumer}'s pull with it"
+    return (due.consumer, f"{due.consumer} did not ask for it") if due.consumer else ("", "")
+
+
+def _finding(one: Undelivered, tolerance_: Tolerance, world: World) -> Finding:
     message, due = one.message, one.due
     subject = (due.consumer if due else "") or message.receiver or message.group
+    holder, because = _kept_by(message, due, world)
     more = {
         "msg_key": message.msg_key,
         "queue_id": message.queue_id,
@@ -238,6 +254,8 @@ def _finding(one: Undelivered, tolerance_: Tolerance) -> Finding:
         "producer": message.producer,
         "group": message.group,
         "rule": due.rule if due else "",
+        "holder": holder,
+        "because": because,
     }
     since_ms, rule = one.end_ms, Rule(_ROW, "")
     timed: dict[str, Any] = {"wrong": 1}

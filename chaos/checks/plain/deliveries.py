@@ -1,20 +1,37 @@
 """Which acknowledged messages a consumer group did not have within D, or not as they were sent; the others are counted.
 
 send (ok) ─┐                 ┌─ once, received within D, the same digest: counted ─┐
-receive ───┴─► by message ───┴─ the others: looked at one by one ──────────────────┴─► DeliveredFacts
+receive ───┴─► by message ───┴─ the others: looked at one by one ──────────────────┴─► Prompt
+pull ────────► of their queues: the last ones at or below such a message, and the first one beyond it
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ...oracle.deliveries import PROMPT_MS, Asker, askers
 from ...oracle.world import World
 from ..check import Facts, joined, largest
-from .part import PLACE, Part, Reading, Row, Together, codes, floats, is_one_of, least_of, rows_in
+from .part import PLACE, QUEUE, Part, Reading, Row, Together, codes, floats, is_one_of, least_of, rows_in
+
+PULLS_KEPT = 8
+BEHIND_MS = 1_100.0
+"""`pullTimeDelayMillsWhenException`, and a moment."""
+
+
+class Pull(NamedTuple):
+    """One request of a message's queue, and its answer."""
+
+    began_ms: float
+    ended_ms: float
+    """inf: it had no answer."""
+    code: int | None
+    consumer: str
+    address: str
 
 
 class Slow(NamedTuple):
@@ -33,6 +50,10 @@ class Slow(NamedTuple):
     receiver: str | None = None
     changed: bool = False
     """Whether what was received is not what was sent."""
+    pulls: tuple[Pull, ...] = ()
+    """The last ones of its group at or below its offset, begun before it was received; in order of time."""
+    passed_ms: float | None = None
+    """When the group first pulled beyond it after it was acknowledged."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +103,53 @@ def deliveries(part: Part, world: World) -> Prompt:
     others, theirs = sends.filter(~is_plain[sent]), receipts.filter(~is_plain[received])
     found = _one_by_one(rows_in(others), rows_in(theirs), groups)
     plain_ms = took[is_plain & (asked > 0)]
+    found = replace(found, slow=tuple(_with_pulls(found.slow, part, members)))
     return Prompt(int(asked[is_plain].sum()), float(plain_ms.max()) if len(plain_ms) else None).plus(found)
 
 
 DELIVERIES = Reading(
-    Together.QUEUE, ("send", "receive"), ("type", "offset", "msg_key", "digest"), deliveries, types=("ok",)
+    Together.QUEUE,
+    ("send", "receive", "pull"),
+    ("type", "offset", "msg_key", "digest", "code", "address", "duration_ms"),
+    deliveries,
+    types=("ok", "invoke"),
 )
+
+
+def _with_pulls(slow: Sequence[Slow], part: Part, members: Mapping[str, str]) -> Iterator[Slow]:
+    rows = part.of("pull", types=("ok", "invoke")) if slow else part.table.slice(0, 0)
+    rows = rows.filter(is_one_of(rows["broker_name"], sorted({one.broker_name for one in slow})))
+    asked: dict[tuple[Any, ...], list[tuple[int, Pull]]] = defaultdict(list)
+    begun: dict[tuple[Any, ...], int] = {}
+    for row in sorted(rows_in(rows.filter(is_one_of(rows["node"], [*members]))), key=_order):
+        queue = *(row[name] for name in QUEUE), members[row["node"]]
+        process = *queue, row["node"], row["incarnation"]
+        if row["type"] == "invoke":
+            pull = Pull(row["time_ms"], math.inf, None, row["node"], row["address"] or "")
+            begun[process] = len(asked[queue])
+            asked[queue].append((row["offset"] or 0, pull))
+        elif process in begun:
+            place = begun.pop(process)
+            offset, pull = asked[queue][place]
+            asked[queue][place] = offset, pull._replace(ended_ms=row["time_ms"], code=row["code"])
+    for one in slow:
+        pulls = asked.get((one.topic, one.broker_name, one.queue_id, one.group), ())
+        until_ms = math.inf if one.received_ms is None else one.received_ms
+        here = (pull for offset, pull in pulls if offset <= one.offset and pull.began_ms < until_ms)
+        beyond = (pull.began_ms for offset, pull in pulls if offset > one.offset and pull.began_ms > one.acked_ms)
+        yield one._replace(pulls=tuple(_joined(here)[-PULLS_KEPT:]), passed_ms=next(beyond, None))
+
+
+def _joined(pulls: Iterable[Pull]) -> list[Pull]:
+    """Those that one consumer began one behind the other, and that were all answered alike, without a message, are one
+    for so long."""
+    found: list[Pull] = []
+    for pull in pulls:
+        if found and pull.code and pull[2:] == found[-1][2:] and pull.began_ms - found[-1].ended_ms <= BEHIND_MS:
+            found[-1] = found[-1]._replace(ended_ms=pull.ended_ms)
+        else:
+            found.append(pull)
+    return found
 
 
 def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[Asker]) -> Prompt:
@@ -107,7 +169,7 @@ def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[
             changed = send["digest"] is not None and len(digests) > 1
             received = (of_group[0]["time_ms"], of_group[0]["node"]) if of_group else (None, None)
             told = (send[name] for name in ("time_ms", "msg_key", "node", *PLACE))
-            one = Slow._make((*told, group.name, *received, changed))
+            one = Slow(*told, group.name, *received, changed)
             if of_group and not changed and of_group[0]["time_ms"] - send["time_ms"] <= PROMPT_MS:
                 prompt.append(of_group[0]["time_ms"] - send["time_ms"])
             else:
