@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from ...oracle.deliveries import PROMPT_MS, Due, askers
 from ...oracle.quiet import aftermath_ms, harmful
+from ...oracle.recorded import OURS
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from ..check import Check, Facts, Group, Needs, Reads, Section, largest
@@ -240,7 +241,8 @@ def _kept_by(message: Slow, due: Due | None, world: World) -> tuple[str, str]:
     if vain:
         broker = world.owners.get(vain[-1].address, message.broker_name)
         return broker, f"{broker} did not answer {vain[-1].consumer}'s pull with it"
-    return (due.consumer, f"{due.consumer} did not ask for it") if due.consumer else ("", "")
+    is_told = due.consumer and world.made_by(due.consumer) == OURS  # whoever it is not records no pulls
+    return (due.consumer, f"{due.consumer} did not ask for it") if is_told else ("", "")
 
 
 def _finding(one: Undelivered, tolerance_: Tolerance, world: World) -> Finding:

@@ -167,13 +167,14 @@ def _one_by_one(sends: Sequence[Row], receipts: Sequence[Row], groups: Sequence[
             of_group = got.get((message, group.name), [])
             digests = {send["digest"], *(row["digest"] for row in of_group)} - {None}
             changed = send["digest"] is not None and len(digests) > 1
-            received = (of_group[0]["time_ms"], of_group[0]["node"]) if of_group else (None, None)
-            told = (send[name] for name in ("time_ms", "msg_key", "node", *PLACE))
-            one = Slow(*told, group.name, *received, changed)
-            if of_group and not changed and of_group[0]["time_ms"] - send["time_ms"] <= PROMPT_MS:
-                prompt.append(of_group[0]["time_ms"] - send["time_ms"])
-            else:
-                slow.append(one)
+            got_ms = of_group[0]["time_ms"] if of_group else None
+            if got_ms is not None and not changed and got_ms - send["time_ms"] <= PROMPT_MS:
+                prompt.append(got_ms - send["time_ms"])
+                continue
+            place = {name: send[name] for name in (*PLACE, "msg_key")}
+            receiver = of_group[0]["node"] if of_group else None
+            sent = {"acked_ms": send["time_ms"], "producer": send["node"], **place}
+            slow.append(Slow(**sent, group=group.name, received_ms=got_ms, receiver=receiver, changed=changed))
     return Prompt(len(prompt), max(prompt, default=None), tuple(slow))
 
 

@@ -73,6 +73,8 @@ def test_what_its_broker_keeps_and_nobody_receives_is_wrong() -> None:
         "producer": "producer-0",
         "group": "all consumers",
         "rule": "held",
+        "holder": "consumer-0",
+        "because": "consumer-0 did not ask for it",
     }
     assert "1 not received, 0 late" in found.why
 
@@ -80,6 +82,31 @@ def test_what_its_broker_keeps_and_nobody_receives_is_wrong() -> None:
 def test_what_comes_twenty_seconds_late_is_wrong_by_fifteen() -> None:
     found = verdict(received(sent(story(), 100), 120))
     assert (found.verdict, kinds(found), found.examples[0].over_ms) == (Validity.INVALID, ["late"], 15_000)
+
+
+def pulled(builder: HistoryBuilder, from_s: float, to_s: float, offset: int = 0, code: int = 0) -> HistoryBuilder:
+    pull = {"offset": offset, "address": address_of("broker-a"), **AT}
+    builder.at(from_s).event("consumer-0", "pull", type="invoke", **pull)
+    return builder.at(to_s).event(
+        "consumer-0", "pull", type="ok", code=code, duration_ms=1000 * (to_s - from_s), **pull
+    )
+
+
+@pytest.mark.parametrize(
+    ("pulls", "holder", "because"),
+    [
+        ([(90, 120)], "broker-a", "broker-a did not answer consumer-0's pull with it"),
+        ([(90, 102, 0, 19), (102, 117, 0, 19)], "broker-a", "broker-a did not answer consumer-0's pull with it"),
+        ([(80, 99), (119.5, 120)], "consumer-0", "consumer-0 did not ask for it"),
+        ([(99, 100.5), (100.5, 120, 1)], "consumer-0", "consumer-0 went on to pull beyond it"),
+    ],
+)
+def test_a_late_message_names_who_kept_it(pulls: list[tuple[Any, ...]], holder: str, because: str) -> None:
+    builder = sent(story(), 100)
+    for pull in pulls:
+        pulled(builder, *pull)
+    [example] = verdict(received(builder, 120)).examples
+    assert (example.more["kind"], example.more["holder"], example.more["because"]) == ("late", holder, because)
 
 
 def test_a_message_is_late_by_no_more_than_three_timers_fired_late() -> None:
