@@ -26,7 +26,6 @@ from .commands.fault import fault
 from .commands.import_ import import_logs
 from .commands.museum import museum
 from .commands.nodes import broker, namesrv
-from .commands.power import power
 from .commands.predict import predict
 from .commands.preflight import preflight
 from .commands.replay import replay
@@ -126,7 +125,6 @@ for command in (
     selftest,
     museum,
     compare,
-    power,
     import_logs,
 ):
     cli.add_command(command)

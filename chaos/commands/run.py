@@ -84,9 +84,4 @@ def run(
     virtual = None if clock is None else clock == "virtual"
     options = Options(engine=engine_asked(engine, asked["spark_master"]), virtual=virtual, defect=defect, **asked)
     found = [find(name, sets, implementation) for name in names]
-    for each in found:
-        if each.workload.start_bias is not None:
-            from .power import announcement
-
-            click.echo(announcement(each), err=options.as_json)
     sys.exit(run_all(found, options))

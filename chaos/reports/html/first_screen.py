@@ -14,7 +14,7 @@ from typing import Any
 from ...checks.cause import first_wrong
 from ...verdict import Verdict, seconds
 from ..answers import Answers, answers, spoken_of
-from . import lanes, run_in_words
+from . import lanes
 from .canvas import Canvas
 from .found import Place, lane_of
 from .run_to_draw import RunToDraw
@@ -28,7 +28,7 @@ LANES_MAX = 8
 def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
     """The answers, of verdicts as they were given."""
     said = answers(verdicts, told.run.scenario, told.run.name, cost=told.cost)
-    injected = said.injected or run_in_words.faults_sentence(told.world)
+    injected = said.injected
     wrong = first_wrong(told.verdicts)
     wrong_ms = wrong.examples[0].from_ms if wrong is not None and wrong.examples else None
     fault_ms = min((fault.start_ms for fault in told.world.faults), default=math.inf)

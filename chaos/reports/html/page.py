@@ -2,7 +2,7 @@
 
     data.py (history, columns) ─► node_lanes.py, series.py (plain) ─────────────────────────────┐
     verdicts, findings ─► found.py (what was over, and where), cost.py (what it cost clients) ───┴─► run_to_draw.py
-    run_to_draw.py ─► first_screen.py, verdict_table.py, sections.py: lanes.py, plots.py (Bokeh) ─► page
+    run_to_draw.py ─► first_screen.py, sections.py: lanes.py, plots.py (Bokeh) ─► page
 
 Bokeh's runtime, the style and the script are inside. A million events become at most 5 MB: traffic is told in slices of
 time, violations and changes are kept (stretches.py, series.py). Nothing here judges; the verdicts are given.
@@ -23,16 +23,17 @@ from bokeh.embed import components
 from bokeh.resources import Resources
 from jinja2 import Environment, FunctionLoader, Template
 
+from ...checks import CHECKS
+from ...oracle.windows import legend
 from ...verdict import Verdict
 from ..answers import of_incident
 from ..ci import read_incident
 from ..groups import exercised_line, groups
-from ..sentences import clients_sentence
-from ..terminal import left_out_line
+from ..sentences import allowed_sentence, clients_sentence, measured_sentences, nearest_sentence
+from ..terminal import brief, left_out_line
 from . import first_screen, replayed, run_in_words, sections
 from .canvas import Canvas
 from .run_to_draw import Run, RunToDraw
-from .verdict_table import allowed_of, measured_of, says_of
 
 
 def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
@@ -66,7 +67,9 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
         facts=_facts(told, incident),
         verdict=verdict,
         badge_text=badge,
-        replay=None if replay is None else replayed.shown(replay, drawn.replay),
+        replay=replay,
+        replay_note="" if replay is None else replayed.note(replay),
+        replay_div=drawn.replay,
         story=drawn.story,
         sections=drawn.sections,
         clock=_clock(told),
@@ -83,8 +86,9 @@ def html_of(told: RunToDraw, verdicts: Sequence[Verdict]) -> str:
 @cache
 def template(name: str) -> Template:
     known = Environment(autoescape=True, loader=FunctionLoader(_text))
-    known.globals |= {"groups": groups, "clients_of": clients_sentence, "says_of": says_of}
-    known.globals |= {"measured_of": measured_of, "allowed_of": allowed_of}
+    known.globals |= {"CHECKS": CHECKS, "groups": groups, "clients_of": clients_sentence, "legend": legend}
+    known.globals |= {"brief": brief, "measured_sentences": measured_sentences}
+    known.globals |= {"allowed_sentence": allowed_sentence, "nearest_sentence": nearest_sentence}
     return known.get_template(name)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...verdict import Validity, seconds
 from .canvas import Canvas, source_of
@@ -18,8 +18,6 @@ FILE = "replay.json"
 SECTION = "replay"
 LANE_PX = 34
 LANES_MAX = 60
-_ROWS_MAX = 400
-"""So many transitions stand in the table, those in one of the two only first."""
 SHOWN_AS = {"again": Validity.VALID, "in part": Validity.UNKNOWN, "not": Validity.INVALID, "nothing": Validity.UNKNOWN}
 _SAID = {
     "again": "happens again",
@@ -36,7 +34,6 @@ _LANE_OF = {
 }
 
 LaneName = tuple[str, str]
-Row = tuple[str, tuple[object, ...]]
 
 
 def read_replay(run_dir: Path) -> dict[str, Any] | None:
@@ -160,52 +157,8 @@ def _later(apart_ms: float) -> str:
 # -- in words
 
 
-class ReplayShown(NamedTuple):
-    """What the page says of a replay; rows have their kind first."""
-
-    sentence: str
-    note: str
+def note(document: Mapping[str, Any]) -> str:
     """What the picture shows."""
-    div: str
-    hypotheses: Sequence[Row]
-    differences: Sequence[str]
-    variants: Sequence[Row]
-    transitions: Sequence[Row]
-    more: int
-    """So many transitions are left out."""
-    summary: str
-
-
-def shown(document: Mapping[str, Any], div: str) -> ReplayShown:
-    """`div`: the picture, if there is one."""
-    variants = document.get("variants") or ()
-    order = {"original": 0, "replay": 0, "both": 1}
-    found = sorted(document["transitions"], key=lambda one: (order[one["found"]], _first_ms(one)))
-    summary = f"{len(found)} transitions: {document['matched']} in both, {document['missing']} only in the original, "
-    return ReplayShown(
-        sentence=" ".join([document["sentence"], *(document.get("notes") or ())]),
-        note=_note(document),
-        div=div,
-        hypotheses=[
-            ("", (one["episode"], one["rank"], one["sentence"], one["certainty"]))
-            for one in document.get("hypotheses") or ()
-        ],
-        differences=[said for variant in variants for said in (variant["sentence"], *variant.get("changed", ()))],
-        variants=[
-            ("", (variant["vary"], client, *(f"{_cell(was, name)} → {_cell(now, name)}" for name in _COMPARED)))
-            for variant in variants
-            for client, (was, now) in sorted(variant["clients"].items())
-        ],
-        transitions=[
-            (one["found"], (_at(one["original_ms"]), _at(one["replay_ms"]), _apart(one), one["told"]))
-            for one in sorted(found[:_ROWS_MAX], key=_first_ms)
-        ],
-        more=max(0, len(found) - _ROWS_MAX),
-        summary=f"{summary}{document['extra']} only in the replay",
-    )
-
-
-def _note(document: Mapping[str, Any]) -> str:
     _, more = lanes_of(document)
     text = "In each lane the original is above and the replay beneath; a line joins what is the same change in both."
     if document.get("from_ms"):
@@ -216,29 +169,7 @@ def _note(document: Mapping[str, Any]) -> str:
         said = [f"{ours} is {theirs}" for ours, theirs in sorted(names.items())]
         text += f" In the run below {', '.join(said[:12])}{' …' if len(said) > 12 else ''}."
     if more:
-        text += f" {more} more lanes are in the table only."
+        text += f" {more} more lanes are in replay.json only."
     if document.get("not_compared"):
         text += f" Not in the original's logs, so not compared: {', '.join(document['not_compared'])}."
     return text
-
-
-_COMPARED = ("failed", "longest_gap_ms", "recovered_ms")
-
-
-def _cell(of: Mapping[str, Any], name: str) -> str:
-    value = of[name]
-    if value is None:
-        return "–"
-    return f"{value:,}" if name == "failed" else seconds(value)
-
-
-def _first_ms(one: Mapping[str, Any]) -> float:
-    return float(one["replay_ms"] if one["original_ms"] is None else one["original_ms"])
-
-
-def _at(ms: float | None) -> str:
-    return "–" if ms is None else seconds(ms)
-
-
-def _apart(one: Mapping[str, Any]) -> str:
-    return "" if one["found"] != "both" else f"{(one['replay_ms'] - one['original_ms']) / 1000:+.1f} s"

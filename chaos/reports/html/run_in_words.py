@@ -1,8 +1,7 @@
-"""The run in plain words: its faults in a sentence, and one line for each event that a person may look up."""
+"""The run in plain words: the names of its faults, and one line for each event that a person may look up."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -13,7 +12,6 @@ import numpy as np
 from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import later_address
-from ...verdict import seconds
 from .data import Recorded, spread
 
 
@@ -32,19 +30,6 @@ def by_fault(world: World) -> list[list[Fault]]:
     ordered = sorted(world.faults, key=lambda f: f.fault_id)
     groups = [list(rows) for _, rows in groupby(ordered, key=lambda f: f.fault_id)]
     return sorted(groups, key=lambda rows: rows[0].start_ms)
-
-
-def faults_sentence(world: World) -> str:
-    """`broker-a killed for 20.0 s.`; at most three of them."""
-    told = []
-    for rows in by_fault(world)[:3]:
-        start_ms, end_ms = min(f.start_ms for f in rows), max(f.end_ms for f in rows)
-        lasted = f"for {seconds(end_ms - start_ms)}" if math.isfinite(end_ms) else "until the end"
-        told.append(f"{fault_title(rows)} {lasted}")
-    more = len(by_fault(world)) - len(told)
-    if not told:
-        return "No fault was injected."
-    return "; ".join(told) + (f"; and {more} more faults" if more > 0 else "") + "."
 
 
 _BAD = ("fail", "info")

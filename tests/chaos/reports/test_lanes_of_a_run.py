@@ -16,7 +16,7 @@ from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html import data, series
 from nemesrv.chaos.reports.html.found import drawn_on, place_of_example, place_of_verdict, wrongs
 from nemesrv.chaos.reports.html.node_lanes import client_lanes, pair_lanes
-from nemesrv.chaos.reports.html.run_in_words import Names, faults_sentence
+from nemesrv.chaos.reports.html.run_in_words import Names
 from nemesrv.chaos.reports.html.run_to_draw import ROWS_MAX, fewer
 from nemesrv.chaos.reports.html.stretches import Lane, LaneStretch
 from nemesrv.chaos.verdict import Finding, Verdict
@@ -188,11 +188,6 @@ def test_a_verdict_without_examples_leads_to_the_faults(run: Path) -> None:
     world = world_of(data.read(run))
     place = place_of_verdict(VERDICTS[1], world, {})
     assert (place.section, place.from_ms, place.to_ms) == ("sends", KILL_S * 1000, END_S * 1000)
-
-
-def test_the_faults_of_a_run_without_a_scenario_are_a_sentence(run: Path) -> None:
-    assert faults_sentence(world_of(data.read(run))) == "broker-a killed until the end."
-    assert faults_sentence(World.of_rows([])) == "No fault was injected."
 
 
 def test_addresses_become_names_only_where_they_are_whole() -> None:

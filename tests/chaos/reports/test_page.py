@@ -40,16 +40,13 @@ def test_what_nodes_and_people_wrote_is_escaped(page: str) -> None:
 
 
 def test_the_table_shows_measured_against_allowed_and_why(page: str) -> None:
-    for expected in ("<b>40.0 s</b>", "<b>0.0 s</b> RTT + event thread", "no NameServer was lost"):
+    for expected in ("0.0 s (RTT + event thread), tolerance 0.1 s", "no NameServer was lost"):
         assert expected in page
-    assert 'class="gauge over"' in page
-    assert "listed</span> ns-1" in page
 
 
 def test_who_is_guilty_the_answers_what_it_cost_and_what_to_do_next_come_before_the_checks(page: str) -> None:
     first = page[: page.index('<h2 id="checks">')]
     assert "<dt>Guilty</dt><dd><b>ns-0</b></dd>" in first
-    assert "<dt>Fault</dt><dd>broker-a killed until the end.</dd>" in first
     assert (
         "<dt>Cost</dt><dd>2 clients were without broker-a, consumer-0 the longest, for 63.0 s (20.0 to 83.0 s, the end"
         in first

@@ -57,7 +57,7 @@ def test_what_is_not_decided_is_named_wherever_a_verdict_is_told() -> None:
     said = f"not decided: first choices uniform: {why}"
     assert measured_sentences(verdict)[1:] == [said]
     assert measured(verdict) == f"first choices 33 / 24 / 37, p = 0.25; 0 later ones; 0 calls; {said}"
-    assert f"Not decided: first choices uniform: {why}." in verdict_rows(verdict, PLACE, ())
+    assert said in verdict_rows(verdict, PLACE, ())
     assert Verdict.from_json(verdict.to_json()) == verdict
 
 
@@ -80,7 +80,7 @@ def test_without_a_quiet_time_or_an_operation_it_says_so() -> None:
 def test_the_page_has_the_sentences_in_place_of_the_numbers_and_the_table_the_first_two() -> None:
     row = verdict_rows(availability(), PLACE, ())
     assert "96.99 % of sends, all pulls" in row
-    assert "At worst, from 6.0 to 8.0 s" in row
+    assert "at worst, from 6.0 to 8.0 s" in row
     assert "series" not in row
     assert measured(availability()).endswith("all 1,335 operations succeeded")
 
@@ -92,9 +92,7 @@ def never(verdict: Validity = Validity.VALID, **more: Any) -> Verdict:
 
 def test_what_may_never_happen_has_no_bound_in_seconds() -> None:
     assert allowed(never()) == "never"
-    row = verdict_rows(never(), PLACE, ())
-    assert "<b>never</b>" in row
-    assert "0.0 s" not in row
+    assert "0.0 s" not in verdict_rows(never(), PLACE, ())
 
 
 def test_a_tolerance_is_told_only_where_there_is_a_bound_that_it_widens() -> None:
@@ -118,8 +116,7 @@ def test_what_may_be_neither_late_nor_early_is_told_with_its_tolerance_and_no_ra
     ends = {"earliest_ms": earliest_ms, "bound_ms": bound_ms, "formula": "1·S", "tolerance_ms": 500.0}
     verdict = Verdict(name="timers_kept", verdict=Validity.VALID, examined=3, allowed=ends)
     assert allowed(verdict) == said
-    row = verdict_rows(verdict, PLACE, ())
-    assert ("± 0.5 s tolerance" in row, "10.0 s to 10.0 s" in row) == ("±" in said, False)
+    assert said in verdict_rows(verdict, PLACE, ())
 
 
 def test_what_happened_although_it_never_may_is_told_without_a_bound() -> None:
@@ -144,9 +141,7 @@ def test_the_bound_of_a_valid_check_says_whose_it_is_so_that_no_other_figure_sta
     said = "nearest to it: 19.9 s (ns-0, ns-1: must be equal, after the start)"
     assert nearest_sentence(verdict) == said
     assert allowed(verdict) == f"33.0 s (R + C); {said}"
-    row = verdict_rows(verdict, PLACE, ())
-    assert "<b>19.9 s</b> of 33.0 s allowed" in row
-    assert said in row
+    assert said in verdict_rows(verdict, PLACE, ())
 
 
 def test_nobody_is_named_beside_a_bound_where_nothing_is_timed_or_something_is_wrong() -> None:

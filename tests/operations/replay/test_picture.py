@@ -60,7 +60,7 @@ def test_the_page_says_how_alike_they_are_and_what_was_left_out(file: Path) -> N
     assert "so not compared: producer-0 chose" in page
     assert "ns-0 &amp; broker-a" in page
     assert "In the run below broker-b is trade-1." in page
-    assert "3 transitions: 1 in both, 1 only in the original, 1 only in the replay" in page
+    assert "3 transitions: 1 in both, 1 only in the original, 1 only in the replay." in page
     judged = (file.parent / "judged.html").read_text(encoding="utf-8")
     assert '<span class="badge INVALID">INVALID</span>' in judged, "once judged, the verdict counts"
     assert "The original above, the replay beneath" in judged
