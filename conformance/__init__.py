@@ -1,1 +1,1 @@
-"""`nemesrv conform`: any client program, watched from outside and held against the rules of a client's profile."""
+"""`nemesrv conform`: observes any client program from outside and compares it with a client profile."""

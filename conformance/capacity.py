@@ -1,4 +1,4 @@
-"""How much at once: places for processes, in which order, and how late the event loop of it all was."""
+"""How many processes run at once, in which order, and how late this process's event loop was."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .situations import Situation
 MEMORY_SHARE = 3.0
 AT_ONCE_MAX = 48
 LOOK_S = 0.02
-"""How often the loop looks how late it is."""
+"""How often the loop measures its own lateness."""
 
 
 class Places:
-    """So many processes at once; who comes first is let in first, with all of its processes."""
+    """At most so many processes at once, first come, first served; a job gets places for all its processes together."""
 
     def __init__(self, places: int) -> None:
         self.free = places
@@ -59,12 +59,12 @@ class LoopLateness:
             self._late.append((at_ms, late_ms))
 
     def worst_ms(self, from_ms: float, to_ms: float) -> float:
-        """The longest lateness in that stretch."""
+        """The largest lateness in that stretch."""
         return max((late for at, late in self._late if from_ms <= at <= to_ms + late), default=0.0)
 
 
 def at_once(memory: int) -> int:
-    """How many processes of that size in bytes may be there at once: a third of what memory is free holds them."""
+    """How many processes of that size in bytes may run at once: a third of the free memory."""
     try:
         available = int(
             next(
@@ -81,8 +81,9 @@ def at_once(memory: int) -> int:
 def planned_s(
     jobs: Sequence[Situation], start_s: float, places: int, lanes: int, running_s: Sequence[float] = ()
 ) -> float:
-    """About how long the jobs take one behind the other on so many places, each of `start_s` in one of the lanes.
-    `running_s`: how much is left of each that has a place already."""
+    """Estimated duration of the jobs on so many places, each started in a lane for `start_s`. `running_s`: the
+    remaining time of each job that has a place.
+    """
     free = [*sorted(running_s), *[0.0] * max(1 - len(running_s), places - len(running_s))]
     heapq.heapify(free)
     starting = [0.0] * max(1, lanes)
@@ -97,15 +98,16 @@ def planned_s(
 
 
 Job = tuple[Situation, int]
-"""A situation, and which of its starts."""
+"""A situation, and the number of its start."""
 
 
 def planned(
     chosen: Sequence[Situation], starts: int, start_s: float, places: int, lanes: int
 ) -> tuple[list[Job], float]:
-    """What follows the first process, in the order in which it shall begin, and about how long it takes.
+    """The order of the jobs after the first process, and their estimated duration.
 
-    The longest first, then the many starts; but where it takes no longer what is fine comes last, all others started.
+    The longest comes first, then the many starts. If it takes no longer, situations that measure milliseconds come
+    last, after all starts.
     """
     lasting = sorted(((each, 0) for each in chosen if not each.many), key=lambda job: -job[0].for_s)
     many = [(each, number) for each in chosen if each.many for number in range(1, starts)]
@@ -116,12 +118,12 @@ def planned(
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def memory_of(group: int) -> int:
-    """Bytes in RAM of all processes of a process group."""
+    """Resident bytes of all processes of a process group."""
     page = os.sysconf("SC_PAGE_SIZE")
     found = 0
     for entry in os.scandir("/proc"):

@@ -1,9 +1,9 @@
-"""Which client of the program did what: one process may have several, each with a NameServer of its own choice.
+"""Tells apart the clients of a program: one process may have several, each with its own chosen NameServer.
 
-    what was watched of a process ─► fronts/instances.py ─► a part for each of its clients ─► clients by their topics
+    observations of a process ─► fronts/instances.py ─► a part for each of its clients ─► clients by their topics
 
-A client is called by the topics whose routes it asks for, the same in every situation; those that ask for the same
-topics are of one name. A part of which too little was seen to say whose it is counts nowhere.
+A client's name is the topics whose routes it asks for, in every situation the same. Clients with the same topics have
+one name. A part with too few observations to name it is ignored.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from .situations import GET_ROUTEINFO, SITUATIONS, Target, Watched
 
 Part = tuple[frozenset[str], Watched]
 SELDOM = 4
-"""A set of topics that is seen so many times more rarely than another is of no client."""
+"""A set of topics that is so many times rarer than another is no client's."""
 ONLY = ""
-"""What the one client of a program is called."""
+"""Name of a program's only client."""
 
 
 def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
-    """By the client's name, what it did: ONLY and all that was watched where no process has several kinds of them.
-    A program has as many as heartbeats named in any of its processes."""
+    """Observations by client name; ONLY with all of them if no process has clients of several kinds. The number of
+    clients is that in heartbeats of any process.
+    """
     clients = clients_in(watched)
     split = [parts_of(one, clients) for one in watched]
     if all(len(parts) == 1 for parts in split):
@@ -44,13 +45,14 @@ def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
 
 
 def clients_in(watched: Sequence[Watched]) -> int:
-    """How many clients the program has in a process, as far as heartbeats say; 0: none did."""
+    """Number of clients in a process by its heartbeats; 0 without any."""
     return max((len({found for asked in one.of(Asked) for found in ids_of(asked)}) for one in watched), default=0)
 
 
 def _kinds(parts: Sequence[Part]) -> list[frozenset[str]]:
-    """The sets of topics that clients ask for: those that are seen often, where clients were told apart; one that was
-    seen once is of two that were taken for one."""
+    """The sets of topics that clients ask for: those seen often where clients were told apart. A set seen once is of
+    two clients that were taken for one.
+    """
     lasting = [topics for topics, one in parts if topics and not one.unclear and not SITUATIONS[one.situation].many]
     seen = Counter(lasting or [topics for topics, _ in parts if topics])
     most = max(seen.values(), default=0)
@@ -66,8 +68,9 @@ def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozens
 
 
 def parts_of(watched: Watched, clients: int) -> list[Part]:
-    """For each of so many clients in that process its topics, and what was seen of it alone; without those of which
-    the situation's NameServer is not."""
+    """For each client of the process, its topics and its observations; without clients of another NameServer than the
+    situation's.
+    """
     instances: list[Instance] = []
     seen: dict[int, list[Observation]] = {}
 
@@ -98,7 +101,7 @@ def parts_of(watched: Watched, clients: int) -> list[Part]:
 
 
 def _look_ups(part: Sequence[Observation]) -> Iterator[Answered]:
-    """The answers to look-ups of a route."""
+    """Answers to route look-ups."""
     asked: set[tuple[int, int]] = set()
     for one in part:
         if isinstance(one, Asked) and one.code == GET_ROUTEINFO:
@@ -112,7 +115,7 @@ def _at_work_ms(part: Sequence[Observation]) -> float | None:
 
 
 def _is_met(watched: Watched, part: Sequence[Observation]) -> bool:
-    """Whether the situation is about this client's NameServer, where it is about one in use."""
+    """Whether the situation concerns this client's NameServer, if it concerns one in use."""
     met = {step.target for step in SITUATIONS[watched.situation].steps if step.at_s is not None}
     if Target.CHOSEN not in met or Target.OTHERS in met:
         return True

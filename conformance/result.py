@@ -1,11 +1,11 @@
-"""What a run of `nemesrv conform` found: on the terminal, in its run folder, and as an exit status.
+"""The result of `nemesrv conform`: on the terminal, in its run folder, and as exit status.
 
 conform.json     every rule {"rule", "measured", "count", "expected", "verdict", …}, what was left out, and why
 verdicts.json    the same as any run's: one check a rule
 junit.xml        one test case a rule
-logs/            each process's output, the warnings of its stand's servers, and, as the evidence of every measured
-                 value, what was seen: refused.seen.jsonl {"seen": "Asked", "after_ms": 5012.3, "front": "ns-1", …},
-                 in milliseconds since the process began, bodies by their length
+logs/            each process's output, the warnings of its servers, and its observations, as the evidence for
+                 every value: refused.seen.jsonl {"seen": "Asked", "after_ms": 5012.3, "front": "ns-1", …},
+                 times in milliseconds since the process began, bodies as their length
 """
 
 from __future__ import annotations
@@ -44,38 +44,38 @@ PIPE_COLUMNS = 120
 NARROW = 72
 _STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN: "yellow"}
 MEASURED = "measured"
-"""In the place of a verdict where nothing was held against a profile."""
+"""Instead of a verdict where there was no profile."""
 NAME = "conform"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformResult:
-    """One client held against a profile, or measured only."""
+    """One client, compared with a profile or only measured."""
 
     plan: ConformPlan
     trial: Trial
     rules: Sequence[RuleVerdict]
     profile: str | None
-    """None: nothing was held against anything."""
+    """None: there is no profile."""
 
     @property
     def decided(self) -> list[RuleVerdict]:
-        """Without what was left out."""
+        """Without rules that were left out."""
         return [each for each in self.rules if isinstance(each.measured, Measured)]
 
     @property
     def measured(self) -> list[tuple[str, Measured]]:
-        """Rule and what was found."""
+        """Rule to the measured value."""
         return [(each.rule.name, each.measured) for each in self.rules if isinstance(each.measured, Measured)]
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Rule to why the program has no such part, or its situation was not run."""
+        """Rule to the reason: the program has no such part, or the situation was not run."""
         return {each.rule.name: each.measured.why for each in self.rules if isinstance(each.measured, LeftOut)}
 
     @property
     def verdict(self) -> Validity | None:
-        """Of the whole; None: all that applies was measured, and held against nothing."""
+        """The verdict of all rules; None: everything was measured, without a profile."""
         verdicts = [each.verdict for each in self.decided if each.verdict is not None]
         if self.trial.hindered or not self.decided:
             return Validity.UNKNOWN
@@ -88,12 +88,12 @@ class ConformResult:
 
     @property
     def exit_status(self) -> int:
-        """0: VALID, or all that applies was measured; 1: INVALID; 3: UNKNOWN."""
+        """0: VALID, or everything measured; 1: INVALID; 3: UNKNOWN."""
         return 0 if self.verdict is None else EXIT_STATUS[self.verdict]
 
     @property
     def client(self) -> str:
-        """The program, and what it says of itself in its requests."""
+        """The program, and its own words about itself in its requests."""
         cmd = Path(self.plan.program.words[0]).name
         return f"{cmd} ({spoken})" if (spoken := self._spoken()) else cmd
 
@@ -102,7 +102,7 @@ class ConformResult:
         return "" if asked is None else f"{asked.language or 'no language'}, version {asked.version}"
 
     def to_json(self) -> dict[str, Any]:
-        """conform.json."""
+        """The contents of conform.json."""
         asked = next((seen for each in self.trial.watched for seen in each.of(Asked)), None)
         return {
             "client": self.client,
@@ -130,12 +130,12 @@ class ConformResult:
 
 
 def hindered(rules: Sequence[RuleVerdict], why: str) -> list[RuleVerdict]:
-    """Every rule UNKNOWN, for nothing could be examined."""
+    """Every rule UNKNOWN, because nothing could be examined."""
     return [replace(each, measured=Measured.undecided(why), verdict=Validity.UNKNOWN) for each in rules]
 
 
 def with_reasons(rules: Sequence[RuleVerdict], trial: Trial) -> list[RuleVerdict]:
-    """What was left out because its situation could not be had says why."""
+    """Rules left out because their situation could not be run, with that reason."""
     return [_with_reason(each, trial.left_out) for each in rules]
 
 
@@ -150,7 +150,7 @@ def _with_reason(found: RuleVerdict, left_out: Mapping[str, str]) -> RuleVerdict
 
 
 def write(result: ConformResult, folder: RunFolder) -> None:
-    """conform.json, verdicts.json, junit.xml, and what was seen beside each process's output."""
+    """Write conform.json, verdicts.json, junit.xml, and the observations beside each process's output."""
     document = result.to_json()
     (folder.path / "conform.json").write_text(_json(document), encoding="utf-8")
     verdicts = _verdicts(result)
@@ -171,7 +171,7 @@ def _json(document: object) -> str:
 
 
 def _verdicts(result: ConformResult) -> list[Verdict]:
-    """One check a rule that was held against a profile; the others together are one check, `measured`."""
+    """One check per rule that has a profile's value; the other rules together are one check, `measured`."""
     held = [_verdict(each, result.profile) for each in result.decided if each.verdict is not None]
     only = [each for each in result.decided if each.verdict is None]
     if not only:
@@ -215,13 +215,13 @@ def _own_version() -> str:
 
 
 def write_evidence(watched: Iterable[Watched], logs: Path) -> None:
-    """A file each process."""
+    """Write a file for each process."""
     for each in watched:
         (logs / f"{name_of(each)}.seen.jsonl").write_text("".join(lines(each)), encoding="utf-8")
 
 
 def name_of(watched: Watched) -> str:
-    """As its log is named."""
+    """The name of its log."""
     situation = SITUATIONS[watched.situation]
     if situation.many:
         return f"{situation.name}-{watched.number:03d}"
@@ -229,7 +229,7 @@ def name_of(watched: Watched) -> str:
 
 
 def lines(watched: Watched) -> Iterable[str]:
-    """Who it is and how it ended, then each observation."""
+    """The client and how it ended, then each observation."""
     head = {
         "situation": watched.situation,
         "process": watched.process,
@@ -261,7 +261,7 @@ def _plain(value: object) -> object:
 
 
 def tidy(folder: RunFolder) -> None:
-    """Remove what a run of this kind leaves empty in its folder."""
+    """Remove empty folders of the run."""
     for empty in (folder.data, folder.path / "history" / "_raw", folder.path / "history"):
         if empty.is_dir() and not os.listdir(empty):
             empty.rmdir()
@@ -271,7 +271,7 @@ def tidy(folder: RunFolder) -> None:
 
 
 def title(result: ConformResult) -> str:
-    """Who was held against what, and what came of it."""
+    """The client, the profile and the verdict."""
     against = f" held against {result.profile}" if result.profile else ""
     return f"{result.client}{against}: {result.said}"
 
@@ -311,7 +311,7 @@ def verdict_text(found: RuleVerdict) -> Text:
 
 
 def table(result: ConformResult) -> RenderableType:
-    """One row a rule."""
+    """One row per rule."""
     rows = Table(title=Text(title(result)), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)
     clients = next(([*found.clients] for found in result.rules if found.clients), [])
@@ -331,7 +331,7 @@ def table(result: ConformResult) -> RenderableType:
 
 
 def paragraphs(result: ConformResult) -> RenderableType:
-    """The same for a terminal that is too narrow for columns."""
+    """The same without columns, for a narrow terminal."""
     parts: list[RenderableType] = [Text(title(result), style="italic")]
     for found in result.decided:
         assert isinstance(found.measured, Measured)
@@ -364,6 +364,6 @@ def _below(result: ConformResult) -> list[Text]:
 
 
 def print_table(result: ConformResult) -> None:
-    """On stdout, as wide as the terminal; in a pipe as COLUMNS says, else 120 columns."""
+    """Print it on stdout, as wide as the terminal; in a pipe as COLUMNS says, else 120 columns."""
     console = standard_output(PIPE_COLUMNS, highlight=False)
     console.print(paragraphs(result) if console.width < NARROW else table(result))

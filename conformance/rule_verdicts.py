@@ -1,4 +1,4 @@
-"""What was watched, held against a profile: one verdict a rule; and the profiles, built-in or from a file."""
+"""One verdict per rule from observations and a profile; and the profiles, built-in or from a file."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ from .situations import SITUATIONS, Watched
 class RuleProfile:
     name: str
     client: str
-    """Whose: for people."""
+    """The client's name, for people."""
     rules: Mapping[str, Expected]
-    """By the rule's name; what it does not name is held against nobody."""
+    """By rule name. A rule that is missing here is not judged."""
 
 
 def names() -> tuple[str, ...]:
-    """The built-in profiles."""
+    """The names of the built-in profiles."""
     return tuple(client_profiles.built_in())
 
 
 def profile_of(name_or_file: str) -> RuleProfile:
-    """The built-in profile of that name, or the one in that file. ScenarioError says what is wrong and allowed."""
+    """The built-in profile of that name, or the one in that file. ScenarioError says what is wrong and what is
+    allowed.
+    """
     built_in = client_profiles.built_in()
     if name_or_file in built_in:
         return _from_document(name_or_file, built_in[name_or_file], f"the profile {name_or_file}")
@@ -60,7 +62,7 @@ def _from_document(name: str, document: Mapping[str, Any], file: str) -> RulePro
 
 
 def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
-    """A profile file of what was measured: what was not decided is left out."""
+    """A profile file with the measured values; undecided rules are left out."""
     rules: dict[str, object] = {}
     for name, measured in found:
         if measured.value is None:
@@ -81,14 +83,14 @@ class RuleVerdict:
     rule: Rule
     measured: Measured | LeftOut
     expected: Expected | None
-    """None: there is no profile, or it says nothing of this rule."""
+    """None: there is no profile, or it does not have this rule."""
     verdict: Validity | None
-    """None: measured, and held against nothing; or left out. UNKNOWN also where nothing was decided."""
+    """None: only measured, or left out. UNKNOWN: there was nothing to decide it by, too."""
     clients: Mapping[str, RuleVerdict] = field(default_factory=dict)
-    """Of each client of a program with several, by its topics; this is then the worst of them."""
+    """In a program with several clients, each client's by its topics; this one is then the worst."""
 
     def to_json(self) -> dict[str, Any]:
-        """As an entry of `rules` in conform.json; of `left_out` its name and the reason."""
+        """An entry of `rules` in conform.json; of `left_out` the name and the reason."""
         if isinstance(self.measured, LeftOut):
             return {"rule": self.rule.name, "why": self.measured.why}
         found = self.measured
@@ -109,27 +111,27 @@ class RuleVerdict:
 
 
 def situations_of(rules: Collection[str]) -> tuple[str, ...]:
-    """The situations that these rules are measured in, in the order of the rules, each once."""
+    """The situations of these rules in their order, each once."""
     return tuple(dict.fromkeys(name for rule in rules for name in RULES[rule].situations))
 
 
 def judge_all(
     watched: Sequence[Watched], profile: RuleProfile | None, rules: Collection[str] | None = None
 ) -> list[RuleVerdict]:
-    """A verdict for every rule (or those), in their order. A rule none of whose situations was run is left out."""
+    """A verdict for every rule, or these, in their order. A rule is left out if none of its situations was run."""
     clients = {name: _labelled(of) for name, of in clients_of(watched).items()}
     wanted = [rule for name, rule in RULES.items() if rules is None or name in rules]
     return [_of_all(rule, {ONLY: watched} if rule.name in OF_PROGRAM else clients, profile) for rule in wanted]
 
 
 def _labelled(watched: Sequence[Watched]) -> list[Watched]:
-    """The same, each with the label of them all: every rule speaks of the same machine."""
+    """The observations, each with the label of all: every rule uses the same choice of NameServers."""
     label = label_in([one for one in watched if not one.unclear])
     return [replace(one, label=label) for one in watched]
 
 
 def _of_all(rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None) -> RuleVerdict:
-    """Of a program with several clients, the worst one's, with those of all."""
+    """For a program with several clients: the worst verdict, with all of them."""
     was_run = any(one.situation in rule.situations for of in clients.values() for one in of)
     elsewhere = "too little was seen of this client, or it was another one's NameServer that failed" if was_run else ""
     found = {name: _judge(rule, watched, profile, elsewhere) for name, watched in clients.items()}
@@ -150,7 +152,7 @@ def _badness(found: RuleVerdict) -> int:
 def hindered_in(
     watched: Sequence[Watched], profile: RuleProfile | None, rules: Collection[str] | None = None
 ) -> tuple[str, ...]:
-    """The situations in which this machine was so late that a rule was not decided, or not held against its time."""
+    """The situations in which this machine was too late for a rule to be decided."""
     found: dict[str, None] = {}
     for each in judge_all(watched, profile, rules):
         if not isinstance(each.measured, Measured) or each.verdict in (Validity.VALID, Validity.INVALID):

@@ -1,4 +1,4 @@
-"""One situation on a stand of its own: its processes start, its steps happen, and what was seen of each is told apart.
+"""Runs one situation on its own stand: starts its processes, executes its steps, and keeps each one's observations.
 
 open ─► begin ─► at_work ─► go_on: steps ─► close ─► found
 """
@@ -30,7 +30,7 @@ START_LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformPlan:
-    """What is to be done. `situations` by name."""
+    """What to do. `situations` by name."""
 
     program: Program
     situations: tuple[str, ...] = tuple(SITUATIONS)
@@ -46,7 +46,7 @@ class WatchedProcess:
     watched: Watched
     last_lines: tuple[str, ...]
     memory: int
-    """Bytes in RAM when it was at work; 0: it was not."""
+    """Resident bytes when it worked; 0: it did not."""
 
 
 class Scene:
@@ -120,7 +120,7 @@ class Scene:
             seat.seen.append(seen)
 
     def _look_up(self, seat: Seat, seen: Observation) -> None:
-        """Whether this has brought the process to work: its first route, or its first question where there is none."""
+        """Whether the process now works: it has its first route, or asked its first question if there is no route."""
         if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
             self._look_ups[seen.connection, seen.opaque] = seat
             seat.asked.set()
@@ -143,7 +143,7 @@ class Scene:
             await self._stand.feed()
 
     async def begin(self, number: int, limit_s: float) -> None:
-        """Its processes run; each begins when the one before has dialled, or after `limit_s`."""
+        """Start its processes, each when the one before has connected, or after `limit_s`."""
         told = Instructions(
             name_servers=self._stand.name_servers,
             address_server=self._stand.address_server,
@@ -161,7 +161,7 @@ class Scene:
                 await _within(limit_s, seat.is_up.wait(), seat.subject.ended())
 
     async def at_work(self, limit_s: float) -> None:
-        """Every process is at work, has ended, or does not speak our protocol; or it took too long."""
+        """Return when every process works, has ended, or does not speak RocketMQ's protocol, or at the limit."""
         events = [seat.at_work if self._situation.has_topic else seat.asked for seat in self._seats]
         waits = (
             _within(limit_s, each.wait(), seat.is_foreign.wait(), seat.subject.ended())
@@ -193,18 +193,18 @@ class Scene:
             await self._until(began_s + SEVERAL_S)
 
     def _has_several(self) -> bool:
-        """Whether a process has connected to NameServers more than once: it may have several clients."""
+        """Whether a process has connected to NameServers more than once, so that it may have several clients."""
         fronts = {*self._stand.names}
         connected = ([seen for seen in seat.seen if isinstance(seen, Opened)] for seat in self._seats)
         return any(sum(seen.front in fronts for seen in of) > 1 for of in connected)
 
     def weigh(self) -> None:
-        """Find out how much memory each process takes."""
+        """Measure each process's memory."""
         for seat in self._seats:
             seat.memory = memory_of(seat.subject.pid)
 
     async def _until(self, at_s: float) -> bool:
-        """Wait; False when every process has ended before."""
+        """Wait. False if every process has ended before."""
         ended = [asyncio.ensure_future(seat.subject.ended()) for seat in self._seats]
         try:
             async with asyncio.timeout(max(0.0, at_s - self._clock.monotonic_s())):
@@ -226,7 +226,7 @@ class Scene:
         seat.ended = await seat.subject.stop(kill=step.do == KILL)
 
     async def close(self) -> None:
-        """Every process is stopped, and the stand gone."""
+        """Stop every process and close the stand."""
         try:
             await asyncio.gather(*(self._stop(seat) for seat in self._seats))
         finally:
@@ -239,7 +239,7 @@ class Scene:
             seat.ended = await seat.subject.stop(kill=self.in_a_hurry)
 
     def found(self, lateness: LoopLateness) -> list[WatchedProcess]:
-        """What was watched of each process."""
+        """Each process's observations."""
         return [self._found(seat, lateness) for seat in self._seats]
 
     def _found(self, seat: Seat, lateness: LoopLateness) -> WatchedProcess:
@@ -266,7 +266,7 @@ class Scene:
 
 
 def _of(seen: Observation, process: int) -> Observation:
-    """A connection may be there before it is known which pid the program has."""
+    """The process of an observation. A connection may come before the program's pid is known."""
     return replace(seen, process=process) if isinstance(seen, Opened) else seen
 
 
@@ -298,7 +298,7 @@ class Seat:
         self.memory = 0
 
     def saw(self, seen: Observation) -> None:
-        """Something of this process alone."""
+        """An observation of this process alone."""
         self.seen.append(seen)
         if isinstance(seen, Dialled | Opened):
             self.is_up.set()
@@ -307,7 +307,7 @@ class Seat:
 
 
 async def _within(limit_s: float, *works: Awaitable[object]) -> None:
-    """Return when the first of them is done, or after so long; the others are cancelled."""
+    """Return when the first of them is done, or after so long; cancel the others."""
     tasks = [asyncio.ensure_future(each) for each in works]
     try:
         await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)

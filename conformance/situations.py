@@ -1,12 +1,12 @@
-"""What a program under test is put through, and what was watched of each of its processes.
+"""The situations for a program under test, and the observations of each of its processes.
 
-One process each situation (two where queues change hands), side by side.
+One process per situation (two if queues change owners), in parallel.
 
     starts   many processes, each until its first route        everything else: one stand of its own, for `for_s`
     steps    at_s after the process is at work (its first look-up was answered with a route); None: before it starts
 
-A situation says what happens, not what is right: rules (rules/) measure on what was seen, profiles say what is due.
-Steps at 5 s and lengths of two polls of 30 s and a little: every client known polls its routes each 30 s.
+A situation says what happens, not what is right: rules (rules/) measure, profiles have the expected values. Steps come
+at 5 s, and a situation lasts a little more than two polls, because every known client polls its routes each 30 s.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ SENDS = (10, 310, 320)
 """SEND_MESSAGE, its V2, and a batch."""
 SYSTEM_ERROR, SERVICE_NOT_AVAILABLE, TOPIC_NOT_EXIST = 1, 14, 17
 LIST_PERIOD_S = 120.0
-"""A Java client asks for its list by HTTP after 10 s and then every 120 s; Go likewise."""
+"""A Java client asks for its list by HTTP after 10 s and then each 120 s; Go does the same."""
 
 
 class Target(StrEnum):
-    """Whom a step is about."""
+    """The servers of a step."""
 
     CHOSEN = "the NameServer that answered the last look-up (with a route, where it knows one)"
     FIRST = "the first NameServer of the list"
@@ -54,7 +54,7 @@ class Target(StrEnum):
     def among(
         self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
     ) -> tuple[str, ...]:
-        """The names of the fronts that are meant, before anything answered or was used the first of each kind."""
+        """The names of the fronts; before any answer or use, the first of each kind."""
         chosen = answered_last or name_servers[0]
         return {
             Target.CHOSEN: (chosen,),
@@ -68,22 +68,22 @@ class Target(StrEnum):
 
 
 KILL, STOP, RESTART, NAME_SERVER_LIST = "kill", "stop", "restart", "name_server_list"
-"""What a step does that no front can, in the words of a timeline (chaos/faults/kinds.py)."""
+"""Steps that no front can do, in a timeline's words (chaos/faults/kinds.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SituationStep:
     at_s: float | None
-    """After the program is at work; None: before it starts."""
+    """Since the program works; None: before it starts."""
     target: Target
     behaviour: Behaviour | None = None
-    """What the targets' fronts do from now on; None: what is done is no front's."""
+    """The fronts' behaviour from now on; None: no front does this step."""
     do: str | None = None
 
     def changes(
         self, name_servers: Sequence[str], brokers: Sequence[str], answered_last: str | None, used_last: str | None
     ) -> list[tuple[str, Behaviour]]:
-        """Front by front what it does from now on."""
+        """Front to its behaviour from now on."""
         if self.behaviour is None:
             return []
         meant = self.target.among(name_servers, brokers, answered_last, used_last)
@@ -94,7 +94,7 @@ class SituationStep:
 
 
 class Role(StrEnum):
-    """What the program is asked to be, by NEMESRV_ROLE; one that does not look at it does what it always does."""
+    """What the program should be, by NEMESRV_ROLE. A program may ignore it."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
@@ -105,20 +105,20 @@ class Situation:
     name: str
     says: str
     for_s: float
-    """How long a process lasts after it is at work."""
+    """How long a process runs after it works."""
     steps: tuple[SituationStep, ...] = ()
     role: Role = Role.PRODUCER
     processes: int = 1
     many: bool = False
-    """`--starts` processes, each on a stand of its own."""
+    """`--starts` processes, each on its own stand."""
     name_servers: int | None = None
-    """Where it wants its own number; None: `--name-servers`."""
+    """Number of NameServers, if not `--name-servers`."""
     by_http: bool = False
-    """The list is served by HTTP, where the program takes it."""
+    """The list is served by HTTP, if the program takes it."""
     has_topic: bool = True
-    """The brokers have the topic; else the NameServers know no route of it."""
+    """The brokers have the topic; otherwise the NameServers have no route of it."""
     is_fine: bool = False
-    """Milliseconds are measured in it, which the starts of other processes would spoil."""
+    """Milliseconds are measured, so no other process may start meanwhile."""
 
 
 def _chosen(name: str, says: str, behaviour: Behaviour, *, for_s: float = 75.0) -> Situation:
@@ -225,33 +225,33 @@ Seen = TypeVar("Seen", bound=Observation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What was seen of one process of the program in one situation. Times in milliseconds on the stand's clock."""
+    """Observations of one process in one situation. Times in milliseconds on the stand's clock."""
 
     situation: str
     number: int
-    """Which process of the situation, from 0; two consumers of one group are two of these on one stand."""
+    """Number of the process in the situation, from 0; two consumers of one group are on one stand."""
     name_servers: tuple[str, ...]
-    """Names of the fronts in the order in which the program was told them."""
+    """The fronts' names in the order of the program's list."""
     brokers: tuple[str, ...]
     topic: str
     group: str
     process: int
     began_ms: float
     at_work_ms: float | None
-    """The first look-up of a route that a NameServer answered with a route; None: none was."""
+    """Time of the first look-up that got a route; None: none did."""
     stopping_ms: float
-    """When it was told to stop, or ended by itself; what comes later is its farewell."""
+    """When it was told to stop, or ended; later observations belong to its end."""
     ended_ms: float
     ended: str
-    """How: "stopped" by us; "exit 1", "signal 11" by itself; "killed", because the situation wants it; "hung"."""
+    """How it ended: "stopped" by us; "exit 1", "signal 11" by itself; "killed" as the situation says; "hung"."""
     dials_unseen: str | None
-    """Why connect() calls are not in `seen`; None: they are."""
+    """Why `seen` has no connects; None: it has."""
     late_ms: float = 0.0
-    """By how much the stand's event loop was late at worst meanwhile: what was seen may have been so much earlier."""
+    """The stand's largest lateness meanwhile: events may have been so much earlier."""
     label: Label | None = None
-    """Which machine its client is, by all that was watched of it; None: that was not looked at."""
+    """Its client's way of choosing, by all observations; None: not determined."""
     unclear: str = ""
-    """Why this cannot be told from what another client in its process did; "": it can."""
+    """Why it cannot be told apart from another client in its process; "" if it can."""
     seen: tuple[Observation, ...]
     """In order of time; of this process alone."""
 

@@ -1,12 +1,12 @@
-"""One stand: NameServers and brokers of ours in this process, on real TCP, each behind a front that the program dials.
+"""One stand: our NameServers and brokers in this process, on real TCP, each behind a front for the program.
 
     program ──► front ns-0 ──► NameServer ◄─────────────┐ registers, with RocketMQ's own timers
             ──► front broker-a ──► Broker ──────────────┘ and advertises its front's address
-            ──► front address-server ──► AddressServer    where the list is served by HTTP
-    feeder ───────────────────────► Broker                messages for consumers, round the fronts
+            ──► front address-server ──► AddressServer    if the list is served by HTTP
+    feeder ───────────────────────► Broker                messages for consumers, past the fronts
 
-Everything lives in the caller's event loop. What is done to it (`behave`, `kill` …) is observed as well, so what
-`see` was told is the whole story. `close` leaves no port, no task and no file.
+Everything runs in the caller's event loop. What is done to it (`behave`, `kill` …) is observed, too, so `see` gets
+everything. `close` leaves no port, task or file.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ LOOPBACK = "127.0.0.1"
 _ANY_PORT = Address(LOOPBACK, 0)
 _STORE_FILE = 16 << 20
 USES = frozenset({*SENDS, 11, 361})
-"""Sends and pulls: what a client uses a broker for."""
+"""Sends and pulls: a client's uses of a broker."""
 FEED_EVERY_S = 0.1
 
 Process = Callable[[Address, Address], int | None]
 
 
 class Stand:
-    """Open it, tell the program `name_servers`, do steps, close it."""
+    """Open it, give the program `name_servers`, do steps, close it."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class Stand:
         has_topic: bool = True,
         by_http: bool = False,
     ) -> None:
-        """`data`: a folder of this stand's own, gone with it. `log`: the file of its servers' warnings.
+        """`data`: a folder of this stand's own, removed with it. `log`: the file for its servers' warnings.
 
-        `by_http`: the list has an address server, and there is one NameServer more for it to gain.
+        `by_http`: the list comes from an address server, and there is one more NameServer that it can gain.
         """
         self.clock = clock
         self.topics = [TOPIC]
@@ -101,7 +101,7 @@ class Stand:
     # --- up and down --------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """All is up, and every NameServer knows the route of every broker. HarnessError when it cannot be."""
+        """Start everything; every NameServer then has the route to every broker. HarnessError if that fails."""
         self._data.mkdir(parents=True)
         self._log_file = self._log_path.open("a", encoding="utf-8")
         self._log = LineLogger("conform", self._log_file)
@@ -158,7 +158,7 @@ class Stand:
         return Front(name, upstream, self._saw, self.clock, process=self._process, vip=name in self.broker_names)
 
     def _network(self, links: Mapping[Address, Address] | None = None) -> Network:
-        """`links`: an address that is dialled to where it leads."""
+        """`links`: an address to the address that is connected instead."""
         return TcpNetwork(links)
 
     def _mortal_network(self) -> MortalNetwork:
@@ -177,7 +177,7 @@ class Stand:
         )
 
     async def close(self) -> None:
-        """Nothing of it is left."""
+        """Remove everything."""
         if self._feeder is not None:
             await self._feeder.stop()
         for front in self.fronts.values():
@@ -199,7 +199,7 @@ class Stand:
 
     @property
     def name_servers(self) -> tuple[Address, ...]:
-        """The list as the program is told it."""
+        """The program's list."""
         return tuple(self.fronts[name].address for name in self.names)
 
     @property
@@ -208,7 +208,7 @@ class Stand:
 
     @property
     def front_of(self) -> dict[Address, str]:
-        """By each address at which one accepts."""
+        """By each address at which a front accepts."""
         return {door: name for name, front in self.fronts.items() for door in front.doors}
 
     def _saw(self, seen: Observation) -> None:
@@ -226,7 +226,7 @@ class Stand:
     # --- what happens to it -------------------------------------------------------------------------------------------
 
     async def do(self, step: SituationStep) -> None:
-        """One step of a situation; those to the program itself are not for the stand."""
+        """Execute one step of a situation, if it does not concern the program itself."""
         if step.target is Target.LIST:
             self._change_list()
         elif step.do == KILL:
@@ -254,11 +254,11 @@ class Stand:
         self.did(NAME_SERVER_LIST, ";".join(named))
 
     def did(self, what: str, whom: str) -> None:
-        """What no front does, for whoever watches."""
+        """Observe something that no front does."""
         self._see(Happened(at_ms=self.clock.monotonic_s() * 1000, what=what, whom=whom))
 
     async def feed(self) -> None:
-        """Messages for consumers come from now on, each 100 ms one, until the stand is closed."""
+        """Send one message for consumers each 100 ms until the stand is closed."""
         links = {address: address for address in self._name_server_addresses}
         links |= {self.fronts[name].address: broker.address for name, broker in self._brokers.items()}
         config = ProducerConfig(
@@ -269,7 +269,7 @@ class Stand:
 
 
 class RunningBroker:
-    """A broker that can die like a process, and start again with its files at another port behind the same front."""
+    """A broker that can die like a process, and restart with its files at another port behind the same front."""
 
     def __init__(
         self,
@@ -291,7 +291,7 @@ class RunningBroker:
         return self._listens_at
 
     async def start(self, topics: dict[str, int]) -> None:
-        """It is registered with every NameServer on return."""
+        """Start it; it is registered with every NameServer on return."""
         self._network = self._new_network()
         self._broker = Broker(
             self._context(self._network), self._config, listen=_ANY_PORT, advertised=self._front.address
@@ -302,7 +302,7 @@ class RunningBroker:
         await self._broker.start()
 
     async def die(self) -> None:
-        """Its connections close, nobody is told anything, and nobody listens where it did."""
+        """Kill it: its connections close, nothing is sent, and its port is free."""
         broker, self._broker = self._broker, None
         if self._network is not None:
             self._network.crash()
@@ -313,7 +313,7 @@ class RunningBroker:
 
 
 class MortalNetwork:
-    """Real sockets that all close at once, after which nothing can be dialled: what the end of a process does."""
+    """Real sockets that all close at once, after which no connection is possible, as when a process ends."""
 
     def __init__(self) -> None:
         self._tcp = TcpNetwork()
@@ -345,7 +345,7 @@ class MortalNetwork:
 
 
 class _Feeder:
-    """Our own producer with defaults: what it sends is `id` 0, 1, 2 … in each message's body and key."""
+    """Our own producer with defaults. Body and key of its messages are `id` 0, 1, 2 …"""
 
     def __init__(self, producer: DefaultMQProducer, clock: Clock) -> None:
         self._producer, self._clock = producer, clock

@@ -1,12 +1,12 @@
-"""The program under test: one process of CMD, what it is told, what it says, and its end, after which nothing is left.
+"""The program under test: one process of CMD, its instructions, its output, and its end without remains.
 
     Instructions ── environment, placeholders ──► CMD in a process group of its own
                                                     ├─ stdout: lines of docs/conform-protocol.md ──► saw(Reported)
                                                     ├─ stdout and stderr: its log, the last lines kept
-                                                    └─ stdin: JSON lines, and its end where the program shall end
+                                                    └─ stdin: JSON lines; its end tells the program to end
     stop: end of stdin and SIGTERM to the group, STOP_S later SIGKILL
 
-Nothing is asked of the program. What it writes that is no JSON line of the protocol is only kept in its log.
+The program needs to support nothing. Output that is no JSON line of the protocol is only logged.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from ..remoting.top_addressing import PATH
 from .situations import Role
 
 STOP_S = 5.0
-"""What a program has for a clean end before it is killed, and said to hang."""
+"""Time for a clean end before it is killed and counted as hung."""
 KILL_S = 5.0
 SEND_EVERY_S = 0.2
 LINE_MAX, LOG_MAX = 16 * 1024, 4 * 1024 * 1024
-"""Of a longer line the rest is dropped, and so is what comes after so much of one process's output."""
+"""Limits for one line, and for one process's log; the rest is dropped."""
 LAST_LINES = 6
 _ENDS_IT = re.compile(rb"panic: |fatal error: |Exception in thread |Uncaught |Unhandled |thread '.*' .*panicked")
-"""How a line begins with which runtimes say why they end the program."""
+"""How runtimes begin the line that says why they end the program."""
 _LOOKED_AT = 200
 _TRACEBACK = b"Traceback (most recent call last):"
 _IS_ERROR = re.compile(rb"\b(error|fatal|\w*(Error|Exception))\b|\b(ERROR|FATAL)\b")
 LEGIBLE = 0.75
-"""Of a line that is text, at least so many characters can be printed."""
+"""Least share of printable characters in a line of text."""
 _NO_PROGRAM = frozenset((errno.ENOEXEC, errno.ENOENT, errno.EACCES, errno.ENOTDIR))
-"""Errors of exec that are about the file, or about the interpreter in its first line."""
+"""Errors of exec about the file, or the interpreter in its first line."""
 
 WORDS = ("started", "send", "sent", "received")
 PLACEHOLDERS = ("namesrv", "namesrv_file", "namesrv_http", "namesrv_domain", "topic", "group", "role")
@@ -58,11 +58,11 @@ PLACEHOLDERS = ("namesrv", "namesrv_file", "namesrv_http", "namesrv_domain", "to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """What a process is told: where its NameServers are, and what to do there."""
+    """The instructions of a process: its NameServers, and what to do."""
 
     name_servers: tuple[Address, ...]
     address_server: Address | None = None
-    """It has the list, by HTTP; `name_servers` is then not told otherwise."""
+    """It serves the list by HTTP; the program then gets no `name_servers`."""
     topic: str
     group: str
     role: Role = Role.PRODUCER
@@ -85,7 +85,7 @@ class Instructions:
         }
 
     def environment(self) -> dict[str, str | None]:
-        """Variables to set; None: to take away, for a list by HTTP is looked for only where there is no other."""
+        """Variables to set; None: to remove, because programs use HTTP only without another list."""
         found: dict[str, str | None] = {
             "NAMESRV_ADDR": self.list_text,
             "ROCKETMQ_NAMESRV_ADDR": self.list_text,
@@ -110,7 +110,7 @@ _PLACE = re.compile("{(" + "|".join(PLACEHOLDERS) + ")}")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """CMD and its ARGS as they were typed."""
+    """CMD and its ARGS as typed."""
 
     words: tuple[str, ...]
 
@@ -118,7 +118,7 @@ class Program:
         return " ".join(self.words)
 
     def check(self) -> None:
-        """ScenarioError with one sentence when there is no such program."""
+        """ScenarioError if there is no such program."""
         if not self.words or not self.words[0]:
             raise ScenarioError("conform", "CMD", "", "a program and its arguments after `--`")
         cmd = self.words[0]
@@ -135,19 +135,19 @@ class Program:
 
     @property
     def takes_list_by_argument(self) -> bool:
-        """Whether its arguments hold the list, and no address where to ask for one."""
+        """Whether its arguments contain the list, and not the address server's address."""
         text = " ".join(self.words)
         by_http = "{namesrv_http}" in text or "{namesrv_domain}" in text
         return not by_http and ("{namesrv}" in text or "{namesrv_file}" in text)
 
     def arguments(self, told: Instructions, file: Path) -> list[str]:
-        """The words with their placeholders filled in; other braces stay."""
+        """The arguments with placeholders filled in; other braces stay."""
         values = told.values(file)
         return [_PLACE.sub(lambda found: values[found[1]], word) for word in self.words]
 
 
 class Subject:
-    """One process. `start`, then `ended` or `stop`; `saw` hears what it says of itself."""
+    """One process. `start`, then `ended` or `stop`; `saw` gets its reports."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Subject:
         now_ms: Callable[[], float],
         dials: DialWatch | None = None,
     ) -> None:
-        """`dials` sees its connect() calls; None: nobody does."""
+        """`dials` observes its connect() calls; None: they are not observed."""
         self._program, self._told, self._saw, self._now_ms = program, told, saw, now_ms
         self._dials = dials
         self._log_path = log
@@ -177,7 +177,7 @@ class Subject:
 
     @property
     def pid(self) -> int:
-        """Of its process group's first process: CMD, or, where its dials are seen, the one that looks at them."""
+        """Pid of the process group's leader: CMD, or the process that observes its connects."""
         assert self._process is not None, "it has not been started"
         return self._process.pid
 
@@ -189,8 +189,7 @@ class Subject:
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        """The last lines of its output that are no JSON lines of the protocol, and before them, where it is above
-        them, the line that says why the program ends."""
+        """The last lines of its output that are no JSON lines, and the earlier line that says why the program ends."""
         reason, lines = self._reason.line, [_shown(line) for line in self._last]
         above = reason is not None and reason not in self._last
         return tuple([_shown(reason), "…", *lines] if reason is not None and above else lines)
@@ -200,7 +199,7 @@ class Subject:
         return self._process is not None and not self._gone.is_set()
 
     async def start(self) -> None:
-        """CMD runs. HarnessError when the system does not start it."""
+        """Start CMD. HarnessError if the system does not start it."""
         environment = dict(os.environ)
         for name, value in self._told.environment().items():
             environment.pop(name, None)
@@ -260,15 +259,15 @@ class Subject:
             self._gone.set()
 
     async def ended(self) -> str:
-        """How it ended by itself, or by `stop`: "exit 1", "signal 11", "stopped", "hung", "killed"."""
+        """How it ended, by itself or by `stop`: "exit 1", "signal 11", "stopped", "hung", "killed"."""
         await self._gone.wait()
         assert self._process is not None
         return self._stopped or how(self._process.returncode)
 
     async def stop(self, *, kill: bool = False) -> str:
-        """End it, with all of its group. `kill`: SIGKILL at once, as a situation wants it, which is "killed".
+        """End it with its whole group. `kill`: SIGKILL at once, because the situation says so; the result is "killed".
 
-        Returns how it ended: what it had come to by itself, "stopped", "killed", or "hung" when SIGTERM did not do.
+        Returns how it ended: by itself, "stopped", "killed", or "hung" if SIGTERM did not suffice.
         """
         if self._process is None:
             return "exit 127"
@@ -303,7 +302,7 @@ class Subject:
         return await self.ended()
 
     def tell(self, **line: Any) -> None:
-        """A JSON line on its stdin; a program that does not read is not waited for."""
+        """Write a JSON line to its stdin, without waiting for a program that does not read."""
         stdin = None if self._process is None else self._process.stdin
         if stdin is not None and not stdin.closed:
             with suppress(OSError):
@@ -315,7 +314,7 @@ class Subject:
                 self._process.stdin.close()
 
     def _daemons(self) -> list[Process]:
-        """What it has started and is no more in its group."""
+        """Its descendants outside its process group."""
         found = []
         for process in family(self.pid, lambda _: True):
             with suppress(ProcessLookupError):
@@ -330,7 +329,7 @@ class Subject:
             os.killpg(self.pid, number)
 
     def _line(self, line: bytes, log: _Log, *, speaks: bool) -> None:
-        """A line to the log; one of the protocol, on stdout, to `saw`."""
+        """Write a line to the log; pass a protocol line on stdout to `saw`."""
         at_ms = self._now_ms()
         log.write(at_ms - self.began_ms, line)
         said = parse(line) if speaks else None
@@ -360,7 +359,7 @@ async def _within(limit_s: float, event: asyncio.Event) -> bool:
 
 
 class _Output:
-    """A pipe that a process writes: `line` is called with each line, until its end."""
+    """A pipe that a process writes. `line` gets each line until its end."""
 
     def __init__(self, pipe: IO[bytes] | None, line: Callable[[bytes], None]) -> None:
         assert pipe is not None
@@ -395,7 +394,7 @@ class _Output:
                 self._line(self._rest)
 
     def drain(self) -> None:
-        """What is there is read, and the pipe closed, even if somebody else holds its other end."""
+        """Read what is there and close the pipe, even if another process has its other end."""
         for _ in range(1000):
             if not self._read():
                 break
@@ -403,8 +402,9 @@ class _Output:
 
 
 class _Reason:
-    """Of a program's output the line that says why it ends: the last with which a runtime does so, the end of a
-    traceback among them; else the first that looks like an error."""
+    """Finds the line of a program's output that says why it ends: the last of a runtime's, the end of a traceback
+    included; else the first that looks like an error.
+    """
 
     def __init__(self) -> None:
         self._ends: bytes | None = None
@@ -416,7 +416,7 @@ class _Reason:
         return self._ends or self._first
 
     def read(self, line: bytes) -> None:
-        """The next line, as it was written: what is indented belongs to a traceback."""
+        """The next line, as written; an indented one belongs to a traceback."""
         text = line.strip()
         if text == _TRACEBACK:
             self._in_traceback = True
@@ -429,7 +429,7 @@ class _Reason:
 
 
 class _Log:
-    """One process's output, each line with the milliseconds since its start."""
+    """One process's output, each line with milliseconds since its start."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -446,7 +446,7 @@ class _Log:
 
 
 def parse(line: bytes) -> dict[str, Any] | None:
-    """The object of a JSON line of the protocol; None for any other line."""
+    """The object in a JSON line of the protocol; None for any other line."""
     if not line.lstrip().startswith(b"{"):
         return None
     try:
@@ -457,7 +457,7 @@ def parse(line: bytes) -> dict[str, Any] | None:
 
 
 def _shown(line: bytes) -> str:
-    """The beginning of a line of any bytes, for people: of one that is no text, that it is none."""
+    """The beginning of a line for people; for binary data a sentence."""
     text = line.decode("utf-8", "replace")[:200]
     legible = sum(char.isprintable() and char != "\N{REPLACEMENT CHARACTER}" for char in text)
     if legible < LEGIBLE * len(text):
@@ -466,10 +466,10 @@ def _shown(line: bytes) -> str:
 
 
 def how(code: int) -> str:
-    """How a process ended that nobody ended: "exit 1", "signal 11"."""
+    """How a process ended by itself: "exit 1", "signal 11"."""
     return f"signal {-code}" if code < 0 else f"exit {code}"
 
 
 def told_of(lines: Sequence[str]) -> str:
-    """`; its last output: a | b`, for a sentence, a line that comes again and again once; `; it wrote nothing`."""
+    """`; its last output: a | b` for a sentence, repeated lines once; `; it wrote nothing`."""
     return f"; its last output: {' | '.join(line for line, _ in groupby(lines))}" if lines else "; it wrote nothing"

@@ -1,12 +1,11 @@
-"""All situations, each on a stand of its own, side by side: what was watched in them.
+"""Runs all situations in parallel, each on its own stand.
 
-    first process (is it at work at all?) ─► situations, in capacity.py's order ─┬─► again? ─► Trial
+    first process (does it work at all?) ─► situations, in capacity.py's order ─┬─► again? ─► Trial
                                              `--starts` processes in lanes ──────┘
 
-At once: as many starts as there are cores, for a start is what takes CPU, and as many processes as there is memory for
-three times over, by what the first one took. The event loop of all stands measures its own lateness all the while;
-what was watched says how late the machine was, and rules that measure time hold it against their tolerance. Situations
-that `again` names, because the machine was too late in them, are repeated once, and the less late of both counts.
+At once run as many starts as there are cores, because starts need CPU, and as many processes as fit into a third of the
+free memory. The event loop of all stands measures its own lateness; rules that measure time compare it with their
+tolerance. Situations in which the machine was too late (`again`) are repeated once, and the less late run counts.
 """
 
 from __future__ import annotations
@@ -48,23 +47,23 @@ _STOP = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What came of it."""
+    """The result."""
 
     watched: tuple[Watched, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Situation to why it was not run, or says nothing."""
+    """Situation to why it was not run, or shows nothing."""
     hindered: str = ""
-    """One sentence, where nothing could be examined."""
+    """One sentence if nothing could be examined."""
     notes: tuple[str, ...] = ()
-    """What a person should know besides, a sentence each."""
+    """Further notes for the user, one sentence each."""
 
 
 Again = Callable[[Sequence[Watched]], Collection[str]]
-"""Which situations are to be repeated, by what was watched in all of them."""
+"""The situations to repeat, by all observations."""
 
 
 class Conducting:
-    """One run. `logs`: each process's output; `data`: a folder of ours, which is empty afterwards."""
+    """One run. `logs`: each process's output; `data`: a folder of ours, empty afterwards."""
 
     def __init__(
         self, plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
@@ -95,7 +94,7 @@ class Conducting:
     # --- the whole
 
     async def conduct(self) -> Trial:
-        """Nothing that it started is left when it returns or raises. HarnessError when a part of ours fails."""
+        """Run it. Nothing that it started is left on return or an exception. HarnessError if a part of ours fails."""
         looking = asyncio.create_task(self._lateness.look())
         try:
             return await self._conduct()
@@ -128,7 +127,7 @@ class Conducting:
         return Trial(watched=tuple(watched), left_out=self._left_out, notes=self._told())
 
     async def _repeat(self, watched: list[Watched], names: Collection[str]) -> list[Watched]:
-        """The situations of those names once more; of each the one counts in which this machine was less late."""
+        """Run these situations once more; of each, the run on the less late machine counts."""
         if not names:
             return watched
         logs = self._logs
@@ -175,7 +174,7 @@ class Conducting:
         return _in_order(watched)
 
     async def _tick(self, what: str, jobs: Sequence[Situation]) -> None:
-        """Now and then a line with what is left: of what runs, and of what waits for a place."""
+        """Print the remaining time now and then."""
         progress, told_s = self._progress, self._clock.monotonic_s()
         while self._done < len(jobs):
             await asyncio.sleep(min(TOLD_EACH_S, 0.2 if len(jobs) < 3 else 1.0))
@@ -186,7 +185,7 @@ class Conducting:
                 progress.say(f"{what}: {self._done} of {len(jobs)} done")
 
     def _left_s(self, jobs: Sequence[Situation]) -> float:
-        """How long it still takes, about: jobs begin in their order, and starts take as long as the last ones did."""
+        """Estimated remaining time: jobs begin in order, and starts take as long as the last ones."""
         start_s = sum(self._lane_s) / len(self._lane_s) if self._lane_s else self._first_s
         running_s = [
             max(1.0, began_s + start_s + situation.for_s - self._clock.monotonic_s())
@@ -228,7 +227,7 @@ class Conducting:
     async def _put_through(
         self, situation: Situation, number: int = 0, *, weighed: bool = False
     ) -> list[WatchedProcess]:
-        """Each process of the situation, from its start to its end. `weighed`: and how much memory it takes."""
+        """Each process of the situation, from start to end. `weighed`: measure its memory, too."""
         async with self._places.taken(situation.processes), AsyncExitStack() as starting:
             await starting.enter_async_context(self._starting)
             name = situation.name if not situation.many else f"{situation.name}-{number:03d}"
@@ -270,12 +269,12 @@ _HUNG = f"hung at its end: it was there {STOP_S:g} s after SIGTERM, and was kill
 
 
 def _late_ms(watched: Sequence[Watched], situation: str) -> float:
-    """How late this machine was in that situation at worst; infinite where nothing was watched in it."""
+    """The machine's largest lateness in that situation; infinite if it has no observations."""
     return max((each.late_ms for each in watched if each.situation == situation), default=float("inf"))
 
 
 def _ended_by_itself(watched: Sequence[Watched], situation: str) -> bool:
-    """Whether a process of that situation did, so that little is seen of it."""
+    """Whether a process of that situation ended by itself, so that it has few observations."""
     return any(each.situation == situation and each.ended not in _ENDED_BY_US for each in watched)
 
 
@@ -285,7 +284,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first of them, and how many others: a program that hangs does so in all situations."""
+    """The first few, and the number of others."""
     shown = ", ".join(names[:LISTED])
     return shown if len(names) <= LISTED else f"{shown} and {_counted(len(names) - LISTED, 'other')}"
 
@@ -294,7 +293,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def hindered(first: WatchedProcess, cmd: str) -> str:
-    """Why the program cannot be examined, by its first process; "" when it can."""
+    """Why the program cannot be examined, by its first process; "" if it can."""
     watched = first.watched
     if watched.at_work_ms is not None:
         return ""
@@ -327,12 +326,12 @@ def hindered(first: WatchedProcess, cmd: str) -> str:
 
 
 def elsewhere(watched: Watched) -> list[Address]:
-    """The addresses to which it connected and that are none of its fronts."""
+    """Addresses to which it connected and that are no front's."""
     return list(dict.fromkeys(each.address for each in watched.of(Dialled) if each.front is None))
 
 
 def asked_by_http(watched: Watched) -> bool:
-    """Whether it has connected to the address server."""
+    """Whether it connected to the address server."""
     return any(each.front == ADDRESS_SERVER for each in watched.of(Opened))
 
 
@@ -359,9 +358,9 @@ def _foreign_sentence(cmd: str, foreign: Foreign) -> str:
 def run(
     plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
 ) -> Trial:
-    """Conduct it in an event loop of its own. HarnessError when a part of ours fails.
+    """Run it in an event loop of its own. HarnessError if a part of ours fails.
 
-    Ctrl-C and SIGTERM end it at once, nothing is left, and then take effect under the handlers of before.
+    Ctrl-C and SIGTERM end it at once without remains, and are then raised again under the previous handlers.
     """
     arrived: list[int] = []
 
@@ -394,7 +393,7 @@ def run(
 
 
 def _one_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first that says what is wrong."""
+    """The first one with an error."""
     for each in group.exceptions:
         found = _one_of(each) if isinstance(each, BaseExceptionGroup) else each
         if isinstance(found, HarnessError):

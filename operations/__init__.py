@@ -1,1 +1,3 @@
-"""Live clusters and last night's logs: watch, doctor, import, replay, predict. Stands on chaos; chaos never on it."""
+"""Tools for live clusters and for logs: watch, doctor, import, replay, predict. They use chaos; chaos never uses
+them.
+"""

@@ -1,16 +1,16 @@
-"""A broker seen from outside: what it registers where, who its clients are, and what they commit.
+"""Rows of a broker seen from outside: its registrations, its clients, and their commits.
 
-    dialler's fronts   103 and its answer    register; topic, where what it sends of one is new to who reads along
-                       217 (5.x: one topic)  the same; it has no dataVersion, so its row has one between two that have
-                       no answer in time     register, info; none at all, as the log says: register, fail
+    client fronts      103 and its answer    register; topic, if the broker's row of it has changed
+                       217 (5.x: one topic)  the same; without dataVersion: the row has one between two known ones
+                       no answer in time     register, info; failed by the log: register, fail
     server front       34, 35, closed        client_heartbeat, client_gone
-                       15, 11, 361           commit, where it is another offset than the last
+                       15, 11, 361           commit, if the offset differs from the last
                        222, and 220 pushed   offset_reset
     broker.log         boot success          boot
-                       SCAN: remove expired  client_gone, expired: of the group's clients the one silent for longest
+                       SCAN: remove expired  client_gone, expired: the group's client that was silent for longest
 
-What is not on the wire is not known: what the store recovered, and runs of the broker's own timers (`scheduled_task`);
-nor in which order its threads took two requests that were under way at once: commits have the order of the wire.
+Not on the wire, so not known: what the store recovered, the broker's own timers (`scheduled_task`), and the order in
+which its threads took concurrent requests. Commits have the order of the wire.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from ..fronts.observed import Answered, Asked, By, Closed, Observation, Opened, 
 from .server_rows import Put, ServerAbout, ServerRows
 
 _ALWAYS = "SELF_TEST_TOPIC"
-"""Every broker has it, and every registration of all its topics."""
+"""Topics of every broker, in every full registration."""
 _COMMIT_OFFSET = 1
-"""The bit of a pull's sysFlag."""
+"""The bit of a pull's sysFlag that commits."""
 _PULLS = frozenset({int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)})
 _SERVED = frozenset(
     {int(ResponseCode.SUCCESS), *range(ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED + 1)}
 )
 REFUSED_MS = 100.0
-"""A pull that has no answer by then, of the machine's time, is held, not refused."""
+"""Machine time after which an unanswered pull counts as held by the broker, not refused."""
 _REGISTERS = frozenset({int(RequestCode.REGISTER_BROKER), int(RequestCode.REGISTER_TOPIC_IN_NAMESRV)})
 _EARLY_MS = 5_000.0
-"""A heartbeat may be so much older at the broker than its answer is at the front."""
+"""A heartbeat may reach the broker this much before its answer reaches the front."""
 _BETWEEN_VERSIONS = 1 / 1024
 _SAME_MS = 1_000.0
-"""A line of the log, and what the wire showed of the same, of the machine's time."""
+"""Machine time between a log line and the same event on the wire."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class _Connection:
 
 
 class _Sent(NamedTuple):
-    """A registration that waits for its answer."""
+    """A registration without an answer yet."""
 
     at_ms: float
     name_server: str
@@ -79,7 +79,7 @@ class _Sent(NamedTuple):
 
 
 class _Pull(NamedTuple):
-    """A pull that commits, if it is not refused."""
+    """A pull that commits if it is not refused."""
 
     at_ms: float
     place: tuple[str, str, int]
@@ -165,7 +165,7 @@ class BrokerRows(ServerRows):
             self._sent[one.connection, one.opaque] = sent
 
     def _said(self, one: Asked) -> tuple[dict[str, tuple[int, int, int]], float]:
-        """Topic → its row, and the version of that."""
+        """Topic to its row and that row's version."""
         if one.code == RequestCode.REGISTER_BROKER:
             body = RegisterBrokerBody.decode(one.body, version=one.version)
             rows = {t.topic_name: (t.read_queue_nums, t.write_queue_nums, t.perm) for t in body.topics}
@@ -287,9 +287,11 @@ class BrokerRows(ServerRows):
             self._client_gone(one.at_ms, "closed", client, groups)
 
     def _expired(self, at_ms: float, group: str, *, consumes: bool) -> None:
-        """The log names the group and the broker's own end of the channel: it is the client silent for longest, if that
-        was silent for so long. Else it is a channel that had ended before the broker came to its heartbeat: Apache's
-        keep that until it expires."""
+        """The client that expired. The log has the group and the broker's end of the channel.
+
+        It is the client that was silent for longest, if long enough. Otherwise the channel had ended before the broker
+        handled its heartbeat; Apache's brokers keep such a channel until it expires.
+        """
         if consumes:
             found = self._clients.consumers.get(group)
             clients = dict(found.clients) if found is not None else {}
@@ -336,7 +338,7 @@ class BrokerRows(ServerRows):
         self._put(at_ms, "commit", f=f, **where, offset=offset, value=value)
 
     def _held(self, key: tuple[int, int]) -> None:
-        """The pull is not refused: it waits for messages, and what it commits is committed."""
+        """The broker holds the pull until messages come, so its offset is committed."""
         pull = self._pulls.pop(key)
         self._commit(pull.at_ms, "pull", key[0], pull.place, pull.offset)
 
@@ -361,7 +363,7 @@ class BrokerRows(ServerRows):
             self._not_registered(at_ms, fields["name_server"])
 
     def _not_registered(self, at_ms: float, said: str) -> None:
-        """Where the wire did not show it: nobody was there."""
+        """A registration failed by the log alone: nothing listened at the NameServer."""
         name = self._about.fronts.get(said) or next((n for n, at in self._about.name_servers.items() if at == said), "")
         is_sent = any(sent.name_server == name for sent in self._sent.values())
         if name and not is_sent and at_ms - self._registered_ms.get(name, -math.inf) > _SAME_MS * self._about.scale:
@@ -370,12 +372,12 @@ class BrokerRows(ServerRows):
 
 
 def _plain(version: float) -> float:
-    """A counter as its broker writes it."""
+    """A counter in the broker's own format."""
     return int(version) if version == int(version) else version
 
 
 def _offsets_of(text: str | bytes) -> dict[tuple[str, str, int], int]:
-    """(group, topic, queue) → offset, of a consumerOffset.json; nothing of one that cannot be read."""
+    """(group, topic, queue) to offset, from a consumerOffset.json. Empty if it cannot be read."""
     found: dict[tuple[str, str, int], int] = {}
     try:
         read: Any = fastjson.loads(text.encode() if isinstance(text, str) else text)

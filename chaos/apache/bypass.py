@@ -1,9 +1,9 @@
-"""Traffic of a Java program round its fronts: its connections, of which the other end is nobody's of ours.
+"""Finds connections of a Java program past its fronts.
 
-JVM ── dials ──► a front of its node's own          right
-JVM ◄─ dialled by its node's process                right: the server front, and who polls
-JVM ── both ends its own ── JVM                     right
-JVM ── anything else                                goes through no proxy, so no fault of a link would meet it
+JVM ── connects ──► a front of its own node       right
+JVM ◄─ its node's process connects               right: the server front, and the poller
+JVM ── both ends its own ── JVM                  right
+JVM ── anything else                             passes no proxy, so faults of links would not affect it
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ..errors import HarnessError
 from ..fronts.sockets import Socket, sockets
 
 LOOKS_EACH_S = 1.0
-"""Of the machine's time."""
+"""Looks per second of machine time."""
 _ESTABLISHED = 1
 FILE = "round-the-proxies"
-"""Of a node's data folder: what was seen, a line each."""
+"""File in a node's data folder, one line per connection found."""
 
 
 class StrayConnection(NamedTuple):
@@ -35,7 +35,7 @@ class StrayConnection(NamedTuple):
 
 
 def inodes_of(process: int | str) -> frozenset[int]:
-    """Of the sockets that the process has open; none of one that is gone."""
+    """Inodes of the process's open sockets. Empty if it is gone."""
     found = set()
     try:
         for entry in os.scandir(f"/proc/{process}/fd"):
@@ -53,10 +53,11 @@ def inodes_of(process: int | str) -> frozenset[int]:
 def strays(
     table: Iterable[Socket], java: Collection[int], own: Collection[int], fronts: Collection[Address]
 ) -> list[StrayConnection]:
-    """What goes round. `java`, `own`: inodes of the program's sockets and of its node's; `fronts`: where these accept.
+    """The connections past the fronts. `java`, `own`: socket inodes of the program and of its node; `fronts`: their
+    addresses.
 
-    The other end of a connection that is being closed may be gone from the table of this machine already: where it was
-    on a loopback address nobody can tell then whose it was, and nothing is said.
+    The other end of a closing connection may be gone from the socket table. If it was on loopback, its owner is
+    unknown, and it is not reported.
     """
     every = list(table)
     ends = {(one.local, one.remote): one for one in every}
@@ -74,13 +75,13 @@ def strays(
 
 
 def look(java: int, fronts: Collection[Address]) -> list[StrayConnection]:
-    """What of this program goes round now; we are its node's process."""
+    """The current connections of this program past the fronts. Called in its node's process."""
     every = list(sockets())  # before the inodes: what was opened since has none of these
     return strays(every, inodes_of(java), inodes_of("self"), fronts)
 
 
 def noted(folder: Path, found: Iterable[StrayConnection]) -> None:
-    """It is told of in the node's data folder, which outlives the process."""
+    """Write it into the node's data folder, which outlives the process."""
     with (folder / FILE).open("a", encoding="utf-8") as file:
         file.writelines(f"{one}\n" for one in found)
 
@@ -88,7 +89,7 @@ def noted(folder: Path, found: Iterable[StrayConnection]) -> None:
 async def keep_looking(
     programs: Callable[[], Iterable[int]], fronts: Collection[Address], folder: Path, log: logging.Logger
 ) -> None:
-    """Until it is cancelled: what goes round is noted in the node's `folder`, once, and in its log."""
+    """Look until cancelled. Each connection past the fronts is written once into `folder` and the node's log."""
     known: set[StrayConnection] = set()
     while True:
         for pid in programs():
@@ -101,8 +102,9 @@ async def keep_looking(
 
 
 def refuse_bypass(data: Path) -> None:
-    """HarnessError when any node's program had a connection round its proxies; `data`: the run's, with one folder a
-    node."""
+    """HarnessError if any node's program had a connection past its proxies. `data`: the run's folder with one folder
+    per node.
+    """
     for file in sorted(data.glob(f"*/{FILE}")):
         seen = file.read_text(encoding="utf-8").splitlines() or ["a connection"]
         more = f" ({len(seen) - 1} more)" if len(seen) > 1 else ""

@@ -1,11 +1,11 @@
-"""A Node around Apache's own producer or consumer: its JVM is a child of this process, its fronts are in this loop.
+"""A Node that runs Apache's own producer or consumer in a JVM, with fronts in this process.
 
     node ── start, begin, finish, clock ──► Workload.java ──► DefaultMQProducer, DefaultMQPushConsumer
-      ▲ ◄── JSON lines: what it does ──────────┘                     │ dials
+      ▲ ◄── JSON lines: what it does ──────────┘                     │ connects
       └──── fronts: what passes on the wire ◄────────────────────────┘
 
-Rows are made of both: what the client itself tells (told.py), and what is seen (chaos/fronts/rows.py). The JVM dies
-with this process, is paused and killed with it, and SIGTERM has it leave as its users have it leave.
+Rows come from both: the client's own lines (workload_rows.py) and the wire (chaos/fronts/rows.py). The JVM is killed
+and paused with this process. SIGTERM makes it shut down cleanly.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from .libfaketime import FakedTime
 from .workload_rows import JavaClock, WorkloadRows
 
 READY_S, START_S, STOP_S = 90.0, 60.0, 20.0
-"""What the JVM, its client's start, and its leaving may take at most, on a machine that is far too busy."""
+"""Limits for the JVM's start, its client's start and its shutdown, on a very busy machine."""
 _ASKED_AT_START = 5
 _LOOKS_EACH_S = 0.25
 _WORTH_TELLING_MS = 10.0
 _NO_LOGBACK = "<configuration><root level='OFF'/></configuration>"
-"""Of what its jars bring along, e.g. netty's; RocketMQ's client has a log of its own (rocketmq_client.log)."""
+"""For libraries in its jars, e.g. Netty. RocketMQ's client has its own log (rocketmq_client.log)."""
 _SYSTEM_PROPERTIES = {
     "waitInterval": "rocketmq.client.rebalance.waitInterval",
     "minInterval": "rocketmq.client.rebalance.minInterval",
 }
-"""Settings that a client takes from its JVM."""
+"""Settings that a client takes from JVM properties."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaClientConfig:
-    """What a client is made from. `settings` by RocketMQ's names; addresses as everybody is told them."""
+    """What a client is made from. `settings` have RocketMQ's names; addresses are the advertised ones."""
 
     implementation: str
     role: str
     topic: str
     group: str
     name_servers: Mapping[str, Address]
-    """In the order of its list; what is no server of the run is refused."""
+    """In the order of its list. An address of no server of the run refuses connections."""
     brokers: Mapping[str, Address]
     rules: Rules
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class JavaClientConfig:
     broadcasting: bool = False
 
     def properties(self, context: NodeContext, namesrv_addr: str) -> dict[str, object]:
-        """What Workload.java reads."""
+        """The properties that Workload.java reads."""
         told: dict[str, object] = {
             "role": self.role,
             "name": context.name,
@@ -88,13 +88,13 @@ class JavaClientConfig:
 
     @property
     def system_properties(self) -> dict[str, str]:
-        """Of its settings those that its JVM is told."""
+        """The settings that are passed as JVM properties."""
         known = self.settings.keys() & _SYSTEM_PROPERTIES.keys()
         return {_SYSTEM_PROPERTIES[name]: properties.said(self.settings[name]) for name in sorted(known)}
 
 
 class JavaClient(JavaNode):
-    """`prepare` brings the JVM up; `start` the client in it; `begin` has a producer send, `finish` ends that."""
+    """`prepare` starts the JVM, `start` the client in it, `begin` a producer's sends; `finish` ends those."""
 
     def __init__(self, context: NodeContext, config: JavaClientConfig) -> None:
         super().__init__(context)
@@ -120,7 +120,7 @@ class JavaClient(JavaNode):
         self._leaves = False
 
     def _new_rows(self) -> ClientRows:
-        """Of a client that has done nothing yet."""
+        """Rows of a client that has done nothing yet."""
         config, seen = self._config, self._dials is not None and self._dials.why_unseen is None
         servers, brokers = ({name: str(at) for name, at in of.items()} for of in (config.name_servers, config.brokers))
         rows = ClientRows(self._put, config.rules, servers, brokers, seen=seen, told=True)
@@ -129,7 +129,7 @@ class JavaClient(JavaNode):
         return rows
 
     def front(self, server: str) -> Front:
-        """Through which it dials this server."""
+        """The front through which it connects to this server."""
         return self._dialler.front(server)
 
     # --- a node's life ------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class JavaClient(JavaNode):
         return None
 
     async def prepare(self) -> None:
-        """The JVM is up, its clock is known, and nobody has been dialled. JavaDied."""
+        """Start the JVM and read its clock, without connecting anywhere. JavaDied."""
         context, config, dialler = self._context, self._config, self._dialler
         self._workload = WorkloadRows(self._put, config.group, dialler.everybodys)
         assert context.logs is not None
@@ -187,7 +187,7 @@ class JavaClient(JavaNode):
             await program.within(heard, READY_S, "did not tell its time")
 
     async def start(self) -> None:
-        """The client works. One whose start meets no NameServer is started again and again, as by a supervisor."""
+        """Start the client. If no NameServer is reachable the start is repeated, as by a supervisor."""
         looks = (self._look(), self._look_round(self._dialler.own_addresses))
         self._tasks = [asyncio.create_task(task) for task in looks]
         tried = self._hears("started", "start_failed")
@@ -196,7 +196,7 @@ class JavaClient(JavaNode):
         await self._java.within(tried, START_S, "did not start its client")
 
     async def stop(self) -> None:
-        """The client has left, and its JVM has ended."""
+        """Shut the client down and wait for the end of its JVM."""
         self._leaves = True
         if self._java is not None:
             await self._java.terminate(STOP_S)
@@ -218,7 +218,7 @@ class JavaClient(JavaNode):
         self._write("begin")
 
     async def finish(self) -> int:
-        """How many sends were begun, after the last has completed."""
+        """Stop sending. Returns the number of sends begun, after the last has completed."""
         if self._began and self._java is not None and self._java.children:
             finished = self._hears("finished")
             self._write("finish")
@@ -226,11 +226,11 @@ class JavaClient(JavaNode):
         return self._sends
 
     async def chosen_name_server(self) -> Address | None:
-        """The NameServer in use as far as is seen; None before the first choice."""
+        """The NameServer that it was seen to use; None before the first choice."""
         return self._chosen
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """What its dials of servers meet from now on, of those that do not accept."""
+        """What its connections now meet at servers that do not accept."""
         await self._dialler.faulted(meets)
 
     # --- what it tells, and what is seen ------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ class JavaClient(JavaNode):
             waiting.set_result(None)
 
     def _hears(self, *kinds: str) -> asyncio.Future[None]:
-        """Done with the next line of one of these kinds."""
+        """Completed by the next line of one of these kinds."""
         heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._heard |= dict.fromkeys(kinds, heard)
         return heard
@@ -281,7 +281,7 @@ class JavaClient(JavaNode):
         self._write("clock")
 
     async def _look(self) -> None:
-        """Time passes: what waited for more to come is decided, and how late the JVM was is told."""
+        """Let time pass: decide rows that waited, and record how late the JVM was."""
         delays, looked_ms = [RunDelay(pid) for pid in self.children], self._now_ms()
         scale = float(getattr(self._context.clock, "scale", 1.0))
         while True:
@@ -297,13 +297,13 @@ class JavaClient(JavaNode):
 
 
 def _real_clock(context: NodeContext) -> RealClock | None:
-    """The run's clock, where it goes at another pace than the machine's."""
+    """The run's clock, if its rate is not the machine's."""
     clock = context.clock.real if isinstance(context.clock, AdjustableClock) else context.clock
     return clock if isinstance(clock, RealClock) and clock.scale != 1 else None
 
 
 class LateDials:
-    """`is_news` of each observation of one program, as it comes."""
+    """`is_news` for each observation of one program, in order."""
 
     def __init__(self) -> None:
         self._refusing: set[str] = set()
@@ -313,7 +313,7 @@ class LateDials:
         """By front, when those were let in that nobody has told of yet."""
 
     def is_news(self, one: Observation) -> bool:
-        """False for what has been heard already, or goes to no front."""
+        """False for an observation that was known already, or of an address without a front."""
         match one:
             case Behaved():
                 refuses = one.behaviour.dials is behaviour.Dials.REFUSED
@@ -347,14 +347,16 @@ PROC = Path("/proc")
 
 
 class RunDelay:
-    """Of one process. `longest_ms` since it was asked last; nothing at first, and where the kernel does not count."""
+    """How long threads of one process waited for a CPU since the last call. 0 at first, and where the kernel does not
+    count.
+    """
 
     def __init__(self, pid: int) -> None:
         self._tasks = PROC / str(pid) / "task"
         self._before: dict[str, int] | None = None
 
     def longest_ms(self) -> float:
-        """Of the thread that waited longest, in milliseconds of the machine's time."""
+        """The wait of the thread that waited longest, in machine milliseconds."""
         now = self._waited()
         before, self._before = self._before, now
         if before is None:

@@ -1,10 +1,10 @@
-"""The fronts of one Java process: one a server that it may dial, in the loop of its node.
+"""The fronts of one Java process, one for each server that it may connect to, in its node's event loop.
 
-    JVM ──► front of ns-0     ──► where the node's links say that ns-0 is dialled      asked at each dial
-        ──► front of broker-a ──► …                                                    refuses, or drops SYNs, while a
-                                                                                       fault does
-The JVM is told of these addresses and no others: `namesrv_addr` at its start, and the brokers' in the answers of
-NameServers. Whoever hears what is seen hears the addresses that everybody else is told.
+    JVM ──► front of ns-0     ──► the address that the node's link gives for ns-0     at each connection
+        ──► front of broker-a ──► …                                                   refuses or drops SYNs during
+                                                                                       such a fault
+The JVM gets only these addresses: `namesrv_addr` at its start, and the brokers' in NameServers' answers. Observations
+have the advertised addresses.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..fronts.observed import Answered, Behaved, Observation
 
 
 class Dialler:
-    """`name_servers`, `brokers`: by name, what everybody is told. `open` before the JVM starts, `close` after its end.
+    """`name_servers`, `brokers`: name to advertised address. `open` before the JVM starts, `close` after its end.
 
-    vip      brokers that the JVM also dials at the VIP port: their fronts accept at the port and two below it
-    nobody   entries of its list where no server of the run is: they refuse
+    vip      brokers to whose VIP port the JVM also connects: these fronts accept at the port and two below it
+    nobody   entries of its list without a server of the run: they refuse
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Dialler:
         return dialled
 
     async def open(self) -> None:
-        """Every front accepts. OSError when there are no ports."""
+        """Make every front accept. OSError if there are no ports."""
         for front in self._fronts.values():
             await front.open()
         for name in self._nobody:
@@ -75,58 +75,59 @@ class Dialler:
             await front.close()
 
     def hold(self) -> None:
-        """From now on the JVM is let in, and seen, and what it says waits: it comes up before its node is at work."""
+        """From now on the JVM can connect and is observed, but its bytes wait: it starts before its node works."""
         self._free.clear()
 
     def release(self) -> None:
-        """What waits goes on, and everything from now on."""
+        """Let all bytes through from now on."""
         self._free.set()
 
     def tells(self, addresses: Mapping[str, str]) -> None:
-        """What is said to the JVM of these addresses (host:port) is of those for it."""
+        """Answers to the JVM have these addresses (host:port) replaced."""
         for front in self._fronts.values():
             front.addresses = dict(addresses)
 
     @property
     def told_of_name_servers(self) -> Mapping[str, str]:
-        """The same of NameServers."""
+        """The same for NameServers' addresses."""
         return {str(at): str(self.address(name)) for name, at in self._name_servers.items()}
 
     def says(self, own: Mapping[str, str]) -> None:
-        """What the JVM says of its own address in requests (host:port) is this for who hears it."""
+        """Requests of the JVM have its own address (host:port) replaced."""
         for front in self._fronts.values():
             front.said = dict(own)
 
     def front(self, name: str) -> Front:
-        """Through which the JVM dials this server."""
+        """The front through which the JVM connects to this server."""
         return self._fronts[name]
 
     def address(self, name: str) -> Address:
-        """Where the JVM dials this server."""
+        """The address at which the JVM connects to this server."""
         return self._fronts[name].address
 
     @property
     def namesrv_addr(self) -> str:
-        """The NameServers as RocketMQ's programs take them (`namesrvAddr`, NAMESRV_ADDR)."""
+        """The NameServers in the format of RocketMQ's programs (`namesrvAddr`, NAMESRV_ADDR)."""
         return ";".join(str(self.address(name)) for name in self._name_servers)
 
     @property
     def own_addresses(self) -> frozenset[Address]:
-        """Wherever a front accepts."""
+        """Every address at which a front accepts."""
         return frozenset(door for front in self._fronts.values() for door in front.doors)
 
     def front_of(self, address: Address) -> str | None:
-        """The name of the front that accepts there; None: nobody's."""
+        """The name of the front at the address; None if there is none."""
         return next((name for name, front in self._fronts.items() if address in front.doors), None)
 
     def behaved(self, now_ms: float) -> list[Behaved]:
-        """What its fronts do that do more than pass on, for who has not heard it."""
+        """The current behaviour of fronts that do more than pass bytes on, for a new observer."""
         fronts = self._fronts.values()
         return [Behaved(at_ms=now_ms, front=f.name, behaviour=f.behaviour) for f in fronts if f.behaviour != PASSES]
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """From now on dials of these servers meet that, and those of all others are let in: what the proxies behind
-        the fronts cannot do (fronts/behaviour.py)."""
+        """From now on connections to these servers meet this, which the proxies behind the fronts cannot do; all others
+        are accepted (fronts/behaviour.py).
+        """
         for name, front in self._fronts.items():
             behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
             if name not in self._nobody and behaviour.dials is not front.behaviour.dials:

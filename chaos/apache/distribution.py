@@ -1,4 +1,4 @@
-"""Whose program a node is: ours, or Apache's of a version, by Maven or from a folder; and where its jars are.
+"""The program of a node: ours, or a version of Apache's, from Maven or a folder; and its jars.
 
 ours                     nemesrv's own
 apache-5.3.3             org.apache.rocketmq of that version, resolved into the user's cache folder on first use
@@ -26,13 +26,13 @@ _JAR_VERSION = re.compile(r"rocketmq-common-(\d+\.\d+\.\d+[^/]*)\.jar")
 
 
 class ProgramPart(StrEnum):
-    """What of RocketMQ is needed: a profile of pom.xml."""
+    """The part of RocketMQ that is needed: a profile of pom.xml."""
 
     SERVERS = "servers"
     CLIENTS = "clients"
     """With the tools."""
     CLIENT = "client"
-    """Without them: 3.6.2.Final and 4.9.6 were published so."""
+    """Without the tools: 3.6.2.Final and 4.9.6 were published like this."""
     TESTS = "tests"
 
 
@@ -42,7 +42,7 @@ _NEAREST = {(ProgramPart.SERVERS, "4.9.8"): "4.9.7"}
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """One of Apache's. `text` is how a scenario says it."""
+    """A version of Apache's programs. `text` is its name in a scenario."""
 
     text: str
     version: str | None = None
@@ -52,7 +52,7 @@ class Distribution:
         return self.text
 
     def version_of(self, part: ProgramPart) -> str:
-        """The version that this part of it has. JavaMissing for a folder that is none."""
+        """The version of this part. JavaMissing if the folder is no distribution."""
         if self.version is not None:
             return _NEAREST.get((part, self.version), self.version)
         found = [match[1] for jar in self._jars() if (match := _JAR_VERSION.fullmatch(jar.name))]
@@ -62,13 +62,14 @@ class Distribution:
 
     @property
     def profile(self) -> Profile:
-        """Whose windows it obeys. JavaMissing for a folder that is no distribution."""
+        """The profile whose windows it obeys. JavaMissing if the folder is no distribution."""
         return Profile.V4_9 if self.version_of(ProgramPart.SERVERS).startswith("4.") else Profile.V5_X
 
     def class_path(self, part: ProgramPart, *, verified: bool = False) -> str:
-        """What `java -cp` takes, every jar as its checksum says. JavaMissing says what is missing, and how to get it.
+        """Argument of `java -cp`, with every jar's checksum verified. JavaMissing says what is missing and how to get
+        it.
 
-        A folder of the user's is held against its lib/SHA256SUMS where it has one. `verified`: somebody has done so.
+        A user's folder is compared with its lib/SHA256SUMS, if it has one. `verified`: this was done already.
         """
         require("java")
         version = self.version_of(part)
@@ -89,7 +90,7 @@ class Distribution:
 
 
 def distribution(text: str) -> Distribution | None:
-    """What a scenario says of a node's implementation; None: our own. ValueError for what is neither."""
+    """The implementation that a scenario names for a node. None: our own. ValueError for an unknown one."""
     if text == OURS:
         return None
     if match := _VERSION.fullmatch(text):
@@ -105,9 +106,10 @@ _LIMIT_S = 120
 
 
 def class_path(implementation: str, *, verified: bool = False) -> str:
-    """Of a client of that version, the workload before its jars. JavaMissing when there is no JDK, or it refuses.
+    """Class path of a client of that version, our workload before its jars. JavaMissing if there is no JDK, or it
+    fails.
 
-    `verified`: somebody has held the jars against their checksums.
+    `verified`: the checksums were compared already.
     """
     made_by = distribution(implementation)
     assert made_by is not None, implementation
@@ -115,7 +117,7 @@ def class_path(implementation: str, *, verified: bool = False) -> str:
 
 
 def compiled(class_path: str) -> str:
-    """The class path with the workload before Apache's jars. JavaMissing when there is no JDK, or it refuses."""
+    """The class path with the workload before Apache's jars. JavaMissing if there is no JDK, or it fails."""
     require("javac", "java")
     version = subprocess.run(["javac", "-version"], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
     made_of = "\n".join((SOURCE.read_text(encoding="utf-8"), class_path, version.stdout))

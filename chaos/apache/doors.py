@@ -1,10 +1,9 @@
-"""The doors of Apache's servers, one address for all of them, and what brokers of one name are told of each other.
+"""The ports of Apache's servers behind one address, and the settings by which brokers of one name find each other.
 
-A broker has three doors: its port, two below it the same for who is in a hurry (VIP), and above it the one at which
-its slaves fetch the commit log (HA). Peers are told one address, so that whatever is done to a link meets all three.
-The front there tells by the first bytes who dials: a frame of RocketMQ begins with its length, never so small; a
-slave with the offset that it has, of which these are the upper half, or (5.x, controller) with its state. Members of a
-DLedger group say frames, too, of codes that nobody else has.
+A broker has three ports: its own, the VIP port two below it, and the HA port above it, at which slaves fetch the commit
+log. Peers get one address, so that a fault of a link affects all three. The front recognizes the caller by the first
+bytes. A RocketMQ frame begins with its length; a slave with the upper half of its offset, which is smaller than any
+length, or (5.x, controller) with its state. Members of a DLedger group send frames with codes of their own.
 
     slave's JVM ─► its front of broker-a ─► link broker-a/1 -> broker-a ─► front at broker-a's address ─┬► port
                    port and port - 2                                                                   ├► + 1 (HA)
@@ -21,35 +20,35 @@ from ...remoting.node.network import Address
 from ..settings.server_settings import ELECTS
 
 HA = 1
-"""How far above a broker's port its HA port is."""
+"""Distance of the HA port above the broker's port."""
 DLEDGER = 2
-"""How far above it the port is at which members of its DLedger group dial it."""
+"""Distance above the broker's port of the port for its DLedger group."""
 FIRST_BYTES = 4
 _SHORTEST_FRAME = 16
 _HEADER = 8
-"""Before a frame's header: its length, and that of the header."""
+"""Before a frame's header: the lengths of the frame and of the header."""
 CONTROLLER = 1
-"""How far above a NameServer's port that of the controller inside it is."""
+"""Distance of the controller's port above its NameServer's."""
 _OF_CONTROLLER = range(1_001, 1_015)
 _HEARTBEAT = 904
 _LONGEST_HEADER = 64 * 1024
 _CODES = range(50_000, 52_000)
-"""Of DLedger's requests (DLedgerRequestCode)."""
+"""Codes of DLedger's requests (DLedgerRequestCode)."""
 _CODE = re.compile(rb'"code":\s*(\d+)')
 
 
 def is_slaves(first: bytes) -> bool:
-    """Whether who says this first is a slave that fetches the commit log."""
+    """Whether these first bytes come from a slave that fetches the commit log."""
     return len(first) >= FIRST_BYTES and int.from_bytes(first[:FIRST_BYTES], "big") < _SHORTEST_FRAME
 
 
 def tells(first: bytes) -> bool:
-    """Whether it is enough to tell by it who dials: an offset, or a frame's whole header."""
+    """Whether these bytes suffice to recognize the caller: an offset, or a frame's whole header."""
     return is_slaves(first) or (len(first) >= _HEADER and len(first) >= _HEADER + _header_bytes(first))
 
 
 def door(first: bytes) -> int:
-    """How far above the broker's port the door is of who says this first."""
+    """Distance above the broker's port of the port for a caller with these first bytes."""
     if is_slaves(first):
         return HA
     code = _CODE.search(first[_HEADER : _HEADER + _header_bytes(first)])
@@ -61,7 +60,7 @@ def _header_bytes(first: bytes) -> int:
 
 
 def as_told(own: Address, told: Address) -> Mapping[str, str]:
-    """What a broker says of its doors, to what everybody is told."""
+    """The broker's own addresses to the advertised ones."""
     return {str(own): str(told), str(Address(own.host, own.port + HA)): str(told)}
 
 
@@ -71,7 +70,7 @@ def elects(settings: Mapping[str, object]) -> bool:
 
 
 def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
-    """brokerId and brokerRole; a master's may be said in the scenario, and of a DLedger group neither is."""
+    """brokerId and brokerRole. A scenario may set a master's; a DLedger group has neither."""
     if elects(settings):  # as every such file has it: the broker itself begins as -1
         return {"brokerId": 0, "brokerRole": "ASYNC_MASTER"}
     if broker_id:
@@ -80,8 +79,9 @@ def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def door_of_controller(first: bytes) -> int:
-    """How far above a NameServer's port the door is of who says this first: at the controller's, for a request that is
-    none to a NameServer, or a heartbeat that says which epoch its broker is of."""
+    """Distance above a NameServer's port of the port for a caller with these first bytes. The controller gets requests
+    that are none to a NameServer, and heartbeats with a controller's epoch.
+    """
     header = first[_HEADER : _HEADER + _header_bytes(first)]
     code = _CODE.search(header)
     if code is None:
@@ -90,8 +90,9 @@ def door_of_controller(first: bytes) -> int:
 
 
 def controller(port: int, folder: Path) -> dict[str, object]:
-    """Of a NameServer that is the only controller, too, at the port above its own; it keeps its log in `folder`. It
-    tells brokers of a new master when they ask: here no NameServer dials anybody."""
+    """Settings of a NameServer that is also the only controller, at the port above its own, with its log in `folder`.
+    Brokers ask it for the new master; no NameServer connects anywhere.
+    """
     return {
         "controllerDLegerGroup": "controllers",
         "controllerDLegerPeers": f"n0-127.0.0.1:{port + CONTROLLER}",
@@ -103,6 +104,6 @@ def controller(port: int, folder: Path) -> dict[str, object]:
 
 
 def dledger_group(own: int, name: str, members: Mapping[int, Address]) -> dict[str, object]:
-    """What a member of the DLedger group is told of it: each by its number and where this one dials it."""
+    """Settings of a member of the DLedger group: each member's number and the address at which this one reaches it."""
     peers = ";".join(f"n{number}-{at}" for number, at in sorted(members.items()))
     return {"dLegerGroup": name, "dLegerSelfId": f"n{own}", "dLegerPeers": peers}

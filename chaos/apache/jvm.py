@@ -1,9 +1,9 @@
-"""A Java program as a child of this process: flags, folders, what it says, and how it ended. asyncio, Linux only.
+"""Runs a Java program as a child of this process: flags, folders, its output, and how it ended. asyncio, Linux only.
 
 our event loop ── Popen ──► JVM          it dies with the thread that started it (PR_SET_PDEATHSIG), however that ends
    ▲  ├── stdin, lines ───►  │
-   │  └── stdout, lines ◄────┤           each to `said`, and to the file with stderr, of which the last line is told
-   └───── pidfd ◄────────────┘           where something goes wrong
+   │  └── stdout, lines ◄────┤           each to `said`, and to the file with stderr, whose last line is shown
+   └───── pidfd ◄────────────┘           if something goes wrong
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ JAVA_FLAGS = (
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",  # 4.9 unmaps files with it, and else cannot recover a store
 )
-"""Small heaps: three NameServers and three brokers are then 750 MiB. Without a file in the folder for temporary ones,
-which a JVM that is killed would leave there."""
+"""Small heaps: three NameServers and three brokers take 750 MiB. No file in the temporary folder, which a killed JVM
+would leave there.
+"""
 LAST_LINES = 8_000
 LAST_WORDS = "java-died"
-"""Of a node's data folder, where its Java program has ended by itself."""
+"""File in a node's data folder that says how its Java program ended by itself."""
 _PDEATHSIG = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
@@ -54,16 +55,18 @@ if sys.argv[1] and os.getppid() != int(sys.argv[1]):
     sys.exit(1)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Runs the rest of its arguments, which die with their parent; the first is the parent's pid where that is known."""
+"""Runs its further arguments as a program that dies with its parent. The first argument is the parent's pid, if
+known.
+"""
 
 
 class JavaDied(HarnessError):
-    """A Java program has not come up, or ended by itself; the text has the last line that it wrote."""
+    """A Java program did not start, or ended by itself. The text has its last line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaCommand:
-    """What to run. `home`: ROCKETMQ_HOME and working folder; `user_home`: below it RocketMQ 5.x writes its logs."""
+    """What to run. `home`: ROCKETMQ_HOME and working folder; `user_home`: RocketMQ 5.x logs below it."""
 
     class_path: str
     main: str
@@ -71,7 +74,7 @@ class JavaCommand:
     properties: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = JAVA_FLAGS
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Over this process's own: NAMESRV_ADDR, what makes time pass at another rate, …"""
+    """Added to this process's environment: NAMESRV_ADDR, the rate of time, …"""
     home: Path
     user_home: Path
 
@@ -85,7 +88,7 @@ class JavaCommand:
 
     @property
     def temporary(self) -> Path:
-        """For its temporary files, there while it runs: Netty never removes the key pair that each server makes."""
+        """Folder for its temporary files while it runs: Netty never removes the key pair of each server."""
         return self.user_home / "tmp"
 
     def environ(self) -> dict[str, str]:
@@ -94,10 +97,10 @@ class JavaCommand:
 
 
 class JavaProgram:
-    """One process. Its methods are of the event loop in which it was started.
+    """One process. Call its methods in the event loop in which it was started.
 
-    `said` is given each line of stdout without its end; `ended` the exit code, as subprocess has it, of an end that
-    nobody here asked for.
+    `said` gets each line of stdout without its end. `ended` gets the exit code, as of subprocess, of an end that was
+    not asked for.
     """
 
     def __init__(
@@ -110,7 +113,7 @@ class JavaProgram:
         ended: Callable[[int], None] | None = None,
         dials: DialWatch | None = None,
     ) -> None:
-        """`dials` sees its connect() calls, from a process between it and us; None: nobody does."""
+        """`dials` observes its connect() calls from a process in between; None: they are not observed."""
         self.name, self._command, self._output, self._dials = name, command, output, dials
         self._said, self._ended = said, ended
         self._process: subprocess.Popen[bytes] | None = None
@@ -129,7 +132,7 @@ class JavaProgram:
 
     @property
     def children(self) -> tuple[int, ...]:
-        """Its pid, while it is there, and that of who looks at its dials."""
+        """Its pid, while it runs, and the pid of the process that observes its connects."""
         if self._process is None or self.exit_code is not None:
             return ()
         java = None if self._dials is None else self._dials.process
@@ -140,7 +143,7 @@ class JavaProgram:
         return self._over.result() if self._over is not None and self._over.done() else None
 
     def start(self) -> None:
-        """It runs; what it has to say follows. JavaDied when there is no java."""
+        """Start it. JavaDied if there is no java."""
         loop = asyncio.get_running_loop()
         for folder in (self._command.home, self._command.temporary, self._output.parent):
             folder.mkdir(parents=True, exist_ok=True)
@@ -171,14 +174,14 @@ class JavaProgram:
         loop.add_reader(self._pidfd, self._gone)
 
     def write(self, line: bytes) -> None:
-        """One line to its stdin. BrokenPipeError when it has ended."""
+        """Write one line to its stdin. BrokenPipeError if it has ended."""
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(line.rstrip(b"\n") + b"\n")
         self._process.stdin.flush()
 
     async def wait_for(self, text: str, limit_s: float) -> None:
-        """Return when a line of stdout has this in it. JavaDied when it ends before, or does not say it in time."""
+        """Return when a line of stdout contains this. JavaDied if it ends before, or after the time limit."""
         assert self._over is not None
         wanted = text.encode()
         if wanted in self._seen:
@@ -191,7 +194,7 @@ class JavaProgram:
             self._waiting.pop(found, None)
 
     async def within(self, wanted: asyncio.Future[None], limit_s: float, else_: str) -> None:
-        """Return when this is done. JavaDied when the program ends before, or when the time is over."""
+        """Return when this is done. JavaDied if the program ends before, or after the time limit."""
         assert self._over is not None
         both: list[asyncio.Future[Any]] = [wanted, self._over]
         await asyncio.wait(both, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
@@ -208,7 +211,7 @@ class JavaProgram:
         return f"{self.name}'s Java process ended {how}; {self.last_line()}"
 
     def last_line(self) -> str:
-        """What it wrote last: where an exception was thrown, the line that names it."""
+        """The last line that it wrote; after an exception, the line that names it."""
         try:
             with self._output.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_LINES))
@@ -219,7 +222,7 @@ class JavaProgram:
         return f"its last line: {said}" if said else "it wrote nothing"
 
     async def terminate(self, limit_s: float) -> int:
-        """SIGTERM, so that its hooks run, and SIGKILL where it has not ended in time; its exit code."""
+        """SIGTERM, so that its hooks run, and SIGKILL after the time limit. Its exit code."""
         self._asked = True
         return await self._end(signal.SIGTERM, limit_s)
 
@@ -273,7 +276,7 @@ class JavaProgram:
             self._process.stdout.close()
 
     def _gone(self) -> None:
-        """Its pidfd says that it has ended; what it had still to say is read first."""
+        """Its pidfd says that it has ended; its remaining output is read first."""
         assert self._process is not None
         assert self._over is not None
         asyncio.get_running_loop().remove_reader(self._pidfd)
@@ -295,7 +298,7 @@ class JavaProgram:
 
 
 class JavaNode:
-    """A node that is a program of Apache's: its JVM is a child of this process, and the node ends as it does."""
+    """A node that is a program of Apache's. Its JVM is a child of this process, and the node ends as the JVM does."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -305,7 +308,7 @@ class JavaNode:
 
     @property
     def children(self) -> tuple[int, ...]:
-        """The JVM's pid, while it is there."""
+        """The JVM's pid, while it runs."""
         return () if self._java is None else self._java.children
 
     def _now_ms(self) -> float:
@@ -315,7 +318,7 @@ class JavaNode:
         recorded_at(self._context.record, row.at_ms, row.event, row.fields)
 
     def _ended(self, code: int) -> None:
-        """The JVM has ended, and nobody asked it to: so does the node, in the same way, once its last rows are out."""
+        """The JVM ended by itself: end the node in the same way, after its last rows."""
         assert self._java is not None
         self._context.log.error("%s", self._java.death())
         if self._tasks:
@@ -324,25 +327,26 @@ class JavaNode:
             asyncio.get_running_loop().call_later(2.5 * BUFFER_S, end_as, code)
 
     async def _look_round(self, fronts: Collection[Address]) -> None:
-        """Whether the JVM goes round these fronts, until it is cancelled."""
+        """Look for the JVM's connections past these fronts until cancelled."""
         assert self._context.data_dir is not None
         await bypass.keep_looking(lambda: self.children, fronts, self._context.data_dir, self._context.log)
 
 
 def leave_last_words(folder: Path, death: str) -> None:
-    """A program has ended by itself: the run is to say how (`last_words`)."""
+    """Record how a program ended by itself, for `last_words`."""
     with contextlib.suppress(OSError):
         (folder / LAST_WORDS).write_text(death, encoding="utf-8")
 
 
 def last_words(data: Path) -> str:
-    """How programs of the run ended by themselves, each with its last line, to be said behind something else; "" where
-    none did. `data`: the run's, with one folder a node."""
+    """How programs of the run ended by themselves, each with its last line, to append to a message; "" if none did.
+    `data`: the run's folder with one folder per node.
+    """
     return "".join(f"; {file.read_text(encoding='utf-8')}" for file in sorted(data.glob(f"*/{LAST_WORDS}")))
 
 
 def end_as(code: int) -> None:
-    """This process ends as its JVM did: by the same signal, or with its exit status, 1 where that was 0."""
+    """End this process as its JVM ended: by the same signal, or with its exit status, 1 instead of 0."""
     if code < 0:
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)
@@ -351,7 +355,7 @@ def end_as(code: int) -> None:
 
 
 def telling(lines: Sequence[str]) -> str:
-    """The last line that tells a person something: of a stack trace the exception, and none of its frames."""
+    """The last useful line: of a stack trace the exception, not a frame."""
     said = [line.strip() for line in lines if line.strip()]
     frames = ("at ", "... ")
     while said and said[-1].startswith(frames):

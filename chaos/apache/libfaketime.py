@@ -1,9 +1,8 @@
-"""A Java program's clocks go as the run's: by libfaketime, preloaded, when RocketMQ's time is not the machine's.
+"""Makes a Java program's clocks follow the run's clock, by preloading libfaketime, if RocketMQ's time is scaled.
 
-Its wall clock and its monotonic one both show what `RealClock.now_ms` shows, whenever it is started, and its waits end
-by them (measured: docs/apache.md). libfaketime takes the moment at which its clocks began from shared memory where an
-environment variable names one: that of each program is made here, with the run's origin in it, and taken away once the
-program is up. Made by libfaketime itself it would stay behind a program that is killed.
+Wall clock and monotonic clock both show `RealClock.now_ms`, and its waits follow them (measured: docs/apache.md).
+libfaketime reads the origin of its clocks from shared memory, which an environment variable names. It is created here
+for each program and removed once the program is up. If libfaketime created it, a killed program would leave it behind.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ...remoting.node.clock import RealClock
 from ..errors import HarnessError
 
 VARIABLE = "NEMESRV_FAKETIME"
-"""Names libfaketimeMT.so.1 where it is not at the usual places."""
+"""Names libfaketimeMT.so.1 if it is not in a usual place."""
 
 PLACES = ("/usr/lib/*/faketime", "/usr/lib64/faketime", "/usr/lib/faketime", "/usr/local/lib/faketime")
 FILE = "libfaketimeMT.so.1"
@@ -32,7 +31,7 @@ _TOLERANCE_MS = 5
 
 
 def found(places: Iterable[str] = PLACES) -> Path | None:
-    """The library for programs with threads; None where it is not installed."""
+    """The library for programs with threads; None if it is not installed."""
     if named := os.environ.get(VARIABLE):
         return Path(named) if Path(named).is_file() else None
     paths = (path for place in places for path in sorted(Path("/").glob(f"{place[1:]}/{FILE}")))
@@ -40,9 +39,9 @@ def found(places: Iterable[str] = PLACES) -> Path | None:
 
 
 class FakedTime:
-    """What a program's environment needs so that its clocks are `clock`; empty at the machine's own pace.
+    """The environment that makes a program's clocks follow `clock`; empty at normal speed.
 
-    `forget` when the program is up, or has ended: nothing is left of this then. `name` tells it from others' here.
+    `forget` it once the program is up or has ended; nothing then remains. `name` must be unique here.
     """
 
     def __init__(self, clock: RealClock, name: str) -> None:
@@ -63,13 +62,13 @@ class FakedTime:
         }
 
     def forget(self) -> None:
-        """Take its shared memory away; the program that has mapped it goes on."""
+        """Remove its shared memory. A program that has mapped it goes on."""
         for file in (SHARED / self._name, SHARED / f"sem.{self._name}"):
             file.unlink(missing_ok=True)
 
 
 def sweep() -> None:
-    """Remove what nodes have left that were killed with SIGKILL before their program was up."""
+    """Remove what nodes left that were killed by SIGKILL before their program was up."""
     for file in (*SHARED.glob(f"{_PREFIX}[0-9]*-*"), *SHARED.glob(f"sem.{_PREFIX}[0-9]*-*")):
         owner = file.name.removeprefix("sem.").removeprefix(_PREFIX).partition("-")[0]
         with suppress(OSError):
@@ -78,7 +77,7 @@ def sweep() -> None:
 
 
 def missing(scale: float) -> str:
-    """What to say where there is no libfaketime."""
+    """The message if libfaketime is missing."""
     named = os.environ.get(VARIABLE)
     where = f"{VARIABLE} names {named}, which is no file" if named else f"{FILE} is not on this machine"
     return (
@@ -88,7 +87,7 @@ def missing(scale: float) -> str:
 
 
 def wrong(clock: RealClock) -> str | None:
-    """None when a program's clock here is `clock`, which `date` is asked; else one sentence."""
+    """None if a program's clock here follows `clock`, as `date` shows; else one sentence."""
     if clock.scale == 1:
         return None
     if found() is None:
@@ -115,10 +114,11 @@ def wrong(clock: RealClock) -> str | None:
 
 
 def _share(clock: RealClock, name: str) -> int:
-    """Make the shared memory and semaphore that libfaketime looks for; returns the origin on the machine's wall clock.
+    """Create the shared memory and semaphore that libfaketime looks for. Returns the origin on the machine's wall
+    clock.
 
-    The memory is `struct ft_shared_s`: two counters, and the origin as CLOCK_REALTIME, _MONOTONIC, _MONOTONIC_RAW and
-    _BOOTTIME had it.
+    The memory is `struct ft_shared_s`: two counters, and the origin by CLOCK_REALTIME, _MONOTONIC, _MONOTONIC_RAW and
+    _BOOTTIME.
     """
     now = [time.clock_gettime_ns(each) for each in _CLOCKS]
     since_ns = now[1] - clock.origin_monotonic_ns

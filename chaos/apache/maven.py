@@ -1,7 +1,7 @@
-"""Apache RocketMQ's programs by Maven coordinates, resolved once into the user's cache folder, and unchanged since.
+"""Fetches Apache RocketMQ's programs by Maven into the user's cache folder, once, and verifies them at every use.
 
-Which repository Maven asks is the machine's own business (its settings.xml); nothing here names one. Maven holds each
-jar against the checksum that was published with it; what it brought is held against our own list before every use.
+The machine's settings.xml names the repositories. Maven compares each jar with its published checksum; before every use
+jars are compared with our own list.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import HarnessError
 
 RESOLVE_TIMEOUT_S = 240
 SUMS = "SHA256SUMS"
-"""Beside the jars, as sha256sum(1) writes it."""
+"""The list beside the jars, in the format of sha256sum(1)."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _OF_PROJECT = re.compile(
     r"^Failed to execute goal .*? for project \S+: (The following artifacts could not be resolved: )?"
@@ -27,11 +27,11 @@ _OF_PROJECT = re.compile(
 
 
 class JavaMissing(HarnessError):
-    """Apache's programs cannot be had here; the text says what is missing."""
+    """Apache's programs cannot be had here. The text says what is missing."""
 
 
 def require(*programs: str) -> None:
-    """JavaMissing when one of a JDK's programs is not on PATH, from where Apache's are started."""
+    """JavaMissing if one of a JDK's programs is not on PATH."""
     for program in programs:
         if shutil.which(program) is None:
             home = Path(os.environ.get("JAVA_HOME") or os.devnull, "bin")
@@ -40,12 +40,14 @@ def require(*programs: str) -> None:
 
 
 def cache(name: str) -> Path:
-    """The folder of the user's cache that keeps what `name` needs."""
+    """The folder in the user's cache for `name`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nemesrv" / name
 
 
 def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) -> Path:
-    """`folder` with the jars that `pom` depends on, whole or not at all. JavaMissing says why `what` is not there."""
+    """Fill `folder` with the jars that `pom` depends on, completely or not at all. JavaMissing says why `what` is
+    missing.
+    """
     if folder.is_dir():
         verify(folder, f"remove {folder}, and it is resolved again")
         return folder
@@ -73,7 +75,7 @@ def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) ->
 
 
 def why_none(said: str) -> str:
-    """What Maven's output comes to, in one sentence: its first error without whom it is told of, else its last line."""
+    """The reason in Maven's output, in one sentence: its first error, else its last line."""
     lines = [_ESCAPES.sub("", line).strip() for line in said.splitlines()]
     errors = [line.rpartition("[ERROR]")[2].strip() for line in lines if "[ERROR]" in line]
     absent = re.search(r"Could not find artifact (org\.apache\.rocketmq:\S+)", errors[0]) if errors else None
@@ -85,7 +87,7 @@ def why_none(said: str) -> str:
 
 
 def checksums(folder: Path) -> dict[str, str]:
-    """SHA-256 of every jar in the folder, by its name."""
+    """SHA-256 of every jar in the folder, by name."""
     found = {}
     for jar in sorted(folder.glob("*.jar")):
         with jar.open("rb") as file:
@@ -94,7 +96,7 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def keep_sums(folder: Path) -> None:
-    """The checksums of the jars as they are now stand beside them."""
+    """Write the current checksums of the jars beside them."""
     text = "".join(f"{digest}  {name}\n" for name, digest in checksums(folder).items())
     with tempfile.NamedTemporaryFile("w", dir=folder, prefix=f".{SUMS}-", delete=False, encoding="utf-8") as file:
         file.write(text)
@@ -102,7 +104,7 @@ def keep_sums(folder: Path) -> None:
 
 
 def verify(folder: Path, mend: str) -> None:
-    """JavaMissing, with how to mend it, when a jar is not what it was; without a list what is there becomes it."""
+    """JavaMissing, with the remedy, if a jar has changed. Without a list, one is written."""
     try:
         text = (folder / SUMS).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -114,11 +116,11 @@ def verify(folder: Path, mend: str) -> None:
 
 
 def read_sums(text: str) -> dict[str, str]:
-    """Jar to checksum, of a list as sha256sum(1) writes it."""
+    """Jar to checksum, from a list of sha256sum(1)."""
     lines = (line.split(maxsplit=1) for line in text.splitlines())
     return {parts[1].strip().lstrip("*"): parts[0].lower() for parts in lines if len(parts) == 2}
 
 
 def differing(listed: Mapping[str, str], found: Mapping[str, str]) -> str | None:
-    """The first jar that is missing, or another than the list says; jars that it does not list count, too."""
+    """The first jar that is missing or differs from the list; jars that are not listed count, too."""
     return next((name for name in sorted({*listed, *found}) if listed.get(name) != found.get(name)), None)

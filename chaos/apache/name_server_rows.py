@@ -1,15 +1,15 @@
-"""A NameServer seen from outside: who registered, who was dropped and why, and what every topic's route was, and when.
+"""Rows of a NameServer seen from outside: registrations, drops with their reasons, and every topic's route over time.
 
     103 and its answer           registration                                             as exact as the front
-    a line of namesrv.log        broker_dropped; its reason by what led to it on the wire or in the log:
+    a line of namesrv.log        broker_dropped; its reason from the wire or the log:
                                      104 ─► unregistered   closed ─► closed, exception, idle   "expired" ─► expired
-    the broker gone from 106     broker_dropped, where no line said so within UNSAID_MS
-    a look-up's answer           route: the topic's route at some moment between question and answer, whoever asked
+    the broker gone from 106     broker_dropped, if no line said so within UNSAID_MS
+    a look-up's answer           route: the topic's route at a moment between question and answer
 
-A route that is another than the last one changed between the last question whose answer had the old one and this
-answer. What can have changed it then, of each broker in whose part it differs, is on the wire: a registration, an
-unregistration, a connection that ended; the row has that moment. Without any it has the middle (Inexact), and an
-answer to somebody else is believed only when a poll has the same: else the answer was wrong, and not the table.
+A new route came into force between the last question that was answered with the old one and this answer. For each
+broker whose part differs, the cause may be on the wire: a registration, an unregistration, a closed connection. The row
+then has the moment of the cause. Otherwise it has the middle (Inexact), and an answer to another client counts only if
+a poll confirms it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from .server_rows import SETTLES_MS, Put, ServerAbout, ServerRows
 from .tables import Route, Table, route_of
 
 UNSAID_MS = 1_500.0
-"""A broker that is gone from the table for so long, and no line of the log said so: the poll says it. This and the next
-are of the machine's time."""
+"""Machine time after which a drop that no log line reports is taken from the poll."""
 _LED_TO_MS = 3_000.0
-"""What a broker is dropped for is at most so long ago."""
+"""Machine time: the cause of a drop is at most this much older."""
 _KEPT = 256
 _PERMS = {
     int(RequestCode.WIPE_WRITE_PERM_OF_BROKER): ("wiped", "wipeTopicCount"),
@@ -48,11 +47,11 @@ _ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 class _Connection:
     waiting: dict[int, Asked] = field(default_factory=dict)
     brokers: set[str] = field(default_factory=set)
-    """Addresses that registered on it."""
+    """Addresses of brokers that registered on the connection."""
 
 
 class _Sighting(NamedTuple):
-    """The topic had this route at some moment of [from_ms, to_ms]. In order of `to_ms`."""
+    """The topic had this route at a moment in [from_ms, to_ms]. In order of `to_ms`."""
 
     to_ms: float
     from_ms: float
@@ -66,10 +65,10 @@ class _Held:
     route: Route | None = None
     since_ms: float = -math.inf
     seen_ms: float = -math.inf
-    """The latest question whose answer had it."""
+    """Time of the latest question that was answered with this route."""
     before: Route | None = None
     doubted: list[_Sighting] = field(default_factory=list)
-    """Answers to others since the last poll, with another route that nothing on the wire explains."""
+    """Other clients' answers since the last poll with another route that nothing on the wire explains."""
 
 
 class _Why(NamedTuple):
@@ -80,11 +79,11 @@ class _Why(NamedTuple):
 class _Cause(NamedTuple):
     at_ms: float
     takes_away: bool
-    """By it a broker leaves a route; else it comes into it, or has another row there."""
+    """Whether the broker leaves the route; otherwise it joins it or its row changes."""
 
 
 class _Gone(NamedTuple):
-    """A poll found that the address has left the table in [from_ms, to_ms]."""
+    """A poll found that the address left the table in [from_ms, to_ms]."""
 
     from_ms: float
     to_ms: float
@@ -141,7 +140,7 @@ class NameServerRows(ServerRows):
                 self._sighted(one)
 
     def stops(self) -> None:
-        """It closes its connections now, and cleans up behind some of them: nobody is dropped by that."""
+        """It closes its connections from now on; that drops no broker."""
         self._stops = True
 
     def end(self, now_ms: float) -> None:
@@ -245,7 +244,7 @@ class NameServerRows(ServerRows):
             self._drop(None, fields["address"], "log", at_ms)
 
     def _taken(self, address: str, read_ms: float, reason: str = "") -> _Why | None:
-        """The first thing that the address may be dropped for, of this reason; what is long over is forgotten."""
+        """The first event that may have dropped the address for this reason. Old ones are forgotten."""
         whys = self._why[address]
         while whys and read_ms - whys[0].at_ms > self._led_to_ms:
             whys.popleft()
@@ -255,7 +254,7 @@ class NameServerRows(ServerRows):
         return found
 
     def _drop(self, at_ms: float | None, address: str, learnt: str, read_ms: float = 0.0) -> None:
-        """The address is no longer in the table. `at_ms` None: a line says so that was read at `read_ms`."""
+        """The address has left the table. `at_ms` None: by a log line read at `read_ms`."""
         why = self._taken(address, read_ms if at_ms is None else at_ms)
         reason = self._reason(why, read_ms) if at_ms is None or why is not None else "unknown"
         if at_ms is None:
@@ -269,7 +268,7 @@ class NameServerRows(ServerRows):
         self._put(at_ms, "broker_dropped", broker_name=name, broker_id=id_, address=address, value=value)
 
     def _reason(self, why: _Why | None, read_ms: float) -> str:
-        """What the log said on the way to it, where the wire does not say."""
+        """The reason by the log, if the wire does not show it."""
         at_ms = read_ms if why is None else why.at_ms
         if why is not None and why.reason in ("unregistered", "exception", "expired"):
             return why.reason
@@ -339,13 +338,13 @@ class NameServerRows(ServerRows):
         held.route, held.seen_ms = one.route, max(held.seen_ms, one.from_ms)
 
     def _cause(self, topic: str, broker: str, from_ms: float, to_ms: float, *, takes_away: bool) -> float | None:
-        """When something was seen that can have changed the broker's part of the topic's route; the last, if many."""
+        """Time of the last event that can have changed the broker's part of the topic's route."""
         causes = (cause for cause in (*self._causes[broker], *self._causes[topic]) if cause.takes_away == takes_away)
         return max((cause.at_ms for cause in causes if from_ms <= cause.at_ms <= to_ms), default=None)
 
 
 def _parts(route: Route | None) -> Mapping[str, tuple[Any, Any]]:
-    """Broker name → its addresses and its row."""
+    """Broker name to its addresses and its row."""
     if route is None:
         return {}
     brokers, queues = route.get("brokers") or {}, route.get("queues") or {}
@@ -353,7 +352,7 @@ def _parts(route: Route | None) -> Mapping[str, tuple[Any, Any]]:
 
 
 def _differ(old: Route | None, new: Route | None) -> list[str]:
-    """The brokers whose parts are not the same; of two routes that differ in none, one that stands for all."""
+    """The brokers whose parts differ. If none does, one stands for all."""
     before, after = _parts(old), _parts(new)
     return [name for name in {**before, **after} if before.get(name) != after.get(name)] or [""]
 

@@ -1,7 +1,7 @@
-"""RocketMQ's configuration files for Apache's programs: the one writer of namesrv.conf, broker.conf and what is beside.
+"""Writes RocketMQ's configuration files for Apache's programs: namesrv.conf, broker.conf and logback's.
 
-Keys are RocketMQ's own. `name_server` and `broker` give the settings that every such process of ours has; what a
-scenario or a test sets comes over them. Files are small enough for a dozen brokers on one machine.
+Keys are RocketMQ's own. `name_server` and `broker` give the settings of every such process; a scenario's or a test's
+settings override them. Store files are small enough for a dozen brokers on one machine.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ SMALL_STORE: Properties = {
     "diskMaxUsedSpaceRatio": 95,
     "flushDiskType": "ASYNC_FLUSH",
 }
-"""Of a broker whose files are small."""
+"""Settings of a broker with small store files."""
 _ESCAPE = "\\"
 _LOGS = ("namesrv", "broker", "tools", "proxy", "controller")
 
 
 def name_server(port: int, folder: Path, more: Properties | None = None) -> dict[str, object]:
-    """Of a NameServer that listens at 127.0.0.1:port (4.9 at every address) and keeps its files in `folder`."""
+    """Settings of a NameServer at 127.0.0.1:port (4.9: all addresses) with its files in `folder`."""
     own = {"listenPort": port, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"}
     return {**own, **(more or {})}
 
@@ -40,7 +40,7 @@ def name_server(port: int, folder: Path, more: Properties | None = None) -> dict
 def broker(
     port: int, folder: Path, name: str, name_servers: Sequence[object], more: Properties | None = None
 ) -> dict[str, object]:
-    """Of a master that registers 127.0.0.1:port as its address and keeps its store in `folder`."""
+    """Settings of a master that registers 127.0.0.1:port and has its store in `folder`."""
     store = folder / "store"
     own = {
         "brokerClusterName": "DefaultCluster",
@@ -59,28 +59,28 @@ def broker(
 
 
 def write(path: Path, settings: Properties) -> Path:
-    """The file, as RocketMQ's `-c` takes it."""
+    """Write the file for RocketMQ's `-c`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text(settings), encoding="utf-8")
     return path
 
 
 def text(settings: Properties) -> str:
-    """One line a setting; true and false in small letters, as Java's Properties are read."""
+    """One line per setting. true and false in lower case, as Java's Properties need."""
     return "".join(f"{key}={said(value).replace(_ESCAPE, 2 * _ESCAPE)}\n" for key, value in settings.items())
 
 
 def said(value: object) -> str:
-    """A setting as Java reads it; of several numbers the one behind the other."""
+    """A setting as Java reads it; several numbers one after the other."""
     if isinstance(value, tuple):
         return ",".join(map(said, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def write_logback(conf: Path, logs: Path | None) -> None:
-    """What 4.9 looks for in ROCKETMQ_HOME/conf: logs at INFO to `logs`/namesrv.log or broker.log, or none at all.
+    """The file that 4.9 reads in ROCKETMQ_HOME/conf: logs at INFO to `logs`/namesrv.log or broker.log, or none.
 
-    5.x has its own inside its jars, and logs below ${user.home}/logs/rocketmqlogs.
+    5.x has its own in its jars and logs below ${user.home}/logs/rocketmqlogs.
     """
     conf.mkdir(parents=True, exist_ok=True)
     for part in _LOGS:
@@ -102,10 +102,10 @@ _LOGBACK = """
 
 
 def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
-    """5.x's own settings of the logs of a `part` (namesrv, broker), taken out of its jar into `conf`; None for 4.9.
+    """5.x's own log settings of a `part` (namesrv, broker), copied from its jar into `conf`; None for 4.9.
 
-    They must be named to it: of a class path with both it takes the broker's for the NameServer, too. JavaMissing, with
-    its name, for a jar that is none.
+    The file must be named explicitly: with both jars on the class path, the NameServer would take the broker's.
+    JavaMissing names a file that is no jar.
     """
     name = f"rmq.{part}.logback.xml"
     for jar in sorted(Path(class_path.removesuffix("/*")).glob(f"rocketmq-{part}-*.jar")):
@@ -119,7 +119,7 @@ def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
 
 
 def topics_file(topics: Mapping[str, int], now_ms: int) -> str:
-    """A broker's store/config/topics.json in which these topics (name to queues) are, before it has started."""
+    """A broker's store/config/topics.json with these topics (name to queues), before its first start."""
     table = {
         name: {
             "order": False,

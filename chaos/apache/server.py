@@ -1,13 +1,13 @@
-"""Apache's NameServer or broker as a node: its JVM behind a front at the node's address, its dials through fronts too.
+"""Apache's NameServer or broker as a node. Its JVM is behind a front at the node's address and connects through fronts.
 
-    listen    fronts are there; a NameServer's JVM is up, and that of a broker which was there before: what it says to
-              NameServers waits
-    prepare   a new broker's JVM is up, with the topics that it begins with
-    start     what waits goes on: the broker registers
-    stop      SIGTERM to the JVM, whose hooks run; it has ended
-    (killed)  the JVM dies with this process; this process ends as the JVM did, where that ends by itself
+    listen    fronts accept. A NameServer's JVM is up, and a restarted broker's, whose requests to
+              NameServers wait
+    prepare   a new broker's JVM is up, with its first topics
+    start     waiting requests go on: the broker registers
+    stop      SIGTERM to the JVM, whose hooks run, until it has ended
+    (killed)  the JVM dies with this process, and this process with the JVM
 
-Of what our own are asked it is asked these and `have_topics`. Rows are made of what is seen (server_rows.py).
+Of our own servers' methods it has these and `have_topics`. server_rows.py makes its rows.
 """
 
 from __future__ import annotations
@@ -45,38 +45,39 @@ MAINS = {
 }
 LOG_FILES = ("namesrv.log", "broker.log", "remoting.log")
 BOOT_LIMIT_S, STOP_LIMIT_S, PATIENCE_S = 150.0, 60.0, 180.0
-"""Of the machine's time: a JVM takes seconds of CPU, and a run's come up side by side with Spark's."""
+"""Machine time: a JVM takes seconds of CPU, and a run's JVMs start beside Spark's."""
 LOOKS_S, POLLS_S = 0.1, 0.1
-"""Of the machine's time: how often its logs are read, and its tables asked for at most."""
+"""Machine time: how often its logs are read, and at most how often its tables are polled."""
 _REGISTERS = frozenset({103, 322})
-"""What a broker says first of all: REGISTER_BROKER, or QUERY_DATA_VERSION before it."""
+"""A broker's first requests: REGISTER_BROKER, or QUERY_DATA_VERSION before it."""
 _PORTS = range(10_000, 19_990)
-"""For JVMs: below those of the harness."""
+"""Ports of JVMs, below those of the harness."""
 _BESIDE = (-2, doors.HA, doors.DLEDGER)
-"""Of a broker's port: its VIP port, its slaves', its DLedger group's."""
+"""Ports beside a broker's: VIP, HA, DLedger."""
 _ROUTINE = {"waitTimeMillsInSendQueue": 200, "osPageCacheBusyTimeOutMills": 1_000}
-"""How long work may wait in a broker before it answers that it is busy, which is the machine's doing: stretched where
-RocketMQ's time goes faster than the machine's."""
+"""How long work may wait in a broker before it answers "busy", which is the machine's fault. Longer if RocketMQ's time
+runs faster than the machine's.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlan:
-    """What the node's process begins with; can be pickled. Addresses are those that everybody is told."""
+    """What the node's process begins with; can be pickled. Addresses are the advertised ones."""
 
     implementation: str
     kind: NodeKind
     listen: Address
     advertised: Address
     settings: Mapping[str, object] = field(default_factory=dict)
-    """RocketMQ's name to value, of what the scenario sets."""
+    """RocketMQ's names to the scenario's values."""
     name_servers: Mapping[str, Address] = field(default_factory=dict)
-    """Of a broker: its list."""
+    """A broker's list."""
     broker_name: str = ""
     broker_id: int = 0
     members: Mapping[str, Address] = field(default_factory=dict)
-    """Of a broker: the others of its name."""
+    """A broker's other brokers of its name."""
     controllers: Mapping[str, Address] = field(default_factory=dict)
-    """Of a broker under a controller: the NameServers that are one."""
+    """A broker's controllers: the NameServers that are one."""
     cluster_name: str = "DefaultCluster"
 
 
@@ -115,7 +116,7 @@ class ApacheServer(JavaNode):
     # -- lifecycle ---------------------------------------------------------------------------------------------------
 
     async def listen(self) -> Address:
-        """The front accepts; the address that peers may be told. JavaDied, JavaMissing or OSError where it cannot."""
+        """Make the front accept; the address to advertise. JavaDied, JavaMissing or OSError."""
         await self._dialler.open()
         self._dialler.hold()
         if self._to_controller is not None:
@@ -126,7 +127,7 @@ class ApacheServer(JavaNode):
         return self._plan.advertised
 
     def have_topics(self, topics: Mapping[str, int]) -> None:
-        """Before `start`: these topics (name to queues) are there from the first registration on."""
+        """Call it before `start`: these topics (name to queues) exist from the first registration on."""
         self._topics.update(topics)
 
     async def prepare(self) -> None:
@@ -134,7 +135,7 @@ class ApacheServer(JavaNode):
             await self._boot()
 
     async def start(self) -> None:
-        """What it had to say to others goes on."""
+        """Let its waiting requests to others go on."""
         self._dialler.release()
         fronts = self._dialler.own_addresses
         if self._to_controller is not None:
@@ -142,7 +143,7 @@ class ApacheServer(JavaNode):
         self._begin(self._look_round(fronts))
 
     async def stop(self) -> None:
-        """The JVM's hooks have run, a broker has unregistered, and it has ended."""
+        """Stop it cleanly: the JVM's hooks have run, a broker has unregistered, and it has ended."""
         if self._rows is not None:
             self._read_logs()
             self._rows.stops()
@@ -163,7 +164,7 @@ class ApacheServer(JavaNode):
         self._forget()
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """What its dials of servers meet from now on, of those that do not accept: its fronts do it."""
+        """What its connections now meet at servers that do not accept; its fronts do it."""
         await self._dialler.faulted(meets)
         if self._to_controller is not None:
             await self._to_controller.faulted(meets)
@@ -171,7 +172,7 @@ class ApacheServer(JavaNode):
     # -- the JVM -----------------------------------------------------------------------------------------------------
 
     async def _boot(self) -> None:
-        """The JVM is up: a NameServer serves, a broker serves and has begun to register."""
+        """Start the JVM: a NameServer serves, a broker serves and has begun to register."""
         assert self._made_by is not None
         context, clock = self._context, self._real_clock()
         self._held = PortHolder(ports=_PORTS)
@@ -209,7 +210,7 @@ class ApacheServer(JavaNode):
         self._serves()
 
     def _serves(self) -> None:
-        """The JVM at its port is who is dialled, and looked at."""
+        """Connect the front to the JVM at its port, and observe it."""
         assert self._rows is not None
         self._up.set()
         self._begin(self._keep_looking())
@@ -219,7 +220,7 @@ class ApacheServer(JavaNode):
             self._begin(self._poller.keep_polling(self._rows.polled, max(PERIOD_S, POLLS_S * clock.scale)))
 
     async def _stands_by(self) -> None:
-        """Nobody is let in to the JVM, and nobody looks at it."""
+        """Let nobody connect to the JVM, and stop observing it."""
         self._up.clear()
         for task in [task for task in self._tasks if task is not asyncio.current_task()]:
             task.cancel()
@@ -232,7 +233,7 @@ class ApacheServer(JavaNode):
         self._tasks.append(task)
 
     def _failed(self, task: asyncio.Task[None]) -> None:
-        """Who looks at the JVM looks no more: a history with a gap that nobody knows of must not be judged."""
+        """The JVM's observer failed: end the run, because a history with an unknown gap must not be judged."""
         if not task.cancelled() and (why := task.exception()) is not None:
             self._context.log.error("what the JVM does is seen no more", exc_info=why)
             asyncio.get_running_loop().call_later(0.05, os._exit, 1)
@@ -321,12 +322,12 @@ class ApacheServer(JavaNode):
         return self._made_by.profile
 
     async def _upstream(self) -> Address | None:
-        """Where who dials the node is led: to the JVM, once that is up."""
+        """Where connections to the node go: to the JVM, once that is up."""
         await self._up.wait()
         return Address("127.0.0.1", self._port)
 
     async def _led(self, first: bytes) -> Address | None:
-        """The same for one of several brokers of a name: the door that who dials is at."""
+        """The same for one of several brokers of a name: the port for the caller."""
         at = await self._upstream()
         door = doors.door(first) if self._is_broker else doors.door_of_controller(first)
         return None if at is None else Address(at.host, at.port + door)
@@ -351,11 +352,11 @@ class ApacheServer(JavaNode):
 
     @property
     def _logs_folder(self) -> Path:
-        """Where RocketMQ itself writes below user.home."""
+        """RocketMQ's own log folder, below user.home."""
         return self._logs / "logs" / "rocketmqlogs"
 
     def _real_clock(self) -> RealClock:
-        """The run's, which the JVM's clocks follow."""
+        """The run's clock, which the JVM's clocks follow."""
         clock = getattr(self._context.clock, "real", self._context.clock)
         if not isinstance(clock, RealClock):
             raise JavaDied(f"{self._context.name} is {self._plan.implementation}, which goes by the real clock only")
@@ -363,7 +364,7 @@ class ApacheServer(JavaNode):
 
 
 def _unseen(_: Observation) -> None:
-    """What a broker and its controller say to each other is nothing of the history's."""
+    """Ignore: messages between a broker and its controller are not in the history."""
 
 
 def _size(file: Path) -> int:
@@ -374,13 +375,13 @@ def _size(file: Path) -> int:
 
 
 class Tail:
-    """The lines of a file that grows: what is new since the last look, but for a line that is not whole yet."""
+    """The new complete lines of a growing file since the last look."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def fed(self, data: bytes) -> Iterator[str]:
-        """The lines that are complete once `data` is appended."""
+        """The lines that `data` completes."""
         *whole, self._rest = (self._rest + data).split(b"\n")
         for line in whole:
             yield line.decode("utf-8", "replace").rstrip("\r")

@@ -1,7 +1,7 @@
-"""What a NameServer's tables hold, asked from outside: GET_BROKER_CLUSTER_INFO (106) and a look-up (105) of each topic.
+"""Polls a NameServer's tables: GET_BROKER_CLUSTER_INFO (106) and a look-up (105) of each topic.
 
-    poll ──106──► NameServer      all questions of a poll are under way at once, over one connection of the poller's own
-         ──105──►                 (never through a proxy): the answers are of moments between its beginning and its end
+    poll ──106──► NameServer      all requests of a poll are sent at once, over the poller's own connection
+         ──105──►                 (without a proxy); the answers are from between its begin and end
 
 Pure, but for `TablePoller`.
 """
@@ -25,13 +25,13 @@ from ...remoting.node.profile import Profile
 from ...remoting.transport import RemotingClient
 
 PERIOD_S = 0.250
-"""From one poll to the next, of the run's time."""
+"""Time between two polls, in the run's time."""
 TIMEOUT_S = 3.0
-"""Of the machine's time: a server that is late is asked nothing new meanwhile."""
+"""Machine time. A late server gets no new request meanwhile."""
 _LOG = logging.getLogger("nemesrv.apache")
 
 Route = Mapping[str, Any]
-"""As the history has it: {"brokers": {name: {id: address}}, "queues": {name: [read, write, perm, flag]}}."""
+"""As in the history: {"brokers": {name: {id: address}}, "queues": {name: [read, write, perm, flag]}}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Table:
     brokers: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Broker name → broker id → address."""
     routes: Mapping[str, Route | None] = field(default_factory=dict)
-    """Topic → its route; None: the NameServer has none (17)."""
+    """Topic to its route; None if the NameServer has none (17)."""
 
     @property
     def places(self) -> set[tuple[str, int, str]]:
@@ -50,7 +50,7 @@ class Table:
 
 
 def route_of(code: int, body: bytes) -> tuple[bool, Route | None]:
-    """Whether an answer to a look-up says what the route is, and the route."""
+    """Whether the answer to a look-up is readable, and its route."""
     if code == ResponseCode.TOPIC_NOT_EXIST:
         return True, None
     if code != ResponseCode.SUCCESS or not body:
@@ -65,11 +65,11 @@ class Poll(NamedTuple):
     began_ms: float
     ended_ms: float
     table: Table | None
-    """None: it did not answer."""
+    """The tables; None: no answer."""
 
 
 class TablePoller:
-    """Asks one NameServer again and again, over one connection that is made anew when it is gone."""
+    """Polls one NameServer over one connection, which is renewed if it ends."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class TablePoller:
         profile: Profile = Profile.V4_9,
         log: logging.Logger = _LOG,
     ) -> None:
-        """`topics`: what to ask for, asked before each poll. Without `network`: real sockets, and no link's proxy."""
+        """`topics`: the topics to ask for, called before each poll. Without `network`: real sockets, no proxy."""
         self._address, self._clock, self._topics = address, clock, topics
         self._log = log
         self._timeout_s = TIMEOUT_S * float(getattr(clock, "scale", 1.0))
@@ -110,7 +110,7 @@ class TablePoller:
     async def keep_polling(
         self, polled: Callable[[float, float, Table | None], object], period_s: float = PERIOD_S
     ) -> None:
-        """Until cancelled: `polled` is called with each poll. A poll that took long moves no later one."""
+        """Poll until cancelled; `polled` gets each poll. A slow poll does not move later ones."""
         due_s = self._clock.monotonic_s()
         while True:
             polled(*await self.poll())

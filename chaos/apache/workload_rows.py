@@ -1,4 +1,4 @@
-"""What Apache's client tells of itself (Workload.java's lines) becomes rows of the history. Sans-IO.
+"""Makes rows of the lines that Workload.java prints about Apache's client. Sans-IO.
 
     send, sent          the application's call            ─► send
     try, tried          the client's hook, at each broker ─► send_attempt
@@ -8,7 +8,7 @@
     route               its table of routes               ─► route_changed
     lag                 a thread that sleeps              ─► timer_lag
 
-All else of its rows is seen on the wire (chaos/fronts/rows.py). Each line has the JVM's own time.
+The wire gives all its other rows (chaos/fronts/rows.py). Each line has the JVM's own time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CODES = {
 
 
 class JavaClock:
-    """The JVM's System.nanoTime on the run's clock, from questions and answers; the quickest one counts."""
+    """The JVM's System.nanoTime on the run's clock, by questions and answers; the quickest answer counts."""
 
     def __init__(self) -> None:
         self._offset_ms: float | None = None
@@ -49,13 +49,13 @@ class JavaClock:
         return self._offset_ms is not None
 
     def answered(self, asked_ms: float, at_ns: int, heard_ms: float) -> None:
-        """Asked then, the JVM read this, and its answer came then."""
+        """The JVM's answer to a question, with the times of question and answer."""
         bound_ms = (heard_ms - asked_ms) / 2
         if bound_ms < self.bound_ms:
             self.bound_ms, self._offset_ms = bound_ms, asked_ms + bound_ms - at_ns / 1e6
 
     def ms(self, at_ns: int) -> float:
-        """When that was. Only once it is known."""
+        """The run's time of this nanoTime. Only after the first answer."""
         assert self._offset_ms is not None
         return at_ns / 1e6 + self._offset_ms
 
@@ -68,24 +68,24 @@ class _Send:
     began_ms: float
     tries: int = 0
     unsure: int = 0
-    """How many of its tries may have stored it."""
+    """The number of its tries that may have stored the message."""
     under_way: tuple[float, dict[str, Any]] | None = None
 
 
 @dataclass(slots=True)
 class WorkloadRows:
-    """Of one JVM. `put` is given each row, not in order of time."""
+    """The rows of one JVM. `put` gets each row, not in order of time."""
 
     put: Callable[[TimedRow], None]
     group: str
     addresses: Mapping[str, str]
-    """Brokers' addresses as the JVM dials them, to those that everybody is told."""
+    """Brokers' addresses as the JVM connects to them, to the advertised ones."""
     _sends: dict[str, _Send] = field(default_factory=dict)
     _held: dict[str, set[tuple[str, int]]] = field(default_factory=lambda: defaultdict(set))
     _routes: dict[str, object] = field(default_factory=dict)
 
     def heard(self, at_ms: float, line: Mapping[str, Any]) -> None:
-        """One line, when it was. Lines that are nothing of the history's are left."""
+        """The time of one line. Lines that are not for the history are ignored."""
         match line.get("f"):
             case "send":
                 self._send(at_ms, line)

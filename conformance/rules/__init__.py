@@ -1,4 +1,4 @@
-"""The rules that a client is measured by: one record each, beside the functions that measure it.
+"""The rules of a client profile: one record each, beside the functions that measure it.
 
     choosing    list_order, start, sticky, next
     leaving     leaves_on_…: refused, SYN dropped, silence, close, reset, closed at accept, error codes
@@ -7,7 +7,7 @@
     brokers     …_broker_s: its last use, or its first; sends_lost, send_stall_s, send_retries
     consumers   queues_of_…_s, received_twice
 
-A new rule is a record in the RULES of its file: the command, profiles and docs find it here.
+A new rule is a record in RULES of its file; command, profiles and docs find it here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .rule import LeftOut, Measured, Rule
 _FILES = (choosing, leaving, trying, polling, brokers, consumers)
 
 RULES: Mapping[str, Rule] = {rule.name: rule for file in _FILES for rule in file.RULES}
-"""By name, in the order in which they are told."""
+"""By name, in the order of the output."""
 
 OF_PROGRAM = frozenset(rule.name for file in (brokers, consumers) for rule in file.RULES)
-"""Rules about brokers, which are of the program as a whole; all others are of each client in it."""
+"""Rules about brokers, which concern the program as a whole; all others concern each client in it."""
 
 __all__ = ["OF_PROGRAM", "RULES", "LeftOut", "Measured", "Rule"]

@@ -1,7 +1,7 @@
-"""Brokers that die, hang, refuse, are cut off, leave the route or return, and what becomes of sends meanwhile.
+"""Rules about brokers that die, hang, refuse, are cut off, leave the route or return, and about sends during that.
 
-A use is a send, a pull or a dial. Sends are those that the program tells of (docs/conform-protocol.md), where it does;
-else those seen on the wire, where one without an answer that is not sent again is lost, as far as can be seen.
+A use is a send, a pull or a connect. Sends are those that the program reports (docs/conform-protocol.md), or those on
+the wire. On the wire, a send without an answer that is not repeated is lost, as far as can be seen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STILL_USED = "still used"
 PULLS = (11, 361)
 USES = frozenset({*SENDS, 325, *PULLS})
 LAST_S = 10.0
-"""A broker that was used in so many last seconds is still used; heartbeats, each 30 s, leave the last of them out."""
+"""A broker used within the last so many seconds is still used. Heartbeats, each 30 s, are mostly outside."""
 NO_BROKER = LeftOut(why="it neither sends nor pulls")
 _KEY, _NAME, _VALUE = "UNIQ_KEY", "\x01", "\x02"
 
@@ -37,7 +37,7 @@ def _uses(watched: Watched, front: str | None = None) -> Iterator[Asked]:
 
 
 def _lost_broker(watched: Watched) -> tuple[float, str, Behaviour] | None:
-    """The time at which a broker failed, its name, and its behaviour from then on."""
+    """When a broker failed, its name, and its behaviour from then on."""
     since_ms = watched.at_work_ms or watched.began_ms
     for one in watched.seen:
         if one.at_ms < since_ms:
@@ -86,17 +86,17 @@ def _last_use(watched: Sequence[Watched]) -> Measurement:
 
 @dataclass(slots=True)
 class Send:
-    """One message: every try of it on the wire, or what the program told of it."""
+    """One message: its tries on the wire, or the program's report."""
 
     began_ms: float
     ended_ms: float | None = None
     ok: bool = False
     tries: list[tuple[str, int | None]] | None = None
-    """(front, code of the answer) of each, where it was seen on the wire."""
+    """(front, response code) of each try on the wire."""
 
 
 def _key(asked: Asked) -> str:
-    """The message's own id, or its body where it has none."""
+    """The message's own id, or its body if it has none."""
     properties = asked.fields.get("properties") or asked.fields.get("i") or ""
     for part in properties.split(_VALUE):
         name, _, value = part.partition(_NAME)
@@ -106,8 +106,9 @@ def _key(asked: Asked) -> str:
 
 
 def sends_on_the_wire(watched: Watched) -> list[Send]:
-    """Each message of the topic that was sent to a broker, in order of its first try. Those of a trace are of another
-    one, and sent without a retry."""
+    """Each message of the topic sent to a broker, in order of first tries. Messages of a trace have another topic and
+    no retry.
+    """
     found: dict[str, Send] = {}
     open_: dict[tuple[int, int], tuple[Send, int]] = {}
     for one in watched.seen:
@@ -133,7 +134,7 @@ STORED = frozenset({0, 10, 11, 12})
 
 
 def sends_told(watched: Watched) -> list[Send]:
-    """Each message that the program told of; none where it does not."""
+    """Each message that the program reported; empty if it reports none."""
     found: dict[str, Send] = {}
     for one in watched.of(Reported):
         key = str(one.value.get("id"))
@@ -151,7 +152,7 @@ def _sends(watched: Watched) -> tuple[list[Send], str]:
 
 
 def _meanwhile(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, list[Send], str]]:
-    """What was sent since a broker failed; a send that was under way when the program was told to stop is left out."""
+    """Sends since a broker failed, without one that was under way when the program was told to stop."""
     for one in watched:
         lost = _lost_broker(one)
         if lost is not None:

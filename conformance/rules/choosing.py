@@ -1,11 +1,11 @@
-"""Which NameServer comes first, whether it stays, and which comes next: the list and the place in it.
+"""Rules about the choice of NameServers: which is first, whether it is kept, and which is next.
 
-All of it is one machine (chaos/oracle/choosing): its label is found once, over all that was watched of a client.
-`sticky` tells it, and the other rules speak of an order where the label is of one that goes through a list.
+All of them follow from one way of choosing (chaos/oracle/choosing), whose label is found once from all observations of
+a client. `sticky` reports it; the other rules speak of an order if that way goes through a list.
 
-A shuffled list is not seen, only what follows what. `as given`: every choice is the same number of places after the one
-before it, which a shuffled list does with the probability `p`. Of a shuffled list what can be seen is that all others
-have their turn before one comes again.
+The list itself cannot be seen, only successions. `as given`: every choice is the same number of places after the one
+before, which a shuffled list does with probability `p`. Of a shuffled list only this can be seen: every other entry has
+its turn before one comes again.
 """
 
 from __future__ import annotations
@@ -25,29 +25,32 @@ from .rule import LeftOut, Measured, Measurement, Rule
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
 CHOICES = ("starts", "quiet", *LEAVES, "all_gone")
 LASTS = ("quiet", "slow", "broker_silent", "broker_refuses", "route_changes", "broker_returns")
-"""Those that are run for `sticky` alone: in these nothing happens to NameServers."""
+"""Situations that are run for `sticky` alone; NameServers stay well in them."""
 TIE_MS, TIES_SHARE = 1.0, 0.1
-"""Dials of a client's two threads that are so near may be seen in either order (C++ 3.0.0: 0.6 ms, once of 16); of ten
-successions no more than one, for a client that is out of turn may dial as quickly."""
+"""Connects of a client's two threads this near may be seen in either order (C++ 3.0.0: 0.6 ms, once in 16). At most one
+in ten successions, because a client out of turn may connect as quickly.
+"""
 AGAIN = "the lost one again, then the next"
 ENOUGH = 1 / ODDS
-"""A list is called `as given`, or a start fixed, when chance would have it look so no more often than this."""
+"""A list is called `as given`, or a start fixed, if chance looks like that no more often than this."""
 ENOUGH_TURNS = 0.1
-"""The next is called the next when any other way would look so no more often than this: where a call makes one try,
-four NameServers that refuse for two polls are met no oftener. `p` says how often."""
+"""`next` is decided if other ways look like that no more often than this. If a call makes one try, it meets four
+refusing NameServers no more often in two polls. `p` says how often.
+"""
 NO_LIST = LeftOut(why="it does not go through a list: it turns to any NameServer at any request")
 ONE_NAME_SERVER = LeftOut(why="one NameServer leaves nothing to choose")
 
 
 def first_choice(watched: Watched) -> str | None:
-    """The NameServer that it asked first, or dialled first where it asked none."""
+    """The NameServer that it asked first, or connected to first if it asked none."""
     found = tries(watched)
     return next((one.front for one in found if one.asked_ms is not None), found[0].front if found else None)
 
 
 def choices(watched: Watched) -> list[list[str]]:
-    """The NameServers in the order in which it turned to them; one that was kept, or tried again, is told once. Where
-    it left one for no reason, which `sticky` tells, another order begins."""
+    """The NameServers in the order of its choices; one that was kept or tried again counts once. A choice without a
+    reason, which `sticky` reports, begins a new order.
+    """
     left = {b for a, b, tied in free_steps(watched) if a.front != b.front and not tied}
     parts: list[list[Try]] = [[]]
     for one in tries(watched):
@@ -63,8 +66,7 @@ def _told_once(found: Sequence[str]) -> list[str]:
 
 
 def _with_tie_exchanged(watched: Watched) -> list[str] | None:
-    """The same with two refused dials exchanged that were seen less than TIE_MS apart, where that puts all in turn;
-    None: no such exchange does."""
+    """The same with two refused connects less than TIE_MS apart exchanged, if all are then in turn; None otherwise."""
     found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
     for at, (a, b) in enumerate(itertools.pairwise(found)):
         if a.outcome is b.outcome is TryOutcome.REFUSED and b.began_ms - a.began_ms < TIE_MS:
@@ -75,7 +77,7 @@ def _with_tie_exchanged(watched: Watched) -> list[str] | None:
 
 
 def _in_order(watched: Sequence[Watched]) -> Iterator[tuple[Watched, list[str]]]:
-    """The choices of processes that made two or more and could be seen to."""
+    """The choices of processes that made two or more that can be seen."""
     for one in watched:
         if one.situation == "all_gone" and one.dials_unseen:
             continue  # those that refused are not in what was seen
@@ -85,12 +87,12 @@ def _in_order(watched: Sequence[Watched]) -> Iterator[tuple[Watched, list[str]]]
 
 
 def _is_in_turn(made: Sequence[str], name_servers: int) -> bool:
-    """Whether nobody comes again before all others had their turn."""
+    """Whether none comes again before all others had their turn."""
     return all(front not in made[max(0, at - name_servers + 1) : at] for at, front in enumerate(made))
 
 
 def _places(watched: Watched, pairs: Iterable[tuple[str, str]]) -> list[int]:
-    """How many places of the list the second of each pair is after the first."""
+    """Distance in the list from the first to the second of each pair."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
     return [(place[b] - place[a]) % len(place) for a, b in pairs]
 
@@ -105,12 +107,12 @@ def _chance_of_links(watched: Watched, made: Sequence[str]) -> float:
 
 
 def _goes_anywhere(label: Label) -> bool:
-    """Whether it goes elsewhere more often than not, and not in turn."""
+    """Whether it goes elsewhere more often than not, and out of turn."""
     return label.takes_turns and label.odds[EVERY] <= ALPHA
 
 
 def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
-    """How often a random first choice is the same in all of so many starts, and how often each was first."""
+    """How often a random first choice is the same in all starts, and how often each entry was first."""
     firsts: Counter[int] = Counter()
     chance = 1.0
     for one in watched:
@@ -257,7 +259,7 @@ def _next(watched: Sequence[Watched]) -> Measurement:
 
 
 def _chance_of_turns(made: Sequence[str], name_servers: int, *, as_given: bool) -> float:
-    """How often one that goes to any other NameServer does it in turn."""
+    """How often a random choice of another NameServer is in turn."""
     others = name_servers - 1
     if as_given:
         return float(others ** -(len(made) - 1))
@@ -268,7 +270,7 @@ def _chance_of_turns(made: Sequence[str], name_servers: int, *, as_given: bool) 
 
 
 def _next_of_turns(watched: Sequence[Watched], *, as_given: bool) -> Measured:
-    """Of a client that takes turns at every request."""
+    """`next` of a client that changes at every request."""
     label = label_in(watched)
     places = Counter(
         (step.then - step.was) % entries
@@ -285,7 +287,9 @@ def _next_of_turns(watched: Sequence[Watched], *, as_given: bool) -> Measured:
 
 
 def _again(watched: Sequence[Watched]) -> tuple[int, int]:
-    """How often the one that closed its connections was dialled once more before another one, of how many times."""
+    """How often it reconnected to the NameServer that closed its connections before trying another, and the number of
+    cases.
+    """
     again = lost = 0
     for one in watched:
         when = broken(one) if one.situation in ("refused", "syn_dropped", "closes_each") else None

@@ -1,7 +1,8 @@
-"""Two consumers of one group, one of which ends: when its queues have an owner again, and what is received twice.
+"""Rules about two consumers of one group, one of which ends: when its queues have an owner again, and what is received
+twice.
 
-Who pulls a queue owns it. What was received twice is what the programs tell; where they tell nothing, what was pulled
-twice: offsets that both were given.
+The client that pulls a queue owns it. Messages received twice are those that the programs report; without reports,
+offsets that both pulled.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Queue = tuple[str, str]
 NEVER = "never"
 HEART_BEAT = 34
 TWICE_BY_CHANCE = 25.0
-"""Messages come ten a second and offsets are committed each 5 s: half of 50 are of the one that ended."""
+"""Ten messages come a second and offsets are committed each 5 s, so half of 50 are the ended consumer's."""
 NO_CONSUMER = LeftOut(why="it pulls nothing")
 
 
@@ -30,7 +31,7 @@ def _pulls(watched: Watched) -> Iterator[tuple[Queue, Asked]]:
 
 
 def _pairs(watched: Sequence[Watched], situation: str) -> Iterator[tuple[Watched, Watched, float]]:
-    """The one that ended, the one that went on, and when."""
+    """The consumer that ended, the one that went on, and the time."""
     of = sorted((one for one in watched if one.situation == situation), key=lambda one: one.number)
     for first, second in zip(of[::2], of[1::2], strict=False):
         end = next((one for one in second.of(Happened) if one.what in (KILL, STOP)), None)
@@ -58,7 +59,7 @@ def _taken(situation: str, watched: Sequence[Watched]) -> Measurement:
 
 
 def _by_itself(watched: Sequence[Watched]) -> str:
-    """What is said where a consumer did not live until it was to end; "" where all did."""
+    """The reason if a consumer ended before it was told to; "" if none did."""
     of = (one for one in watched if one.ended not in ("stopped", "killed", "hung"))
     one = next(of, None)
     if one is None:
@@ -67,7 +68,7 @@ def _by_itself(watched: Sequence[Watched]) -> str:
 
 
 def _no_pulls(watched: Sequence[Watched]) -> Measurement:
-    """A program that sends, or does nothing at all, although it is told to consume, is no consumer."""
+    """A program that sends, or does nothing, when told to consume is no consumer."""
     asked = [one for each in watched for one in each.of(Asked) if one.front in each.brokers]
     if any(one.code == HEART_BEAT and b"consumerDataSet" in one.body and _consumes(one.body) for one in asked):
         return Measured.undecided("its consumers pulled nothing")
@@ -75,7 +76,7 @@ def _no_pulls(watched: Sequence[Watched]) -> Measurement:
 
 
 def _consumes(heartbeat: bytes) -> bool:
-    """Whether it names a consumer's group."""
+    """Whether its heartbeats have a consumer's group."""
     try:
         return bool(json.loads(heartbeat).get("consumerDataSet"))
     except (ValueError, AttributeError):  # not JSON as everybody else writes it
@@ -83,7 +84,7 @@ def _consumes(heartbeat: bytes) -> bool:
 
 
 def _told_twice(gone: Watched, stays: Watched) -> tuple[int, int] | None:
-    """(received again, received); None where they tell nothing."""
+    """(received again, received); None if they report nothing."""
     ids = Counter(
         str(one.value.get("id")) for each in (gone, stays) for one in each.of(Reported) if one.f == "received"
     )

@@ -1,4 +1,4 @@
-"""What makes a client leave its NameServer: one situation for each way to fail."""
+"""Rules about what makes a client leave its NameServer: one situation per kind of failure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .rule import LeftOut, Measure, Measured, Measurement, Rule, Samples
 
 LEFT, KEPT = "left", "kept"
 _Decided = tuple[str | None, str]
-"""left, kept or neither; and the reason for neither."""
+"""left, kept or neither, and the reason for neither."""
 
 
 def _after_failure(after: Sequence[Try], front: str) -> _Decided:
-    """It is left when another one is turned to; kept when it failed twice and no other was."""
+    """It is left if another is tried next; kept if it failed twice and no other was tried."""
     if any(one.front != front for one in after):
         return LEFT, ""
     failed = [one for one in after if one.outcome not in ENDED_WITH_ANSWER]
@@ -24,14 +24,14 @@ def _after_failure(after: Sequence[Try], front: str) -> _Decided:
 
 
 def _after_close(after: Sequence[Try], front: str) -> _Decided:
-    """Whoever is turned to next decides."""
+    """Decided by the NameServer that is tried next."""
     if not after:
         return None, "no NameServer was turned to afterwards"
     return (KEPT if after[0].front == front else LEFT), ""
 
 
 def _after_code(after: Sequence[Try], front: str) -> _Decided:
-    """Whoever is turned to after the first answer with an error code decides."""
+    """Decided by the NameServer that is tried after the first answer with an error code."""
     coded = next((number for number, one in enumerate(after) if one.outcome is TryOutcome.CODE), None)
     if coded is None:
         return None, "no look-up was answered with the code"

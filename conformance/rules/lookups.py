@@ -1,4 +1,4 @@
-"""What a process did at NameServers: its tries, in order, from dials, frames and closes.
+"""A process's tries at NameServers in order, from connects, frames and closes.
 
     Dialled ─ Opened ─ Asked 105 ─ Answered      ANSWERED, or CODE when the answer is an error
     Dialled ─ Opened ─ Asked 105 ─ (nothing)     SILENT; it ended when the client closed, if it did
@@ -7,8 +7,8 @@
     Dialled ─ (refused)                          REFUSED
     Dialled ─ (no answer) ─ GaveUp               DROPPED
 
-A later request on the same connection is a try without a dial. Which tries belong to one call is inferred: the next
-try of the same topic follows the failure of the last at once (JOIN_MS), where polls are many seconds apart.
+A later request on the same connection is a try without a connect. Tries belong to one call if the next one, for the
+same topic, follows the failure within JOIN_MS; polls are many seconds apart.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from ...chaos.oracle.choosing.machine import Step
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
 
 JOIN_MS = 500.0
-"""A call that goes on does so at once; what was measured is below 20 ms, with a busy machine's lateness on top."""
+"""A call continues at once: within 20 ms as measured, plus a busy machine's lateness."""
 WAIT_MAX_MS = 10_000.0
-"""No client waits longer for a connect or an answer (6 s, Go); polls are 30 s apart."""
+"""The longest that a client waits for a connect or an answer (Go: 6 s); polls are 30 s apart."""
 EARLY_JOIN_MS = 100.0
-"""The same before it is at work, when the program itself asks again as soon as it was told of a failure."""
+"""The same before it works, when the program itself asks again after a failure."""
 SLOW_MS = 2_500.0
-"""An answer that takes longer may have come too late for its client, whose call takes 3 s."""
+"""A slower answer may have come too late for the client, whose call takes 3 s."""
 STARVED_MS = 1_000.0
-"""Where our own loop was so late, programs were kept from answers that had come for as long as a call may take."""
+"""If our own loop was this late, answers reached programs too late for a call."""
 SKEW_MS = 50.0
-"""A dial is noted by another thread than its connection, which may be seen first."""
+"""Another thread notes connects, so the connection itself may be seen first."""
 
 
 class TryOutcome(StrEnum):
@@ -55,7 +55,7 @@ ENDED_WITH_ANSWER = frozenset({TryOutcome.ANSWERED, TryOutcome.CODE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
-    """One dial and the request after it, or a request on a connection that was there."""
+    """One connect with its request, or a request on an existing connection."""
 
     front: str
     outcome: TryOutcome
@@ -65,10 +65,10 @@ class Try:
     asked_ms: float | None = None
     topic: str | None = None
     ended_ms: float | None = None
-    """None: nobody saw it end."""
+    """None: its end was not seen."""
     code: int | None = None
     closed_ms: float | None = None
-    """When the client itself closed the connection of a try that failed; None: it did not, or others did."""
+    """When the client itself closed the connection of a failed try; None: it did not, or others did."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class _Connection:
 
 
 def behaviour_at(watched: Watched, front: str, at_ms: float) -> Behaviour:
-    """How the front behaved then."""
+    """The front's behaviour then."""
     found = PASSES
     for one in watched.of(Behaved):
         if one.at_ms > at_ms:
@@ -93,7 +93,7 @@ def behaviour_at(watched: Watched, front: str, at_ms: float) -> Behaviour:
 
 
 def tries(watched: Watched) -> list[Try]:
-    """All tries at NameServers before its farewell, in the order in which they began."""
+    """All tries at NameServers before it stopped, in the order of their begins."""
     fronts = set(watched.name_servers)
     for each in watched.of(Happened):
         if each.what == NAME_SERVER_LIST:  # one of them it was not told at its start
@@ -195,7 +195,7 @@ def goes_on(one: Try, following: Try, join_ms: float = JOIN_MS) -> bool:
 
 
 def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | None:
-    """The try that the call of that one goes on with; None: it ends there."""
+    """The next try of the same call; None: the call ends there."""
     one = found[number]
     is_early = watched.at_work_ms is None or one.began_ms < watched.at_work_ms
     if is_early and one.ended_ms is None and one.outcome is TryOutcome.SILENT:
@@ -205,13 +205,13 @@ def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | N
 
 
 def settled(watched: Watched, found: Sequence[Try]) -> Sequence[Try]:
-    """Those since it was at work, where there are such: before, the program's own repetitions are among them."""
+    """The tries since it worked, if there are any; earlier ones include the program's own repetitions."""
     later = [one for one in found if watched.at_work_ms is not None and one.began_ms >= watched.at_work_ms]
     return later or found
 
 
 def calls(found: Sequence[Try]) -> list[list[Try]]:
-    """The tries of each call, in order; an unused connection ends a call, or is one of its own."""
+    """The tries of each call, in order. An unused connection ends a call, or is a call of its own."""
     grouped: list[list[Try]] = []
     for one in found:
         open_ = next((of for of in reversed(grouped[-4:]) if goes_on(of[-1], one)), None)
@@ -228,7 +228,7 @@ def lookups(watched: Watched, topic: str | None = None) -> list[Try]:
 
 
 def label_in(watched: Sequence[Watched]) -> Label:
-    """Which machine the client is that was watched: as was found over all that it did, else by this alone."""
+    """The client's way of choosing: from all its observations if known, else from these."""
     found = next((one.label for one in watched if one.label is not None), None)
     if found is not None:
         return found
@@ -239,9 +239,9 @@ def label_in(watched: Sequence[Watched]) -> Label:
 
 
 def walk(watched: Watched, *, coded: bool = False) -> Walk:
-    """Its steps from NameServers that had answered (`coded`: with an error code, too), and of which nothing was heard
-    since; what came of others is told by other rules. Of look-ups that were under way at once nobody knows which was
-    first."""
+    """Its steps from NameServers that had answered (`coded`: also with an error code) and have not failed since. Steps
+    of concurrent look-ups have no known order.
+    """
     place = {front: number for number, front in enumerate(watched.name_servers)}
     steps = free_steps(watched, ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,))
     return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in steps]
@@ -250,9 +250,9 @@ def walk(watched: Watched, *, coded: bool = False) -> Walk:
 def free_steps(
     watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
 ) -> Iterator[tuple[Try, Try, bool]]:
-    """Each try with one of these outcomes, and the one after it, where nothing was a reason to leave; and whether
-    others were under way at once. Who closes the connection itself may have waited too long for it: by its first
-    call, whose beginning nobody sees, or on a machine that was late."""
+    """Each try with one of these outcomes and the one after it, if nothing was a reason to leave; and whether others
+    ran at once. A client that closes a connection itself may have waited too long for it.
+    """
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     made = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED and one.front in fronts]
@@ -273,7 +273,7 @@ def _is_closed_by_its_client(change: Behaved | Closed | Happened, a: Try, b: Try
 
 
 def _is_reason(change: Behaved | Closed | Happened, a: Try) -> bool:
-    """Whether it may be a reason to leave the NameServer of that try, or has changed the list."""
+    """Whether it may be a reason to leave that try's NameServer, or has changed the list."""
     if isinstance(change, Happened):
         return change.what == NAME_SERVER_LIST
     by_client = isinstance(change, Closed) and change.by is By.CLIENT
@@ -281,7 +281,7 @@ def _is_reason(change: Behaved | Closed | Happened, a: Try) -> bool:
 
 
 def broken(watched: Watched) -> tuple[float, str] | None:
-    """When the first step after it was at work changed a NameServer, and which; None: it never came to that."""
+    """When the first step that changed a NameServer came, and which; None: it never came."""
     if watched.at_work_ms is None:
         return None
     fronts = set(watched.name_servers)

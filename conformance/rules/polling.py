@@ -1,4 +1,6 @@
-"""When look-ups are made: the poll's period, after a changed list, at an empty NameServer, and when all were gone."""
+"""Rules about the times of look-ups: the poll's period, after a changed list, at an empty NameServer, and after all
+were gone.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,13 @@ from .rule import LeftOut, Measured, Measurement, Rule, Samples, seconds_rule
 
 RATE, DELAY = "fixed rate", "fixed delay"
 ROUND_MS = 2_000.0
-"""Look-ups nearer to each other than this are of one round, or of the start; no client is known to poll so often."""
+"""Look-ups nearer than this are one round, or of the start; no known client polls this often."""
 SLOWER_S = (0.25, 0.5)
-"""Answers that take 1 s lengthen the period by 1 s or more, or not at all."""
+"""Answers that take 1 s lengthen the period by at least 1 s, or not at all."""
 
 
 def _rounds_ms(watched: Watched) -> list[float]:
-    """When each round asked for the topic (or, where it never did, for the one that it asked for most)."""
+    """When each round asked for the topic, or for its most frequent topic if it never did."""
     asked = lookups(watched, watched.topic) or lookups(watched)
     began: list[float] = []
     last = -float("inf")
@@ -34,7 +36,7 @@ def _rounds_ms(watched: Watched) -> list[float]:
 
 
 def _periods_s(watched: Watched) -> list[float]:
-    """Between the rounds of the poll; the time from the start to its first round is none."""
+    """Times between the poll's rounds, without that from the start to the first."""
     gaps = [(b - a) / 1000 for a, b in pairwise(_rounds_ms(watched))]
     if len(gaps) > 1 and gaps[0] < 0.8 * median(gaps[1:]):
         gaps = gaps[1:]

@@ -1,11 +1,11 @@
-"""A rule: one property of a client that can be measured from outside, and its comparison with a profile.
+"""A rule: one property of a client that is measured from outside and compared with a profile.
 
-    measure    what was watched ─► Measured (a value with its count; no value: nothing to decide it by, `why` says why)
+    measure    observations ─► Measured (a value with its count; without a value `why` says why)
                or LeftOut: the program has no such part
     judge      Measured and what a profile expects ─► VALID, INVALID, UNKNOWN
 
-An expectation is a word, a number (met within the rule's tolerance), a Range, or several of these of which one must be
-met. The same forms stand in profile files.
+An expectation is a word, a number (met within the rule's tolerance), a Range, or several of these, one of which must be
+met. Profile files use the same forms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Value = str | float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Numbers that are allowed, both ends included."""
+    """An allowed range; both ends are included."""
 
     at_least: float | None = None
     at_most: float | None = None
@@ -45,26 +45,26 @@ Expected = str | float | Range | tuple[str | float | Range, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What was found of one rule."""
+    """The result of one rule."""
 
     value: Value | None
     """None: not decided."""
     count: int
-    """How many things it was measured on: starts, look-ups, dials …"""
+    """Number of starts, look-ups, connects … measured."""
     interval: tuple[float, float] | None = None
-    """The smallest and the greatest of what was measured, or the 99 % confidence interval where chance is involved."""
+    """The smallest and the greatest value, or the 99 % confidence interval if chance is involved."""
     p: float | None = None
-    """Where chance is involved: how likely what was seen, or more of it, is when the opposite is true."""
+    """If chance is involved: the probability of this or more under the opposite."""
     doubt: float = 0.0
-    """How likely the value is wrong by chance; above ALPHA it is held against nobody."""
+    """Probability that the value is wrong by chance; above ALPHA it is not judged."""
     odds: Mapping[str, float] = field(default_factory=dict)
-    """How likely what was seen is by each word, as a share of the likeliest: none at ALPHA or below can be right."""
+    """Likelihood under each word, as a share of the likeliest; words at ALPHA or below are ruled out."""
     power: float | None = None
     """How surely so many starts find the deviation that `why` names."""
     why: str = ""
-    """One sentence; never empty when there is no value."""
+    """One sentence; never empty without a value."""
     examples: Sequence[Mapping[str, Any]] = ()
-    """EXAMPLES_MAX at most: the situation, the process, when, and what was seen."""
+    """At most EXAMPLES_MAX: situation, process, time, observation."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "examples", tuple(self.examples[:EXAMPLES_MAX]))
@@ -76,16 +76,16 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """The program has no such part, or the situation was not run: nothing is held against it."""
+    """The program has no such part, or the situation was not run; the rule is not judged."""
 
     why: str
 
 
 EXAMPLES_MAX = 5
 LATE_S = 0.4
-"""A little less than what lookups.py takes for at once."""
+"""A little less than JOIN_MS of lookups.py."""
 TOO_LATE_S = 1.5
-"""Servers that answer so late drive clients into time-outs of theirs, and nothing is held against them any more."""
+"""Servers this late drive clients into their time-outs, so nothing is judged."""
 
 Measurement = Measured | LeftOut
 Measure = Callable[[Sequence[Watched]], Measurement]
@@ -93,11 +93,11 @@ Measure = Callable[[Sequence[Watched]], Measurement]
 
 @dataclass(slots=True)
 class Samples:
-    """What a rule saw, one thing after the other: a value of each, with an example, and why there may be none."""
+    """A rule's values in order, each with an example, and why there may be none."""
 
     why: str
     values: list[Value | None] = field(default_factory=list)
-    """None: it did not come to that."""
+    """None: there was no such case."""
     examples: list[Mapping[str, Any]] = field(default_factory=list)
 
     def add(self, value: Value | None, **example: Any) -> None:
@@ -109,7 +109,7 @@ class Samples:
         return [value for value in self.values if isinstance(value, float)]
 
     def longest(self, otherwise: str, *, of_any: bool = False) -> Measured:
-        """The greatest number, where all are numbers (`of_any`: where one is), else the word `otherwise`."""
+        """The greatest number if all are numbers (`of_any`: if one is), else the word `otherwise`."""
         if not self.values:
             return Measured.undecided(self.why)
         seconds = self.seconds
@@ -118,7 +118,7 @@ class Samples:
         return Measured(value=otherwise, count=len(self.values), why=self.why if of_any else "", examples=self.examples)
 
     def commonest(self, why: str = "") -> Measured:
-        """The word that came most often, the first one of several."""
+        """The most frequent word; of equals the first."""
         if not self.values:
             return Measured.undecided(self.why)
         value, _ = Counter(self.values).most_common(1)[0]
@@ -131,24 +131,24 @@ class Rule:
     says: str
     """One line: what is measured, and how."""
     situations: tuple[str, ...]
-    """Those that it is measured in; it gets what was watched in them alone."""
+    """The situations that it uses; it gets only their observations."""
     measure: Measure = field(repr=False)
     unit: str = ""
     """s, or what is counted; "" for words."""
     words: tuple[str, ...] = ()
-    """The words that its value may be."""
+    """Its possible words."""
     tolerance: float | None = None
-    """How near a measured number is to an expected one; None: its values are words only."""
+    """Allowed distance of a measured number from the expected one; None: its values are words."""
     more: tuple[str, ...] = ()
-    """Those that it is measured in besides, where they are run anyway."""
+    """Further situations that it uses if they are run anyway."""
     by_time: bool = False
-    """Its words follow from what came at once, and what later: on a machine that is LATE_S late they may be others."""
+    """Its words depend on what came at once and what later, so on a machine LATE_S late they may be wrong."""
     of_choice: bool = False
-    """It is about which one, not about when: no machine is too late for it."""
+    """It asks which one, not when, so no machine is too late for it."""
     is_bound: bool = False
-    """Less of it is as good: what was measured is written into a profile as the most that is allowed."""
+    """Less is as good; a profile gets the measured value as its maximum."""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """An expected word, and the measured ones that meet it besides itself."""
+    """An expected word, and the other measured words that meet it."""
 
     @property
     def allowed(self) -> str:
@@ -157,8 +157,9 @@ class Rule:
         return ", ".join([*self.words, *self.also, *numbers])
 
     def judge(self, measured: Measured, expected: Expected, late_s: float = 0.0) -> Validity:
-        """UNKNOWN when nothing was decided, where chance has not yet ruled the expected out, and where a machine that
-        was `late_s` late may be what is wrong."""
+        """UNKNOWN if nothing was decided, if chance has not ruled the expected out, or if a machine `late_s` late may
+        be the reason.
+        """
         several = expected if isinstance(expected, tuple) else (expected,)
         value = measured.value
         if value is not None and any(self._meets(value, one) for one in several):
@@ -186,7 +187,7 @@ class Rule:
         return abs(value - expected) <= tolerance
 
     def read(self, value: object) -> Expected:
-        """An expectation as a profile file has it. ValueError, with what is allowed, when it cannot be one."""
+        """An expectation in a profile file. ValueError, with what is allowed."""
         if isinstance(value, list) and value:
             return tuple(self._read_one(one) for one in value)
         return self._read_one(value)
@@ -208,19 +209,19 @@ class Rule:
 def seconds_rule(
     name: str, says: str, situations: tuple[str, ...], measure: Measure, *words: str, tolerance: float = 1.0
 ) -> Rule:
-    """How long something takes at most: less is as good. `words` are its values where that time never comes."""
+    """A rule about the longest time of something; less is as good. `words`: its values if that time never comes."""
     return Rule(name, says, situations, measure, "s", words, tolerance, is_bound=True)
 
 
 def plain(expected: Expected) -> object:
-    """As JSON and profile files have it."""
+    """As in JSON and profile files."""
     if isinstance(expected, tuple):
         return [plain(one) for one in expected]
     return expected.to_json() if isinstance(expected, Range) else expected
 
 
 def said(expected: Expected) -> str:
-    """For people."""
+    """As text."""
     if isinstance(expected, tuple):
         return " or ".join(said(one) for one in expected)
     return f"{expected:g}" if isinstance(expected, float) else str(expected)

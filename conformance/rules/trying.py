@@ -1,7 +1,8 @@
-"""One call: how many NameServers it tries, how long each may take, and what a failure leaves behind.
+"""Rules about one call: how many NameServers it tries, how long each may take, and the effect of a failure on later
+calls.
 
-A call's end is not seen, only that nothing follows (lookups.py). A client whose calls make one try has nothing that
-shows whether a connect's time is the answer's too.
+The end of a call cannot be seen, only that nothing follows (lookups.py). If calls make one try, it cannot be seen
+whether connect and answer share one limit.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ ADDED, ONE_DEADLINE = "added", "one deadline"
 LOCK, NO_LOCK = "1/(N-1)", "none"
 RECOVERS, NEVER = "recovers", "never"
 FAILOVER_CALLS = 3
-"""Who fails so many times in a row fails for ever: whatever its turns are, two NameServers have had theirs."""
+"""After so many failures in a row a client fails for ever: two NameServers have had their turns."""
 TIME_OUT_TOLERANCE_S = 0.15
 
 
@@ -55,7 +56,7 @@ def _example(watched: Watched, tried: Try, **what: Any) -> Mapping[str, Any]:
 
 
 def _bursts(watched: Watched) -> list[list[Try]]:
-    """Refused dials that follow each other at once, from when every NameServer refused until one was back."""
+    """Refused connects that follow each other at once, while every NameServer refused."""
     bursts: list[list[Try]] = []
     for one in tries(watched):
         refuses_all = all(
@@ -71,7 +72,7 @@ def _bursts(watched: Watched) -> list[list[Try]]:
 
 
 def _topics(watched: Watched) -> int:
-    """How many routes a round of its poll asks for: of as many topics as it asked for before all was gone."""
+    """Number of routes in a round of its poll: that of its topics before all were gone."""
     when = broken(watched)
     until_ms = when[0] if when else watched.stopping_ms
     return len({one.topic for one in lookups(watched) if one.began_ms < until_ms}) or 1
@@ -94,7 +95,7 @@ def _tries_refused(watched: Sequence[Watched]) -> Measurement:
 
 
 def _silent(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
-    """Each look-up without an answer, and the next try of the same call, if there was one."""
+    """Each look-up without an answer, and the next try of the same call."""
     found = tries(watched)
     silent = [one for one in found if one.outcome is TryOutcome.SILENT]
     for one in settled(watched, silent):
@@ -103,7 +104,7 @@ def _silent(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
 
 
 def _dropped(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
-    """Each dial that met dropped SYNs, and the next try of the same call, if there was one."""
+    """Each connect that met dropped SYNs, and the next try of the same call."""
     found = tries(watched)
     dropped = [one for one in found if one.outcome is TryOutcome.DROPPED]
     for one in settled(watched, dropped):
@@ -180,7 +181,7 @@ def _answer_timeout(watched: Sequence[Watched]) -> Measurement:
 
 
 def _one_at_a_time_ms(watched: Watched) -> float:
-    """From when its look-ups follow each other: at its start a poll's and a send's may be under way at once."""
+    """Since when its look-ups follow each other: at its start a poll's and a send's may run at once."""
     since_ms = watched.at_work_ms if watched.at_work_ms is not None else _lost_ms(watched)
     return float("inf") if since_ms is None else since_ms
 
@@ -204,8 +205,8 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measurement:
 
 
 def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
-    """Whether the request after a dial without an answer is the same call's: not another thread's that waited for this
-    one's end, nor the next call's, with which Java asks for the default topic's route where there is none of the topic.
+    """Whether the request after an unanswered connect belongs to the same call, not to another thread that waited, nor
+    to the next call, in which Java asks for the default topic's route.
     """
     if dropped.began_ms < _one_at_a_time_ms(watched):
         return False
@@ -229,7 +230,7 @@ def _closes_on_silence(watched: Sequence[Watched]) -> Measurement:
 
 
 def _calls_after_first_failure(watched: Watched) -> list[list[Try]]:
-    """The calls that follow the first that met a failure."""
+    """The calls after the first one that failed."""
     made = [call for call in calls(tries(watched)) if call[0].outcome is not TryOutcome.UNUSED or len(call) > 1]
     met = next((number for number, call in enumerate(made) if call[0].outcome in FAILURES), None)
     later = [] if met is None else made[met:]
@@ -277,7 +278,7 @@ def _phase_lock(watched: Sequence[Watched]) -> Measurement:
 
 
 def _lost_ms(watched: Watched) -> float | None:
-    """When the NameServers that a process without a route had asked became others; None: it asked none, or none did."""
+    """When the NameServers that a process without a route had asked were replaced; None: it asked none, or none was."""
     asked_ms = next((one.began_ms for one in lookups(watched)), None)
     if asked_ms is None:
         return None
@@ -285,19 +286,18 @@ def _lost_ms(watched: Watched) -> float | None:
 
 
 def _is_late(tried: Try) -> bool:
-    """A connection that was made and that its client closed without a request."""
+    """A connection that its client closed without a request."""
     return tried.outcome is TryOutcome.UNUSED and tried.closed_ms is not None
 
 
 def _failover(watched: Sequence[Watched]) -> Measurement:
-    """Of the first FAILOVER_CALLS that meet the unreachable NameServer, whether one, or what follows it, is answered.
+    """Whether one of the first FAILOVER_CALLS calls that meet the unreachable NameServer, or a later try, is answered.
 
-    In 4.9 a call dials one after the other within one deadline: the unreachable one takes all of it, so that the
-    connection to the other is judged late and closed. The next call finds no connection, and begins where that one
-    began, as often as there are NameServers. C++ 3.0.0 dials the unreachable one once: each later call waits for that
-    dial first, and then connects to the other too late, too, unless a millisecond is left by chance (the fifth call of
-    one run). So a connection that its client closes unasked is a call that failed, where it is not behind a dial that
-    has been counted.
+    In 4.9 a call connects to one NameServer after the other within one deadline. The unreachable one takes all of it,
+    so the connection to the other comes too late and is closed. The next call finds no connection and begins at the
+    same place, as often as there are NameServers. C++ 3.0.0 connects to the unreachable one once; each later call first
+    waits for that connect, and is too late, too, except by chance (the fifth call of one run). So a connection that its
+    client closes without a request is a failed call, unless its failed connect was counted.
     """
     found = Samples("it never dialled the NameServer that drops SYNs")
     failed_most = 0

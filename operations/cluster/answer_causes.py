@@ -1,7 +1,4 @@
-"""Why a client finds no route of a topic, or one that it cannot use, by what the servers answer.
-
-causes_of(answers) -> the causes, certain ones first        [] where everybody is routed right
-"""
+"""Why a client finds no usable route of a topic, judged by the servers' answers."""
 
 from __future__ import annotations
 
@@ -19,12 +16,12 @@ NOT_READY = "name server not ready"
 
 
 def causes_of(answers: ServerAnswers) -> list[NoRouteCause]:
-    """All causes that the answers show, certain ones first."""
+    """All causes that the answers show, certain ones first. Empty if every NameServer routes the topic rightly."""
     return in_order(found for find in _FINDERS for found in find(answers))
 
 
 def is_routed_everywhere(answers: ServerAnswers) -> bool:
-    """Whether every NameServer answers with the same brokers, and none of them is missing."""
+    """Whether every NameServer answers with the same brokers, and no broker is missing."""
     servers = answers.name_servers
     if not servers or not all(server.answers and server.route for server in servers):
         return False
@@ -120,7 +117,7 @@ def _nowhere(answers: ServerAnswers) -> Iterator[NoRouteCause]:
 
 
 def _alike(answers: ServerAnswers) -> list[str]:
-    """Topics whose names are like it, those of another namespace first."""
+    """Topics with a similar name, those of another namespace first."""
     known = {name for server in answers.answering for name in server.topics or ()}
     known |= {name for broker in answers.brokers for name in broker.topics or ()}
     near = difflib.get_close_matches(answers.topic, sorted(known), n=3, cutoff=SIMILAR)
@@ -129,7 +126,7 @@ def _alike(answers: ServerAnswers) -> list[str]:
 
 
 def _missing_somewhere(answers: ServerAnswers) -> Iterator[NoRouteCause]:
-    """Of each NameServer that lacks a broker which has the topic: why."""
+    """For each NameServer that lacks a broker of the topic: the cause."""
     for server in answers.answering:
         for broker in answers.holders if server.brokers else ():  # an empty one is for _empty
             if broker.name not in server.routed:
@@ -175,7 +172,7 @@ def _permissions(answers: ServerAnswers) -> Iterator[NoRouteCause]:
 
 
 def _reason(answers: ServerAnswers, server: NameServerAnswer, bit: int) -> str:
-    """Who has taken the permission away."""
+    """What has taken the permission away."""
     assert server.route is not None
     said = []
     for row in server.route.queue_datas:

@@ -1,10 +1,10 @@
-"""What is wrong in a live cluster, from look to look: sans-IO, time comes with each look.
+"""Finds problems in a live cluster by comparing looks. Sans-IO: time comes with each look.
 
     looked(look) -> changes      a problem is `found` once it has lasted for its window, and `over` once it is gone
 
-A disagreement of two NameServers is legal for a while: a registration reaches one before the other, a NameServer comes
-back empty, a host dies and is dropped S apart. So each kind has a window (windows.md, nameserver.md), and what a look
-shows is named only when it has lasted that long. While a NameServer fills after a restart nothing is said of it.
+Two NameServers may disagree for a while: a registration reaches one first, one restarts with an empty table, or both
+drop a dead host up to S apart. So each kind of problem has a window, and is reported only after it has lasted that
+long. A NameServer that fills after a restart is not judged.
 """
 
 from __future__ import annotations
@@ -20,31 +20,34 @@ from ...remoting.codes import MASTER_ID
 from .looks import BrokerId, BrokerLook, Look, Member, Route, TopicRow
 
 SETTLES_S = 3.0
-"""A registration that one NameServer has, the others have or get within this: brokers send to all at once."""
+"""Brokers register with all NameServers at once, so all must have a registration within this time of the first."""
 CONNECT_S = 3.0
 SCANS_S = 15.0
-"""A silent host is dropped by one NameServer so much later than by another: idle close against scan, S = 10 s (5 in
-5.x), and some for the looks."""
+"""One NameServer drops a silent host this much later than another: idle close against scan, S = 10 s (5 in 5.x), plus
+the interval of looks.
+"""
 SILENT_S = 5.0
 PERIOD_S = 30.0
-"""registerNameServerPeriod, until a broker has told its own."""
+"""registerNameServerPeriod, until a broker has answered with its own."""
 LISTS_S = 120.0 + CONNECT_S
-"""A client takes a new list of NameServers within this, where it gets its list by HTTP."""
+"""A client that gets its list of NameServers by HTTP has a new one within this time."""
 FLIPS = 2
 TOLD_S = 600.0
-"""How long it is told that a dataVersion went back, which is seen once."""
+"""How long a dataVersion that went back is reported; it is seen once."""
 SHOWN = 5
 
 
 class Problem(NamedTuple):
-    """A problem: its kind, and the nodes that it is about. Equal values are the same problem at different looks."""
+    """A problem: its kind, and its nodes. Equal values are the same problem at different looks."""
 
     kind: str
     about: tuple[str, ...]
 
 
 Sightings = Iterator[tuple[Problem, tuple[float, str]]]
-"""What one look shows to be wrong: each with how long it must last until it is named, and its sentence."""
+"""The problems that one look shows, each with its sentence and the time for which it must last before it is
+reported.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +55,7 @@ class ProblemChange:
     at_s: float
     problem: Problem
     found: bool
-    """False: it is over."""
+    """False: the problem is over."""
     since_s: float
     sentence: str
 
@@ -77,7 +80,7 @@ KINDS: Mapping[str, str] = {
     "route-differs": "NameServers answer different queues or permissions of a topic",
     "version-backwards": "a broker's dataVersion is older than it was",
 }
-"""Kind to what it means."""
+"""Each kind and its meaning."""
 
 
 @dataclass(slots=True)
@@ -95,7 +98,7 @@ class Auditor:
     watched: tuple[str, ...]
     _raw: dict[Problem, _Raw] = field(default_factory=dict)
     _silent_until: dict[str, float] = field(default_factory=dict)
-    """NameServer to when it answered again, or lost its whole table: it fills from then on."""
+    """NameServer to the time when it answered again or lost its whole table; it fills from then on."""
     _tables: dict[str, Mapping[BrokerId, str]] = field(default_factory=dict)
     _topics: dict[str, frozenset[str]] = field(default_factory=dict)
     _routes: dict[str, dict[str, Route | None]] = field(default_factory=lambda: defaultdict(dict))
@@ -103,31 +106,31 @@ class Auditor:
     _addresses: dict[tuple[str, BrokerId], list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
     _versions_of: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     _clients: dict[Member, frozenset[str]] = field(default_factory=dict)
-    """What each consumer's own list has, as it told last."""
+    """Each consumer's own list, from its last answer."""
     _went_back: dict[str, tuple[float, str]] = field(default_factory=dict)
     _fresh: set[str] = field(default_factory=set)
-    """Topics of which something new is known, and those that were disputed."""
+    """Topics with new information, and disputed ones."""
     _now_s: float = 0.0
     _first: bool = True
 
     @property
     def problems(self) -> dict[Problem, str]:
-        """Those that are named now, with their sentences."""
+        """The reported problems with their sentences."""
         return {problem: raw.sentence for problem, raw in self._raw.items() if raw.named}
 
     @property
     def since_s(self) -> dict[Problem, float]:
-        """Since when those that are named have been seen."""
+        """When each reported problem was first seen."""
         return {problem: raw.since_s for problem, raw in self._raw.items() if raw.named}
 
     @property
     def pending(self) -> dict[Problem, float]:
-        """Those that may yet be named, with when."""
+        """Problems not yet reported, each with the time when it will be."""
         return {problem: raw.since_s + raw.window_s for problem, raw in self._raw.items() if not raw.named}
 
     @property
     def fills(self) -> bool:
-        """Whether a NameServer may still lack what others have, because its table was empty."""
+        """Whether a NameServer may still lack brokers because its table was empty."""
         return any(self._fills(at, self._now_s) for at in self._lacking)
 
     @property
@@ -137,22 +140,22 @@ class Auditor:
 
     @property
     def suspects(self) -> frozenset[str]:
-        """Addresses of brokers that are worth asking now: what some NameServers hold and others lack."""
+        """Addresses of brokers to ask now: some NameServers have them and others do not."""
         held = [frozenset(table.values()) for table in self._tables.values()]
         return frozenset() if not held else frozenset.union(*held) - frozenset.intersection(*held)
 
     @property
     def disputed(self) -> frozenset[str]:
-        """Topics that are worth looking up again."""
+        """Topics to look up again."""
         return frozenset(problem.about[0] for problem in self._raw if problem.kind == "route-differs")
 
     @property
     def fills_s(self) -> float:
-        """How long a NameServer may take until it holds every broker again: R + C."""
+        """The longest that a NameServer takes to have every broker again: R + C."""
         return max((b.period_s for b in self._brokers.values() if b.period_s), default=PERIOD_S) + CONNECT_S
 
     def looked(self, look: Look) -> list[ProblemChange]:
-        """What has changed: what was found and what is over."""
+        """The changes: new problems, and problems that are over."""
         self._take(look)
         now = dict(self._found(look))
         changes = []
@@ -204,7 +207,7 @@ class Auditor:
             self._silent_until |= dict.fromkeys(self._lacking, look.at_s)
 
     def _fills(self, at: str, now_s: float) -> bool:
-        """Whether this NameServer may still lack what others have, because its table was empty."""
+        """Whether this NameServer may still lack brokers because its table was empty."""
         since_s = self._silent_until.get(at)
         return since_s is not None and now_s - since_s <= self.fills_s
 
@@ -358,7 +361,7 @@ class Auditor:
 
 
 def _is_numeric(address: str) -> bool:
-    """Whether its host is an IP address: a name may be any of ours."""
+    """Whether its host is an IP address. A host name may mean any address."""
     try:
         ipaddress.ip_address(address.rpartition(":")[0].strip("[]"))
     except ValueError:
@@ -367,7 +370,7 @@ def _is_numeric(address: str) -> bool:
 
 
 def _rows(route: Route, found: Mapping[str, Route]) -> str:
-    """Only those rows in which the answers differ."""
+    """Only the rows in which the answers differ."""
     common = frozenset[TopicRow].intersection(*found.values())
     rows = [f"{row.broker_name} {row.read_queues}/{row.write_queues} perm {row.perm}" for row in sorted(route - common)]
     return ", ".join(rows) or "none of these"

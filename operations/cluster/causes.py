@@ -1,11 +1,10 @@
-"""The causes for which a client finds no route of a topic, or one that it cannot use; no_route.toml has their words.
+"""The causes for which a client finds no usable route of a topic. no_route.toml has their texts.
 
     answer_causes.py   finds them in the answers of a live cluster  ─┬─► cause(name, …) ─► NoRouteCause ─► doctor.py
     log_causes.py      finds them in logs                           ─┘
 
-A sentence says what is wrong and where; `{how}` is what the finder saw. A cause is certain where that leaves no other
-reading, else likely. Upstream: RouteInfoManager, MQClientInstance.updateTopicRouteInfoFromNameServer,
-TopicConfigManager.
+A cause is certain if the observations allow no other explanation, else likely. `{how}` in a text is the observation.
+Upstream: RouteInfoManager, MQClientInstance.updateTopicRouteInfoFromNameServer, TopicConfigManager.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ CAUSES: Mapping[str, Wording] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoRouteCause:
     name: str
-    """Short, for programs: one of CAUSES."""
+    """Short name for programs, one of CAUSES."""
     certain: bool
     about: tuple[str, ...]
-    """Whose fault it is: addresses of NameServers, brokers' names, client ids."""
+    """What is at fault: addresses of NameServers, broker names, client ids."""
     sentence: str
     """What is wrong, and where."""
     then: str
-    """What ends it."""
+    """The remedy."""
     lines: tuple[str, ...] = ()
-    """`FILE:LINE` of what it rests on, where it was found in logs."""
+    """`FILE:LINE` of its log lines, if it was found in logs."""
 
     def to_json(self) -> dict[str, Any]:
         found = asdict(self)
@@ -50,7 +49,7 @@ class NoRouteCause:
 
 
 def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (), **words: object) -> NoRouteCause:
-    """The cause of that name; `words` fill in its sentence."""
+    """The cause of that name. `words` fill in its text."""
     sentence, remedy = CAUSES[name]
     return NoRouteCause(
         name=name, certain=certain, about=about, sentence=sentence.format(**words), then=remedy, lines=tuple(lines)
@@ -58,13 +57,13 @@ def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (
 
 
 def in_order(found: Iterable[NoRouteCause]) -> list[NoRouteCause]:
-    """Each once, certain ones first."""
+    """Each cause once, certain ones first."""
     once = {(each.name, each.about, each.sentence): each for each in reversed([*found])}
     return sorted(reversed(once.values()), key=lambda each: not each.certain)
 
 
 def numbered_lines(found: Iterable[NoRouteCause]) -> list[str]:
-    """For a person: the causes in their order, each with what ends it."""
+    """The causes in order, each with its remedy, as text."""
     lines = []
     for number, each in enumerate(found, 1):
         lines += [
@@ -76,7 +75,7 @@ def numbered_lines(found: Iterable[NoRouteCause]) -> list[str]:
 
 
 def not_created(brokers: Iterable[object], **more: Any) -> NoRouteCause:
-    """That no broker creates topics."""
+    """The cause that no broker creates topics."""
     names = [*map(str, brokers)]
     have = "has" if len(names) == 1 else "have"
     return cause("topics-are-not-created", *names, brokers=all_of(names), have=have, **more)

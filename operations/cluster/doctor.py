@@ -1,9 +1,9 @@
-"""`nemesrv doctor`: why a client finds no route, by the servers' answers or by logs. Read-only.
+"""`nemesrv doctor`: why a client finds no route, judged by the servers' answers or by logs. Read-only.
 
     TOPIC -n …   ask_servers ─► ServerAnswers ─► causes     LOGS…   diagnosed ─► Diagnosis, with its causes
 
-Exit status: 0 nothing is wrong (every NameServer routes the topic to the same brokers; no log says that a look-up
-failed), 1 a certain cause, 3 likely ones only, or none for a look-up that failed, 4 no NameServer answered.
+Exit status: 0 nothing is wrong (every NameServer routes the topic to the same brokers; no log has a failed look-up), 1
+a certain cause, 3 only likely causes, or none for a failed look-up, 4 no NameServer answered.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FAILURES_SHOWN = 10
 def ask_servers(
     topic: str, name_servers: Sequence[Address], *, brokers: Sequence[Address] = (), group: str | None = None
 ) -> ServerAnswers:
-    """What everybody answers now. HarnessError when no NameServer does."""
+    """The servers' current answers. HarnessError if no NameServer answers."""
 
     async def ask() -> ServerAnswers:
         async with Questions(on_this_machine("doctor"), name_servers) as reader:
@@ -54,7 +54,9 @@ def ask_servers(
 
 
 def status_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> int:
-    """The exit status. What only some clients may meet (the dialect) makes no topic ill that is routed everywhere."""
+    """The exit status. A cause that affects only some clients (the dialect) does not count if the topic is routed
+    everywhere.
+    """
     if any(cause.certain for cause in causes):
         return CERTAIN
     if is_routed_everywhere(answers) and all(cause.name.startswith("dialect") for cause in causes):
@@ -63,7 +65,7 @@ def status_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> int:
 
 
 def lines_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> list[str]:
-    """For a person: what each NameServer says, then the causes in their order."""
+    """Each NameServer's answer, then the causes in order, as text."""
     lines = [f"{server.address}  {_said(server)}" for server in answers.name_servers]
     if is_routed_everywhere(answers) and not any(cause.certain for cause in causes):
         lines.append(
@@ -87,7 +89,7 @@ def _said(server: NameServerAnswer) -> str:
 
 
 def as_json(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> str:
-    """One object: topic, what each NameServer answered, and the causes in order."""
+    """One object: topic, each NameServer's answer, and the causes in order."""
     answered = [
         {
             "name_server": server.address,
@@ -115,11 +117,11 @@ class Diagnosis:
     """What could not be read."""
     topic: str | None
     answer: Answer
-    """The most probable cause of what clients suffered."""
+    """The most probable cause of the clients' trouble."""
 
     @property
     def failures(self) -> list[Failure]:
-        """Those of the topic that was asked about."""
+        """Failures of the topic in question."""
         return [each for each in self.logs.failures if self.topic in (None, each.topic) or not each.topic]
 
     @property
@@ -131,7 +133,7 @@ class Diagnosis:
 
     @property
     def lines(self) -> list[str]:
-        """For a person: the answer, which look-ups failed, the causes in their order, then what logs do not show."""
+        """The answer, the failed look-ups, the causes in order, then what logs do not show, as text."""
         failures = self.failures
         lines = [*self.answer.told, *(_failed(self.logs, each) for each in failures[:FAILURES_SHOWN])]
         if len(failures) > FAILURES_SHOWN:
@@ -178,7 +180,7 @@ def diagnosed(
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """What these logs say; zones and offsets as of `import`. LogError where no log is, and where none is RocketMQ's."""
+    """What these logs say; `zones` and `offsets` as of `import`. LogError if no log is there, or none is RocketMQ's."""
     texts = texts_in(places)
     lines, files, notes = plain_logs(places)
     is_ours = bool(lines or texts.said) or texts.are_rocketmqs or any(one.understood for one in files)

@@ -1,8 +1,6 @@
-"""Why clients found no route, by what logs say: the causes that a live cluster's answers show, as logs show them.
+"""Why clients found no route, judged by logs: the same causes that a live cluster's answers show.
 
-    causes_in(logs) -> (causes, certain ones first; what these logs do not show)
-
-A cause is certain where the logs leave no other reading; each has the lines that it rests on.
+A cause is certain if the logs allow no other explanation. Each has its log lines.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from .logged import NO_ANSWER, NO_ROUTE, At, Failure, Logged, LoggedNameServer, 
 
 _NAMES = re.compile(r"[\w.-]+(?::\d+)?")
 TOLERANCE_MS = 1_500
-"""Two stamps of whole seconds, from clocks that were aligned."""
+"""Error of two stamps in whole seconds from aligned clocks."""
 
 
 def causes_in(logs: Logged, topic: str | None = None) -> tuple[list[NoRouteCause], list[str]]:
-    """The causes, and a sentence for each failure that these logs do not explain. `topic`: only of this one."""
+    """The causes, certain ones first, and a sentence for each failure without one. `topic`: only this topic."""
     found, unknown = list[NoRouteCause](), list[str]()
     for failure in logs.failures:
         if topic is not None and failure.topic not in ("", topic):
@@ -92,7 +90,7 @@ def _not_its_own(failure: Failure) -> Iterator[NoRouteCause]:
 
 
 def _unlisted(logs: Logged, failure: Failure, server: LoggedNameServer | None) -> Iterator[NoRouteCause]:
-    """Of a NameServer that brokers do not list: all of them, or those that have the topic."""
+    """The cause for a NameServer that the topic's brokers, or all brokers, do not list."""
     address = failure.name_server
     if address is None:
         return
@@ -166,7 +164,7 @@ def _empty(logs: Logged, failure: Failure, server: LoggedNameServer) -> Iterator
 
 
 def _whichever(logs: Logged, failure: Failure, holders: set[str]) -> list[NoRouteCause]:
-    """Of a client that does not say whom it asked: the causes, where every NameServer would have answered alike."""
+    """Causes for a client whose log does not name the NameServer: those that hold for every one."""
     if not logs.servers or len(logs.servers) < len({*logs.listed}):
         return []
     found = [
@@ -177,7 +175,7 @@ def _whichever(logs: Logged, failure: Failure, holders: set[str]) -> list[NoRout
 
 
 def _gone(logs: Logged, failure: Failure, server: LoggedNameServer, holders: set[str]) -> Iterator[NoRouteCause]:
-    """A cause for each broker that has the topic: it was not registered at `server` then, or without the topic."""
+    """A cause for each broker of the topic: it was not registered at `server` then, or without the topic."""
     here = {logs.broker_of(stay.address) for stay in server.held(failure.first.ms - TOLERANCE_MS)}
     address = failure.name_server or server.name
     for name in sorted(holders):
@@ -254,7 +252,7 @@ def _nowhere(logs: Logged, failure: Failure) -> Iterator[NoRouteCause]:
 
 
 def _not_heard(logs: Logged, failure: Failure, holders: set[str]) -> Iterator[NoRouteCause]:
-    """The asked NameServer's own log is missing: what brokers say of it."""
+    """The asked NameServer's log is missing: causes by the brokers' logs."""
     address = failure.name_server
     if address is None:
         return
@@ -331,7 +329,7 @@ def _of_server(logs: Logged, server: LoggedNameServer, topic: str | None) -> Ite
 
 
 def _is_v5(server: LoggedNameServer, broker: str) -> bool:
-    """5.x says a conflict in so many words: once is enough."""
+    """Whether it is 5.x, which says a conflict explicitly, so that one line suffices."""
     return any(name == broker and old for _, name, old, _ in server.conflicts) and not any(
         stay.address == new for _, name, _, new in server.conflicts if name == broker for stay in server.stays
     )

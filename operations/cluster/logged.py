@@ -1,9 +1,9 @@
-"""What logs say of routes: which look-ups failed, who was registered where and until when, who lists whom. Pure.
+"""What logs say about routes: failed look-ups, brokers registered at each NameServer over time, and lists. Pure.
 
     Reconstructed (logs with their writers, names, clocks and rows) ─► logged() ─► Logged ─► log_causes.py
 
-Starts, registrations and drops are the rows that logs_to_rows/ makes of the lines; what no row has, the lines say. All
-moments are UTC in milliseconds, by the clock that the logs were put on.
+Starts, registrations and drops come from the rows of logs_to_rows/, the rest from the lines. Times are UTC in
+milliseconds on the logs' common clock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..logs_to_rows.sources import BROKER, CLIENT, NAME_SERVER, Source
 NO_ROUTE, NO_ANSWER = "no route", "no answer"
 TOPIC_NOT_EXIST = "17"
 APART_MS = 120_000
-"""Failures further apart are two."""
+"""Failures further apart are separate."""
 _BROKER_NAME = re.compile(r"brokerName=([^,\]}]+)")
 _ADDRESS = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}|[\w-]+(?:\.[\w-]+)*):\d{2,5}")
 _DROPPED = {
@@ -52,14 +52,14 @@ class At(NamedTuple):
 
 @dataclass(slots=True)
 class Failure:
-    """A client's look-ups that failed alike, one after the other."""
+    """A client's look-ups that failed in the same way, one after the other."""
 
     client: str
     kind: str
     topic: str
-    """"": the log does not say it."""
+    """"" if the log does not name it."""
     name_server: str | None
-    """The address that it asked; None: its log does not say it."""
+    """Address of the NameServer asked; None if the log does not name it."""
     first: At
     last: At
     times: int = 1
@@ -77,13 +77,13 @@ class Failure:
 
     @property
     def asked(self) -> str:
-        """For the end of a cause's sentence."""
+        """The end of a cause's sentence."""
         return f"{self.client} asked for it {self.span}"
 
 
 @dataclass(slots=True)
 class Stay:
-    """How long a NameServer held a broker's address."""
+    """A stretch in which a NameServer had a broker's address."""
 
     address: str
     since: At
@@ -117,12 +117,12 @@ class LoggedNameServer:
     topics: list[TopicAt] = field(default_factory=list)
     wiped: list[Wiped] = field(default_factory=list)
     conflicts: list[tuple[At, str, str, str]] = field(default_factory=list)
-    """Broker's name, the address that has it, the one that wanted it."""
+    """Broker name, the address that has it, the address that wanted it."""
     refused: list[tuple[At, str]] = field(default_factory=list)
-    """Registrations whose checksum was wrong, and from where."""
+    """Registrations with a wrong checksum, and their senders."""
     not_ready: list[At] = field(default_factory=list)
     clusters: dict[str, At] = field(default_factory=dict)
-    """Of the brokers that registered there, and where it says so."""
+    """Clusters of the brokers that registered there, each with its line."""
 
     def held(self, ms: float) -> list[Stay]:
         return [stay for stay in self.stays if stay.since.ms <= ms and (stay.until is None or stay.until.ms > ms)]
@@ -132,7 +132,7 @@ class LoggedNameServer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its log begins with its start: what it does not say did not happen."""
+        """Whether its log begins with its start, so that what is not in it did not happen."""
         return bool(self.boots) and self.boots[0].ms <= self.first.ms + 2_000
 
 
@@ -147,7 +147,7 @@ class LoggedBroker:
     cluster: str = ""
 
     def listed(self, ms: float) -> frozenset[str] | None:
-        """Its list then; None: it does not say one."""
+        """Its list at that time; None if the log has none."""
         before = [names for at, names in self.lists if at.ms <= ms]
         return before[-1] if before else self.lists[0][1] if self.lists else None
 
@@ -160,13 +160,13 @@ class Logged:
     clients: dict[str, frozenset[str]] = field(default_factory=dict)
     """Each client's NameServers."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Address → node."""
+    """Address to node."""
     holders: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Topic → names of brokers that any log names for it."""
+    """Topic to the brokers that any log names for it."""
     registering: frozenset[str] = frozenset()
-    """Names of all brokers that any log names."""
+    """All brokers that any log names."""
     created: dict[str, At] = field(default_factory=dict)
-    """Topic → when a first send created it."""
+    """Topic to the time of the first send that created it."""
 
     @property
     def listed(self) -> frozenset[str]:
@@ -177,7 +177,7 @@ class Logged:
         return next((one for one in self.servers if address in one.addresses), None)
 
     def broker_of(self, address: str) -> str:
-        """The name, without an id, of who registers this address."""
+        """The name, without an id, of the broker at this address."""
         return self.names.get(address, address).partition("/")[0]
 
     def called(self, address: str) -> str:
@@ -187,7 +187,7 @@ class Logged:
 
 
 def logged(found: Reconstructed, topic: str | None = None) -> Logged:
-    """All that these logs say of routes; of RocketMQ's own topics only of `topic`."""
+    """All that these logs say about routes; of RocketMQ's own topics only of `topic`."""
     registering = frozenset(name.partition("/")[0] for name in found.nodes.brokers)
     logs = Logged(names=found.nodes.of_address, registering=registering)
     rows = defaultdict[str, list[tuple[At, Row]]](list)
@@ -225,7 +225,7 @@ def _at(source: Source, line: Line) -> At:
 
 
 def _stays(server: LoggedNameServer, rows: Iterable[tuple[At, Row]]) -> None:
-    """Its starts, and how long it held each broker's address."""
+    """Its starts, and the stretches in which it had each broker's address."""
     open_ = dict[str, Stay]()
     for at, row in rows:
         address = row.get("address", "")

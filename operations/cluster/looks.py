@@ -1,4 +1,4 @@
-"""What a watch sees at one moment: each NameServer's whole table, and those brokers that it asked. Plain values."""
+"""What a watch sees in one look: each NameServer's whole table, and the brokers asked. Plain values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BrokerId(NamedTuple):
 
 
 class TopicRow(NamedTuple):
-    """A topic at one broker, as a route answer has it."""
+    """A topic at one broker, from a route answer."""
 
     broker_name: str
     read_queues: int
@@ -31,20 +31,20 @@ Route = frozenset[TopicRow]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerLook:
-    """What one NameServer answered; `why` where it gave no answer, and then the rest is empty."""
+    """One NameServer's answers. `why`: the reason if it did not answer; the rest is then empty."""
 
     why: str | None = None
     brokers: Mapping[BrokerId, str] = field(default_factory=dict)
     """Broker to host:port."""
     topics: frozenset[str] | None = None
-    """All that it has; None: not asked this time, or it does not tell."""
+    """All its topics; None: not asked this time, or not answered."""
     routes: Mapping[str, Route | None] = field(default_factory=dict)
-    """Of the topics that were looked up this time; None: code 17."""
+    """Routes of the topics looked up this time; None: code 17."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLook:
-    """What one broker answered when it was asked for its configuration."""
+    """One broker's answer about its configuration."""
 
     why: str | None = None
     lists: frozenset[str] = frozenset()
@@ -64,14 +64,14 @@ class Member(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     at_s: float
-    """When the last answer was there."""
+    """Time of the last answer."""
     name_servers: Mapping[str, NameServerLook]
     brokers: Mapping[str, BrokerLook] = field(default_factory=dict)
-    """By address: who was asked this time."""
+    """By address: the brokers asked this time."""
     clients: Mapping[Member, frozenset[str]] = field(default_factory=dict)
-    """Those that told their own list of NameServers (307) this time."""
+    """Clients that answered with their own list of NameServers (307) this time."""
     gone: frozenset[Member] = frozenset()
-    """Those that a broker no longer has."""
+    """Clients that their broker no longer has."""
 
 
 def broker_look(settings: Mapping[str, str], version: tuple[int, int, int] | None) -> BrokerLook:

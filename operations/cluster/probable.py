@@ -1,12 +1,12 @@
-"""The operator's question first: what most probably made clients suffer, its strongest lines, and what to do. Pure.
+"""The most probable cause of the clients' trouble, its strongest log lines, and the remedy. Pure.
 
     what lines say     (inferring/conditions.py)  ─┐
     faults             (inferring/episodes.py)     ├─► weighed together ─► Answer
     causes of no route (log_causes.py)             │
-    nothing was wrong, and what nobody thought of ─┘
+    nothing was wrong, and an unknown cause        ─┘
 
-A root (a full disk, a start that failed, a stop) weighs more than what follows from it (no answer, no route), since its
-lines say it themselves. An answer that has less than half of all likelihood is `unknown`, with what else to bring.
+A root cause (a full disk, a failed start, a stop) weighs more than its effects (no answer, no route), because its own
+lines say it. An answer with less than half of the total likelihood is `unknown`, and says which logs to add.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from .logged import Failure
 
 UNKNOWN, NOTHING = "unknown", "nothing"
 KNOWN_FROM = 0.55
-"""What share of all likelihood an answer has at least."""
+"""Least share of the total likelihood of a known answer."""
 WEIGHTS = {True: 7.2, False: 3.5}
-"""Of a cause of no route that is certain, and of one that is likely."""
+"""Weights of a certain and of a likely cause of no route."""
 SYMPTOMS = {"name-server-gives-no-answer": 4.5, "broker-gives-no-answer": 4.5, "topic-is-nowhere": 4.5}
-"""Causes that may follow from another."""
+"""Causes that may be effects of another."""
 CERTAIN_WEIGHT, AT_MOST = 7.2, 5.0
 KNOWN_WEIGHT, EXPLAINED = 3.5, 4.0
-"""Where a fault weighs the first, lines that say what follows from one weigh the second less: it accounts for them."""
+"""If a fault weighs the first, lines about its effects weigh the second less."""
 FOLLOWS = frozenset({
     "name-server-not-reached", "name-server-gives-no-answer", "broker-address-not-reached", "broker-gives-no-answer",
     "process-ended", "no-route", "peer-not-reached", "peer-gives-no-answer",
 })  # fmt: skip
 BEFORE_MS = 300_000.0
-"""A fault that ended longer before what clients met is not its reason."""
+"""A fault that ended longer before the clients' trouble is not its cause."""
 ELSEWHERE, BESIDE = 2.0, 2.2
 TROUBLED = 0.2
-"""With such a share of warnings and exceptions nothing is called well so readily."""
+"""Share of warnings and exceptions above which "nothing was wrong" weighs less."""
 
 FAULTS = {fault: (name, about.remedy) for name, about in CAUSES.items() for fault in about.faults}
 
@@ -57,14 +57,14 @@ class Answer:
     score: float
     sentence: str
     then: str
-    """What to do, or what else to bring."""
+    """The remedy, or the logs to add."""
     lines: Sequence[tuple[str, str]] = ()
-    """`FILE:LINE`, and what stands there."""
+    """`FILE:LINE`, and its text."""
     others: Sequence[Condition] = field(default_factory=tuple)
     share: float = 0.0
-    """What its score was made of; of an unknown cause that of what these lines suggest most."""
+    """The share from which its score follows; for `unknown`, that of the likeliest cause."""
     is_over: bool = False
-    """Whether it ended within the logs, and no client's log shows that it met it."""
+    """Whether it ended within the logs, and no client's log shows that it was affected."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -79,7 +79,7 @@ class Answer:
 
     @property
     def told(self) -> list[str]:
-        """For a person."""
+        """The answer as text."""
         sure = f"{self.certainty} ({self.score:.2f})"
         head = self.sentence if self.name == UNKNOWN else f"{sure}: {self.sentence}"
         told = [head, *(f"   {where}  {text}".rstrip() for where, text in self.lines), f"   -> {self.then}"]
@@ -96,7 +96,7 @@ def probable(
     causes: Sequence[NoRouteCause] = (),
     failures: Sequence[Failure] = (),
 ) -> Answer:
-    """The most probable cause of what clients suffered."""
+    """The most probable cause of the clients' trouble."""
     weighed: dict[str, Condition] = {}
     faults = _most_of(_of_episodes(found, episodes, failures)) if found is not None else []
     told = conditions(texts.said if found is None else _not_belied(texts.said, found), texts.times)
@@ -134,7 +134,7 @@ def probable(
 
 
 def _most_of(faults: Iterable[Condition]) -> list[Condition]:
-    """The faults, which may all have been, the weightiest first: the others count less against it."""
+    """The faults, heaviest first. All may have happened, so the others count less against one."""
     ordered = sorted(faults, key=lambda one: (-one.weight, one.cause in _PLAIN))
     for one in ordered[1:]:
         one.weight -= BESIDE
@@ -143,11 +143,11 @@ def _most_of(faults: Iterable[Condition]) -> list[Condition]:
 
 _CLIENTS = frozenset({"producer", "consumer", "client"})
 _PLAIN = frozenset({"process-ended", "stopped-in-order"})
-"""What another fault may say more exactly."""
+"""Causes that another fault may state more exactly."""
 
 
 def _joined(one: Condition, other: Condition) -> Condition:
-    """Of one cause from two sources: the stronger, with what the other adds to it."""
+    """One cause from two sources: the stronger, with what the other adds."""
     strong, weak = (one, other) if one.weight >= other.weight else (other, one)
     strong.weight += min(1.0, max(0.0, weak.weight) / 6)
     strong.lines = [*strong.lines, *(line for line in weak.lines if line not in strong.lines)][:3]
@@ -181,12 +181,12 @@ def _of_episodes(found: Reconstructed, episodes: Sequence[Episode], failures: Se
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether the operator would call both the same."""
+    """Whether an operator would call both the same."""
     return one == other or {one, other} <= {*CAUSES["link-failed"].faults} or {one, other} <= {"kill", "stop"}
 
 
 def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:
-    """The same without boots that name no NameServer of brokers that fetch their list, and register."""
+    """Without "no NameServer named at boot" of brokers that fetch their list and do register."""
     registers = {
         file
         for source in found.found
@@ -197,14 +197,14 @@ def _not_belied(said: Sequence[Said], found: Reconstructed) -> list[Said]:
 
 
 def _is_before(found: Reconstructed, episode: Episode, failures: Sequence[Failure]) -> bool:
-    """Whether clients met something while it lasted, or soon after."""
+    """Whether clients had trouble during it, or soon after."""
     from_ms = found.origin_ms + episode.from_ms
     to_ms = math.inf if episode.to_ms is None else found.origin_ms + episode.to_ms
     return any(one.last.ms >= from_ms - 1_000 and one.first.ms <= to_ms + BEFORE_MS for one in failures)
 
 
 def _nothing(found: Reconstructed, texts: Texts, others: Iterable[Condition], failures: Sequence[Failure]) -> Condition:
-    """That nothing was wrong: the likelier, the more registrations succeeded and the less fails."""
+    """The answer that nothing was wrong: likelier with more successful registrations and fewer failures."""
     lines = sum(len(source.lines) for source in found.found)
     well = sum(_registers_well(source) for source in found.found)
     weight = 3.5 + min(2.0, 0.5 * math.log1p(well)) if lines >= 3 else 2.0
@@ -251,5 +251,5 @@ def _unknown(ranked: Sequence[Condition], found: Reconstructed | None) -> Answer
 
 
 def is_told(answer: Answer) -> bool:
-    """Whether it names something that was wrong, and that is not over without a client having met it."""
+    """Whether it names a problem that is not over, or that a client has met."""
     return not answer.is_over and answer.name not in (UNKNOWN, NOTHING) and answer.score >= LIKELY

@@ -1,9 +1,9 @@
-"""Asks the servers of a live cluster all that a diagnosis of one topic needs, and holds what they answered.
+"""Asks the servers of a live cluster what a diagnosis of one topic needs.
 
     Questions.ask(topic) ─► ServerAnswers ─► answer_causes.py
 
-Some requests a server, once, and none writes: 322 (which refreshes a broker's life at 4.9) is not among them. Of a
-server that does not answer within the client's time-out the reason is held.
+Each server gets a few requests, once, and none of them changes anything: 322, which extends a broker's life at 4.9, is
+not sent. For a server that does not answer in time the reason is kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ...remoting.transport import RemotingClient
 
 TIMEOUT_S = 5.0
 CLIENTS_MAX = 20
-"""So many members of a group are asked for their lists."""
+"""Most members of a group that are asked for their lists."""
 
 
 def parts_of_list(text: str) -> frozenset[str]:
@@ -46,21 +46,21 @@ def parts_of_list(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerAnswer:
-    """What one NameServer answered. Where it gave no answer at all, `why` says so and the rest is empty."""
+    """One NameServer's answers. `why`: the reason if it did not answer at all; the rest is then empty."""
 
     address: str
     why: str | None = None
     code: int | None = None
-    """Of the look-up of the topic (105)."""
+    """Response code of the topic's look-up (105)."""
     remark: str | None = None
     route: TopicRouteData | None = None
     strict: bool | None = None
-    """Whether an older client's look-up was answered in JSON that every parser reads; None: there was no route."""
+    """Whether an older client's look-up got JSON that every parser reads; None: there was no route."""
     brokers: Mapping[str, BrokerData] = field(default_factory=dict)
     """Its whole table (106), by broker name."""
     clusters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     topics: frozenset[str] | None = None
-    """All it has (206); None: it does not tell (5.x with enableAllTopicList=false)."""
+    """All its topics (206); None: not answered (5.x with enableAllTopicList=false)."""
 
     @property
     def answers(self) -> bool:
@@ -68,13 +68,13 @@ class NameServerAnswer:
 
     @property
     def routed(self) -> frozenset[str]:
-        """The brokers that its route of the topic names."""
+        """The brokers in its route of the topic."""
         return frozenset() if self.route is None else frozenset(data.broker_name for data in self.route.broker_datas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerAnswer:
-    """What one broker answered. Where it gave no answer at all, `why` says so."""
+    """One broker's answers. `why`: the reason if it did not answer at all."""
 
     name: str
     broker_id: int
@@ -82,7 +82,7 @@ class BrokerAnswer:
     why: str | None = None
     topic: TopicConfig | None = None
     topics: frozenset[str] | None = None
-    """All that it has, asked only where the topic is nowhere."""
+    """All its topics, asked for only if the topic is nowhere."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Its configuration (26)."""
 
@@ -92,7 +92,7 @@ class BrokerAnswer:
 
     @property
     def lists(self) -> frozenset[str]:
-        """The NameServers of its own configuration."""
+        """The NameServers in its configuration."""
         return parts_of_list(self.settings.get("namesrvAddr", ""))
 
     @property
@@ -105,7 +105,7 @@ class BrokerAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientAnswer:
-    """A consumer of the group that was asked about, and the NameServers of its own list (307)."""
+    """A consumer of the group in question, and its own list of NameServers (307)."""
 
     client_id: str
     lists: frozenset[str] = frozenset()
@@ -119,7 +119,7 @@ class ServerAnswers:
     topic: str
     name_servers: tuple[NameServerAnswer, ...]
     brokers: tuple[BrokerAnswer, ...] = ()
-    """Whoever is in any table, and who was named besides."""
+    """Brokers in any table, and those named on the command line."""
     clients: tuple[ClientAnswer, ...] = ()
 
     @cached_property
@@ -136,15 +136,16 @@ class ServerAnswers:
         return tuple(broker for broker in self.masters if broker.topic is not None)
 
     def registered_at(self, broker: BrokerAnswer) -> Iterator[NameServerAnswer]:
-        """The NameServers whose table has this broker at this address."""
+        """The NameServers with this broker at this address in their table."""
         for server in self.answering:
             data = server.brokers.get(broker.name)
             if data is not None and broker.address in data.broker_addrs.values():
                 yield server
 
     def speaks_our_names(self, broker: BrokerAnswer) -> bool:
-        """Whether its list can be held against the addresses we were given: behind a proxy, or by another name of the
-        host, every NameServer that holds the broker would look unlisted."""
+        """Whether its list can be compared with the given addresses. Behind a proxy, or with other host names, every
+        NameServer that has the broker would look unlisted.
+        """
         held = [server.address for server in self.registered_at(broker)]
         return bool(broker.lists) and bool(held) and all(address in broker.lists for address in held)
 
@@ -153,7 +154,7 @@ class ServerAnswers:
 
 
 class ServerCalls:
-    """Requests that only read, by one client of the remoting protocol, each answered within `timeout_s`."""
+    """Read-only requests by one remoting client, each with the limit `timeout_s`."""
 
     def __init__(self, remoting: RemotingClient, timeout_s: float) -> None:
         self._remoting, self._timeout_s = remoting, timeout_s
@@ -165,11 +166,11 @@ class ServerCalls:
         return await self._remoting.invoke(at, RemotingCommand.request(code, header), timeout_s=self._timeout_s)
 
     async def ok(self, at: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        """RocketMQError for an answer with another code than 0, too."""
+        """RocketMQError also for a code other than 0."""
         return success(await self.ask(at, code, header))
 
     async def members(self, broker: Address, group: str) -> list[str]:
-        """Ids of the consumers that the broker has of the group (203)."""
+        """Ids of the group's consumers at the broker (203)."""
         header = GetConsumerConnectionListRequestHeader(consumer_group=group)
         answer = await self.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
         if answer.code != ResponseCode.SUCCESS:
@@ -177,8 +178,9 @@ class ServerCalls:
         return [member.client_id for member in ConsumerConnection.decode(answer.body).connection_set]
 
     async def list_of(self, broker: Address, group: str, client: str) -> frozenset[str]:
-        """The NameServers of a consumer's own list, which it is asked for through a broker (307); empty: it has none,
-        or tells of none. RocketMQError where it gives no answer."""
+        """A consumer's own NameServers, asked for through a broker (307). Empty if it has or reports none.
+        RocketMQError if it does not answer.
+        """
         header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client)
         body = fastjson.loads((await self.ok(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)).body)
         said = body.get("properties", {}) if isinstance(body, dict) else {}
@@ -189,7 +191,7 @@ class ServerCalls:
 
 
 class Questions:
-    """Questions to servers. `async with`; its channels are its own."""
+    """Asks servers. `async with`; it has its own channels."""
 
     def __init__(self, context: NodeContext, name_servers: Sequence[Address], *, timeout_s: float = TIMEOUT_S) -> None:
         def calls(language: LanguageCode, version: int) -> ServerCalls:
@@ -211,8 +213,9 @@ class Questions:
         await self._calls.close()
 
     async def ask(self, topic: str, *, brokers: Iterable[Address] = (), group: str | None = None) -> ServerAnswers:
-        """What everybody says of `topic`; `brokers` are asked though no NameServer names them, `group`'s members for
-        their lists of NameServers."""
+        """All answers about `topic`. `brokers` are asked even if no NameServer lists them, `group`'s members for their
+        lists.
+        """
         servers = await asyncio.gather(*(self._name_server(address, topic) for address in self._name_servers))
         known = {
             address: (data.broker_name, number)

@@ -84,12 +84,12 @@ async def _watch(
 
 
 def is_decided(watcher: Watcher) -> bool:
-    """Whether waiting longer can change nothing: what was seen is named, or there is nothing to see."""
+    """Whether waiting cannot change the result: every problem seen is reported, or there is none."""
     return watcher.has_asked_all and not watcher.auditor.pending and not watcher.auditor.fills
 
 
 def line_of(change: ProblemChange, *, as_json: bool = False) -> str:
-    """One change, as a person or a program reads it; its time is the machine's."""
+    """One change, as text or JSON, with the machine's time."""
     at = datetime.fromtimestamp(time.time(), UTC)
     if not as_json:
         word = "found" if change.found else f"over after {change.lasted_s:.0f} s"
@@ -124,7 +124,7 @@ def _begin(look: Look, watcher: Watcher) -> str:
 
 
 class Metrics:
-    """Serves http://HOST:PORT/metrics from construction until `close`. HarnessError where the port cannot be had."""
+    """Serves http://HOST:PORT/metrics from construction until `close`. HarnessError if the port is taken."""
 
     def __init__(self, port: int, host: str = "") -> None:
         require_extras("--metrics", "watch")
@@ -153,7 +153,7 @@ class Metrics:
         return int(self._server.server_port)
 
     def looked(self, look: Look, watcher: Watcher) -> None:
-        """Show what this look found."""
+        """Show the result of this look."""
         auditor = watcher.auditor
         for at, server in look.name_servers.items():
             self._up.labels(at).set(server.why is None)

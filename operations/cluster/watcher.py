@@ -34,13 +34,13 @@ INTERVAL_S = 2.0
 REQUESTS_PER_S = 10.0
 TOPICS_EACH_S = 10.0
 BROKERS_EACH_S = 10.0
-"""So often one more broker is asked for its configuration; suspects are asked at each look."""
+"""Period in which one more broker is asked for its configuration. Suspects are asked at each look."""
 GROUPS_EACH_S = 10.0
-"""So often the members of one more group are asked, and a master for the groups that it has (201)."""
+"""Period in which the members of one more group are asked, and a master for its groups (201)."""
 MEMBERS_MAX = 5
-"""So many members of it; the next ones when it is its turn again."""
+"""Most members asked at once; the next ones follow in the group's next turn."""
 QUESTIONS_MAX = 50
-"""Groups without members (each broker has some from the start) cost no turn, until brokers were asked so often."""
+"""Most questions for one turn: groups without members, of which each broker has some, do not use up a turn."""
 SUSPECTS_MAX = 5
 UNASKED_MAX = 20
 TIMEOUT_S = 3.0
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Watcher:
-    """`look` once, or `looks` for ever. Its channels are its own; `close` them."""
+    """`look` once, or `looks` for ever. It has its own channels; `close` them."""
 
     context: NodeContext
     name_servers: Sequence[Address]
@@ -63,12 +63,12 @@ class Watcher:
     _brokers_at_s: float = field(init=False, default=float("-inf"))
     _last: dict[str, tuple[bytes, Any]] = field(init=False, default_factory=dict)
     _asked: dict[str, float] = field(init=False, default_factory=dict)
-    """Broker's address to when it was asked last."""
+    """Broker's address to the time when it was asked last."""
     _masters: list[str] = field(init=False, default_factory=list)
     _groups: dict[str, dict[str, None]] = field(init=False, default_factory=dict)
-    """Group to the masters that have it."""
+    """Group to its masters."""
     _members: dict[str, list[str]] = field(init=False, default_factory=dict)
-    """Group to the ids of its members, who was asked last at the end."""
+    """Group to its members' ids; the one asked last is at the end."""
     _groups_at_s: float = field(init=False, default=float("-inf"))
 
     def __post_init__(self) -> None:
@@ -88,19 +88,19 @@ class Watcher:
 
     @property
     def topics(self) -> int:
-        """How many there are at any NameServer, when they were asked last."""
+        """Most topics at any NameServer, by their last answers."""
         return len(self._topics)
 
     @property
     def has_asked_all(self) -> bool:
-        """Whether every broker that is held was asked once."""
+        """Whether every listed broker was asked once."""
         return float("-inf") not in self._asked.values()
 
     async def close(self) -> None:
         await self.calls.close()
 
     async def looks(self) -> AsyncIterator[tuple[Look, list[ProblemChange]]]:
-        """Each look with what has changed, every `interval_s`; a look that takes longer delays the next."""
+        """Each look with its changes, every `interval_s`; a slow look delays the next."""
         clock = self.context.clock
         while True:
             began_s = clock.monotonic_s()
@@ -108,7 +108,7 @@ class Watcher:
             await clock.sleep(max(0.0, began_s + self.interval_s - clock.monotonic_s()))
 
     async def look(self) -> tuple[Look, list[ProblemChange]]:
-        """Ask everybody once."""
+        """Ask every server once."""
         now_s = self.context.clock.monotonic_s()
         asks_topics = now_s - self._topics_at_s >= TOPICS_EACH_S
         if asks_topics:
@@ -197,7 +197,7 @@ class Watcher:
         return answer.body if answer.code == ResponseCode.SUCCESS else None
 
     def _read(self, what: str, body: bytes, read: Callable[[bytes], T]) -> T:
-        """The answer, read again only where it is another than the last one of its kind: mostly all say the same."""
+        """The parsed answer. It is parsed only if it differs from the last one of its kind."""
         last = self._last.get(what)
         if last is None or last[0] != body:
             last = self._last[what] = body, read(body)
@@ -222,7 +222,7 @@ class Watcher:
     # --- consumers' own lists ----------------------------------------------------------------------------------------
 
     async def _next_clients(self, now_s: float) -> tuple[dict[Member, frozenset[str]], frozenset[Member]]:
-        """What the next members of the next group have as their lists, and who has left it."""
+        """The lists of the next members of the next group, and the members that have left."""
         if now_s - self._groups_at_s < GROUPS_EACH_S or not self._masters:
             return {}, frozenset()
         self._groups_at_s = now_s
@@ -241,7 +241,7 @@ class Watcher:
         return {}, frozenset()
 
     async def _members_of(self, group: str, masters: Iterable[str]) -> dict[str, str] | None:
-        """Client id to a broker that has it; None: somebody gave no answer, so who is gone is not known."""
+        """Client id to a broker that has it; None if a broker did not answer, so that leavers are unknown."""
         found: dict[str, str] = {}
 
         async def ask(address: str) -> None:
@@ -279,7 +279,7 @@ class Watcher:
                 del self._groups[group]
 
     async def _list_of(self, broker: str, group: str, client_id: str) -> frozenset[str]:
-        """Empty where it does not tell."""
+        """Empty if not answered."""
         try:
             return await self.calls.list_of(Address.parse(broker), group, client_id)
         except (RocketMQError, ValueError):

@@ -1,4 +1,5 @@
-"""What happened in production, from logs: who wrote them, when by one clock, rows of a history, and what explains them.
+"""Reconstructs an incident from logs: their writers, a common clock, rows of a history, and the faults that explain
+them.
 
-logs/ ─► Line ─► sources (who wrote what) ─► clocks (zones, offsets) ─► rows, topology, timers ─► episodes (faults)
+logs/ ─► Line ─► sources (writers) ─► clocks (zones, offsets) ─► rows, topology, timers ─► episodes (faults)
 """

@@ -1,8 +1,8 @@
-"""The chosen faults as rows of the history, marked as inferred; what nobody can explain as `rows_missing`. Pure.
+"""Writes the chosen faults as rows of the history, marked as inferred, and unexplained losses as `rows_missing`. Pure.
 
 episode, rank 1, certain or likely ─► fault start, end: `nemesrv check` and the report see it
 a drop that no such fault explains,
-a log that is missing,              ─► rows_missing: what depends on these nodes then is UNKNOWN, never INVALID
+a log that is missing,              ─► rows_missing: findings about these nodes then are UNKNOWN, never INVALID
 a broker with two addresses
 """
 
@@ -44,7 +44,7 @@ class FaultTime(NamedTuple):
 def fault_rows(
     roles: Mapping[str, str], episodes: Sequence[Mapping[str, Any]], end_ms: float
 ) -> tuple[list[Row], list[FaultTime]]:
-    """The rows of the chosen faults, and when each was. `roles`: node to its kind."""
+    """The rows of the chosen faults, and the time of each. `roles`: node to its kind."""
     rows: list[Row] = []
     stretches: list[FaultTime] = []
     for number, episode in enumerate(episodes):
@@ -109,7 +109,7 @@ def _rows(
 
 
 def _until(entry: Mapping[str, Any], later: Iterable[Mapping[str, Any]]) -> float | None:
-    """When it ended; None: it did not, as far as anybody knows."""
+    """Its end; None if no end is known."""
     nodes = set(entry.get("nodes") or ())
     for other in later:
         if nodes and other.get("do") in _ENDS.get(str(entry["do"]), ()) and nodes & set(other.get("nodes") or ()):
@@ -172,7 +172,7 @@ def _dials(roles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float) -> list[Row]:
-    """`rows_missing` rows: whose log is missing, and what happened that no chosen fault explains."""
+    """`rows_missing` rows for missing logs and for losses that no chosen fault explains."""
     timers, found = one.timers_used, list[tuple[str, str, float, float]]()
     named = {source.name for source in one.found}
     for node, role in one.nodes.roles.items():
@@ -190,7 +190,7 @@ def unknown_rows(one: Reconstructed, faults: Sequence[FaultTime], end_ms: float)
 
 
 def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
-    """That nobody knows what the node did in that time, and why."""
+    """The node's actions in that time are unknown, and why."""
     return {
         "time_ms": max(from_ms, 0.0),
         "node": "harness",
@@ -203,7 +203,7 @@ def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
 
 
 def _relisted(one: Reconstructed) -> list[str]:
-    """Whose list was another one later: what it had to do where follows neither."""
+    """Nodes whose list changed, so that their obligations are unknown."""
     lists: dict[str, set[frozenset[str]]] = defaultdict(set)
     for row in one.rows:
         if row["event"] == "name_server_list":
@@ -222,7 +222,7 @@ def unexplained(
     timers: Timers,
     end_ms: float,
 ) -> Iterator[tuple[str, str, float, float]]:
-    """(node, sentence, from, to) of each loss that no chosen fault explains: both ends of it are nobody's to judge."""
+    """(node, sentence, from, to) of each loss that no chosen fault explains, for both ends."""
     before_ms = timers.E_ms + timers.S_ms + timers.R_ms
     after_ms = timers.R_ms + 2 * timers.P_ms + timers.B_ms
     reach_ms = timers.E_ms + timers.S_ms + timers.lateness_cap_ms

@@ -1,4 +1,4 @@
-"""`nemesrv import`: logs read, an incident reconstructed, its faults inferred, and a run folder of it, judged.
+"""`nemesrv import`: reads logs, reconstructs an incident, infers its faults, and judges the run folder made of it.
 
 LOGS ─► gather (Spark) ─► reconstruct ─► episodes_of ─► history/, incident.json, scenario.yaml ─► judge ─► report
 """
@@ -46,7 +46,7 @@ _TOO_LARGE = (
     "doctor` looks for them in any"
 )
 LARGE_LOGS = 256 * 1024 * 1024
-"""Bytes of logs from which on their history may be more than a session for a small one holds."""
+"""Bytes of logs from which on Spark is set up for a large history."""
 
 
 def import_and_judge(
@@ -91,7 +91,7 @@ def import_and_judge(
 
 
 def _are_large(logs: Sequence[str]) -> bool:
-    """Whether Spark is to be started for a large history; what is wrong with the places, who reads them says."""
+    """Whether Spark must be set up for a large history. Wrong places are reported by their reader."""
     try:
         sizes = {part.path: part.size for part in planned(logs).parts}
     except LogError:
@@ -114,7 +114,7 @@ def zones_given(given: Sequence[str]) -> dict[str, int]:
 
 
 def offsets_given(given: Sequence[str]) -> dict[str, float]:
-    """`ns-0=+1.5s` in milliseconds. ScenarioError for what is none."""
+    """`ns-0=+1.5s` in milliseconds. ScenarioError for what is no offset."""
     units = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
     found = {}
     for text in given:
@@ -129,7 +129,7 @@ def offsets_given(given: Sequence[str]) -> dict[str, float]:
 
 
 def config_lines(files: Sequence[Path]) -> list[Line]:
-    """The settings of broker.conf and namesrv.conf files, each as a line of a log. ScenarioError for what is none."""
+    """The settings of broker.conf and namesrv.conf files, each as a log line. ScenarioError for another file."""
     found: list[Line] = []
     for path in files:
         try:
@@ -158,7 +158,7 @@ class Imported:
     folder: RunFolder
     found: Reconstructed
     document: Mapping[str, Any]
-    """What incident.json has."""
+    """The contents of incident.json."""
 
 
 def import_logs(
@@ -170,7 +170,7 @@ def import_logs(
     offsets: Mapping[str, float],
     configs: Sequence[Line] = (),
 ) -> Imported:
-    """The run folder of the incident that these logs tell. HarnessError where they tell none."""
+    """The run folder of the incident in these logs. HarnessError if there is none."""
     try:
         read = gather(spark, places)
         is_large = _are_large([str(place) for place in places])
@@ -192,7 +192,7 @@ def import_logs(
 
 
 def _run_of(place: Path | str) -> Path | None:
-    """The run folder at this path, or around it; None where there is none."""
+    """The run folder at or around this path; None if there is none."""
     path = Path(place)
     around = (path, *path.parents)
     return next((each for each in around if RunFolder(each).scenario_file.is_file() and (each / "logs").is_dir()), None)
@@ -210,7 +210,7 @@ def written(
     shapes: Sequence[tuple[int, str]] = (),
     texts: Texts | None = None,
 ) -> Imported:
-    """The same from lines that were read already. No Spark. `texts`: what raw lines say of causes."""
+    """The same from lines that were read already, without Spark. `texts`: what raw lines say about causes."""
     refuse_used(out)
     name = re.sub(r"[^a-z0-9-]+", "-", out.resolve().name.lower()).strip("-")
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")
@@ -260,13 +260,13 @@ _LOG = {
 
 
 def logs_for(roles: Mapping[str, str], logged: Collection[str]) -> dict[str, str]:
-    """By role, whose logs would say more: those that are missing."""
+    """By role, the missing logs that would help."""
     missing = sorted(node for node in roles if node not in logged)
     return {node: _LOG[roles[node]] for node in missing if roles[node] in _LOG}
 
 
 def _remove_empty(folder: RunFolder) -> None:
-    """An import has no processes of its own, and none of their files."""
+    """Remove folders for processes' own files, of which an import has none."""
     for inner in ("history/_raw", "data", "logs"):
         place = folder.path / inner
         if place.is_dir() and not any(place.iterdir()):
@@ -274,7 +274,7 @@ def _remove_empty(folder: RunFolder) -> None:
 
 
 def write_folder(folder: RunFolder, rows: Sequence[Row], scenario: Scenario, document: Mapping[str, Any]) -> None:
-    """What `nemesrv check`, `report` and `replay` read; `document` is incident.json's."""
+    """Write what `nemesrv check`, `report` and `replay` read. `document` is incident.json's."""
     write_parquet(rows, folder.path)
     folder.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
     (folder.path / INCIDENT).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -283,7 +283,7 @@ def write_folder(folder: RunFolder, rows: Sequence[Row], scenario: Scenario, doc
 def counted_scenario(
     name: str, learnt: str, roles: Collection[str], profile: Profile, *, checks: Collection[str], prober: bool
 ) -> Scenario:
-    """How many there were of each role, as far as a scenario may have them; `learnt` begins its description."""
+    """A scenario with the number of nodes of each role, within a scenario's limits. `learnt` begins its description."""
     kinds = [*roles]
     masters = max(kinds.count("broker"), 1)
     return Scenario(

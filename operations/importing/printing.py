@@ -1,4 +1,4 @@
-"""What `nemesrv import` says: whose logs by which clocks, topology, time line, and the faults that explain it."""
+"""The output of `nemesrv import`: logs and their clocks, topology, time line, and the faults that explain it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ...chaos.checks.check import Needs
 from ...chaos.reports.text import rows_fitting, width_of_output
 
 SHOWN = 24
-"""So many entries of the time line."""
+"""Most entries of the time line."""
 
 
 def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
-    """For a person, before the table of verdicts; `document` is incident.json's."""
+    """The text before the table of verdicts. `document` is incident.json's."""
     yield from document["reading"]
     yield "sources (a clock's offset: how far it was ahead)"
     yield from rows_fitting([_source(source) for source in document["sources"]], width_of_output(), "  ")
@@ -57,12 +57,12 @@ LOGS: Mapping[Needs, str] = {
 
 
 def needs(check: str) -> str:
-    """Which logs decide it."""
+    """The logs that would decide it."""
     return " and ".join(dict.fromkeys(LOGS[need] for need in CHECKS[check].needs))
 
 
 def undecided_lines(left_out: Mapping[str, str]) -> Iterator[str]:
-    """Of checks that nothing in these logs decides: which log would."""
+    """Checks that these logs cannot decide, and the logs that would."""
     if left_out:
         by_need: dict[str, list[str]] = {}
         for check in left_out:
@@ -120,7 +120,7 @@ def _timeline(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _folded(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What one node says of another again and again is one entry, with how often and until when."""
+    """Repeated entries of one node as one, with their number and the last time."""
     found: list[dict[str, Any]] = []
     last: dict[tuple[str, str], dict[str, Any]] = {}
     for entry in entries:
@@ -142,7 +142,7 @@ def _entry(entry: Mapping[str, Any]) -> str:
 
 
 def _sentence(entry: Mapping[str, Any]) -> str:
-    """`consumer-0's route of orders is now broker-b`."""
+    """A sentence like `consumer-0's route of orders is now broker-b`."""
     node, subject, how = entry["node"], entry["subject"], entry["how"]
     in_brackets = f" ({how})" if how else ""
     match entry["what"]:
@@ -170,7 +170,7 @@ def _sentence(entry: Mapping[str, Any]) -> str:
 def episode_lines(
     episodes: Sequence[Mapping[str, Any]], none: str = "nothing in these logs needs one"
 ) -> Iterator[str]:
-    """Each episode's likeliest faults, with what speaks for and against the first."""
+    """Each episode's likeliest faults, with the evidence for and against the first."""
     if not episodes:
         yield f"  none: {none}"
     for number, episode in enumerate(episodes, 1):

@@ -1,1 +1,1 @@
-"""Which faults explain the rows that were read from logs: signs, candidates, hypotheses, ranked."""
+"""Infers the faults that explain rows read from logs: signs, candidates, fits, ranking."""

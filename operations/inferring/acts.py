@@ -1,8 +1,8 @@
-"""What somebody did, and a line says so: permissions wiped, a broker registered by a stranger, topics deleted, lists
-changed, a broker that was never told of a NameServer, a client with a list of its own. Pure.
+"""Acts by hand that a log line says itself: permissions wiped, a stranger registered under a broker's name, topics
+deleted, lists changed, a broker without one NameServer, a client with its own list. Pure.
 
-These need no search: the line is the act. What follows from an act (a NameServer that left the list and loses its
-brokers) is taken from the signs, so that no fault is looked for behind it.
+No search is needed: the line is the act. Its effects (a NameServer that left the list loses its brokers) are removed
+from the signs, so that no fault is inferred from them.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from .standing import standing_in
 from .telling import GAINED, LIKELY_SCORE, Episode, Hypothesis, act, doubted, named_in, seconds
 
 TOGETHER_MS = 10_000.0
-"""Lines of several servers so close are of one act."""
+"""Lines of several servers within this time belong to one act."""
 LIST_PERIOD_MS = 120_000.0
-"""fetchNameServerAddr's, of brokers and clients."""
+"""Period of fetchNameServerAddr at brokers and clients."""
 SAID_MS = 2_500.0
 TWICE = 2
 ROUTES_MS = 180_000.0
-"""So long after a stranger is gone clients may still go by routes that named it."""
+"""How long clients may use a stranger's route after the stranger is gone."""
 REPLACED_MS = 125_000.0
 _REPLACED = frozenset({Kind.CLOSED_BY_PEER_SEEN, Kind.SILENCE, Kind.MISSED})
 _LEFT_ALONE = frozenset({Kind.SILENCE, Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_BY_PEER_SEEN})
 
 
 def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
-    """The acts, and the signs that follow from them."""
+    """The acts, and the signs that are their effects."""
     taken: dict[Sign, float] = {}
     found = [
         *standing_in(seen, taken),
@@ -50,8 +50,9 @@ def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
 
 
 def _doubt(seen: Seen, one: Hypothesis) -> None:
-    """A line says the act; when it was, its log's clock does, and of lists, which log is whose; a NameServer whose log
-    is not here may have met it, too."""
+    """Why an act is not certain: the clock of its log, whose log it is (for lists), or a NameServer without a log
+    here.
+    """
     worth = dict.fromkeys(one.observers, GAINED)
     named = {node for entry in one.timeline for node in entry.get("nodes") or ()}
     if named and named <= {*seen.name_servers} and not all(map(seen.is_written, seen.name_servers)):
@@ -113,7 +114,7 @@ def _permissions(seen: Seen) -> list[Episode]:
 
 
 def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """Registrations under a broker's name and id from another address than its own."""
+    """Registrations under a broker's name and id from another address."""
     own = {node: address for address, node in reversed([*seen.addresses.items()])}
     own |= _first_registered(seen)
     foreign: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -187,13 +188,13 @@ def _called(row: Row) -> str:
 
 
 def _is_told(row: Row) -> bool:
-    """Whether a NameServer's log tells that it took this registration."""
+    """Whether a NameServer's log has this registration."""
     is_taken = row["event"] == "registration" and bool(row.get("broker_name")) and row.get("code") in (0, None)
     return is_taken and value_of(row).get("learnt") != "inferred"
 
 
 class _Lives:
-    """At which address each broker registered from when to when, and what ended it there."""
+    """The stretches in which each broker registered at an address, and what ended them."""
 
     def __init__(self, seen: Seen) -> None:
         self._period_ms = seen.timers.R_ms
@@ -209,8 +210,9 @@ class _Lives:
                 self._rows[_called(row), str(row.get("address"))].append(row)
 
     def moved(self, broker: str, address: str, other: str) -> Episode | None:
-        """One life at one of the addresses, and then one at the other; None: they lived at the same time, or nothing
-        ended the first. Certain where NameServers lost the first and its own log has the start of the second."""
+        """A life at one address followed by a life at the other, if the broker moved. None: they overlap, or nothing
+        ended the first. Certain if NameServers lost the first and its own log has the start of the second.
+        """
         first, second = self._rows[broker, address], self._rows[broker, other]
         if not first or not second:
             return None
@@ -233,7 +235,9 @@ class _Lives:
 
 
 def _first_registered(seen: Seen) -> dict[str, str]:
-    """Of each broker that has several addresses the one that NameServers knew first: at others clients reach it."""
+    """For each broker with several addresses, the address that NameServers had first; others are its additional
+    ones.
+    """
     found: dict[str, str] = {}
     for row in seen.rows:
         if row["event"] == "registration" and row.get("broker_name") and value_of(row).get("learnt") != "inferred":
@@ -244,7 +248,7 @@ def _first_registered(seen: Seen) -> dict[str, str]:
 
 
 def _roles(seen: Seen) -> list[Episode]:
-    """Brokers that were made master, or a slave: by hand, by a controller or by an election, which nobody does."""
+    """Brokers that became master or slave: by hand, by a controller or by an election."""
     return [
         act(
             "switch",
@@ -314,7 +318,7 @@ def _list_of(row: Row) -> list[str]:
 
 
 def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """Lists of NameServers that changed in mid-run."""
+    """Lists of NameServers that changed during the run."""
     had: dict[tuple[str, Any], frozenset[str]] = {}
     changes: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in seen.rows:
@@ -341,7 +345,7 @@ def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
 
 
 def _parts_of_the_list(seen: Seen) -> list[Episode]:
-    """Brokers whose own log never speaks of a NameServer that others register with."""
+    """Brokers whose own log never mentions a NameServer with which others register."""
     used: dict[str, set[str]] = defaultdict(set)
     brokers, servers = {*seen.brokers}, {*seen.name_servers}
     for edge in seen.by_edge:
@@ -375,8 +379,9 @@ def _parts_of_the_list(seen: Seen) -> list[Episode]:
 
 
 def _own_lists(seen: Seen) -> list[Episode]:
-    """Clients whose log says another list than those of all others, who agree. Names of hosts are nobody's to judge,
-    and of a list with none of the NameServers that are known nobody knows what these are."""
+    """Clients whose log has another list than all others. Host names are not judged, nor lists without a known
+    NameServer.
+    """
     clients, servers = {*seen.clients}, {*seen.name_servers}
     first: dict[str, Row] = {}
     lists: dict[str, frozenset[str]] = {}

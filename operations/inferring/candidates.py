@@ -1,7 +1,7 @@
-"""The faults that may account for signs: what each does to which links and nodes, and what it takes to say it. Pure.
+"""Faults that may explain signs: what each does to links and nodes, and its price. Pure.
 
-A candidate's price is its length as a person would write it into a scenario (one fault, few names), with what is
-seldom a little dearer, in nats; so one fault that accounts for everything beats several that do so piece by piece.
+A price, in nats, is the fault's length in a scenario (one fault, few names), a little more for rare ones. So one fault
+that explains everything beats several that each explain a part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..logs_to_rows.signs import Edge, Kind, Seen, Sign
 
 CERTAINLY_NOT = 12.0
 UNEXPECTED = 7.0
-"""Of a sign that a mode does not name, at most what it costs when nothing is wrong."""
+"""Most that a sign can cost which a mode does not list: its cost if nothing is wrong."""
 
 NORMAL: Mapping[Kind, float] = {
     Kind.NO_ANSWER: 7,
@@ -43,7 +43,7 @@ NORMAL: Mapping[Kind, float] = {
 
 
 class Mode(StrEnum):
-    """What a fault does to a link, or, with DIALLER_ and PEER_, the fault of which end's process it is."""
+    """What a fault does to a link; DIALLER_ and PEER_ modes are faults of the process at that end."""
 
     HELD = "held"
     LOST = "lost"
@@ -194,7 +194,7 @@ def normal(kind: Kind) -> float:
 
 
 def gain(mode: Mode, kind: Kind) -> float:
-    """By how much a sign is less surprising while the fault lasts; negative: more."""
+    """How much likelier the sign is during the fault; negative: less likely."""
     table = MODES[mode]
     usual = normal(kind)
     return usual - table.get(kind, max(usual, UNEXPECTED) if usual else 0.0)
@@ -202,7 +202,7 @@ def gain(mode: Mode, kind: Kind) -> float:
 
 ONE_FAULT = 4.0
 EACH_MORE = 1.0
-"""Of each further node or link expression that has to be named."""
+"""Price of each further node or link expression."""
 
 LINK_MODES: Mapping[str, tuple[Mode, str | None, float]] = {
     "black_hole": (Mode.HELD, None, 0.0),
@@ -216,14 +216,14 @@ LINK_MODES: Mapping[str, tuple[Mode, str | None, float]] = {
     "reset": (Mode.RESET, None, 1.5),
     "half_open": (Mode.STALE, None, 3.0),
 }
-"""How it is called here: what it does to the link, the stream, and how much dearer it is than a plain partition."""
+"""Name of the fault: effect on the link, stream, and additional price compared with a partition."""
 NODE_MODES: Mapping[str, tuple[Mode, Mode, float]] = {
     "kill": (Mode.DIALLER_GONE, Mode.PEER_GONE, 0.0),
     "stop": (Mode.DIALLER_LEFT, Mode.PEER_LEFT, 0.2),
     "pause": (Mode.DIALLER_HUNG, Mode.PEER_HUNG, 0.0),
     "host_lost": (Mode.DIALLER_HUNG, Mode.PEER_OFF, 1.0),
 }
-"""What it does to links that the node dials, and to those by which it is dialled."""
+"""Effect on the links that the node opens, and on those opened to it."""
 INSTANT_PRICES = {"clock_step": 1.0, "unregister": 1.5}
 ENDS_PROCESS = frozenset({"kill", "stop", "host_lost"})
 
@@ -304,7 +304,7 @@ def all_of(name: str, edge: Edge, seen: Seen) -> list[Candidate]:
 
 
 def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
-    """All faults that might account for this sign."""
+    """All faults that might explain this sign."""
     edge = sign.edge
     if not edge.peer:
         return [of_nodes(name, [edge.dialler], seen) for name in NODE_MODES]
@@ -327,7 +327,7 @@ def candidates_for(sign: Sign, seen: Seen) -> list[Candidate]:
 
 
 def unregistered(edges: Iterable[Edge]) -> Candidate:
-    """Somebody takes a broker out at these NameServers by hand."""
+    """A broker unregistered by hand at these NameServers."""
     which = sorted(set(edges))
     return Candidate(
         "unregister", nodes=tuple(edge.peer for edge in which), edges=tuple((one, Mode.BY_HAND) for one in which)
@@ -338,7 +338,7 @@ AT_ONCE_MS = 2_000.0
 
 
 def together(seen: Seen) -> list[Candidate]:
-    """Faults that explain several brokers, or NameServers, that ended at one moment."""
+    """Faults that explain several brokers, or NameServers, ending at one moment."""
     ends: list[tuple[float, str]] = []
     for edge, signs in seen.by_edge.items():
         for sign in signs:
@@ -360,7 +360,7 @@ def together(seen: Seen) -> list[Candidate]:
 
 
 def hosts_of(seen: Seen) -> dict[str, list[str]]:
-    """The nodes that stand at one address' machine, by it; of machines with two or more."""
+    """Machine's address to its nodes, for machines with two or more."""
     found: dict[str, list[str]] = {}
     for address, node in seen.addresses.items():
         host = address.rpartition(":")[0]

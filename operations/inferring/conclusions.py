@@ -1,9 +1,9 @@
-"""What the signs of a link say together: what was due and did not come, what is one failure and not two. Pure.
+"""What the signs of one link mean together: a missing registration, or two signs of one failure. Pure.
 
-registrations that a NameServer tells each of ─► MISSED where one was due, EARLY where it expired all the same
-lines of a node's own that come each period   ─► OWN_MISSED
-no answer, and it arrived                     ─► HALF; the channel that is given up for it ─► CLOSED_AFTER
-a route without the broker, then its channel  ─► nothing more
+registrations that a NameServer logs each time ─► MISSED if one was due, EARLY if it expired all the same
+a node's own lines that come each period       ─► OWN_MISSED
+no answer, but the request arrived             ─► HALF; the channel closed for it ─► CLOSED_AFTER
+a route without the broker, then its channel   ─► nothing more
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from ..logs_to_rows.signs import Edge, Kind, Row, Seen, Sign, in_time, value_of
 
 _SETTLES_MS = 5_000.0
-"""What one server's log says so soon after another's is of the same change."""
+"""A line in one server's log this soon after another's is about the same change."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class RoleChange:
     at_ms: float
     rows: list[Row]
     others: list[RoleChange] = field(default_factory=list)
-    """Of the same name, that became slaves with it."""
+    """Brokers of the same name that became its slaves."""
 
     @property
     def is_master(self) -> bool:
@@ -38,7 +38,7 @@ class RoleChange:
 
     @property
     def term(self) -> int:
-        """Of the election by which it changed; 0: no log tells of one."""
+        """Term of the election; 0 if no log has one."""
         return max((int(value_of(row).get("term", 0)) for row in self.rows), default=0)
 
     @property
@@ -56,7 +56,7 @@ class RoleChange:
 
 
 def role_changes(seen: Seen) -> list[RoleChange]:
-    """In order of time; of each name, who became a slave after a new master with that master's change."""
+    """Changes of roles in order of time. New slaves of a new master are in the master's change."""
     found: list[RoleChange] = []
     for node, told in _told(seen).items():
         found += _changes(node, told)
@@ -75,7 +75,7 @@ def role_changes(seen: Seen) -> list[RoleChange]:
 
 
 class Roles:
-    """Which id each broker had when, as far as anybody's log tells its registrations."""
+    """The id of each broker over time, by the logs of its registrations."""
 
     def __init__(self, seen: Seen) -> None:
         self._told = {node: ([at_ms for at_ms, _, _ in told], told) for node, told in _told(seen).items()}
@@ -86,7 +86,7 @@ class Roles:
 
 
 def _told(seen: Seen) -> Mapping[str, list[tuple[float, int, Row]]]:
-    """Broker to the ids under which it registered, by NameServers' logs and its own, in order of time."""
+    """Broker to its ids over time, by NameServers' logs and its own."""
     brokers = {*seen.brokers}
     found: dict[str, list[tuple[float, int, Row]]] = defaultdict(list)
     for row in seen.rows:
@@ -119,17 +119,19 @@ def _changes(node: str, told: Sequence[tuple[float, int, Row]]) -> Iterator[Role
 
 
 TELLS_ARRIVALS = 3
-"""So many registrations of one broker a period apart: the log tells each of them (5.x: only the first)."""
+"""After so many registrations of one broker a period apart, the log is known to have each of them (5.x: only the
+first).
+"""
 
 
 def concluded(seen: Seen) -> None:
-    """The signs of `seen` with what they say together."""
+    """`seen` with the additional signs."""
     _arrivals(seen)
     _paired(seen)
 
 
 def _arrivals(seen: Seen) -> None:
-    """Registrations that were due and did not come, at NameServers that tell of each; and what expired too early."""
+    """Registrations that were due and missing, at NameServers that log each one; and drops that came too early."""
     R, E = seen.timers.R_ms, seen.timers.silence_ms
     roles = Roles(seen)
     again = {edge: _came_again(seen, edge) for edge in seen.by_edge if seen.kinds.get(edge.peer) == "name_server"}
@@ -184,13 +186,13 @@ def _arrivals(seen: Seen) -> None:
 
 
 def _boots(seen: Seen, node: str, from_ms: float, to_ms: float) -> bool:
-    """Whether it was started again meanwhile: what it is to do each period begins when it has booted."""
+    """Starts of the node: its periodic work begins after each."""
     own = seen.by_edge.get(Edge(node, ""), ())
     return any(sign.kind is Kind.BOOT and from_ms < sign.at_ms <= to_ms for sign in own)
 
 
 def _came_again(seen: Seen, edge: Edge) -> int:
-    """How often the NameServer tells of a registration that was due, of a broker that it had already."""
+    """Registrations that were due, of a broker that the NameServer had already."""
     tolerance, signs = seen.tolerance_ms(*edge), seen.by_edge[edge]
     came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
     ends = sorted(s.at_ms for s in signs if s.kind in _DROPS)
@@ -199,14 +201,14 @@ def _came_again(seen: Seen, edge: Edge) -> int:
 
 
 def _heard(seen: Seen, sign: Sign, came: list[float], tolerance: float) -> bool:
-    """Whether a registration that a broker calls OK came: 4.9 says so of those for a new topic without any answer."""
+    """Whether a registration that a broker calls OK arrived: 4.9 says OK for a new topic even without an answer."""
     at = bisect_left(came, sign.at_ms - tolerance)
     unseen = not seen.covers(sign.edge.peer, sign.at_ms - tolerance, sign.at_ms + tolerance)
     return unseen or (at < len(came) and came[at] <= sign.at_ms + tolerance)
 
 
 def _own_missed(seen: Seen) -> None:
-    """Lines that a broker's own log has every period, and a 5.x NameServer's at every scan, and that are not there."""
+    """Missing periodic lines in a broker's own log, and in a 5.x NameServer's scans."""
     due_by: dict[str, tuple[list[float], float]] = {}
     for node in seen.brokers:
         sent = sorted(
@@ -239,8 +241,9 @@ def _own_missed(seen: Seen) -> None:
 
 
 def _paired(seen: Seen) -> None:
-    """What belongs together: an unanswered registration that arrived, a close that was given up for it, a route that
-    is gone and the channel that is then given up."""
+    """Pairs: an unanswered registration that arrived, and the close of its channel; a lost route, and the close of its
+    channel.
+    """
     for edge, signs in seen.by_edge.items():
         if not edge.peer:
             continue
@@ -277,7 +280,7 @@ def _paired(seen: Seen) -> None:
 
 
 def _routes_gone(seen: Seen) -> None:
-    """Channels between clients and a broker that end within the client's expiry after routes lost the broker."""
+    """Channels between clients and a broker that end within the client's expiry after the route lost the broker."""
     lost: dict[str, list[float]] = defaultdict(list)
     for edge, signs in seen.by_edge.items():
         if seen.kinds.get(edge.peer) == "name_server":
@@ -311,7 +314,7 @@ def _routes_gone(seen: Seen) -> None:
 
 
 def _used(seen: Seen, brokers: Mapping[str, Any], *, masters_only: bool) -> frozenset[str]:
-    """The brokers of a route, by whose address it has."""
+    """The brokers of a route, by address."""
     found = set[str]()
     for name, ids in brokers.items():
         of = ids if isinstance(ids, Mapping) and ids else {"0": ""}
@@ -320,8 +323,9 @@ def _used(seen: Seen, brokers: Mapping[str, Any], *, masters_only: bool) -> froz
 
 
 def _lost_to_clients(seen: Seen) -> dict[Edge, list[float]]:
-    """Client and broker, and when the client took a route without the broker that its route had before; a producer
-    says that it lives to those of id 0 alone."""
+    """Client and broker, and when the client took a route that had lost the broker. A producer reports that it is alive
+    only to brokers with id 0.
+    """
     had: dict[tuple[str, str], frozenset[str]] = {}
     lost: dict[Edge, list[float]] = defaultdict(list)
     for row in seen.rows:

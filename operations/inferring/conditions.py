@@ -1,9 +1,8 @@
-"""Causes that lines say, or a log that is whole shows, weighed against each other: how sure each is, in what words, and
-what to do. Pure.
+"""Causes that log lines state, or that a complete log shows, weighed against each other. Pure.
 
-    conditions(said) ─► Condition: cause, how sure, how often, its strongest lines, sentence, remedy
-    no_broker(found, texts) ─► NameServers with which no broker ever registered
-    episodes_said(found, texts) ─► the same as episodes of an import
+conditions(said) ─► Condition: cause, certainty, count, strongest lines, sentence, remedy
+no_broker(found, texts) ─► NameServers with which no broker ever registered
+episodes_said(found, texts) ─► the same as episodes of an import
 """
 
 from __future__ import annotations
@@ -20,26 +19,27 @@ from .said import CAUSES, KEPT, Said, Texts
 from .telling import Episode, Hypothesis
 
 UNKNOWN = 2.0
-"""What speaks for something that nobody thought of, in nats."""
+"""Weight of an unknown cause, in nats."""
 CERTAIN, LIKELY = 0.992, 0.6
-"""From which share of all likelihood on a cause is called so."""
+"""Shares of the total likelihood from which a cause is called certain, and likely."""
 AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
-"""What is told of it, where it is certain and where it is not."""
+"""Highest score of a certain cause, and of one that is not."""
 DOUBT, RIVALS = 0.45, 0.25
-"""How much of what nobody thought of, and of other causes, which often are the same by another name, counts against the
-first: claims are then right as often as they say (`python -m tests.operations.importing.calibration --fit`)."""
+"""Weights of the unknown cause and of rival causes against the first, fitted so that scores are as often right as they
+say (`python -m tests.operations.importing.calibration --fit`).
+"""
 AGAIN, AGAIN_AT_MOST = 0.5, 3.5
-"""A line that is there n times weighs this times ln n more, and no more than that."""
+"""A line that is there n times weighs this times ln n more, at most the second."""
 LINES = 3
 BECAUSE, NEAR = 2.0, 16
-"""What another cause, in the same stack trace so many lines on, is the reason of, weighs so much less."""
+"""A cause weighs so much less if another cause so many lines on in the same stack trace is its reason."""
 NO_BROKER_MS = 90_000.0
 """A NameServer without a broker for less may wait for brokers that are being started."""
 
 
 @dataclass(slots=True)
 class Condition:
-    """A cause with all that says it."""
+    """A cause with all its evidence."""
 
     cause: str
     weight: float
@@ -47,13 +47,13 @@ class Condition:
     sentence: str
     remedy: str
     lines: list[tuple[str, str]] = field(default_factory=list)
-    """`FILE:LINE` and what stands there, the strongest first."""
+    """`FILE:LINE` and its text, strongest first."""
     is_over: bool = False
     """Whether it ended within the logs."""
     share: float = 0.0
-    """Of the likelihood of all causes, one that nobody thought of included."""
+    """Its share of the total likelihood, unknown cause included."""
     score: float = 0.0
-    """How often a claim of such a share is right."""
+    """How often a cause with this share is right."""
 
     @property
     def certainty(self) -> str:
@@ -78,7 +78,7 @@ def conditions(said: Iterable[Said], times: Mapping[str, int] | None = None) -> 
 
 
 def _is_reason(lines: Sequence[Said], of: Sequence[Said]) -> bool:
-    """Whether each of the others has one of the lines in its stack trace as what caused it."""
+    """Whether each of the others has one of these lines in its stack trace as its reason."""
     caused = [(one.file, one.line) for one in lines if one.text.startswith("Caused by")]
     return all(any(file == one.file and 0 < line - one.line <= NEAR for file, line in caused) for one in of)
 
@@ -108,11 +108,11 @@ _PROTOCOLS = {
     "369295620": "a TLS handshake",
     "50331699": "RDP, as of a scanner",
 }
-"""What its first four bytes are, plus 4, as Netty counts a frame's length by them."""
+"""A protocol's first four bytes, plus 4, as Netty reads a frame's length."""
 
 
 def _strongest(best: Sequence[Said]) -> list[tuple[str, str]]:
-    """Of lines that say the same, one; then others."""
+    """The strongest lines: one of each kind, then others."""
     first = {(one.file, one.text[24:80]): one for one in reversed(best)}
     kept = sorted(first.values(), key=lambda one: (-one.weight, one.file, one.line))
     chosen = [*kept, *(one for one in best if one not in kept)][:LINES]
@@ -128,11 +128,11 @@ _ROOTS: Mapping[str, frozenset[str]] = {
         {"port-taken", "store-in-use", "out-of-memory", "disk-read-only", "tls-mismatch", "name-server-address-illegal"}
     ),
 }
-"""What follows from others, where these weigh so much: it then weighs so much less."""
+"""Root causes and their effects: with a root of that weight, the effects weigh so much less."""
 
 
 def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Condition]:
-    """The same with their shares and scores, the likeliest first."""
+    """The same with shares and scores, likeliest first."""
     told = list(found)
     roots = {one.cause for one in told if one.weight >= FOLLOWS}
     for one in told:
@@ -150,7 +150,7 @@ def shared(found: Iterable[Condition], unknown: float = UNKNOWN) -> list[Conditi
 
 
 def said_of(share: float, others: float, doubt: float = DOUBT, rivals: float = RIVALS) -> float:
-    """How often the first is right that has such a share, where others have so much together."""
+    """How often the first is right with this share, and others' shares together."""
     return share / (share + doubt * (1 - share - others) + rivals * others)
 
 
@@ -160,7 +160,7 @@ _REGISTRATIONS = frozenset(
 
 
 def no_broker(found: Reconstructed, texts: Texts) -> Iterator[Condition]:
-    """NameServers whose log, from its start on, has no registration at all."""
+    """NameServers whose log, from its start on, has no registration."""
     for source in found.found:
         boots = [line for line in source.lines if line.event == "name_server_boot"]
         if source.kind != NAME_SERVER or not boots or any(line.event in _REGISTRATIONS for line in source.lines):
@@ -193,11 +193,11 @@ def dropped(found: Reconstructed) -> Iterator[Condition]:
 
 DROPPED = 4.0
 SET_BACK_MS, STEPS, AROUND = 60_000.0, 2, 6
-"""So far back a stamp goes, no more often in a log, with so many lines before and behind: else it was pasted so."""
+"""Least step back, most steps per log, and lines around a step; otherwise the log was pasted together."""
 
 
 def clock_set_back(found: Reconstructed) -> Iterator[Condition]:
-    """Logs whose stamps go back in the middle, and on, without a start."""
+    """Logs whose stamps go back in the middle and continue from there, without a start."""
     for source in found.found:
         by_file: dict[str, list[Line]] = defaultdict(list)
         for line in source.lines:
@@ -229,11 +229,11 @@ _SEEN_OTHERWISE = frozenset({
     "name-server-not-reached", "name-server-gives-no-answer", "broker-gives-no-answer", "peer-not-reached",
     "peer-gives-no-answer", "process-ended", "no-route", "stopped-in-order", "list-changed", "store-path-missing",
 })  # fmt: skip
-"""What the signs of links and processes tell better, or what is hardly a fault."""
+"""Causes that signs of links and processes show better, or that are hardly faults."""
 
 
 def episodes_said(found: Reconstructed, texts: Texts) -> list[Episode]:
-    """What lines say outright, each cause an episode from its first line on."""
+    """Causes that lines state, each an episode from its first line on."""
     told = shared([*conditions(texts.said, texts.times), *no_broker(found, texts)])
     return [_episode(found, texts, one) for one in told if one.cause not in _SEEN_OTHERWISE and one.share >= LIKELY]
 
@@ -256,7 +256,7 @@ def _episode(found: Reconstructed, texts: Texts, one: Condition) -> Episode:
 
 
 def _at_ms(found: Reconstructed, said: Said) -> float | None:
-    """When the line was written, from the history's 0 on; None: nobody knows."""
+    """Time of the line from the history's 0 on; None if unknown."""
     source = next((source for source in found.found if said.file in source.files), None)
     if source is None or said.stamp_ms is None:
         return None

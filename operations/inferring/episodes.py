@@ -1,10 +1,10 @@
-"""From rows to episodes: the faults that account for what was seen, ranked, with what speaks for and against each.
+"""Infers episodes from rows: the faults that explain the signs, ranked, with evidence for and against each.
 
-    rows ──► signs ──► candidates ──► fits ──► the fewest that account for all ──► of each: its alternatives, ranked
+    rows ──► signs ──► candidates ──► fits ──► the fewest that explain all ──► each with its alternatives, ranked
 
-The search takes the fault that gains most, takes away what it accounts for, and goes on while anything gains more than
-it costs; then faults of one moment are joined where one fault says it shorter. Scores are shares of likelihood, nothing
-having happened among the alternatives. Two faults for which the same lines speak have one rank.
+The search takes the fault that gains most, removes the signs that it explains, and repeats while any fault gains more
+than it costs. Then faults of one moment are joined if one fault is shorter. A score is a share of the total likelihood,
+in which "no fault" counts as an alternative. Two faults with the same evidence have one rank.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from .telling import (
 )
 
 ENOUGH = 2.0
-"""What a fault must gain beyond its price to be told."""
+"""Least gain of a fault beyond its price."""
 AT_MOST = 200
 
 
 def episodes_of(rows: Iterable[Row], *, timers: Timers | None = None) -> Inferred:
-    """What happened, in order of time, of the rows of any history; `timers` where `run_begin` does not say them."""
+    """The episodes in order of time, from the rows of any history. `timers`, if `run_begin` has none."""
     seen = seen_of(rows, timers)
     acts, taken = acts_in(seen)
     pool = _pool(seen, taken)
@@ -71,7 +71,7 @@ def _pool(seen: Seen, taken: dict[Sign, float]) -> list[Candidate]:
 
 
 def _chosen(seen: Seen, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
-    """The faults that account for what was seen, so that no further one would gain more than it costs."""
+    """The faults that explain the signs, so that no further fault gains more than it costs."""
     explained = dict(taken)
     all_fits: dict[Candidate, list[Fit]] = {one: fits(one, seen, explained) for one in pool}
     chosen: list[Fit] = []
@@ -89,7 +89,7 @@ def _chosen(seen: Seen, pool: Sequence[Candidate], taken: dict[Sign, float]) -> 
 
 
 def _rests_on_ends(fit: Fit) -> bool:
-    """Whether all that is said of it is that nothing came any more until the logs end: so do logs that were cut."""
+    """Whether its only evidence is that nothing came until the logs end; logs that were cut look the same."""
     return fit.end is None and all(sign.row is None for sign, _ in fit.signs)
 
 
@@ -146,7 +146,7 @@ def _half(ms: float) -> float | None:
 
 
 def _not_seen(seen: Seen, found: Sequence[Episode]) -> list[str]:
-    """Whose logs are missing, and what they would decide."""
+    """Missing logs, and what they would decide."""
     asked: list[str] = []
     for node in sorted(seen.kinds):
         if seen.is_written(node):

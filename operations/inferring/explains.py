@@ -1,11 +1,10 @@
-"""How well one fault accounts for what was seen, and from when to when it must have lasted. Pure.
+"""How well one fault explains the signs, and from when to when it must have lasted. Pure.
 
     signs on the candidate's links, in order of time
-       ok ok ✗ ✗ ✗ ok ✗ ok        a fit is a run of signs that the fault makes likely, between two that it cannot bear
-          └─start─┘ └end┘         start in (last that worked, first that says otherwise], end alike; windows narrow it
+       ok ok ✗ ✗ ✗ ok ✗ ok        a fit is a run of signs that the fault makes likely, between two that contradict it
+          └─start─┘ └end┘         start in (last success, first failure], end likewise; windows narrow it
 
-What a fault predicts and a log that would show it does not have counts against it (`Doubt`); where no such log is
-there, nothing does.
+A prediction of the fault that is missing in a log counts against it (`Doubt`), but not if there is no such log.
 """
 
 from __future__ import annotations
@@ -25,48 +24,48 @@ from .candidates import CERTAINLY_NOT, ENDS_PROCESS, Candidate, Mode, gain, norm
 CANNOT = -6.0
 """A sign that gains no more than this ends a fit."""
 OFTEN = 3
-"""So many signs of one kind on one link count whole, the rest hardly: they say the same again."""
+"""Number of equal signs on one link that count fully; more of them say the same again."""
 SAYS_AGAIN = 0.05
-"""What each of the rest is worth of a first."""
+"""Weight of each further equal sign."""
 BEARS = -8.0
-"""So much of what hardly goes with a fault, one behind the other, ends a fit, too."""
+"""Contradictions in sequence of this weight end a fit, too."""
 DOUBTFUL = -0.5
-"""Less than this of what hardly goes with a fault is held against it."""
+"""Contradictions of less weight are ignored."""
 
 CLOSES_WITHIN_MS = 1_000.0
-"""A fault that ends channels ends them all within this."""
+"""A fault that ends channels ends all of them within this time."""
 LEAVES_MS = 3_000.0
-"""A clean stop takes its leave of one NameServer within this; a process, once stopped, is silent after it."""
+"""A cleanly stopped process unregisters at one NameServer within this time and is silent afterwards."""
 CLOCKS_MS, LATE_WORTH = 10_000.0, 0.5
-"""A close that is told later than all that, but not by more than clocks may be wrong, speaks for hardly anything."""
+"""A close later than that, but within the error of clocks, has this small weight."""
 AFTER_MS = 2_000.0
-"""What a heal lets through comes within this."""
+"""What the end of a fault releases comes within this time."""
 WAITED_MS = 24_000.0
-"""What had waited when it healed, and shows later, comes within this, too."""
+"""Delayed effects of requests that waited come within this time, too."""
 RESTARTS_MS = 60_000.0
-"""A broker that was stopped or started within this of an unregistration was not unregistered by hand."""
+"""An unregistration within this time of the broker's stop or start was not by hand."""
 
 CONFLICT = 6.0
-"""Cost: its own signs say of its beginning what cannot all be so."""
+"""Cost: signs contradict each other about its begin."""
 NOT_LEFT = 10.0
-"""Cost: a NameServer's log has no unregistration of a clean stop, or by hand; it cannot be left out."""
+"""Cost: a NameServer's log lacks the unregistration of a clean stop or by hand, which is always logged."""
 NO_LEAVE = 3.0
-"""Cost: the log of a broker that was stopped cleanly does not say so."""
+"""Cost: the log of a cleanly stopped broker does not say so."""
 NO_CLOSE = 5.0
-"""Cost: a NameServer's log has no end of a channel that it ends."""
+"""Cost: a NameServer's log lacks the end of a channel that the fault ends."""
 NO_DROP = 6.0
-"""Cost: a NameServer did not drop a broker that was silent for longer than it bears."""
+"""Cost: a NameServer did not drop a broker that was silent for too long."""
 NO_BOOT = 8.0
 """Cost: the log of a process that was ended goes on without a start."""
 UNFELT, UNFELT_MAX = 4.0, 12.0
-"""Cost: who had to use a link noticed nothing of it; of all links together no more than the second."""
+"""Cost: a user of the link noticed nothing; the second is the most for all links."""
 
 _ANCHORS = frozenset({*CLOSES, Kind.LEFT, Kind.GONE})
-"""What shows at once that a fault of these modes has begun."""
+"""Signs that show the begin of such faults at once."""
 _ENDING = frozenset({Mode.CUT, Mode.DIALLER_GONE, Mode.PEER_GONE, Mode.DIALLER_LEFT, Mode.PEER_LEFT})
 _SILENT = frozenset({Mode.HELD, Mode.LOST, Mode.DIALLER_HUNG, Mode.PEER_HUNG, Mode.PEER_OFF})
 _HOLDS = frozenset({Mode.HELD, Mode.DOWN_HELD, Mode.DIALLER_HUNG, Mode.PEER_HUNG})
-"""What was held comes through at the very end, closes too."""
+"""Modes whose kept-back data arrive at the end, closes included."""
 _DEAD = frozenset({
     Mode.DIALLER_GONE, Mode.PEER_GONE, Mode.DIALLER_LEFT, Mode.PEER_LEFT, Mode.DIALLER_HUNG, Mode.PEER_HUNG,
     Mode.PEER_OFF,
@@ -90,7 +89,7 @@ class Bounds(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """Something that the fault predicts, or that does not go with it."""
+    """A missing prediction, or a contradiction."""
 
     says: str
     cost: float
@@ -103,7 +102,7 @@ class Fit:
 
     candidate: Candidate
     signs: list[tuple[Sign, float]]
-    """What it accounts for, and by how much that is likelier then."""
+    """The signs that it explains, and how much likelier each becomes."""
     start: Bounds
     end: Bounds | None
     """None: it does not end in these logs."""
@@ -111,7 +110,7 @@ class Fit:
 
     @property
     def evidence(self) -> float:
-        """How much likelier what was seen is with it than without, in nats."""
+        """How much likelier the signs are with it than without, in nats."""
         return sum(g for _, g in self.signs) - sum(one.cost for one in self.against)
 
     @property
@@ -123,7 +122,7 @@ class Fit:
 
 
 def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = None) -> list[Fit]:
-    """Every stretch in which the candidate gains something; `taken` is accounted for by other faults already."""
+    """Every stretch in which the candidate gains. `taken`: signs that other faults explain already."""
     taken, leaving = taken or {}, _leaving(candidate, seen)
     marked = [
         (sign, mode, _worth(candidate, sign, mode, taken, leaving))
@@ -184,7 +183,7 @@ def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = 
 
 
 def _leaving(candidate: Candidate, seen: Seen) -> Mapping[str, Bounds]:
-    """From when to when each node of a clean stop was stopping: it has taken its leave, and its process still ends."""
+    """From when to when each cleanly stopped node was stopping: after its unregistration, before its process ended."""
     found: dict[str, Bounds] = {}
     for node in candidate.nodes if candidate.name == "stop" else ():
         left = [sign.at_ms for edge, _ in candidate.edges if edge.dialler == node for sign in seen.by_edge.get(edge, ())
@@ -215,11 +214,11 @@ def _worth(
 
 
 _OF_THE_DEAD = frozenset({Kind.BOOT, Kind.STOPPED, Kind.OWN_MISSED, Kind.MISSED})
-"""What is said of a process that does not run by its own log."""
+"""Signs that a dead process's own log cannot contain."""
 
 
 def _order(sign: Sign, tolerance: float) -> tuple[float, int]:
-    """In order of time; of one moment, as exact as times are: what ends, then starts, then works again."""
+    """Sort key: time; within the error of times, ends before starts before successes."""
     if sign.kind in _ANCHORS:
         return sign.at_ms - 2 * tolerance, 0
     if sign.kind is Kind.BOOT:
@@ -228,12 +227,12 @@ def _order(sign: Sign, tolerance: float) -> tuple[float, int]:
 
 
 def _moment_ms(candidate: Candidate, seen: Seen, tolerance: float) -> float:
-    """How long it may take until what is done in a moment has shown everywhere."""
+    """The longest that the effects of one moment take to show everywhere."""
     return (seen.timers.S_ms if candidate.name == "clock_step" else LEAVES_MS * len(candidate.nodes)) + tolerance
 
 
 def _own_times(candidate: Candidate, seen: Seen) -> list[float]:
-    """When the processes that the candidate ends, or stops, wrote something: they lived."""
+    """When the processes that the candidate ends or stops wrote something, so that they were alive."""
     if not candidate.nodes or candidate.instant:
         return []
     leaving = _leaving(candidate, seen)
@@ -322,13 +321,13 @@ def _fit(
 
 
 def _lasts_until(sign: Sign, seen: Seen) -> float:
-    """Until when the fault was there at least, by this sign."""
+    """The earliest end of the fault, by this sign."""
     silent = sign.kind in (Kind.SILENCE, Kind.GONE)
     return max(sign.from_ms, sign.at_ms - seen.timers.R_ms) if silent else sign.at_ms
 
 
 def _counted(kept: Iterable[tuple[Sign, float]]) -> list[tuple[Sign, float]]:
-    """Those that say the same again weigh less."""
+    """The signs with lower weights for repetitions."""
     often: Counter[tuple[Edge, Kind]] = Counter()
     signs = []
     for sign, worth in kept:
@@ -340,7 +339,7 @@ def _counted(kept: Iterable[tuple[Sign, float]]) -> list[tuple[Sign, float]]:
 def _anchored(
     candidate: Candidate, seen: Seen, kept: list[tuple[Sign, Mode, float]], tolerance: float
 ) -> list[tuple[Sign, Mode, float]]:
-    """Closes and leaves come when such a fault begins, and at no other time: those that do not are not its."""
+    """Without closes and leaves far from the begin: such faults cause them only there."""
     anchors = [one for one in kept if one[1] in _ENDING and one[0].kind in _ANCHORS]
     if not anchors:
         return kept
@@ -390,7 +389,7 @@ def _start(
 def _aftermath(
     candidate: Candidate, rest: Sequence[tuple[Sign, Mode, float]], heal_ms: float, tolerance: float
 ) -> list[tuple[Sign, float]]:
-    """What was held, or waited, and shows when it ends: closes, what had been given up, what comes late."""
+    """Effects at the end: closes, requests that were given up, late data."""
     found = []
     for sign, mode, _ in rest:
         if sign.at_ms > heal_ms + AFTER_MS + tolerance + WAITED_MS:
@@ -409,7 +408,7 @@ def _aftermath(
 
 
 def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
-    """What the fault predicts, and a log that would have it does not have."""
+    """Predictions of the fault that are missing in logs which would have them."""
     candidate, start, end = fit.candidate, fit.start, fit.end
     has: dict[Edge, set[Kind]] = {}
     for sign, _ in fit.signs:
@@ -452,7 +451,7 @@ def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
 
 
 def _was_there(seen: Seen, edge: Edge, at_ms: float, tolerance: float) -> bool:
-    """Whether the broker had registered at the NameServer within the period before, or was in its table then."""
+    """Whether the broker had registered at the NameServer within the last period, or was in its table."""
     if any(from_ms <= at_ms - tolerance and at_ms <= to_ms + tolerance for from_ms, to_ms in seen.held.get(edge, ())):
         return True
     period = seen.timers.R_ms + seen.timers.B_ms + 2 * tolerance
@@ -463,7 +462,7 @@ def _was_there(seen: Seen, edge: Edge, at_ms: float, tolerance: float) -> bool:
 
 
 def _used(seen: Seen, edge: Edge, start: Bounds, for_ms: float) -> bool:
-    """Whether the client had to use the link then: its chosen NameServer, or a broker that it was connected to."""
+    """Whether the client had to use the link: its chosen NameServer, or a connected broker."""
     if seen.kinds.get(edge.peer) == "name_server":
         chosen = seen.chosen.get(edge.dialler, [])
         at = bisect_right(chosen, (start.from_ms, "\uffff"))

@@ -1,4 +1,4 @@
-"""Faults of one moment told as one: links in one expression, nodes in one entry, a shape where there is one. Pure."""
+"""Joins faults of one moment: links into one expression, nodes into one entry, or a shape. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .candidates import LINK_MODES, NODE_MODES, Candidate, of_links, of_nodes, u
 from .explains import Bounds, Fit, fits
 
 PARTED = 4
-"""So many links, before a partition of groups is thought of."""
+"""Number of links from which on a partition of groups is considered."""
 SIDES = 4
 
 
 @dataclass(frozen=True)
 class Everybody:
-    """Who is in the cluster, for shapes."""
+    """All nodes of the cluster, for shapes."""
 
     seen: Seen
     zones: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Everybody:
 
 
 def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
-    """A fault of the links that the shape separates, as far as anything is known of them."""
+    """A fault of the links that the shape separates, as far as they are known."""
     try:
         separates = shape_of(expression, Everybody(seen))
     except ValueError:
@@ -46,7 +46,7 @@ def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
 
 
 def shapes_of(seen: Seen) -> list[Candidate]:
-    """Partitions that have a name of their own, by each of the plain ways to part."""
+    """Partitions with a name of their own, for each plain one."""
     found = [
         shaped(name, said, seen) for name in ("black_hole", "packet_loss", "cut") for said in ("halves", "majority")
     ]
@@ -54,7 +54,7 @@ def shapes_of(seen: Seen) -> list[Candidate]:
 
 
 def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[Fit]:
-    """The same with faults of one moment as one, where that says it shorter."""
+    """The same with faults of one moment joined, if that is shorter."""
     left = list(chosen)
     while (better := _one_join(seen, left, taken) or _one_cover(seen, left, taken)) is not None:
         members, fit = better
@@ -63,7 +63,7 @@ def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[
 
 
 def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list[Fit]:
-    """The same without those that the others, told anew, account for as well by themselves."""
+    """The same without faults whose signs the others explain, too."""
     for one in sorted(left, key=lambda fit: fit.net):
         others = [fit for fit in left if fit is not one]
         again = [_anew(seen, fit, others, taken) for fit in others]
@@ -73,7 +73,7 @@ def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list
 
 
 def _anew(seen: Seen, fit: Fit, among: Sequence[Fit], taken: dict[Sign, float]) -> Fit:
-    """The fault with all that it accounts for and none of the others does."""
+    """The fault with all the signs that it explains and no other fault does."""
     rest = dict(taken)
     for other in among:
         if other is not fit:
@@ -84,11 +84,11 @@ def _anew(seen: Seen, fit: Fit, among: Sequence[Fit], taken: dict[Sign, float]) 
 
 
 COVERED = 0.7
-"""So much of what a fault accounts for must another account for, to stand in its place."""
+"""Share of one fault's signs that another must explain to replace it."""
 
 
 def _one_cover(seen: Seen, left: Sequence[Fit], taken: dict[Sign, float]) -> tuple[list[Fit], Fit] | None:
-    """A partition of groups that accounts for several faults of links by itself."""
+    """A partition of groups that alone explains several faults of links."""
     links = [one for one in left if one.candidate.name in ("black_hole", "packet_loss")]
     if len(links) < 2:
         return None
@@ -142,7 +142,7 @@ def _family(fit: Fit) -> str:
 
 
 def _of_one_moment(seen: Seen, left: Sequence[Fit]) -> Iterable[list[Fit]]:
-    """Sets of faults of one family whose beginnings and ends all meet: the largest, then each pair."""
+    """Sets of faults of one family whose begins and ends all overlap: the largest, then each pair."""
     ordered = sorted(left, key=lambda fit: fit.start.to_ms)
     pairs: list[list[Fit]] = []
     for position, first in enumerate(ordered):
@@ -205,7 +205,7 @@ def _shapes(name: str, members: Sequence[Fit], edges: set[Edge], seen: Seen) -> 
 
 
 def _groups(members: Sequence[Fit], edges: set[Edge], seen: Seen) -> str | None:
-    """`groups A B | C D`, where what worked meanwhile joins the nodes to a few sides, and all of these lie between."""
+    """`groups A B | C D`, if working links join the nodes to few sides and these links all lie between sides."""
     from_ms = max(one.start.to_ms for one in members)
     to_ms = min((one.end.from_ms for one in members if one.end is not None), default=seen.last_ms)
     side = {node: node for node in seen.kinds}
@@ -231,7 +231,7 @@ def _groups(members: Sequence[Fit], edges: set[Edge], seen: Seen) -> str | None:
 
 
 def expressions(edges: Iterable[Edge], seen: Seen) -> list[str]:
-    """These links, in as few expressions as there are: a group where it is all of one."""
+    """These links in as few expressions as possible, with a group for all nodes of a kind."""
     left, said = set(edges), []
     for group, members in (("brokers", seen.brokers), ("clients", seen.clients)):
         for peer in sorted({edge.peer for edge in left}):

@@ -1,9 +1,9 @@
-"""Causes that a line says in so many words: a full disk, a port that is taken, a start that failed, who cannot be
-reached. Read from the raw text, so that lines without a time, stack traces and excerpts count, too.
+"""Causes that a log line states: a full disk, a taken port, a failed start, an unreachable peer. Read from the raw
+text, so that lines without a time, stack traces and excerpts count, too.
 
-    texts_in(places) ─► Texts: what lines say (Said: cause, file, line, text), and from when to when each file is
+    texts_in(places) ─► Texts: statements (Said: cause, file, line, text), and each file's stretch of time
 
-A weight is in nats: how much likelier the line is where that is the cause than where it is not.
+A weight is in nats: how much likelier the line is with that cause than without.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ...chaos.logs.files import Part, blocks_of, planned
 from ...chaos.logs.shapes import event_of
 
 SHOWN = 300
-"""Characters of a line."""
+"""Most characters of a line that are shown."""
 KEPT = 2_000
 """Lines of one cause: more of them make it no surer, and a log may have millions."""
 REFUSES_AT = 0.9
-"""diskSpaceWarningLevelRatio, from which on a broker refuses messages."""
+"""diskSpaceWarningLevelRatio, above which a broker refuses messages."""
 
 
 class Says(NamedTuple):
-    """A shape of lines that says a cause. `has` is in each, as it stands there."""
+    """A pattern of lines that state a cause. `has` is a literal part of each."""
 
     weight: float
     has: str
@@ -48,7 +48,7 @@ class Cause(NamedTuple):
     remedy: str
     says: Sequence[Says]
     faults: Sequence[str]
-    """By the names that episodes have."""
+    """By the names of episodes."""
 
 
 _ADDRESS = r"(?:<(?P<address>[^<>]*)>|\[?/?(?P<address_>[^\s\[\]]*?(?: :\d+)?)\]?)"
@@ -69,7 +69,7 @@ CAUSES = dict(_causes_read())
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One line that says a cause."""
+    """One line that states a cause."""
 
     cause: str
     weight: float
@@ -77,9 +77,9 @@ class Said:
     line: int
     text: str
     detail: str = ""
-    """The address, the length, the share of the disk in use, or the seconds."""
+    """The address, length, share of the disk in use, or seconds."""
     stamp_ms: float | None = None
-    """Its stamp, or the last one before it, as its digits have it."""
+    """The digits of its stamp, or of the last one before it."""
 
     @property
     def where(self) -> str:
@@ -88,19 +88,19 @@ class Said:
 
 @dataclass(slots=True)
 class Texts:
-    """What the raw lines say."""
+    """The statements of the raw lines."""
 
     said: list[Said] = field(default_factory=list)
     spans: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """File to its first and last stamp in milliseconds, as its digits have it."""
+    """File to its first and last stamp in milliseconds, by its digits."""
 
     lines: int = 0
     troubled: int = 0
-    """Of these, those of level WARN or ERROR, and exceptions."""
+    """Number of lines of level WARN or ERROR, and of exceptions."""
     fails: bool = False
     """Whether an exception of RocketMQ's is among them."""
     are_rocketmqs: bool = False
-    """Whether one names RocketMQ, or reads like its own without a head."""
+    """Whether a line names RocketMQ, or reads like its own without a head."""
 
     times: Counter[str] = field(default_factory=Counter)
     """How many lines say each cause, those past the first `KEPT` of it included."""
@@ -117,7 +117,7 @@ class Texts:
 
 
 def texts_in(places: Iterable[str | Path]) -> Texts:
-    """All that lines there say of causes, in the order of files and lines. LogError for a place that is not there."""
+    """All statements of causes, in the order of files and lines. LogError for a place that is not there."""
     texts = Texts()
     for part in planned(places).parts:
         if not part.start:
@@ -180,7 +180,7 @@ def _stamps(lines: Iterable[bytes]) -> Iterator[float]:
 
 
 def text_at(places: Iterable[str | Path], wheres: Collection[str]) -> dict[str, str]:
-    """What stands at these `FILE:LINE`."""
+    """The text at these `FILE:LINE`."""
     wanted: dict[str, set[int]] = defaultdict(set)
     for where in wheres:
         file, _, line = where.rpartition(":")
@@ -209,7 +209,7 @@ def _trace(lines: Sequence[bytes], from_: int) -> Iterator[bytes]:
 
 
 def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
-    """What the line says; `around` is the line before it and the stack trace behind it. Of one cause once."""
+    """The line's statements, one per cause. `around` is the line before it and the stack trace after it."""
     told = set[str]()
     for name, about in CAUSES.items():
         for says in about.says:
@@ -223,7 +223,7 @@ def of_line(text: str, around: str, file: str, number: int) -> Iterator[Said]:
 
 
 def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str) -> tuple[str, float, str]:
-    """The cause ("" where a value shows that it is none), how much speaks for it, and the value to tell it with."""
+    """The cause ("" if a value rules it out), its weight, and the value to show."""
     if used := [float(share) for share in _NUMBER.findall(fields.get("used", ""))]:
         return (*_of_disk(used), str(max(used)))
     if length := fields.get("length"):
@@ -240,13 +240,13 @@ def _looked_at(cause: str, weight: float, fields: Mapping[str, str], around: str
 
 _NUMBER = re.compile(r"-?\d+\.\d+")
 LIKE_THE_LIMIT = 3
-"""What is longer than so many limits is no request, but the first bytes of another protocol."""
+"""A length of more than so many limits is no request, but the first bytes of another protocol."""
 STOOD_S, LONG_S = 3.0, 10.0
-"""A standstill as long as a call may take, and one by which registrations fail."""
+"""A standstill as long as a call may take, and one that makes registrations fail."""
 
 
 def _of_disk(used: Sequence[float]) -> tuple[str, float]:
-    """By the shares in use: refused from 90 % on; -1.0 is what RocketMQ says of a folder that is not there."""
+    """The cause by the share in use: refused from 90 % on. -1.0 is RocketMQ's value for a missing folder."""
     if max(used) >= REFUSES_AT:
         return "disk-full", 6.5
     return ("store-path-missing", 5.0) if min(used) < 0 else ("", 0.0)
@@ -256,7 +256,7 @@ _LONG_ENOUGH = 12
 
 
 def _is_rocketmqs(line: bytes) -> bool:
-    """Whether a line without a stamp and a level is one of RocketMQ's; short ones anybody may write."""
+    """Whether a line without stamp and level is RocketMQ's. Short lines may be anybody's."""
     text = _HEAD.sub("", line.decode("utf-8", "replace").strip())
     return len(line) >= _LONG_ENOUGH and event_of(text) is not None
 
@@ -278,7 +278,7 @@ _BEHIND_NAT = re.compile(r"127\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|192\.168
 
 
 def _of_peer(cause: str, weight: float, address: str, around: str) -> tuple[str, float]:
-    """Whether it is a NameServer or a broker that was not reached: by its port, else by who called; else `peer`."""
+    """Kind of the unreachable peer: NameServer or broker by its port, else by the caller; else `peer`."""
     if address == "null" or _NAME_SERVER_PORT.search(address):
         kind = "name-server"
     elif _BROKER_PORT.search(address) or _ASKS_BROKER.search(around):

@@ -1,9 +1,9 @@
-"""What is no fault of a link or of one process: a host that stood still as a whole, NameServers that were stopped
-before their brokers, a client that only came and went. Pure.
+"""Events that are no fault of a link or a process: a host that stood still, NameServers stopped before their brokers, a
+client that came and went. Pure.
 
-A host (asleep, a paused machine, a snapshot) shows by a silence that all its writers share, after which their
-processes go on without a start. Where its NameServer slept, too, it expires living brokers in the moment that it wakes,
-later than any that runs would. What follows from that is taken from the signs, so that no fault is looked for behind.
+A host stood still (sleep, pause, snapshot) if all its writers share a silence and go on without a start. If its
+NameServer slept, too, it expires living brokers when it wakes, later than a running NameServer would. These effects are
+removed from the signs, so that no fault is inferred from them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..logs_to_rows.signs import WORKS, Edge, Kind, Row, Seen, Sign
 from .telling import Episode, Hypothesis, act, seconds
 
 AT_LEAST_PERIODS = 3.0
-"""A silence of fewer periods of registrations is none."""
+"""Least silence that counts, in periods of registration."""
 WAKES_MS = 60_000.0
-"""What a silence leads to shows within this after its end."""
+"""Effects of a silence show within this time after its end."""
 VISIT_MS = 120_000.0
-"""A client that was there for no longer came and went: an admin command, a probe, a test."""
+"""A client that was there for less came and went: an admin command, a probe, a test."""
 ORDER_MS = 600_000.0
-"""Servers that are stopped within this are stopped together."""
+"""Servers stopped within this time were stopped together."""
 BURST_MS = 2_000.0
 SCORE, OTHERWISE = 0.8, 0.1
 WORTH = 6.0
@@ -37,11 +37,11 @@ class _Silence:
     to_ms: float
     nodes: set[str] = field(default_factory=set)
     late: list[Sign] = field(default_factory=list)
-    """Brokers that a NameServer of theirs expired when it woke."""
+    """Brokers that a waking NameServer expired."""
 
 
 def standing_in(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
-    """The episodes; `taken` gets the signs that follow from them."""
+    """The episodes; `taken` gets the signs that are their effects."""
     _came_and_went(seen, taken)
     return [*_hosts(seen, taken), *_wrong_order(seen, taken)]
 
@@ -90,7 +90,7 @@ def _told(seen: Seen, silence: _Silence, nodes: Sequence[str], rows: Sequence[Ro
 
 
 def _clock_set(silence: _Silence, nodes: Sequence[str], for_s: float) -> Hypothesis:
-    """What looks the same in the logs of one host."""
+    """Logs of one host whose clock was set, which looks the same."""
     at_s = round(silence.from_ms / 1000, 3)
     return Hypothesis(
         rank=2,
@@ -105,7 +105,7 @@ def _clock_set(silence: _Silence, nodes: Sequence[str], for_s: float) -> Hypothe
 
 
 def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[str]:
-    """What brokers' timers say of a standstill that ended then: those that ran on fire all that was missed at once."""
+    """Brokers whose timers show a standstill that ended then: they fired all missed runs at once."""
     period = seen.timers.R_ms
     for node in sorted({*nodes} & {*seen.brokers}):
         times = _registers(seen, node)
@@ -123,13 +123,13 @@ def timers_after(seen: Seen, nodes: Collection[str], to_ms: float) -> Iterator[s
 
 
 def _registers(seen: Seen, node: str) -> list[float]:
-    """When its own log tells of registrations."""
+    """When its own log has registrations."""
     own = (sign for edge, signs in seen.by_edge.items() if edge.dialler == node and edge.peer for sign in signs)
     return sorted({sign.from_ms for sign in own if sign.observer == node and sign.kind is not Kind.OPEN})
 
 
 def _silences(seen: Seen) -> list[_Silence]:
-    """Silences of hosts: of all who write, or of those of one address, while others wrote."""
+    """Silences of hosts: of all writers, or of those at one address while others wrote."""
     found = []
     for silence in _together(seen):
         tolerance = seen.tolerance_ms(*silence.nodes)
@@ -166,7 +166,7 @@ def _first_after(own: Sequence[float], at_ms: float) -> float:
 
 
 def _together(seen: Seen) -> list[_Silence]:
-    """Silences of writers that write each period, those that begin and end together as one."""
+    """Silences of periodic writers; equal ones are one."""
     found: list[_Silence] = []
     least_ms = AT_LEAST_PERIODS * seen.timers.R_ms
     scan = {str(row["node"]) for row in seen.rows if row["event"] == "scheduled_task"}
@@ -193,7 +193,7 @@ def _together(seen: Seen) -> list[_Silence]:
 
 
 def _expired_late(seen: Seen, silence: _Silence, tolerance: float) -> list[Sign]:
-    """Expiries at its end of brokers that were silent in it, later than a NameServer that runs tells them."""
+    """Late expiries, at the silence's end, of brokers that were silent in it."""
     latest_ms = seen.timers.E_ms + seen.timers.S_ms + seen.timers.R_ms + tolerance
     return [
         sign
@@ -207,7 +207,7 @@ def _expired_late(seen: Seen, silence: _Silence, tolerance: float) -> list[Sign]
 
 
 def _of_one_host(seen: Seen, nodes: Collection[str], awake: Collection[str]) -> set[str]:
-    """The silent nodes of one address, where nobody of that address wrote."""
+    """The silent nodes of one address, if none at that address wrote."""
     by_host: dict[str, set[str]] = defaultdict(set)
     for address, node in seen.addresses.items():
         by_host[address.rpartition(":")[0]].add(node)
@@ -216,7 +216,7 @@ def _of_one_host(seen: Seen, nodes: Collection[str], awake: Collection[str]) -> 
 
 
 def _restarted(seen: Seen, silence: _Silence, tolerance: float) -> bool:
-    """Whether a process of them was started when it ended: then they had ended, and did not stand still."""
+    """Whether one of their processes started at the end; then they had ended, not stood still."""
     return any(
         sign.kind is Kind.BOOT and silence.from_ms <= sign.at_ms <= silence.to_ms + WAKES_MS + tolerance
         for node in silence.nodes
@@ -225,7 +225,7 @@ def _restarted(seen: Seen, silence: _Silence, tolerance: float) -> bool:
 
 
 def _last_and_first(seen: Seen, silence: _Silence) -> list[Row]:
-    """The last row of each before it, and the first behind it."""
+    """Each node's last row before it, and the first after it."""
     last: dict[str, Row] = {}
     first: dict[str, Row] = {}
     for row in seen.rows:
@@ -243,7 +243,7 @@ def _last_and_first(seen: Seen, silence: _Silence) -> list[Row]:
 
 
 def _wrong_order(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
-    """Every NameServer stopped in order, and brokers after them: these could not unregister any more."""
+    """Every NameServer stopped cleanly, and brokers after them, which could not unregister any more."""
     stops = {
         node: sign
         for node in (*seen.name_servers, *seen.brokers)
@@ -283,7 +283,7 @@ def _wrong_order(seen: Seen, taken: dict[Sign, float]) -> Iterator[Episode]:
 
 
 def _came_and_went(seen: Seen, taken: dict[Sign, float]) -> None:
-    """Clients that were there for a moment and went: nothing is looked for behind their end."""
+    """Clients that came and went; no fault is inferred from their end."""
     for client in seen.clients:
         signs = [sign for edge in seen.edges_of(client) for sign in seen.by_edge[edge] if edge.dialler == client]
         times = [*seen.own.get(client, ()), *(sign.from_ms for sign in signs if sign.observer != client)]

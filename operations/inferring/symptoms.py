@@ -1,4 +1,4 @@
-"""From the rows of a history to signs: who lost whom, when and how; who kept it. Pure."""
+"""From the rows of a history to signs: lost and kept connections and registrations. Pure."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from ..logs_to_rows.signs import (
 from .conclusions import concluded
 
 NOT_OWN = frozenset({"timer_lag", "node", "run_begin", "run_end", "fault", "host_clock", "phase", "link", "boot"})
-"""Rows that are no line of the node that they name."""
+"""Rows that are no log line of the node that they name."""
 
 STARTS_WITHIN_MS = 15_000.0
-"""What a process writes before it says that it has started."""
+"""What a process writes within this time before its start message belongs to it."""
 IDLE_MS = 119_000.0
-"""Of a channel of a client: the broker's serverChannelMaxIdleTimeSeconds."""
+"""Idle limit of a client's channel: the broker's serverChannelMaxIdleTimeSeconds."""
 NEAR_PERIODS, FIRST_KEPT = 8, 3
 SHORT_MS = 500.0
-"""A failure that took no longer met no time-out."""
+"""A failure that took less was no time-out."""
 EXACT_MS, EXACT_LOG_MS = 50.0, 600.0
 
 
 def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
-    """What faults can be told from, of rows in any order."""
+    """The signs in rows, which may be in any order."""
     ordered = sorted(
         rows, key=lambda row: (row["time_ms"], str(row["node"]), row.get("incarnation") or 0, row.get("seq") or 0)
     )
@@ -66,7 +66,7 @@ def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
 
 
 def _thinned(seen: Seen) -> None:
-    """Of what worked, what is near to something that did not, and the next on either side: the rest bounds nothing."""
+    """Of successes, those near a failure and the nearest on either side; the others bound nothing."""
     near_ms = NEAR_PERIODS * seen.timers.R_ms
     around = merged(Stretch(sign.at_ms - near_ms, sign.at_ms + near_ms) for sign in seen.bad())
     begins = [one.start_ms for one in around]
@@ -119,7 +119,7 @@ def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
 
 
 def registered_node(seen: Seen, row: Row) -> str | None:
-    """Which broker it is that registered, whatever the id that it has by now; None: a stranger under its name."""
+    """The broker that registered, whatever its current id; None: a stranger under its name."""
     broker = broker_node(row["broker_name"], row.get("broker_id"))
     node = seen.addresses.get(str(row.get("address")), broker)
     return node if node.partition("/")[0] == broker.partition("/")[0] else None
@@ -165,7 +165,7 @@ def _of_rows(seen: Seen, told: Iterable[Row], found: Signs) -> None:
 
 
 def _held(told: Iterable[Row]) -> dict[Edge, list[tuple[float, float]]]:
-    """When the table of a NameServer that was looked at all the time had the broker."""
+    """When a NameServer that was watched all the time had the broker."""
     events = ("registration", "broker_dropped", "started")
     looks = [row for row in told if row["event"] in events and value_of(row).get("learnt") == "poll"]
     held = seen_in(looks, -INFINITE, INFINITE, zero_ms=0, blink_ms=0).held
@@ -192,7 +192,7 @@ def _dropped(seen: Seen, row: Row, found: Signs) -> None:
 
 
 def _ends_of_dials(seen: Seen, told: Iterable[Row]) -> dict[Edge, list[tuple[float, Kind, float]]]:
-    """What a node's own log says of its calls and dials that failed: when, how they ended, after how long."""
+    """A node's own failed connects and calls: time, outcome, duration."""
     found: dict[Edge, list[tuple[float, Kind, float]]] = defaultdict(list)
     for row in told:
         peer = seen.addresses.get(str(row.get("address")))
@@ -211,7 +211,7 @@ def _ends_of_dials(seen: Seen, told: Iterable[Row]) -> dict[Edge, list[tuple[flo
 def _failed(
     seen: Seen, edge: Edge, at_ms: float, ends: dict[Edge, list[tuple[float, Kind, float]]]
 ) -> tuple[Kind, float]:
-    """How a registration failed of which the row does not say how long it took, and when it began."""
+    """How and since when a registration failed, if the row has no duration."""
     tolerance = seen.tolerance_ms(edge.dialler)
     near = [one for one in ends.get(edge, ()) if abs(one[0] - at_ms) <= tolerance]
     for kind in (Kind.NO_DIAL, Kind.NO_ANSWER, Kind.REFUSED):
@@ -292,7 +292,7 @@ def _client(seen: Seen, row: Row, found: Signs) -> None:
 
 
 def client_of(seen: Seen, row: Row) -> str | None:
-    """The node whose clientId the row has: our own name it as their instance, an import's as their address does."""
+    """The node with the row's clientId: our own nodes use it as instance, an import's as address."""
     identity = str(value_of(row).get("client", ""))
     instance = node_of_client_id(identity)
     if instance in seen.kinds:

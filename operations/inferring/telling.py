@@ -1,4 +1,4 @@
-"""Each fault that was found, with its alternatives: certainty, the scenario's words, and what speaks for which."""
+"""Each fault found, with its alternatives: certainty, its entry in a scenario, and its evidence."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from .explains import Fit, fits
 SAME_LINES, SAME_PRICE = 0.5, 2.0
 """Alternatives that differ by less have one rank."""
 CERTAIN = 5.0
-"""By so many nats must the first be ahead of what else would fit."""
+"""Least lead, in nats, of a certain fault over the next one."""
 GAINED = 10.0
-"""And so much must speak for it."""
+"""Least evidence of a certain fault."""
 LIKELY, SAID, ALIKE = 0.7, 5.0, 2
-"""Likely: the share of all likelihood that those of rank 1 have, what speaks for the first, and how many share its
-rank."""
+"""Least values of a likely fault: share of its rank, evidence for it, and most faults of its rank."""
 DOUBT = 3.0
-"""Nothing is certain of which so much speaks against it."""
+"""Evidence against a fault from which on it is not certain."""
 HYPOTHESES = 6
 SPOKEN = 12
 LATENCY_MS = 4_000.0
 LIKELY_SCORE = 0.8
-"""Of what rows say outright, and of which a clock or a name is a guess."""
+"""Score of an explicit row whose clock or name is a guess."""
 
 WHAT = {
     "kill": "the process of {who} ended without taking its leave",
@@ -65,21 +64,21 @@ APART = {
 class Hypothesis:
     rank: int
     fault: str
-    """`do` of the scenario language, or what has none (host_lost, part_of_the_list, own_list)."""
+    """`do` of the scenario language, or a word of its own (host_lost, part_of_the_list, own_list)."""
     sentence: str
     certainty: str
     """certain, likely or unsure."""
     score: float
-    """Its share of the likelihood of all that would account for this; nothing having happened is one of them."""
+    """Its share of the likelihood of all alternatives; "no fault" is one of them."""
     timeline: list[dict[str, Any]]
     bounds_ms: list[float | None]
-    """By how much the beginning and the end may be earlier or later."""
+    """Possible error of begin and end."""
     speaks_for: list[dict[str, Any]] = field(default_factory=list)
     speaks_against: list[dict[str, Any]] = field(default_factory=list)
     nodes: dict[str, Any] = field(default_factory=dict)
-    """What single nodes have of their own, in the scenario's `nodes:`, where that is the fault."""
+    """Settings of single nodes, as in a scenario's `nodes:`, if they are the fault."""
     observers: frozenset[str] = frozenset()
-    """Whose lines say it; of acts only."""
+    """The nodes whose lines state it; for acts only."""
 
     def to_json(self) -> dict[str, Any]:
         told: dict[str, Any] = {
@@ -105,7 +104,7 @@ class Episode:
 class Inferred:
     episodes: list[Episode]
     not_seen: list[str]
-    """Which log would decide what."""
+    """Missing logs that would decide something."""
 
     def to_json(self) -> dict[str, Any]:
         return {"episodes": [one.to_json() for one in self.episodes], "not_seen": self.not_seen}
@@ -116,7 +115,7 @@ def act(
     to_ms: float | None = None, certainty: str = "certain", bounds: float = 1_000.0,
     nodes: dict[str, Any] | None = None, against: Sequence[str] = (), score: float | None = None,
 ) -> Episode:  # fmt: skip
-    """An episode with one explanation that rows contain directly, without a search."""
+    """An episode with one explanation that rows state directly."""
     said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
     ended = [bounds] if to_ms is not None else [None]
     one = Hypothesis(
@@ -141,7 +140,7 @@ def _says(row: Row) -> str:
 
 
 def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Sign, float]) -> list[Fit]:
-    """The fault and what else would account for its signs, the best first; `taken` is what all others account for."""
+    """The fault and the alternatives for its signs, best first. `taken`: the signs that other faults explain."""
     own = {sign: worth for sign, worth in fit.signs}
     total = sum(own.values())
     found: list[Fit] = []
@@ -162,13 +161,13 @@ def alternatives(seen: Seen, fit: Fit, pool: Sequence[Candidate], taken: dict[Si
 
 
 def same_rank(first: Fit, other: Fit) -> bool:
-    """Whether the same lines speak for both, and neither is much simpler to say."""
+    """Whether both have the same evidence, and neither is much simpler."""
     lines = abs(first.evidence - other.evidence) < SAME_LINES
     return lines and abs(first.candidate.price - other.candidate.price) < SAME_PRICE
 
 
 def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
-    """`certain` only where nothing else known fits, and every log that would show something else is there."""
+    """`certain` only if no other known fault fits, and every log that would show one is there."""
     first = ranked[0]
     alike = [other for other in ranked[1:] if same_rank(first, other)]
     margin = min((first.net - other.net for other in ranked[1:]), default=first.net)
@@ -188,10 +187,10 @@ def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
 
 
 def doubted(seen: Seen, certainty: str, worth: Mapping[str, float], names: Iterable[str]) -> str:
-    """`likely` in place of `certain`, where logs whose clocks are known do not say enough of it, where one log says it
-    alone whose clock may be off by whole periods, or where a NameServer that it names may be another.
+    """`likely` instead of `certain`, if logs with known clocks do not say enough, or only one log with an unsure clock
+    does, or a named NameServer may be another one.
 
-    `worth`: what the lines of each node speak for it; `names`: who it says it was done to.
+    `worth`: evidence from each node's log; `names`: the nodes that it hits.
     """
     if certainty != "certain" or not worth:
         return certainty
@@ -201,7 +200,7 @@ def doubted(seen: Seen, certainty: str, worth: Mapping[str, float], names: Itera
 
 
 def worth_of(fit: Fit) -> dict[str, float]:
-    """What each node's log speaks for the fault."""
+    """Evidence for the fault from each node's log."""
     found: dict[str, float] = {}
     for sign, nats in fit.signs:
         found[sign.observer] = found.get(sign.observer, 0.0) + nats
@@ -209,13 +208,13 @@ def worth_of(fit: Fit) -> dict[str, float]:
 
 
 def named_in(timeline: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The nodes that a timeline names."""
+    """The nodes in a timeline."""
     said = (entry.get(key) or () for entry in timeline for key in ("nodes", "links", "name_servers"))
     return frozenset(word for words in said for text in words for word in str(text).split())
 
 
 def _says_how(seen: Seen, first: Fit) -> bool:
-    """Whether it shows how a process ended: a broker takes its leave, of others only a line of their own says it."""
+    """Whether logs can show how a process of this kind ended: a broker unregisters; others must say it themselves."""
     if first.candidate.name not in ("kill", "stop"):
         return True
     stopped = {sign.edge.dialler for sign, _ in first.signs if sign.kind is Kind.STOPPED}
@@ -223,7 +222,7 @@ def _says_how(seen: Seen, first: Fit) -> bool:
 
 
 def _watched(seen: Seen, first: Fit) -> bool:
-    """Whether each server that the fault is about has a log from before it to after it."""
+    """Whether each server concerned has a log from before the fault to after it."""
     end_ms = seen.last_ms if first.end is None else first.end.to_ms
     from_ms = max(seen.first_ms, first.start.from_ms)
     to_ms = min(seen.last_ms - seen.timers.R_ms, end_ms + seen.timers.R_ms)
@@ -249,7 +248,7 @@ def sentence_of(fit: Fit) -> str:
 
 
 def timeline_of(fit: Fit) -> list[dict[str, Any]]:
-    """In the scenario's language, seconds from the history's origin."""
+    """Entries of a scenario, in seconds from the history's origin."""
     candidate, at_s = fit.candidate, round(fit.start.middle_ms / 1000, 3)
     end_s = None if fit.end is None else max(at_s + 0.001, round(fit.end.middle_ms / 1000, 3))
     on: dict[str, Any] = {"nodes": list(candidate.nodes)} if candidate.nodes else {"links": list(candidate.links)}
@@ -286,7 +285,7 @@ def spoken_for(fit: Fit) -> list[dict[str, Any]]:
 
 
 def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
-    """What it predicts and nobody saw, and, of an alternative, what the first accounts for and it does not."""
+    """Predictions that are missing; for an alternative also the signs that only the first explains."""
     told = [{"says": one.says, **where_of(one.row)} for one in fit.against]
     own = {sign for sign, _ in fit.signs}
     left = [sign for sign, worth in first.signs if sign not in own and worth > 0.5] if fit is not first else []
@@ -294,6 +293,6 @@ def spoken_against(fit: Fit, first: Fit) -> list[dict[str, Any]]:
 
 
 def apart(first: Fit, other: Fit) -> str | None:
-    """What would tell two faults of one rank apart."""
+    """What would distinguish two faults of one rank."""
     names = frozenset({first.candidate.name, other.candidate.name})
     return APART.get(names, "no line of these logs tells them apart") if len(names) > 1 else None

@@ -1,1 +1,1 @@
-"""Log lines of servers and clients into rows of a history: who wrote them, when, and on which clock."""
+"""Turns log lines of servers and clients into rows of a history: writers, times, clocks."""

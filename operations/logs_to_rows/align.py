@@ -1,4 +1,6 @@
-"""Every source's zone and offset: given, said by its layout, or inferred by what it shares with others. Pure."""
+"""Every source's zone and offset: given, stated by its layout, or inferred from events that it shares with others.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def aligned(
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> list[str]:
-    """Sets zone, offset, bound and certainty of each source. Sentences of what contradicts, or nobody can know.
+    """Set zone, offset, bound and certainty of each source. Returns sentences about contradictions and unknown clocks.
 
     `zones` and `offsets`: by source, as `chosen` finds it, in milliseconds.
     """
@@ -48,7 +50,7 @@ def aligned(
 
 
 def chosen(source: Source, given: Mapping[str, float]) -> float | None:
-    """What was given for this source: by its node's name, a file of it, its folder, or `*` for all."""
+    """The value given for this source: by its node's name, a file of it, its folder, or `*` for all."""
     for name, value in given.items():
         if name in (source.name, source.key, *source.files) or any(_is_in(file, name) for file in source.files):
             return value

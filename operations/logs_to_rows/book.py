@@ -1,4 +1,4 @@
-"""Which address is whose, from every log: brokers' names, ids and clusters, NameServers' lists, topics. Pure."""
+"""The owner of each address, from every log: brokers' names, ids and clusters, NameServers' lists, topics. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADDRESS = re.compile(r"(-?\d+)=([^,\s}]+)")
 
 
 def queue_row(text: str) -> tuple[str, list[int]] | None:
-    """Broker name and its row [read, write, perm, topicSysFlag]; None where there is none."""
+    """Broker name and its row [read, write, perm, topicSysFlag]; None if there is none."""
     found = _QUEUES.search(text)
     if found is None:
         return None
@@ -32,7 +32,7 @@ def queue_row(text: str) -> tuple[str, list[int]] | None:
 
 
 def route_of(text: str) -> dict[str, Any] | None:
-    """The route; None for `null` and for what was cut so short that nothing of it can be read."""
+    """The route; None for `null` and for text that is cut too short."""
     brokers = {
         found["name"]: {id_: address for id_, address in _ADDRESS.findall(found["addresses"])}
         for found in _BROKER.finditer(text)
@@ -55,22 +55,22 @@ _NEAR_LINES_MS = 2_000.0
 @dataclass(slots=True)
 class Book:
     names: dict[str, Counter[tuple[str, int]]] = field(default_factory=lambda: defaultdict(Counter))
-    """Broker address → (broker name, id), and how often that was said."""
+    """Broker address to (broker name, id), with the number of mentions."""
     clusters: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """Broker name → its cluster."""
+    """Broker name to its cluster."""
     name_servers: Counter[str] = field(default_factory=Counter)
     lists: list[tuple[str, ...]] = field(default_factory=list)
     topics: dict[str, dict[str, list[int]]] = field(default_factory=lambda: defaultdict(dict))
-    """Broker name → topic → its row, the last that was said."""
+    """Broker name to topic to its last known row."""
     client_ids: set[str] = field(default_factory=set)
-    """Of clients that brokers tell of."""
+    """ClientIDs that brokers mention."""
     called: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Address → name and id, of brokers whose own log tells of a slave, or of a role that changed."""
+    """Address to name and id, of brokers whose own log shows a slave or a changing role."""
     had: dict[str, list[Became]] = field(default_factory=dict)
-    """Address → the ids that it had, where they changed."""
+    """Address to its ids, if they changed."""
 
     def broker(self, address: str) -> tuple[str, int] | None:
-        """Name and id by which the broker at the address is called."""
+        """Name and id of the broker at the address."""
         if address in self.called:
             return self.called[address]
         found = self.names.get(address)
@@ -81,13 +81,13 @@ class Book:
         return None if found is None else broker_node(*found)
 
     def id_at(self, address: str, at_ms: float) -> int | None:
-        """The id under which the address registered at that moment (UTC)."""
+        """The id under which the address registered at that time (UTC)."""
         became = id_at(self.had.get(address, ()), at_ms)
         known = self.broker(address)
         return became if became is not None else None if known is None else known[1]
 
     def addresses(self) -> dict[str, list[str]]:
-        """Broker's node → its addresses, the one said most often first."""
+        """Broker's node to its addresses, most mentions first."""
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for address, said in self.names.items():
             who, count = said.most_common(1)[0]
@@ -96,7 +96,7 @@ class Book:
 
 
 def addresses_in(text: str | None) -> tuple[str, ...]:
-    """The `host:port` of a list as any dialect writes it."""
+    """The `host:port` entries of a list in any dialect."""
     return tuple(one for one in _SPLIT.split(text or "") if HOST_PORT.fullmatch(one))
 
 
@@ -204,7 +204,7 @@ def _list(book: Book, text: str | None) -> None:
 
 
 def own_broker(source: Source) -> Iterator[tuple[str, int, str | None, float]]:
-    """Name, id, address and since when, of each beginning of a broker that its own log tells."""
+    """Name, id, address and time of each start in a broker's own log."""
     own = dict[str, str]()
     for line in source.lines:
         if line.event == "setting":
@@ -215,7 +215,7 @@ def own_broker(source: Source) -> Iterator[tuple[str, int, str | None, float]]:
 
 
 def broker_identity(source: Source, book: Book) -> tuple[str, int, str | None] | None:
-    """Name, id and address of the broker whose log it is; None where nothing in it says so."""
+    """Name, id and address of the broker whose log it is; None if it does not say."""
     booted = list(own_broker(source))
     if booted:
         name, id_, address, _ = booted[-1]
@@ -245,7 +245,7 @@ def _by_path(source: Source, book: Book) -> tuple[str, int, str | None] | None:
 
 
 def client_by_path(source: Source, book: Book) -> str | None:
-    """The ClientID that brokers tell of, and of which the log's path has the host or the instance; of no two."""
+    """The one ClientID of the brokers' logs whose host or instance is in this log's path; None if two match."""
     found = [
         known
         for known in sorted(book.client_ids)
@@ -261,11 +261,11 @@ def has_word(text: str, word: str) -> bool:
 MASTER = 0
 _OF_SLAVES = frozenset({"slave_synced", "slave_sync_failed", "master_said"})
 _EXACT_MS = 1_500.0
-"""Servers' stamps are of whole seconds."""
+"""Servers' stamps have whole seconds."""
 
 
 class Became(NamedTuple):
-    """From this line on a broker has the id."""
+    """A broker has the id from this line on."""
 
     source: Source
     line: Line
@@ -274,15 +274,15 @@ class Became(NamedTuple):
 
 @dataclass(slots=True)
 class _Member:
-    """A broker whose own log is there."""
+    """A broker with its own log."""
 
     source: Source
     address: str
     says: list[Became] = field(default_factory=list)
     is_slave: bool = False
-    """It says so, and not of which id."""
+    """It says that it is a slave, without an id."""
     changes: bool = False
-    """Its role is one that changes."""
+    """Whether its role changes."""
 
     @property
     def first_master_ms(self) -> float:
@@ -290,15 +290,16 @@ class _Member:
 
     @property
     def own_id(self) -> int | None:
-        """The id that it has as a slave."""
+        """Its id as a slave."""
         return next((said.id for said in self.says if said.id > MASTER), None)
 
 
 def ids_of(
     sources: Sequence[Source], routes: Mapping[str, int]
 ) -> tuple[dict[str, tuple[str, int]], dict[str, list[Became]]]:
-    """Address to the name and id by which its broker is called, and to the ids that it had, in order: of brokers of
-    whom a log tells a slave, or a role that changed. `routes`: the ids by which clients' routes know addresses."""
+    """For brokers whose log shows a slave or a changing role: address to name and id, and to its ids in order.
+    `routes`: ids in clients' routes.
+    """
     members: dict[str, list[_Member]] = defaultdict(list)
     for source in sources:
         if source.kind == BROKER and (found := _member(source)) is not None:
@@ -333,7 +334,7 @@ def _free(taken: set[int]) -> int:
 
 
 def _member(source: Source) -> tuple[str, _Member] | None:
-    """Name and what its log says of its ids; None where it does not say who it is."""
+    """Name and ids by its log; None if it has no name."""
     name, address, set_id = "", "", MASTER
     says: list[Became] = []
     says_slave = changes = False

@@ -1,12 +1,12 @@
-"""How far the clocks of the logs were apart, from what two of them tell of the same moment. Pure.
+"""How far the clocks of the logs were apart, from events that two of them logged. Pure.
 
     NameServer  05:10:04 master address change … 10.0.0.2:10911     broker  21:10:05 register broker[0] to … OK
                 05:12:21 channelInactive [10.0.0.9:5511]            client  21:12:22 CLOSE 10.0.0.1:9876
-    all differences of like marks ─► the commonest is what the two stamps are apart: zone (quarter hours) + offset
+    all differences of equal marks ─► the commonest is the distance of the clocks: zone (quarter hours) + offset
 
-One log after the other is put beside those before it, the surest first; two that say otherwise are said. Differences of
-marks that recur each 30 s are as common 30 s further on: what does not recur (a first registration) counts more,
-and among equals the one nearest to a quarter of an hour. A NameServer is tried at each address that diallers had.
+Logs are aligned one after the other, the surest first; contradictions are reported. Marks that recur each 30 s fit as
+well 30 s further on, so marks that do not recur (a first registration) count more. Of equal fits the one nearest to a
+quarter of an hour wins. A NameServer's log is tried at each address that clients and brokers had.
 """
 
 from __future__ import annotations
@@ -24,52 +24,52 @@ import numpy as np
 import numpy.typing as npt
 
 LEAST_MS = 50.0
-"""The smallest error that a clock is given."""
+"""Smallest error of a clock."""
 SET_ALIKE_MS = 300.0
-"""Smaller differences between two logs of whole seconds are not distinguishable."""
+"""Two logs of whole seconds cannot show smaller differences."""
 AT, ANY = "@", "?"
-"""Behind a key: at the NameServer with that address, or at one whose address is not known."""
+"""Suffix of a key: at the NameServer with that address, or at one with an unknown address."""
 _SAME_MS = 1_500.0
 _ORDER = ("unsure", "likely", "certain")
 _ELSEWHEN_MS = 2_200.0
 _MANY = 40
-"""With more clocks not all pairs are compared repeatedly."""
+"""With more clocks, pairs are not all compared repeatedly."""
 TOLD, HEARD = "~told", "~heard"
-"""Begin the keys of what a NameServer tells, and a client hears up to a poll (30 s) later."""
+"""Prefixes of the keys of what a NameServer says, and what a client learns up to a poll (30 s) later."""
 SLOW = "~"
 _POLL_MS = 31_500.0
 _HEARD_COUNTS = 3.0
 _HEARD_TWICE = 2.0
 _STARTS = 3
 _FIRST = 5.0
-"""What a first registration weighs: channels come and go in tries, and two of them are soon alike."""
+"""Weight of a first registration; channels come and go in tries, so two of them soon match."""
 _RECURRING = 1.0
-"""What recurs weighs no more."""
+"""Most weight of marks that recur."""
 _MOST_MARKS = 400
-"""So many marks of a kind are compared; of more, those that do not recur."""
+"""Most marks of a kind that are compared; if there are more, those that do not recur."""
 QUARTER_MS = 900_000.0
 UNSET_MS = 1_000.0 * 60 * 60 * 24 * 200
-"""A clock so far off was never set, or set to another year: that is no zone."""
+"""A clock this far off was never set, or set to another year."""
 _SAME_CLOCK_MS = 1_000.0
 _OF_ONE_MOMENT_MS = 2_000.0
 _ALIKE_MS = 700.0
-"""So near to what others show a clock is set like theirs, where it may be: whole seconds leave more than that open."""
+"""A clock this near to the others' is taken as equal to them, if its marks allow it."""
 WHOLE_MS = 1_000
 _LATE_MS = 40.0
-"""What one end writes a moment later than the other."""
+"""How much later one end may log an event than the other."""
 _AGREE = 0.75
-"""Of what two logs share so much must be right at once."""
+"""Share of two logs' marks that must match at once."""
 _MOST_CLOCKS = 200
-"""With more logs than that each is as exact as it was told."""
+"""With more logs, clocks keep their first error."""
 _ROUNDS = 30
 _ZONE_QUARTERS, _CLOCK_QUARTERS = 60, 8
-"""So many quarters of an hour zones are apart, at most, and clocks whose zone a line says."""
+"""Most quarters of an hour between zones, and between clocks with a stated zone."""
 NOT_AT_ONCE = ("~", "gone ", "lost ")
-"""Keys of what two logs may tell of at different times: what a client hears, who gives up a broker after silence."""
+"""Keys whose events two logs have at different times: what a client learns, and drops after silence."""
 
 
 class Mark(NamedTuple):
-    """Something that another log may tell of, too."""
+    """An event that another log may have, too."""
 
     key: str
     at_ms: float
@@ -78,7 +78,7 @@ class Mark(NamedTuple):
 
 @dataclass(slots=True)
 class LogClock:
-    """One log's clock: `shift_ms` is how far it was ahead of the reference."""
+    """One log's clock. `shift_ms`: how far it was ahead of the reference."""
 
     name: str
     resolution_ms: int
@@ -86,38 +86,38 @@ class LogClock:
     first_ms: float = 0.0
     last_ms: float = 0.0
     given: bool = False
-    """Whether a person said what it shows: its shift is 0."""
+    """Whether the user gave it; its shift is then 0."""
     zoned: bool = False
-    """Whether its layout says its zone: it is not moved by hours without a log that says so surely."""
+    """Whether its layout states its zone; then it is moved by hours only if a log surely says so."""
     shift_ms: float = 0.0
     bound_ms: float = math.inf
     certainty: str = "unsure"
     why: str = "nothing in it is told by another log, too"
     pinned: bool = False
-    """Whether something that does not recur says so: what recurs says it but for whole periods."""
+    """Whether a mark that does not recur fixes it; others fix it only up to whole periods."""
 
 
 class Pair(NamedTuple):
-    """`shift_ms` is how far the second of two clocks is ahead of the first."""
+    """`shift_ms`: how far the second clock is ahead of the first."""
 
     shift_ms: float
     bound_ms: float
     matched: float
-    """Weight of the marks that agree."""
+    """Weight of the matching marks."""
     events: int
     certainty: str
     address: str = ANY
-    """Of a NameServer: under which address it fits."""
+    """For a NameServer: the address at which it fits."""
     pinned: bool = False
     at_once: bool = False
-    """Whether something says so that both tell in the moment in which it happens, and that does not recur."""
+    """Whether a mark that both log in the same moment, and that does not recur, fixes it."""
 
 
 def solve(clocks: Sequence[LogClock]) -> list[str]:
-    """Sets each clock's shift, bound and certainty. What contradicts, one sentence each.
+    """Set each clock's shift, bound and certainty. One sentence per contradiction.
 
-    Clocks are placed one after the other, the surest first, by all moments that they share with placed clocks. A clock
-    that shares none begins a new group.
+    Clocks are placed one after the other, the surest first, by their common moments with placed clocks. A clock without
+    any begins a new group.
     """
     for clock in clocks:
         clock.marks = _once(clock.marks)  # what was held comes all at once: many lines, and one moment
@@ -135,7 +135,7 @@ def solve(clocks: Sequence[LogClock]) -> list[str]:
 
 
 def _extent(clocks: Sequence[LogClock], members: Iterable[int]) -> tuple[float, float]:
-    """When these begin and end, as their clocks are known."""
+    """Begin and end of these logs, by their clocks."""
     ends = [
         (clocks[one].first_ms - clocks[one].shift_ms, clocks[one].last_ms - clocks[one].shift_ms) for one in members
     ]
@@ -143,8 +143,9 @@ def _extent(clocks: Sequence[LogClock], members: Iterable[int]) -> tuple[float, 
 
 
 def _over(clocks: Sequence[LogClock], members: Collection[int], others: tuple[float, float]) -> None:
-    """What shares nothing with the others is of the same incident: moved by as little as it lies over them, and
-    to their time where its clock was not set."""
+    """Move logs that share nothing with the others to them: by as little as possible, and completely if their clock was
+    not set.
+    """
     first, last = _extent(clocks, members)
     apart_ms = (first + last - sum(others)) / 2
     if abs(apart_ms) >= UNSET_MS:
@@ -166,7 +167,7 @@ def _over(clocks: Sequence[LogClock], members: Collection[int], others: tuple[fl
 
 
 def _group(clocks: Sequence[LogClock], waiting: set[int]) -> list[str]:
-    """Those that hang together with one of the waiting; they wait no longer."""
+    """Take the waiting clocks that are connected with one of them."""
     root = _root(clocks, waiting)
     waiting.discard(root)
     shift, placed = {root: 0.0}, dict[int, Pair]()
@@ -207,13 +208,13 @@ def _group(clocks: Sequence[LogClock], waiting: set[int]) -> list[str]:
 
 
 def _at(marks: Iterable[Mark], address: str) -> list[Mark]:
-    """A NameServer's marks, now that its address is known."""
+    """A NameServer's marks at its known address."""
     any_ = f"{AT}{ANY}"
     return [mark._replace(key=mark.key[:-1] + address) if mark.key.endswith(any_) else mark for mark in marks]
 
 
 def _once(marks: Iterable[Mark]) -> list[Mark]:
-    """What is told of one moment several times, by one log or by several, is one mark."""
+    """Several mentions of one moment as one mark."""
     kept: list[Mark] = []
     last: dict[str, float] = {}
     for mark in sorted(marks, key=lambda one: one.at_ms):
@@ -224,7 +225,7 @@ def _once(marks: Iterable[Mark]) -> list[Mark]:
 
 
 def _root(clocks: Sequence[LogClock], waiting: set[int]) -> int:
-    """The one that shares most kinds of marks with others; a given one first, then one that knows addresses."""
+    """The first clock: a given one, or one that knows addresses, or the one that shares most kinds of marks."""
     sharing: dict[str, set[int]] = defaultdict(set)
     for one in waiting:
         for mark in clocks[one].marks:
@@ -242,7 +243,7 @@ def _rank(pair: Pair | None) -> tuple[int, float]:
 
 
 def _set(clocks: Sequence[LogClock], shift: Mapping[int, float], placed: Mapping[int, Pair], root: int) -> None:
-    """Shifts against what was given, else against what most of them show."""
+    """Measure shifts against the given clock, else against the value of most."""
     members = list(shift)
     fixed = [one for one in members if clocks[one].given]
     zero = shift[fixed[0]] if fixed else commonest([shift[one] for one in sorted(members)])
@@ -272,7 +273,7 @@ def _set(clocks: Sequence[LogClock], shift: Mapping[int, float], placed: Mapping
 
 
 def _contradictions(clocks: Sequence[LogClock], shift: Mapping[int, float]) -> list[str]:
-    """Pairs that are sure of something else than all together came to."""
+    """Pairs whose sure distance differs from the result."""
     said = []
     members = sorted(shift)
     for number, first in enumerate(members if len(members) <= _MANY else ()):
@@ -291,10 +292,10 @@ def _contradictions(clocks: Sequence[LogClock], shift: Mapping[int, float]) -> l
 
 
 def compared(one: LogClock, other: LogClock, taken: Collection[str] = ()) -> Pair | None:
-    """By how much the other clock is ahead of the one; None where they share nothing.
+    """How far the other clock is ahead of this one; None if they share nothing.
 
-    Of a NameServer whose address nobody knows yet: as it fits best, at any of the addresses at which diallers were;
-    where it fits at two of them as well, by different clocks, neither is sure. `taken`: addresses that have a log.
+    For a NameServer with an unknown address: the best fit at any address that clients or brokers had. If two addresses
+    fit with different clocks, neither is sure. `taken`: addresses that have a log.
     """
     mine, theirs = _by_key(one.marks), _by_key(other.marks)
     if not any(key.endswith(ANY) for key in theirs):
@@ -321,14 +322,14 @@ def compared(one: LogClock, other: LogClock, taken: Collection[str] = ()) -> Pai
 
 
 def _known_as(address: str, by_key: Mapping[str, list[Mark]], marks: Sequence[Mark]) -> Mapping[str, list[Mark]]:
-    """A NameServer's marks by key, were this its address."""
+    """A NameServer's marks by key, if this were its address."""
     any_ = f"{AT}{ANY}"
     found = {key[:-1] + address if key.endswith(any_) else key: those for key, those in by_key.items()}
     return found if len(found) == len(by_key) else _by_key(_at(marks, address))
 
 
 def _beside(one: LogClock, other: LogClock, shift_ms: float) -> float:
-    """How far their beginnings and ends are apart by this shift: logs are collected in one go."""
+    """Distance of their begins and ends with this shift: logs are collected together."""
     return abs(other.first_ms - shift_ms - one.first_ms) + abs(other.last_ms - shift_ms - one.last_ms)
 
 
@@ -353,16 +354,16 @@ def _compared(
 
 
 class _Polls(NamedTuple):
-    """For each thing that a NameServer told and a client heard, how far apart that was by the two clocks; in order."""
+    """For each event that a NameServer logged and a client learnt, the distance by the two clocks, in order."""
 
     apart: npt.NDArray[np.float64]
     late: bool
-    """Whether it is the second clock's log that heard of it."""
+    """Whether the second clock's log is the one that learnt it."""
     heard: int
-    """How much was heard."""
+    """Number of events learnt."""
 
     def fitting(self, shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """How much of that is right by each of these shifts: heard within a poll."""
+        """Share of the events that each of these shifts allows: learnt within a poll."""
         low, high = (-_SAME_MS, _POLL_MS) if self.late else (-_POLL_MS, _SAME_MS)
         first = np.searchsorted(self.apart, shifts + low, side="left")
         last = np.searchsorted(self.apart, shifts + high, side="right")
@@ -384,7 +385,7 @@ def _polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mar
 
 
 def _by_polls(polls: _Polls) -> Pair | None:
-    """What a client learnt up to a poll after a NameServer: enough for a zone."""
+    """The zone, by what a client learnt up to a poll after a NameServer."""
     zones = np.array(sorted((quarter * QUARTER_MS for quarter in range(-60, 61)), key=abs))
     counts = polls.fitting(zones)
     best = int(np.argmax(counts))
@@ -453,12 +454,12 @@ def _commonest_of(told: Sequence[_SharedMarks], polls: _Polls | None, one: LogCl
 
 
 def _is_whole(shift_ms: float) -> bool:
-    """Whether it is a difference of zones, or none."""
+    """Whether it is a difference of zones, or zero."""
     return float(_distances(np.array([shift_ms]))[0]) <= 2_000 and abs(shift_ms) <= 15 * 3_600_000
 
 
 def _distances(shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """How far each is from a whole quarter of an hour; years off is no zone."""
+    """Distance of each from a whole quarter of an hour. Years are no zone."""
     off = np.abs(shifts - np.round(shifts / QUARTER_MS) * QUARTER_MS)
     far = np.where(np.abs(shifts) <= 15 * 3_600_000, off, QUARTER_MS)
     found: npt.NDArray[np.float64] = np.where(np.abs(shifts) <= 2_000, 0.0, far)
@@ -473,10 +474,10 @@ def _by_key(marks: Iterable[Mark]) -> dict[str, list[Mark]]:
 
 
 class _SharedMarks(NamedTuple):
-    """What two logs tell of one key: each mark of the one beside each of the other."""
+    """Every pair of marks with one key in two logs."""
 
     kind: int
-    """Which key it is; -1: of what both may tell at different times."""
+    """Number of the key; -1: both may log it at different times."""
     mine: npt.NDArray[np.float64]
     theirs: npt.NDArray[np.float64]
 
@@ -492,7 +493,7 @@ class _SharedMarks(NamedTuple):
 def _times_of(
     told: Sequence[_SharedMarks], chosen: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """When it was by either clock, and the kind, of these pairs: of a few of very many."""
+    """Time by either clock, and kind, of these pairs."""
     begins = np.cumsum([0, *(len(one.mine) * len(one.theirs) for one in told)])
     which = np.searchsorted(begins, chosen, side="right") - 1
     times, kinds = np.empty((len(chosen), 2)), np.empty(len(chosen), dtype=np.int64)
@@ -505,17 +506,17 @@ def _times_of(
 
 
 def _moments_of(times: npt.NDArray[np.float64]) -> int:
-    """How many moments these are in either log: what was held comes all at once, and says one thing."""
+    """Number of moments in either log: kept-back events come all at once and count as one."""
     return min(1 + int((np.diff(np.sort(times[:, which])) > _SAME_MS).sum()) for which in (0, 1))
 
 
 def _first_of(are: npt.NDArray[np.bool_]) -> int:
-    """Where the first of them is that are, of some of which all are from there on."""
+    """First index from which these are all present."""
     return len(are) - int(are.sum())
 
 
 def _few(marks: Sequence[Mark]) -> npt.NDArray[np.float64]:
-    """at_ms, weight a row; of too many those that weigh most, then those that break the rhythm."""
+    """at_ms and weight per row; if there are too many, the heaviest, then those that break the rhythm."""
     table = np.array([(mark.at_ms, mark.weight) for mark in marks], dtype=np.float64)
     if len(table) <= _MOST_MARKS:
         return table
@@ -529,7 +530,7 @@ def _few(marks: Sequence[Mark]) -> npt.NDArray[np.float64]:
 
 
 class _Apart(NamedTuple):
-    """The second clock is ahead of the first by no less and no more than this."""
+    """Least and most that the second clock is ahead of the first."""
 
     first: int
     second: int
@@ -548,8 +549,8 @@ def refined(
         ns-0     14:00:04        broker-a  14:00:05        05 … 06 less 04 … 05 is 0 … 2 s apart
         ns-0     14:02:21        broker-a  14:02:21        -1 … 1 s apart; together 0 … 1 s
 
-    Of two logs the stretch counts in which most of what they share may be. What the surest say is laid down first; a
-    stretch that does not go with those before it is left out.
+    For two logs the stretch counts that most of their common events allow. The surest stretches are applied first; one
+    that contradicts them is left out.
     """
     members = list(shift)
     if not 2 <= len(members) <= _MOST_CLOCKS:
@@ -587,7 +588,7 @@ def _bounds(
 def _shared(
     mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]], apart_ms: float
 ) -> list[tuple[float, float]]:
-    """How far apart each moment is of which both tell, and its weight."""
+    """Distance and weight of each common moment."""
     told = []
     for key in mine:
         if key not in theirs or key.startswith(NOT_AT_ONCE):
@@ -603,8 +604,9 @@ def _shared(
 
 
 def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[float, float, float] | None:
-    """The stretch that most of these allow, each true to less than ± half, and their weight; None where too many
-    contradict."""
+    """The stretch that most of these allow, each exact to less than ± half, and their weight; None if too many
+    contradict.
+    """
     ends = sorted(
         [(apart - half, True, weight) for apart, weight in told]
         + [(apart + half, False, weight) for apart, weight in told]
@@ -623,7 +625,7 @@ def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[floa
 
 
 def _laid_down(bounds: Sequence[_Apart], at: Mapping[int, int]) -> npt.NDArray[np.float64]:
-    """[i, j]: at most so much is j ahead of i, by all bounds that go together."""
+    """[i, j]: most that j is ahead of i, by all bounds that are consistent."""
     most = np.full((len(at), len(at)), np.inf)
     np.fill_diagonal(most, 0.0)
     for first, second, low, high, _ in bounds:
@@ -637,7 +639,7 @@ def _laid_down(bounds: Sequence[_Apart], at: Mapping[int, int]) -> npt.NDArray[n
 
 
 def _set_alike(most: npt.NDArray[np.float64], near: Sequence[float]) -> dict[int, float]:
-    """Those that may show what most of them show, whole quarters of an hour apart: clocks that servers set do."""
+    """Set those equal that may be equal, up to whole quarters of an hour: servers' clocks usually are set."""
     zero = commonest(near)
     held: dict[int, float] = {}
     for i in sorted(range(len(near)), key=lambda one: abs(near[one] - zero)):
@@ -650,7 +652,7 @@ def _set_alike(most: npt.NDArray[np.float64], near: Sequence[float]) -> dict[int
 
 
 def commonest(shifts: Sequence[float]) -> float:
-    """The shift that most have, to a second; of as many, that of the first."""
+    """The commonest shift, to a second; of equals the first."""
     near = [sum(abs(other - one) <= _SAME_CLOCK_MS for other in shifts) for one in shifts]
     at = max(range(len(shifts)), key=lambda number: (near[number], -number))
     return statistics.median(other for other in shifts if abs(other - shifts[at]) <= _SAME_CLOCK_MS)
@@ -659,7 +661,7 @@ def commonest(shifts: Sequence[float]) -> float:
 def _middle(
     most: npt.NDArray[np.float64], near: Sequence[float], held: Mapping[int, float] | None = None
 ) -> list[float]:
-    """In the middle of what is allowed: one after the other as the others stand, until nothing moves."""
+    """Move each into the middle of its allowed stretch, until nothing moves."""
     held = held or {}
     found = np.array([held.get(i, at) for i, at in enumerate(near)])
     count = len(found)

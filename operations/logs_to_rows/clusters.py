@@ -1,10 +1,10 @@
-"""Which logs are of one cluster: those that a list, a registration, a route or a connection joins. Pure.
+"""Groups logs by cluster: a list, a registration, a route or a connection joins two logs. Pure.
 
-eu/ns-0 ─ 10.0.2.1:10911 ─ eu/broker-a ─ 10.0.1.1:9876 ─ eu/producer-0      one cluster, the larger: it is imported
-us/ns-0 ─ 10.7.2.1:10911 ─ us/broker-a ─ 10.7.1.1:9876                      another: left out, and said so
+eu/ns-0 ─ 10.0.2.1:10911 ─ eu/broker-a ─ 10.0.1.1:9876 ─ eu/producer-0      one cluster, the larger: imported
+us/ns-0 ─ 10.7.2.1:10911 ─ us/broker-a ─ 10.7.1.1:9876                      another: left out, with a message
 
-Names join nothing: every cluster may have a broker-a. A log that names neither a broker nor a NameServer that others
-know is of the cluster in whose folder it stands; logs of NameServers that are nobody's else, of those who list some.
+Names do not join, because every cluster may have a broker-a. A log without a known broker or NameServer belongs to the
+cluster of its folder; an otherwise unconnected NameServer's log to a cluster that lists NameServers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SYSTEM_LIST = "192.0.2."
 _OF_BROKERS = frozenset(
     {"master_address", "broker_registered", "broker_expired", "live_removed", "address_removed", "conflict_ignored"}
 )
-"""In a NameServer's log: who registered there."""
+"""Events of a NameServer's log with the address of a registered broker."""
 _PEERS = frozenset({"channel_active", "channel_inactive", "channel_destroyed", "channel_idle"})
 _DIALLED = frozenset({"connected", "heartbeat"})
 _NAMED = frozenset({"registered", "register_failed", "unregistered", "unregister_failed"})
@@ -32,19 +32,19 @@ _SHOWN = 6
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What one log says of the cluster."""
+    """What one log says about the cluster."""
 
     brokers: frozenset[str]
     name_servers: frozenset[str]
     others: frozenset[str]
-    """Dialled, nobody knows what they are."""
+    """Addresses of an unknown kind that it connected to."""
     hosts: frozenset[str]
-    """Who connected to it."""
+    """Hosts that connected to it."""
     own_host: str | None
 
 
 def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
-    """The sources of the cluster with most lines, in their order; of the others one sentence."""
+    """The sources of the cluster with most lines, in their order; and one sentence for each other cluster."""
     groups = clusters_of(sources)
     if len(groups) < 2:
         return list(sources), []
@@ -53,7 +53,7 @@ def one_cluster(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
 
 
 def clusters_of(sources: Sequence[Source]) -> list[list[Source]]:
-    """The sources of each cluster, that with most lines first. One only, where nothing shows that there are two."""
+    """The sources of each cluster, the one with most lines first. Only one cluster if nothing shows two."""
     said = [_said(source) for source in sources]
     groups = [
         members
@@ -76,8 +76,9 @@ def clusters_of(sources: Sequence[Source]) -> list[list[Source]]:
 def _with_their_own(
     groups: Sequence[list[int]], sources: Sequence[Source], said: Sequence[_Said]
 ) -> list[list[int]]:  # fmt: skip
-    """NameServers' logs do not say their own address: they are with those who list NameServers that have no log yet,
-    unless the two call different addresses by one broker's name."""
+    """Join NameServers' logs, which do not have their own address, with the logs that list NameServers without a log,
+    unless they use different addresses for one broker name.
+    """
     alone = [members for members in groups if all(sources[one].kind == NAME_SERVER for one in members)]
     found = [list(members) for members in groups if members not in alone]
     for members in alone:
@@ -97,13 +98,13 @@ def _with_their_own(
 
 
 def _names(sources: Sequence[Source], members: Iterable[int]) -> dict[str, set[str]]:
-    """Brokers' nodes, and their addresses."""
+    """Brokers' nodes and their addresses."""
     book = book_of([sources[one] for one in members])
     return {node: set(addresses) for node, addresses in book.addresses().items()}
 
 
 def _joined(said: Sequence[_Said]) -> list[list[int]]:
-    """The logs that hang together, by their numbers."""
+    """The connected logs, by number."""
     hosts = defaultdict[str, list[int]](list)
     for number, one in enumerate(said):
         if one.own_host is not None:
@@ -179,7 +180,7 @@ def _whole(found: Iterable[str | None]) -> Iterator[str]:
 
 
 def _shared(one: Source, other: Source) -> int:
-    """How many folders two logs have in common, from the top."""
+    """Number of common folders of two logs, from the top."""
     pairs = zip(one.key.split("/"), other.key.split("/"), strict=False)
     return next((depth for depth, (a, b) in enumerate(pairs) if a != b), min(one.key.count("/"), other.key.count("/")))
 
@@ -216,7 +217,7 @@ def _listed(places: Sequence[str]) -> str:
 
 
 def _places(files: Iterable[str], others: Iterable[str]) -> list[str]:
-    """The widest folders, and files, that have these files and none of the others."""
+    """The widest folders and files that have only these files."""
     taken = set[str]()
     for file in others:
         taken.add(file)
@@ -230,6 +231,6 @@ def _places(files: Iterable[str], others: Iterable[str]) -> list[str]:
 
 
 def _folders(file: str) -> list[str]:
-    """Those that it stands in, the widest first."""
+    """Its folders, widest first."""
     parts = file.split("/")[:-1]
     return ["/".join(parts[: end + 1]) for end in range(len(parts)) if "/".join(parts[: end + 1])]

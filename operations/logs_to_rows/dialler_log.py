@@ -1,4 +1,4 @@
-"""The log of a broker or a client becomes rows: what it dialled, which NameServers it had, what it asked and got. Pure.
+"""Rows from the log of a broker or a client: connections, NameServers, requests and answers. Pure.
 
 both      connected, CLOSE, failed, timeout      channel open, close, connect_failed; timed_out
           name server address updated            name_server_list
@@ -29,7 +29,7 @@ _BOOT_MS = 180_000.0
 _SAME_MS = 1_200.0
 _FIRST_MS = 10_000.0
 _LEFT_MS = 10_000.0
-"""A log that ends so soon after its broker took its leave is of one that was stopped."""
+"""A log that ends this soon after its broker's unregistration is of a stopped broker."""
 _REMOTE = re.compile(r"R:/?([\w.\-]+:\d+)")
 _NO_ANSWER = ("wait response", "timeout", "Timeout")
 _REFUSED = ("connect to", "Connect", "refused")
@@ -71,7 +71,7 @@ class DiallerLog:
                 self._unregistered_ms = self._stops_ms = -1e18
 
     def _beginnings(self, lines: list[Line]) -> set[int]:
-        """The number of the first line of each process."""
+        """Number of the first line of each process."""
         found: list[int] = []
         at_ms = -1e18
         opened = False
@@ -188,7 +188,7 @@ class DiallerLog:
                 pass
 
     def _held_id(self, line: Line) -> dict[str, Any] | None:
-        """The id that it registers under, where that changes, and the term of the election by which."""
+        """The id under which it registers, if that changes, and the term of the election."""
         if not self._book.had.get(self._address or ""):
             return None
         found: dict[str, Any] = {"id": self._book.id_at(self._address or "", self._source.wall_ms(line))}

@@ -1,4 +1,4 @@
-"""Logs to the driver: Spark reads and understands them, in parallel; only lines that a history is made of come here."""
+"""Reads logs with Spark in parallel. Only the lines that make a history come to the driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CHANNELS = ("channel_active", "channel_inactive")
-"""Of which a server's log may be full: of probes and tools, whose logs nobody has."""
+"""Connection lines, which may fill a server's log; many are of probes and tools without a log."""
 
 
 class Gathered(NamedTuple):
@@ -25,11 +25,11 @@ class Gathered(NamedTuple):
     files: list[FileAbout]
     notes: list[str]
     shapes: list[tuple[int, str]]
-    """What was not understood, the commonest first."""
+    """Patterns of lines that were not understood, commonest first."""
 
 
 def gather(spark: SparkSession, places: Sequence[Path | str]) -> Gathered:
-    """The lines that matter of all logs there. LogError where there is none."""
+    """The relevant lines of all logs. LogError if there is none."""
 
     def wanted(rows: Iterable[LogRow]) -> set[str]:
         return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
@@ -57,7 +57,7 @@ _MUCH = 0.2
 
 
 def _unused(files: Sequence[FileRead], kept: Iterable[Line]) -> Iterator[str]:
-    """A sentence for each file, or large part of one, of which nothing is used, with its share of the lines."""
+    """A sentence for each file, or large part of one, without a used line, with its share of all lines."""
     used = {line.file for line in kept}
     total = sum(one.lines for one in files)
     for one in files:
@@ -74,13 +74,13 @@ def _unused(files: Sequence[FileRead], kept: Iterable[Line]) -> Iterator[str]:
 
 
 def _peer(line: Line) -> str:
-    """Whose connection it is; "" where no port stands behind it."""
+    """The peer of the connection; "" without a port."""
     host, _, port = line.fields["address"].removeprefix("/").rpartition(":")
     return host if port.isdigit() else ""
 
 
 def hosts_in(lines: Iterable[Line]) -> set[str]:
-    """Of brokers and clients that any line tells of; who else connects says nothing to another log."""
+    """Hosts of brokers and clients in any line. Others' connections tell other logs nothing."""
     addresses, clients = set[str](), set[str]()
     for line in lines:
         addresses.update(line.fields[key] for key in ("address", "old") if key in line.fields)
@@ -101,14 +101,14 @@ def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:
 
 
 def plain_logs(places: Sequence[Path | str]) -> tuple[list[Line], list[FileAbout], list[str]]:
-    """The lines, what became of each file, and a sentence for each that could not be read whole."""
+    """The lines, each file's result, and a sentence for each file that could not be read completely."""
     read = read_plain(places)
     lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
     return lines, [about_of(one) for one in read.files], [*read.notes, *_unused(read.files, lines)]
 
 
 def lines_of_rows(rows: Iterable[LogRow]) -> Iterator[Line]:
-    """The rows of chaos/logs as lines; those without a time are none."""
+    """The rows of chaos/logs as lines, without those that have no time."""
     for row in rows:
         stamp_ms, resolution_ms, zone_ms = row.stamp_ms, row.resolution_ms, zone_ms_of(row.zone)
         if row.outer_ms is not None:  # a container's own stamp, which is in UTC
@@ -129,5 +129,5 @@ def lines_of_rows(rows: Iterable[LogRow]) -> Iterator[Line]:
 
 
 def about_of(one: FileRead) -> FileAbout:
-    """What became of its lines."""
+    """The result for the file's lines."""
     return FileAbout(one.file, one.writer or "unknown", one.lines, one.understood, one.not_understood, one.continued)

@@ -1,4 +1,4 @@
-"""One understood line of somebody's log, as everything in this room reads it."""
+"""One understood log line."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 HOUR_MS = 3_600_000
 SERVERS_ZONE_MS = 8 * HOUR_MS
-"""GMT+8, which servers and 5.x clients write whatever the machine's zone."""
+"""GMT+8, which servers and 5.x clients write in any zone."""
 
 
 class Line(NamedTuple):
     file: str
     prefix: str
-    """What somebody's tool put before each line; "" for nothing."""
+    """What a tool put before each line; "" for nothing."""
     line: int
     stamp_ms: float
-    """The stamp's digits as if they were UTC."""
+    """The stamp's digits read as UTC."""
     resolution_ms: int
     zone_ms: int | None
-    """How far the zone that the layout says is ahead of UTC; None: it says none."""
+    """How far the zone in the layout is ahead of UTC; None: no zone."""
     thread: str
     writer: str
     event: str
@@ -28,12 +28,12 @@ class Line(NamedTuple):
 
     @property
     def middle_ms(self) -> float:
-        """The middle of what the stamp may mean."""
+        """The middle of the time that the stamp may mean."""
         return self.stamp_ms + (self.resolution_ms / 2 if self.resolution_ms > 1 else 0.0)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has what its event needs: of a line that was cut short some may be missing."""
+        """Whether it has all fields of its event; a line that was cut may lack some."""
         return _NEEDS.get(self.event, frozenset()) <= self.fields.keys()
 
 
@@ -103,7 +103,7 @@ write_perm_added    broker
 write_perm_wiped    broker
 """
 _NEEDS = {event: frozenset(fields) for event, *fields in map(str.split, _TABLE.splitlines())}
-"""The fields that a line of each event needs: of the events of which sources, clocks and rows are made."""
+"""The fields that each event needs, for events from which sources, clocks and rows are made."""
 
 USED = frozenset(_NEEDS)
 

@@ -1,11 +1,11 @@
-"""What of a log another log may tell, too: the marks by which clocks are compared (clocks.py). Pure.
+"""Marks: events that two logs may both have, by which clocks are compared (clocks.py). Pure.
 
 NameServer          broker                client              key
 registration        register … OK                             reg ADDRESS      (first ones weigh more)
 unregister          unregisterBroker OK                       unreg ADDRESS
 drop                                                          gone ADDRESS     between NameServers
-channelActive       connected             connected           conn HOST        whose host dialled a NameServer
-channelInactive     CLOSE                 CLOSE               disc HOST; among diallers: lost ADDRESS
+channelActive       connected             connected           conn HOST        the host that connected to a NameServer
+channelInactive     CLOSE                 CLOSE               disc HOST; brokers and clients: lost ADDRESS
 new topic           topic created                             topic NAME
                     new consumer …        started             client ID
                     channelActive         connected           conn HOST>ADDRESS
@@ -25,24 +25,24 @@ from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _CHANNELS = ("conn ", "disc ")
 _HELD, _AT_ONCE_MS = 4, 1_500.0
-"""So many connections of one client, or ends of them, in one moment are what was held."""
+"""Number of connections of one client, or of their ends, in one moment that had been kept back."""
 _RECURS_MS = 45_000.0
-"""A registration so long after the one before is no turn of the timer."""
+"""A registration this long after the last one is not a tick of the timer."""
 _APART = 0.3
-"""What a mark counts between NameServers, of whom each may have heard of something else."""
+"""Weight of a mark between two NameServers, each of which may have learnt of another event."""
 _BOOT_MS = 60_000.0
 _BROUGHT_MS = 1_500.0
-"""Topics that a NameServer hears of so near to a broker's first registration came with it: nobody created them then."""
+"""Topics this near to a broker's first registration came with it and were not created then."""
 
 
 def marks_of(source: Source, book: Book) -> list[Mark]:
-    """The marks of one log; their times are its stamps as if they were UTC."""
+    """The marks of one log; times are its stamps read as UTC."""
     found = _of_name_server(source) if source.kind == NAME_SERVER else _of_dialler(source, book)
     return list(found) if source.kind == CLIENT else _without_held(list(found))
 
 
 def _without_held(marks: Sequence[Mark]) -> list[Mark]:
-    """Without the connections that a server tells of all at once: it had stood still, and they are of long before."""
+    """Without connections that a server logs all at once: it had stood still, and they are old."""
     times: dict[str, list[float]] = defaultdict(list)
     for mark in sorted(marks, key=lambda one: one.at_ms):
         if mark.key.startswith(_CHANNELS):
@@ -56,7 +56,7 @@ def _without_held(marks: Sequence[Mark]) -> list[Mark]:
 
 
 def known_hosts(marks: Sequence[list[Mark]], sources: Sequence[Source]) -> list[list[Mark]]:
-    """Without channels of strangers: a probe or a tool, whose log is not here, says nothing to any other log."""
+    """Without channels of hosts that have no log here, e.g. probes and tools."""
     hosts = {
         _host_in(mark.key)
         for source, found in zip(sources, marks, strict=True)
@@ -133,18 +133,18 @@ def _is_near(times: Sequence[float], at_ms: float) -> bool:
 
 
 def _here(key: str, at_ms: float, weight: float) -> Iterator[Mark]:
-    """At a NameServer, nobody knows yet under which address diallers have it; and as other NameServers tell it."""
+    """At this NameServer, whose address is not known yet, and as other NameServers log it."""
     yield Mark(f"{key}{AT}{ANY}", at_ms, weight)
     yield Mark(key, at_ms, _APART * weight)
 
 
 def _there(key: str, address: str, at_ms: float, weight: float) -> Iterator[Mark]:
-    """At the NameServer that the dialler has under this address."""
+    """At the NameServer that has this address for the client or broker."""
     yield Mark(f"{key}{AT}{address}", at_ms, weight)
 
 
 def _followed(fields: Mapping[str, str], at_ms: float) -> Iterator[Mark]:
-    """What a client's new route lacks, or has again: a NameServer told of it up to a poll before."""
+    """Brokers that a client's new route lacks or has again: a NameServer logged it up to a poll before."""
     old, new = (route_of(fields.get(which) or "") or {} for which in ("old", "new"))
     before, after = _addresses(old), _addresses(new)
     if before:

@@ -1,15 +1,14 @@
-"""A NameServer's log becomes rows: registrations, drops with their reason, routes. Pure.
+"""Rows from a NameServer's log: registrations, drops with their reason, routes. Pure.
 
-    rocketmqHome=…, boot success            started; a process that ended before it began is the one before's end
-    shutdown hook was invoked               stopped; so does a log that ends with all channels closed
+    rocketmqHome=…, boot success            started; the previous process has ended
+    shutdown hook was invoked               stopped; so does a log whose end closes all channels
     master address change, new broker …     registration; route of every topic that the broker is known to have
     new topic registered, topic changed     route
     IDLE ─ destroyed ─ remove brokerAddr    broker_dropped idle; expired, exception, closed, unregistered likewise
     wipe write perm                         write_perm
 
-A NameServer prints a topic once, when its first broker brings it: what rows a broker has there is gathered from all
-logs (book.py), and a broker has them from its registration on. What was in the tables before the log begins is there
-from its first line, as far as a later line tells.
+A NameServer logs a topic once, for its first broker. A broker's rows come from all logs (book.py) and count from its
+registration on. What was in the tables before the log counts from its first line on, as far as a later line shows it.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from .writing import Rows
 _LED_TO_MS = 2_500.0
 _SAME_MS = 1_500.0
 _BOOT_MS = 120_000.0
-"""A beginning prints its settings, and says that it serves within this."""
+"""A start logs its settings, and that it serves, within this time."""
 WRITE = 2
 STOPS = ("server_stops", "server_stopped")
-"""What a server's shutdown hook says, first and last."""
+"""First and last line of a server's shutdown hook."""
 
 
 class NameServerLog:
@@ -90,7 +89,7 @@ class NameServerLog:
         self._put(line, "started", learnt="inferred" if inferred else "log")
 
     def _was_there(self, lines: Sequence[Line]) -> None:
-        """The brokers that a line speaks of as known before any says that they came."""
+        """Brokers that a line mentions before any line says that they registered."""
         seen: set[str] = set()
         first = self._source.lines[0]
         for line in lines:
@@ -166,7 +165,7 @@ class NameServerLog:
             self._bring(line, name)
 
     def _bring(self, line: Line, name: str) -> None:
-        """Put all rows of the broker `name`, as far as any log has them, into the table."""
+        """Put all known rows of the broker `name` into the table."""
         for topic, row in self._book.topics[name].items():
             if name not in self._tables[topic]:
                 self._tables[topic][name] = list(row)
@@ -220,7 +219,7 @@ class NameServerLog:
                 self._route(line, topic)
 
     def _route(self, line: Line, topic: str) -> None:
-        """A row, where the route of the topic is another than it was."""
+        """A row, if the topic's route has changed."""
         rows = self._tables.get(topic) or {}
         addresses: dict[str, dict[str, str]] = defaultdict(dict)
         for address, name in self._alive.items():
@@ -244,7 +243,7 @@ def _near(times: Sequence[float], at_ms: float) -> bool:
 
 
 def _beginnings(lines: Sequence[Line]) -> set[int]:
-    """The number of the first line of each process."""
+    """Number of the first line of each process."""
     found: list[int] = []
     settings_ms = -1e18
     first = -1
@@ -264,7 +263,7 @@ def _beginnings(lines: Sequence[Line]) -> set[int]:
 
 
 def _hooks(lines: Sequence[Line], begins: Collection[int]) -> Iterator[tuple[int, int]]:
-    """(last line, first line) of each clean stop that the log says."""
+    """(last line, first line) of each clean stop in the log."""
     number = 0
     while number < len(lines):
         first = number
@@ -280,9 +279,9 @@ def _hooks(lines: Sequence[Line], begins: Collection[int]) -> Iterator[tuple[int
 
 
 def _stops_from(lines: Sequence[Line], end: int) -> int | None:
-    """Where a process's log ends with it closing all its channels: the first of those lines; else None.
+    """The first line of a stop that ends the log: all channels are closed. None if there is none.
 
-    What it gives up after silence it does not close by stopping, and who stops scans no more.
+    Channels closed after silence do not belong to a stop, and a stopping NameServer does not scan any more.
     """
     last_ms = lines[end].stamp_ms
     dropped, known = set[str](), set[str]()

@@ -1,8 +1,7 @@
-"""How sources and addresses become nodes: names, and which address a NameServer's log belongs to. Pure.
+"""Names nodes by sources and addresses, and finds the address of each NameServer's log. Pure.
 
-A broker calls itself by its name in its own log; a client by its ClientID. A 4.x NameServer knows nothing of its
-address: its log is matched to one of the lists' by its port, by what its path says, and by when diallers registered at
-that address, or connected to it, and it tells of them.
+A broker's log has its name, a client's its ClientID. A 4.x NameServer's log does not have its address. It is matched to
+an address of the lists by port, by path, and by the times at which it logged others' registrations and connections.
 """
 
 from __future__ import annotations
@@ -24,29 +23,29 @@ _CLIENT_NAME = re.compile(r"(?:^|/)((?:producer|consumer|client)-\d+)(?=$|[/_.\-
 _NEAR_MS = 2_000.0
 _CHANNELS = {"connected": "conn", "closed": "disc"}
 _APART = 0.4
-"""Scores nearer than that tell nothing apart: the order of the lists decides."""
+"""Scores nearer than this are equal; then the order of the lists decides."""
 _ENOUGH = 200
-"""Of so many moments three tell two addresses apart, and of more as well."""
+"""Number of moments that suffice to distinguish two addresses."""
 _MOST = 6
-"""With more of them not every way of matching is tried."""
+"""With more addresses, not every matching is tried."""
 
 
 @dataclass(slots=True)
 class Nodes:
-    """By node's name."""
+    """Nodes by name."""
 
     name_servers: dict[str, list[str]] = field(default_factory=dict)
     brokers: dict[str, list[str]] = field(default_factory=dict)
-    """The addresses that it had, the last one first."""
+    """Its addresses, the last one first."""
     clients: dict[str, Source] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     of_address: dict[str, str] = field(default_factory=dict)
     sure: dict[str, str] = field(default_factory=dict)
-    """NameServer's node → how its address is known."""
+    """NameServer's node to how its address is known."""
 
 
 def first_names(sources: Sequence[Source], book: Book) -> None:
-    """Names for people until topology is known; a broker's and a client's are those they keep."""
+    """Names until the topology is known; brokers and clients keep theirs."""
     taken: set[str] = set()
     for source in sources:
         if source.kind == BROKER:
@@ -82,7 +81,7 @@ def first_names(sources: Sequence[Source], book: Book) -> None:
 
 
 def kind_of_client(source: Source, book: Book) -> str:
-    """producer, consumer, or "" where nothing says it."""
+    """producer, consumer, or "" if unknown."""
     name = source.key.lower()
     for line in source.lines:
         if line.event in ("rebalanced", "pull_failed", "consumer_started"):
@@ -93,7 +92,7 @@ def kind_of_client(source: Source, book: Book) -> str:
 
 
 def nodes_of(sources: Sequence[Source], book: Book) -> Nodes:
-    """Every node there is, with its addresses; sources have their clocks already."""
+    """Every node with its addresses. Sources must have their clocks."""
     nodes = Nodes()
     servers = [source for source in sources if source.kind == NAME_SERVER]
     addresses = _name_server_addresses(book, servers)
@@ -134,7 +133,7 @@ def nodes_of(sources: Sequence[Source], book: Book) -> Nodes:
 
 
 def _name_server_addresses(book: Book, servers: Sequence[Source]) -> list[str]:
-    """In the order of the longest list, the rest behind."""
+    """In the order of the longest list, others after it."""
     own = [address for source in servers if (address := _boot_address(source)) is not None]
     longest = max(book.lists, key=len, default=())
     found = dict.fromkeys([*longest, *(address for address, _ in book.name_servers.most_common()), *own])
@@ -161,7 +160,7 @@ def _port(source: Source) -> str | None:
 def _matched(
     servers: Sequence[Source], addresses: Sequence[str], sources: Sequence[Source], book: Book
 ) -> Mapping[str, tuple[str, str]]:
-    """NameServer's name → its address and how that is known; the best pairs first."""
+    """NameServer's name to its address and how it is known, best pairs first."""
     seen = {address: _seen_at(address, sources, book) for address in addresses}
     told = {source.name: _tells(source) for source in servers}
     scores = {
@@ -189,7 +188,7 @@ _Pair = tuple[str, str]
 def _best(
     names: Sequence[str], addresses: Sequence[str], scores: Mapping[_Pair, tuple[float, str]]
 ) -> tuple[list[_Pair], dict[_Pair, float]]:
-    """Which belongs to which, all in all, of equals in the lists' order; for each pair the best total without it."""
+    """The best complete matching (of equals by the lists' order), and for each pair the best total without it."""
     if not names or not addresses:
         return [], {}
     if len(names) > _MOST or len(addresses) > _MOST:
@@ -242,7 +241,7 @@ def _is_part(path: str, host: str) -> bool:
 
 
 def _tells(source: Source) -> dict[str, list[float]]:
-    """Moments of a NameServer's log that only concern it: registrations heard, closes, by broker."""
+    """Moments in a NameServer's log that concern it alone: registrations and closes, by broker."""
     found: dict[str, list[float]] = {}
     for line in source.lines:
         if line.event in ("master_address", "broker_registered"):
@@ -254,7 +253,7 @@ def _tells(source: Source) -> dict[str, list[float]]:
 
 
 def _seen_at(address: str, sources: Sequence[Source], book: Book) -> dict[str, list[float]]:
-    """What diallers say of that address alone: registered, connected, closed."""
+    """Moments in others' logs that concern this address alone: registered, connected, closed."""
     found: dict[str, list[float]] = {}
     for source in sources:
         own, host = None, None

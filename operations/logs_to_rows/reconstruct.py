@@ -1,4 +1,4 @@
-"""Lines of logs become an incident: sources, clocks, topology, timers, rows of a history, a time line. No Spark.
+"""Reconstructs an incident from log lines: sources, clocks, topology, timers, rows, time line. No Spark.
 
 plain_logs(folder) or gather(spark, places) ─► reconstruct ─► Reconstructed ─► episodes_of (faults) ─► incident.json
 """
@@ -33,7 +33,7 @@ from .writing import Rows, lag_rows
 ACTING_MASTER = "enableSlaveActingMaster"
 MOST_TOPICS = 400
 AS_LOGGED = "as logged"
-"""Whose programs the nodes are: nobody's of ours, so that what only ours do is not asked of them."""
+"""The nodes' implementation: not ours, so that rules for ours only do not apply."""
 _FAR_MS = 1_000.0 * 60 * 60 * 24 * 30
 _JOINS_MS = 1_500.0
 
@@ -133,7 +133,7 @@ _CONTROLLERS = {
 
 
 def _controller(source: Source) -> str:
-    """What a controller's log tells, in a sentence: nothing of a history is made of it."""
+    """A sentence about a controller's log, which makes no rows."""
     told = [line for line in source.lines if line.event in _CONTROLLERS]
     said = [
         f"{wall_text(line.middle_ms - (line.zone_ms or 0))[11:19]} {_CONTROLLERS[line.event].format_map(line.fields)} "
@@ -148,7 +148,7 @@ def _controller(source: Source) -> str:
 
 
 def _config_sources(configs: Sequence[Line]) -> list[Source]:
-    """Files of settings, as logs of whom they are for."""
+    """Files of settings, as logs of their nodes."""
     by_file: dict[str, list[Line]] = defaultdict(list)
     for line in configs:
         by_file[line.file].append(line)
@@ -161,7 +161,7 @@ def _config_sources(configs: Sequence[Line]) -> list[Source]:
 
 
 def _in_time(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
-    """Those whose lines are of one incident, as far as their clocks are known; of the others a sentence each."""
+    """Sources whose lines belong to one incident by their clocks, and a sentence for each other one."""
     sure = [source for source in sources if source.certainty != "unsure"] or list(sources)
     middle = statistics.median(source.wall_ms(source.lines[0]) for source in sure) if sure else 0.0
     kept = [source for source in sources if abs(source.wall_ms(source.lines[0]) - middle) < _FAR_MS]
@@ -179,7 +179,7 @@ def _topics_each(book: Book) -> int:
 
 
 def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
-    """What a broker's log says that a NameServer took, where its own does not: 5.x prints the first only."""
+    """Registrations that a NameServer took by a broker's log, if its own lacks them: 5.x logs the first only."""
     own: dict[tuple[str, str], list[float]] = defaultdict(list)
     has_log = set[str]()
     lives: dict[str, list[tuple[float, int]]] = defaultdict(list)
@@ -239,7 +239,7 @@ def _framed(
     last: float,
     book: Book,
 ) -> Rows:
-    """With the rows that a harness would have: what the run is, who is in it, when it began and ended."""
+    """With the rows of a harness: the run, its nodes, its begin and end."""
     named = {source.name: source for source in sources}
     lists = _lists(rows, nodes)
     topics = _topics_of_clients(rows)
@@ -286,7 +286,7 @@ def _framed(
 
 
 def _of_roles(sources: Sequence[Source]) -> dict[str, dict[str, bool]]:
-    """By broker the settings that let its role change, as far as its log has them or tells of what they do."""
+    """By broker, the settings that let its role change, from its log or by their effects."""
     found: dict[str, dict[str, bool]] = defaultdict(dict)
     for source in sources:
         for line in source.lines if source.kind == BROKER else ():
@@ -304,7 +304,7 @@ def _of_roles(sources: Sequence[Source]) -> dict[str, dict[str, bool]]:
 
 
 def _doubts(nodes: Nodes, sources: Sequence[Source]) -> dict[str, list[str]]:
-    """The sources whose clocks, and the NameServers whose addresses, are too uncertain to make anything `certain`."""
+    """Sources with an uncertain clock, and NameServers with an uncertain address: nothing about them is `certain`."""
     many = len(sources) > 1  # of one log alone the clock is by its own right
     return {
         "clocks": sorted(one.name for one in sources if many and one.certainty == "unsure"),
@@ -318,7 +318,7 @@ def _first(nodes: Nodes, node: str) -> str | None:
 
 
 def _lists(rows: Rows, nodes: Nodes) -> dict[str, list[str]]:
-    """Each dialler's first list, where it is not that of all NameServers, by their names."""
+    """Each client's and broker's first list, if it is not all NameServers; by name."""
     found: dict[str, list[str]] = {}
     for row in sorted(rows.made, key=lambda one: one["time_ms"]):
         if row["event"] == "name_server_list" and row["node"] not in found and isinstance(row["value"], list):
@@ -362,7 +362,7 @@ def _source(source: Source) -> dict[str, Any]:
 
 
 def _version(source: Source) -> dict[str, Any]:
-    """The version that wrote it, and where that is said; by default that of its dialect."""
+    """The version that wrote it, and where it says so; else by its dialect."""
     if (found := version_of(source.lines)) is not None:
         return {"version": found.said, "version_by": f"{found.by.file}:{found.by.line}"}
     is_java_4 = source.kind != CLIENT or source.writer == "java-client-4.9"

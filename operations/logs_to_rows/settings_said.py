@@ -1,4 +1,4 @@
-"""The run's timers, and how each is known: a settings line, what recurs, or the dialect's default. Pure."""
+"""The run's timers, and the source of each: a settings line, what recurs, or the dialect's default. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _Fitted = tuple[float, list[Line]]
 
 
 def profile_of(sources: Sequence[Source]) -> Profile:
-    """5.x where any server, or, without any, any client is."""
+    """5.x if any server is; without servers, if any client is."""
     servers = [source for source in sources if source.kind != CLIENT]
     return Profile.V5_X if any(source.is_v5 for source in servers or sources) else Profile.V4_9
 
@@ -86,7 +86,7 @@ def _registration_period(sources: Sequence[Source]) -> tuple[float, list[Line]] 
 
 
 def _fitted(sources: Sequence[Source], event: str, of: str | None = None) -> tuple[float, list[Line]] | None:
-    """The period in which such lines come, to whole seconds; None where they do not."""
+    """The period of these lines in whole seconds; None if they have none."""
     gaps: dict[int, int] = defaultdict(int)
     first: dict[int, list[Line]] = defaultdict(list)
     for source in sources:

@@ -1,10 +1,10 @@
-"""What the rows of a history say of each link and process: the signs that faults are told by. Pure.
+"""Signs: what the rows of a history say about each link and process. Faults are inferred from them. Pure.
 
-    rows ──► Seen: who is who, whose log is there and until when, how exact it is, and by link and node the signs
+    rows ──► Seen: nodes, their logs and how exact these are, and the signs by link and node
 
-A sign is one thing that somebody wrote down of one link (`dialler` dials `peer`) or of one node: that it worked, that
-nobody answered, that it was refused, that a channel ended, that a registration did not come. Most signs have a
-stretch: a request that had no answer at t, begun at t - 3 s, says that something was wrong all that time.
+A sign is one recorded fact about one link (`dialler` to `peer`) or one node: it worked, got no answer, was refused, a
+channel ended, or a registration was missing. Most signs have a stretch: a request begun at t - 3 s that got no answer
+by t shows a fault for all that time.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ...chaos.oracle.timers import Timers
 
 Row = Mapping[str, Any]
 LEAVING_MS = 300_000.0
-"""So long, at most, a broker that takes its leave takes to end."""
+"""The longest that a broker takes to end after its unregistration."""
 INFINITE = math.inf
 HARNESS = frozenset({"harness", "prober", "admin", "clocks", "toxiproxy"})
-"""Who has rows and no log."""
+"""Nodes with rows and no log."""
 
 
 class Kind(StrEnum):
-    """What a sign says. Of a link, as far as the comment says nothing else."""
+    """The content of a sign. About a link, unless the comment says otherwise."""
 
     OK = "answered"
     ARRIVED = "arrived at the peer"
@@ -58,7 +58,7 @@ CLOSES = frozenset({Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_BY_PEER_SEEN})
 
 
 class Edge(NamedTuple):
-    """`dialler` dials `peer`; a sign of a node alone has an empty `peer`."""
+    """A link from `dialler` to `peer`; a sign about a node has an empty `peer`."""
 
     dialler: str
     peer: str
@@ -73,10 +73,10 @@ class Sign:
     edge: Edge
     at_ms: float
     from_ms: float
-    """Since when what it says held at the latest: the request was sent, the registration was due."""
+    """Since when it held at the latest: the request was sent, the registration was due."""
     observer: str
     row: Row | None
-    """The row that says it; None: a row that is missing says it."""
+    """The row with the fact; None: a missing row shows it."""
     value: str = ""
 
     def __hash__(self) -> int:
@@ -88,48 +88,48 @@ class Sign:
 
 @dataclass(slots=True)
 class Seen:
-    """A history as far as faults can be told from it."""
+    """What a history shows about faults."""
 
     timers: Timers
     kinds: dict[str, str] = field(default_factory=dict)
     """Node to its kind."""
     addresses: dict[str, str] = field(default_factory=dict)
-    """Address to the node."""
+    """Address to its node."""
     own: dict[str, list[float]] = field(default_factory=dict)
-    """Node to when it wrote something itself, in order."""
+    """Node to the times of its own lines, in order."""
     exact_ms: dict[str, float] = field(default_factory=dict)
-    """Node to by how much its stamps may be wrong, either way."""
+    """Node to the possible error of its stamps, either way."""
     by_edge: dict[Edge, list[Sign]] = field(default_factory=dict)
-    """In order of time; the edge of a node alone has no peer."""
+    """In order of time. The edge of a node has no peer."""
     chosen: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
-    """Client to the NameServer it sat on from then on."""
+    """Client to its chosen NameServer from that time on."""
     idle: dict[Edge, list[float]] = field(default_factory=dict)
-    """When the dialler closed a channel that nobody used."""
+    """Times at which the client closed an unused channel."""
     held: dict[Edge, list[tuple[float, float]]] = field(default_factory=dict)
-    """When the NameServer's table had the broker, of one whose table was looked at all the time."""
+    """When a NameServer that was watched all the time had the broker."""
     arrivals: dict[Edge, list[float]] = field(default_factory=dict)
-    """Of a NameServer whose log tells every registration."""
+    """Registrations at NameServers whose log has every one."""
     unsure: frozenset[str] = frozenset()
-    """Nodes whose clocks nobody knows."""
+    """Nodes with an unknown clock."""
     unpinned: frozenset[str] = frozenset()
-    """Nodes whose clocks are known by what recurs only, so but for whole periods."""
+    """Nodes whose clock is known only up to whole periods."""
     guessed: frozenset[str] = frozenset()
-    """NameServers of which it is a guess that a log and an address are one's."""
+    """NameServers whose log and address are matched by a guess."""
     rows: Sequence[Row] = ()
     first_ms: float = 0.0
     last_ms: float = 0.0
 
     def tolerance_ms(self, *nodes: str) -> float:
-        """By how much the times of these nodes' rows may be apart for the same moment."""
+        """Possible distance of these nodes' rows about the same moment."""
         worst = sorted((self.exact_ms.get(node, 50.0) for node in nodes), reverse=True)[:2]
         return sum(worst) + 50.0
 
     def is_written(self, node: str) -> bool:
-        """Whether there is a log of its own."""
+        """Whether it has a log of its own."""
         return bool(self.own.get(node))
 
     def own_from(self, node: str) -> float:
-        """From when on there are lines of its own; inf: never."""
+        """Time of its first own line; inf: none."""
         return next(iter(self.own.get(node, ())), INFINITE)
 
     def covers(self, node: str, from_ms: float, to_ms: float) -> bool:
@@ -153,7 +153,7 @@ class Seen:
         return self.of_kind("producer", "consumer", "client")
 
     def edges_of(self, node: str) -> list[Edge]:
-        """The links of this node that anything is known of."""
+        """This node's links with signs."""
         return [edge for edge in self.by_edge if edge.peer and node in edge]
 
     def bad(self) -> Iterable[Sign]:
@@ -162,7 +162,7 @@ class Seen:
 
 
 def in_time(sign: Sign) -> tuple[float, int]:
-    """Of one moment: what worked, what ended, what began."""
+    """Order at one time: successes, ends, begins."""
     last = sign.kind in (Kind.BOOT, Kind.ARRIVED, Kind.OPEN, Kind.OK)
     return sign.at_ms, int(last)
 
@@ -173,7 +173,7 @@ def value_of(row: Row) -> Mapping[str, Any]:
 
 
 def where_of(row: Row | None) -> dict[str, Any]:
-    """File and line of the row, as far as it has them."""
+    """File and line of the row, if known."""
     value = {} if row is None else value_of(row)
     if row is not None and "file" not in value and row["event"] != "node" and ":" in str(row.get("source")):
         file, _, line = str(row["source"]).rpartition(":")
@@ -182,7 +182,7 @@ def where_of(row: Row | None) -> dict[str, Any]:
 
 
 class Signs:
-    """By link and node, still in no order."""
+    """Signs by link and node, unordered."""
 
     def __init__(self) -> None:
         self.signs: dict[Edge, list[Sign]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Who wrote which file: one source is one process's files, told by folder, file name and contents. Pure.
+"""Groups log files by the process that wrote them, by folder, file name and contents. Pure.
 
 ns-0/rocketmqlogs/namesrv.log, otherdays/namesrv.1.log.gz            ─► a NameServer
 10.0.0.2/broker.log, 10.0.0.2/remoting.log                           ─► one broker
@@ -47,7 +47,7 @@ _SAYS: dict[str, str] = {
         ELECTOR,
     ),
 }  # fmt: skip
-"""Event → who alone writes it."""
+"""Event to the only kind that writes it."""
 
 _NAMES: tuple[tuple[str, str], ...] = (
     (r"namesrv(?:_default|_traffic|_watermark)?", NAME_SERVER),
@@ -77,10 +77,10 @@ class Source:
     """One process's logs."""
 
     key: str
-    """The folder and what its files have in common."""
+    """The folder and the common part of its files' names."""
     kind: str = ""
     name: str = ""
-    """Node name in the history; given when topology is known."""
+    """Node name in the history; set once the topology is known."""
     files: list[str] = field(default_factory=list)
     writer: str = "unknown"
     lines: list[Line] = field(default_factory=list)
@@ -88,19 +88,19 @@ class Source:
     zone_ms: int = 0
     zone_by: str = "layout"
     offset_ms: float = 0.0
-    """How far its stamps, after the zone, are ahead."""
+    """How far its stamps are ahead, after the zone."""
     bound_ms: float = 500.0
     certainty: str = "unsure"
     why: str = ""
-    """What its clock was told by."""
+    """How its clock is known."""
     pinned: bool = False
-    """Whether that has something that does not recur."""
+    """Whether a mark that does not recur fixes it."""
     client: str | None = None
-    """Of a client whose own lines do not say it: the ClientID that brokers tell of who is named by its path."""
+    """For a client's log without its ClientID: the one of the brokers' logs that its path has."""
 
     @property
     def hint(self) -> str:
-        """What the paths say of it, in small letters."""
+        """What the paths say about it, in lower case."""
         return self.key.lower()
 
     @property
@@ -126,7 +126,7 @@ def _is_v5(line: Line) -> bool:
 
 
 def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[Source]:
-    """The sources in order of their paths, each with its lines in the order in which they were written."""
+    """The sources in order of their paths, each with its lines in the order of writing."""
     by_stream: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
         by_stream[line.file, line.prefix].append(line)
@@ -162,7 +162,7 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[S
 
 
 def _without_copies(lines: Iterable[Line]) -> list[Line]:
-    """A block that somebody pasted twice is there once: where a log goes back in time to say the same again."""
+    """Remove blocks that were pasted twice: the log goes back in time and repeats itself."""
     kept: list[Line] = []
     lines = _once_each(lines)
     place: dict[tuple[object, ...], int] = {}
@@ -184,8 +184,9 @@ _PROGRAMS = {NAME_SERVER: "namesrv", BROKER: "broker", CLIENT: "client"}
 
 
 def _of_each_program(file: str, prefix: str, lines: list[Line]) -> dict[tuple[str, str], list[Line]]:
-    """The lines of each program of which one file has some with nothing before them: pasted together, or of a container
-    that runs several. What any of them may write is of who wrote the line before it in its layout."""
+    """Split a file with the lines of several programs, pasted together or of one container. A line that any of them may
+    write belongs to the writer of the line before it in its layout.
+    """
 
     def program_of(line: Line) -> str:
         kind = _SAYS.get(line.event, "")
@@ -216,7 +217,7 @@ _ALL_TWICE = 0.9
 
 
 def _once_each(lines: Iterable[Line]) -> list[Line]:
-    """Without the second of each two, of a log in which two appenders wrote every line."""
+    """Without every second line, in a log that two appenders wrote."""
     told = list(lines)
     often = Counter((line.stamp_ms, line.thread, line.event, *line.fields.values()) for line in told)
     if len(told) < 2 or sum(count % 2 == 0 for count in often.values()) < _ALL_TWICE * len(often):
@@ -232,7 +233,7 @@ def _once_each(lines: Iterable[Line]) -> list[Line]:
 
 
 def _votes(lines: Sequence[Line]) -> Counter[str]:
-    """By kind, how many of these lines only such a program writes; a controller scans as a NameServer does."""
+    """By kind, the number of lines that only such a program writes. A controller scans like a NameServer."""
     events = Counter(line.event for line in lines if line.event in _SAYS)
     if any(_SAYS[event] == ELECTOR for event in events):
         del events["scanned"]
@@ -248,7 +249,7 @@ def _kind_by_content(lines: Sequence[Line]) -> str:
 
 
 def _counted(streams: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """The folders in which numbers before names only count: `01-broker.log`, `02-remoting.log`."""
+    """Folders in which numbers before names only count: `01-broker.log`, `02-remoting.log`."""
     named: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for file, _ in streams:
         folder, _, name = file.rpartition("/")
@@ -265,7 +266,7 @@ def _counted(streams: Iterable[tuple[str, str]]) -> frozenset[str]:
 def _joined(
     grouped: Mapping[tuple[str, str], list[tuple[str, str]]], by_stream: Mapping[tuple[str, str], Sequence[Line]]
 ) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """With logs of which neither name nor content says whose they are beside the one other that was in their folder."""
+    """Join logs without a known owner to the only other one in their folder."""
     found = {key: list(streams) for key, streams in grouped.items()}
     for key, streams in grouped.items():
         writers = {line.writer for stream in streams for line in by_stream[stream]}
@@ -283,7 +284,7 @@ def _joined(
 
 
 def _key(file: str, prefix: str, kind: str, counted: Collection[str] = ()) -> tuple[str, str]:
-    """Folder, and of the file's name what does not say which of a process's logs it is; and whose log it seems."""
+    """Folder and the distinguishing part of the file's name, and the owner's presumed kind."""
     folder, _, name = file.rpartition("/")
     while (shorter := _INNER.sub("", folder)) != folder:
         folder = shorter
@@ -297,7 +298,7 @@ def _key(file: str, prefix: str, kind: str, counted: Collection[str] = ()) -> tu
 
 
 def _newest_last(streams: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Rotated files before what they were rotated from: of equal stamps theirs come first."""
+    """Rotated files before the file that they were rotated from, also at equal stamps."""
 
     def age(stream: tuple[str, str]) -> tuple[int, str]:
         found = re.findall(r"[._-](\d+)(?=[._-]|$)", stream[0].rpartition("/")[2])

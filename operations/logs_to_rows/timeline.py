@@ -1,4 +1,4 @@
-"""Who lost whom, when and how: the rows of an import that a person wants to read, in order. Pure."""
+"""The rows of an import that matter to a person, in order. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...chaos.history.schema import Row
 from ...chaos.topology import broker_node
 
 ANSWERED = "its registration there was answered with code"
-"""How a registration failed that a NameServer refused: no link and no process was lost."""
+"""How a registration failed that a NameServer refused; the link and the process were there."""
 
 
 def timeline_of(

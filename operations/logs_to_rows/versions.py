@@ -1,4 +1,4 @@
-"""Which version of RocketMQ wrote a log: by what it says of itself, else by which versions spell its lines so. Pure."""
+"""The version of RocketMQ that wrote a log, by its own words or by the wording of its lines. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _Version = tuple[int, ...]
 _FIRST, _LAST_4, _NEWEST = (3, 0), (4, 9, 8), (5, 9)
 _CLIENT_SAYS = re.compile(r"V(\d+)_(\d+)_(\d+)")
 _JAR = re.compile(r"rocketmq-[a-z]+-(\d+)\.(\d+)\.(\d+)")
-"""In stack traces, as logback prints where a class came from."""
+"""In stack traces, where logback prints the jar of a class."""
 _LOOKED_AT = 20_000
 
 
 class _Tell(NamedTuple):
-    """Lines of this event that have, or have not, these fields are of these versions only."""
+    """Lines of this event with, or without, these fields are of these versions only."""
 
     event: str
     fits: Callable[[Mapping[str, str]], bool]
@@ -55,14 +55,14 @@ _BY_EVENT = {event: [one for one in _TELLS if one.event == event] for event in {
 
 
 class Written(NamedTuple):
-    """`said` is `4.8.0`, `4.5 to 4.9` or `5.x`; `by` the line that says so."""
+    """`said` is `4.8.0`, `4.5 to 4.9` or `5.x`; `by` the line that shows it."""
 
     said: str
     by: Line
 
 
 def version_of(lines: Iterable[Line]) -> Written | None:
-    """None where no line says it, or lines of two versions are in one log and neither says its own."""
+    """None if no line shows it, or if lines of two versions are in one log and neither names its own."""
     exact: Counter[_Version] = Counter()
     first: dict[_Version, Line] = {}
     since: _Version = _FIRST

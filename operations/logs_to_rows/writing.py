@@ -1,4 +1,4 @@
-"""Rows of a history from lines of logs: stamped, with where each was said. Pure."""
+"""Writes rows of a history from log lines: with times, and the lines that they come from. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .line import Line
 from .sources import Source
 
 BARE = frozenset({"route", "route_changed", "route_answer", "name_server_list"})
-"""Their value is a route or a list and nothing else: where it was said is in the column `source`."""
+"""Events whose value is only a route or a list; their source is in the column `source`."""
 _MOST = 5_000
 
 
@@ -51,13 +51,13 @@ class Rows:
         self.made.append(row)
 
     def on_axis(self, origin_ms: float) -> list[Row]:
-        """In order, with their times from the origin and `seq` by node and process."""
+        """In order, with times from the origin and `seq` by node and process."""
         ordered = sorted(self.made, key=lambda row: float(row["time_ms"]))
         return numbered({**row, "time_ms": max(row["time_ms"] - origin_ms, 0.0)} for row in ordered)
 
 
 def numbered(rows: Iterable[Row]) -> list[Row]:
-    """In order of time, `run_end` the last of its moment, with `seq` from 0 by node and process."""
+    """In order of time, `run_end` last, with `seq` from 0 by node and process."""
     counts: dict[tuple[str, int], int] = defaultdict(int)
     found = []
     for row in sorted(rows, key=lambda row: (row["time_ms"], row["event"] == "run_end")):
@@ -68,7 +68,7 @@ def numbered(rows: Iterable[Row]) -> list[Row]:
 
 
 def lag_rows(rows: Rows, source: Source, role: str, last_ms: float) -> None:
-    """How exact the source's times are: what two of its stamps may be apart beside what they say, a row a minute."""
+    """The error of the source's times, one row a minute: how far two of its stamps may be from their distance."""
     if not source.lines:
         return
     resolution = max(line.resolution_ms for line in source.lines[:1000])

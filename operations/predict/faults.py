@@ -1,4 +1,4 @@
-"""The scenario of `--fault KIND`; and the faults of a scenario: from when to when, and who does not reach whom."""
+"""The scenario of `--fault KIND`, and the faults of a scenario: their times, and the peers that they separate."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ...chaos.scenarios.model import Scenario
 AT_S = 20.0
 """When the fault of `--fault` begins."""
 LASTS_S = 240.0
-"""How long it lasts where nobody says it: more than E + S + P, and a turn of a rebalance."""
+"""Its default length: more than E + S + P and a round of rebalance."""
 
 
 class Kind(NamedTuple):
-    """A fault that `--fault` names."""
+    """A fault of `--fault`."""
 
     says: str
     begins: Mapping[str, Any]
@@ -68,7 +68,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictOptions:
-    """What `--fault` and the options beside it say."""
+    """`--fault` and the options beside it."""
 
     fault: str
     lasts_s: float | None = None
@@ -82,7 +82,7 @@ class PredictOptions:
 
 
 def scenario_of(asked: PredictOptions, sets: tuple[str, ...] = ()) -> Scenario:
-    """The scenario in which that happens once. ScenarioError for a fault that there is not, or a setting."""
+    """The scenario with this fault, once. ScenarioError for an unknown fault or setting."""
     if asked.fault not in KINDS:
         allowed = f"one of {', '.join(KINDS)}{nearest(asked.fault, KINDS)}"
         raise ScenarioError("--fault", "", repr(asked.fault), allowed)
@@ -117,19 +117,19 @@ def scenario_of(asked: PredictOptions, sets: tuple[str, ...] = ()) -> Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault: who does not reach whom, from when until when (milliseconds from the start of the timeline)."""
+    """One fault: the peers that it separates, from when until when (milliseconds from the start of the timeline)."""
 
     do: str
     what: str
-    """In words."""
+    """Its name in words."""
     start_ms: float
     end_ms: float
     unheard: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Broker to the NameServers that do not hear it."""
+    """Broker to the NameServers that do not get its registrations."""
     silent: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """NameServer to the clients that do not reach it."""
+    """NameServer to the clients that cannot reach it."""
     wiped: str = ""
-    """The broker whose write permission is gone."""
+    """The broker without write permission."""
 
     @property
     def lasts_ms(self) -> float:
@@ -142,7 +142,7 @@ class Fault:
 
 
 def faults_of(scenario: Scenario) -> tuple[Fault, ...]:
-    """Every fault of the timeline in order. ScenarioError where it has none."""
+    """Every fault of the timeline in order. ScenarioError if there is none."""
     world, _ = expected_world(scenario)
     groups: dict[str, list[Any]] = {}
     for fault in world.faults:

@@ -1,5 +1,6 @@
-"""Each client's recovery as a distribution, over runs on the virtual clock with phases drawn by each run's own seed; as
-JSON, and as tables with what other settings would change."""
+"""Each client's recovery as a distribution, over runs on the virtual clock with drawn timer phases; as JSON, and as
+tables with the effect of other settings.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ SHARES = (0.5, 0.9, 0.99)
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Of one fault of one scenario: what each run had."""
+    """For one fault of one scenario: the values of each run."""
 
     fault: Fault
     runs: tuple[RunRecovery, ...]
@@ -34,19 +35,19 @@ class Prediction:
 
     @property
     def quantities(self) -> dict[Quantity, list[float]]:
-        """Quantity to its values in all runs, of all who have it. Milliseconds, NEVER among them."""
+        """Quantity to its values in all runs, of every node that has it. Milliseconds, or NEVER."""
         names = dict.fromkeys(name for run in self.runs for name in run.values)
         return {name: [value for run in self.runs for value in run.values.get(name, ())] for name in names}
 
     @property
     def failed_share(self) -> float | None:
-        """Of the sends that were begun while the fault lasted; None where there was none."""
+        """Share of the sends begun during the fault that failed; None if there was no send."""
         begun = sum(run.begun for run in self.runs)
         return sum(run.failed for run in self.runs) / begun if begun else None
 
     @property
     def sends(self) -> tuple[float, float]:
-        """How many failed, and how many there were, in the mean of all runs."""
+        """Failed sends and all sends, as means of all runs."""
         return fmean(run.failed for run in self.runs), fmean(run.begun for run in self.runs)
 
     def to_json(self) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def _distribution(values: Sequence[float]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The scenario as it is, or with something set."""
+    """The scenario as it is, or with changed settings."""
 
     name: str
     scenario: Scenario
@@ -87,7 +88,7 @@ def predict(
     seed: int = 1,
     done: Callable[[int], None] = lambda _number: None,
 ) -> Variant:
-    """Run k has the seed `seed` + k, by which its phases are drawn. ScenarioError for a scenario without a fault."""
+    """Run k has the seed `seed` + k, which draws its phases. ScenarioError for a scenario without a fault."""
     faults, begin_s = faults_of(scenario), time.monotonic()
     workload = scenario.workload.model_copy(update={"client_starts": 0, "start_bias": None})
     lean = scenario.model_copy(update={"workload": workload, "seed": None})  # recovery needs no prober's starts
@@ -118,7 +119,7 @@ _OF_CLIENTS = (ROUTE, RELEASED, LEFT, LAST_FAILED)
 
 
 def page(variants: Sequence[Variant]) -> str:
-    """All of it."""
+    """The whole page."""
     lines: list[str] = []
     for variant in variants:
         lines += [""] if lines else []
@@ -170,7 +171,7 @@ def _seconds(value_ms: float | None) -> str:
 
 
 def _changed(before: Variant, after: Variant) -> Iterator[str]:
-    """What another setting changes, of clients' times and failed sends."""
+    """The effect of another setting on clients' times and failed sends."""
     for old, new in zip(before.predictions, after.predictions, strict=True):
         others = new.quantities
         for quantity, values in old.quantities.items():

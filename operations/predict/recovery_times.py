@@ -1,7 +1,7 @@
-"""How long everybody took to recover from one fault of one run, read from its history.
+"""The time that each node took to recover from one fault, by the run's history.
 
-Times are milliseconds from the start of the fault (of what comes back: from its end); NEVER where it did not happen
-before the fault was over.
+Times are milliseconds from the start of the fault, or from its end for what comes back. NEVER: it did not happen before
+the end of the fault.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ...chaos.topology import broker_id
 from .faults import Fault
 
 EVENTS = (*OF_TRANSITIONS, "phase", "send", "queue_taken", "queue_dropped")
-"""The rows that are looked at."""
+"""The events needed."""
 NEVER = math.inf
 
 DROPPED = "dropped"
-"""A NameServer has the broker no more."""
+"""A NameServer has dropped the broker."""
 BACK = "back"
-"""It has it again; from the end of the fault. Without a broker: all masters."""
+"""It has the broker again; from the end of the fault. Without a broker: all masters."""
 ROUTE = "route"
-"""A client's route is without the broker (or without writing to it)."""
+"""A client's route no longer has the broker, or no longer for writing."""
 LAST_FAILED = "last failed send"
 RELEASED = "released"
 """A consumer has given up its queues of the broker."""
 LEFT = "left"
-"""A client that was on the NameServer has chosen another."""
+"""A client of the NameServer has chosen another one."""
 
 
 class Quantity(NamedTuple):
-    """`who`: a NameServer, producers or consumers; `whom`: the broker or NameServer that it is about, or nothing."""
+    """`who`: a NameServer, producers or consumers; `whom`: the broker or NameServer concerned, or nothing."""
 
     who: str
     what: str
@@ -44,7 +44,7 @@ class Quantity(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What a person reads."""
+        """Its name in words."""
         return {
             DROPPED: f"{self.who}: {self.whom} dropped",
             BACK: f"{self.who}: {self.whom or 'a broker'} back, from the end",
@@ -57,7 +57,7 @@ class Quantity(NamedTuple):
 
 @dataclass(slots=True)
 class RunRecovery:
-    """One run's values of each quantity, one a client or NameServer; and how many of the sends that began failed."""
+    """One run's values of each quantity, one per client or NameServer; and how many of the sends begun failed."""
 
     values: dict[Quantity, list[float]] = field(default_factory=lambda: defaultdict(list))
     failed: int = 0
@@ -65,13 +65,13 @@ class RunRecovery:
 
 
 def recovery_of(rows: Sequence[Row], fault: Fault, topics: Mapping[str, str]) -> RunRecovery:
-    """`topics`: of each client, the one that it sends to, or reads. Rows are a whole run's, in order."""
+    """`topics`: for each client, the topic that it sends to or reads. Rows are of a whole run, in order."""
     zero_ms = next(row["time_ms"] for row in rows if (row["event"], row.get("phase")) == ("phase", "steady"))
     return _Run(rows, fault, topics, zero_ms).recovery()
 
 
 class _Run:
-    """Transitions and moments have the fault's start for their zero."""
+    """Times of transitions count from the start of the fault."""
 
     def __init__(self, rows: Sequence[Row], fault: Fault, topics: Mapping[str, str], zero_ms: float) -> None:
         self._rows, self._fault, self._topics = rows, fault, topics
@@ -110,14 +110,14 @@ class _Run:
         self._found.values[Quantity(who, what, whom)].append(value_ms)
 
     def _lasts(self, at_ms: float) -> bool:
-        """Whether the fault lasts then."""
+        """Whether the fault is in force then."""
         return 0 <= at_ms < self._fault.lasts_ms
 
     def _clients(self, *kinds: str) -> list[str]:
         return [node for node, kind in self._kinds.items() if kind in kinds]
 
     def _back_ms(self, server: str, broker: str) -> float:
-        """For good: what arrives when it is held no more may have its channel's close behind it."""
+        """Time of the last return: data that were kept back may be followed by the close of their channel."""
         ends_ms = self._fault.lasts_ms
         lost = [at_ms for at_ms, whom, _ in self._transitions[server, "lost"] if whom == broker]
         for_good_ms = max((at_ms for at_ms in lost if at_ms >= ends_ms), default=ends_ms)
@@ -127,7 +127,7 @@ class _Run:
         return 0.0 if held and later_ms == NEVER else later_ms
 
     def _route(self, client: str, broker: str) -> None:
-        """A broker that is not written to any more is as good as gone where permission was wiped."""
+        """If permission was wiped, a broker that is not written to counts as gone."""
         said = {broker} if self._fault.wiped else {broker, f"{broker}{READ_ONLY}"}
         routes = [
             (at_ms, bool(said & {*how.split(", ")}))
@@ -140,7 +140,7 @@ class _Run:
             self._add(f"{self._kinds[client]}s", ROUTE, broker, next(gone, NEVER))
 
     def _queues(self, broker: str) -> None:
-        """When each consumer had given up the last of the queues that it had when the fault began."""
+        """When each consumer had given up the last of the queues that it had at the start of the fault."""
         held: dict[tuple[str, str], float] = {}
         for row in self._rows:
             event, client = row["event"], row["node"]
@@ -165,7 +165,7 @@ class _Run:
             self._add(f"{self._kinds[client]}s", LEFT, server, left_ms)
 
     def _sends(self) -> None:
-        """A send counts where it was begun while the fault lasted, whenever it failed."""
+        """A send counts if it was begun during the fault, whenever it failed."""
         begun = set[tuple[str, str]]()
         failed: dict[str, list[float]] = {client: [] for client in self._clients("producer")}
         for row in self._rows:

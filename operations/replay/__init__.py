@@ -1,5 +1,6 @@
-"""`nemesrv replay`: a recorded or imported run as a scenario again, how alike the two are, and what a fix changes.
+"""`nemesrv replay`: runs a recorded or imported run again as a scenario, says how similar both are, and what a fix
+would change.
 
-original.py, imported.py (a run folder ─► a scenario) ─► running.py (run, compared, told) ─► replay.json
-similarity.py   how alike the transitions of both are (chaos/history/transitions.py, matching.py)
+original.py, imported.py (a run folder ─► a scenario) ─► running.py (run, compare, print) ─► replay.json
+similarity.py   similarity of both runs' transitions (chaos/history/transitions.py, matching.py)
 """

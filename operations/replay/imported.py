@@ -1,6 +1,6 @@
-"""The original of an import: topology, timers and faults of incident.json as a scenario, cut to the incident.
+"""Makes a scenario of an import: topology, timers and faults of incident.json, cut to the incident.
 
-incident.json ─► who there is, under the names of scenarios ─► timers that differ ─► the chosen hypotheses' timelines
+incident.json ─► nodes under a scenario's names ─► timers that differ ─► timelines of the chosen hypotheses
 history rows  ─► phases, lists in use, topics
 """
 
@@ -26,18 +26,19 @@ from .incident_file import Entry, Episode, Hypothesis, Incident, read_incident
 from .original import Original, compared_to_ms, exactness, phases_in
 
 LEAD_S = 60.0
-"""Of steady work before the first fault."""
+"""Steady time before the first fault."""
 TOGETHER_MS = 3_600_000.0
-"""Episodes that begin within this after the first are replayed in one run."""
+"""Episodes that begin within this time after the first are replayed in one run."""
 _STARTS_S = 35.0
-"""So long after its timeline's start a replay is not compared: clients take their first routes, and send their first
-heartbeats, which those of the original had done long before."""
+"""The first part of a replay's timeline that is not compared: clients take their first routes and send their first
+heartbeats, as the original's did long before.
+"""
 _AHEAD_S = 10.0
-"""So long before the first fault comparing begins: what else the record has of earlier is not replayed."""
+"""Comparing begins this long before the first fault."""
 _SETTLE_S = 150.0
-"""On the virtual clock a replay goes on for so long, for `nemesrv check`; it is not compared that far."""
+"""On the virtual clock a replay goes on for so long, for `nemesrv check`; that part is not compared."""
 _AFTER_S = 160.0
-"""After the last fault's end, at most: E + R + C, in which everything has shown."""
+"""The longest after the last fault's end: E + R + C, within which every effect shows."""
 _TIMERS: Mapping[str, tuple[str, str]] = {
     "registration_period": ("brokers", "R"),
     "registration_timeout": ("brokers", "B"),
@@ -50,11 +51,12 @@ _TIMERS: Mapping[str, tuple[str, str]] = {
     "heartbeat": ("clients", "H"),
 }
 _FITTED_MS = 1_500.0
-"""A fitted timer within this of the default is the default: stamps have whole seconds."""
+"""A fitted timer this near to the default is the default, because stamps have whole seconds."""
 _NAME = re.compile(r"[A-Za-z0-9_.|%:/-]+")
 _BOOTS_MS = 2_000.0, 300_000.0
-"""A broker that is started again registers as soon as it has booted: Apache's after so long, where a replay's does at
-once. What lasted longer was something else."""
+"""A restarted broker of Apache's takes up to this long to boot and register; a replay's registers at once. A longer
+time has another cause.
+"""
 UNNAMED_TOPIC = "orders"
 _MOST_BROKERS, _MOST_NAME_SERVERS, _MOST_CLIENTS = 26, 9, 60
 
@@ -68,14 +70,15 @@ class _Chosen(NamedTuple):
     episode: Episode
     hypothesis: Hypothesis
     place: str
-    """Where it stands in incident.json."""
+    """Its place in incident.json."""
 
 
 def imported(
     folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episodes: Sequence[int], *, virtual: bool = True
 ) -> Original:
-    """The incident in this folder as it is to be replayed. ScenarioError where no fault is known, or one is named that
-    is not there. Phases are the machine's where the replay is not `virtual`."""
+    """The incident in this folder as a scenario. ScenarioError if no fault is known, or a named one is missing. If the
+    replay is not `virtual`, phases are not set.
+    """
     file = incident_file(folder)
     incident = read_incident(file)
     world = World.of_rows(rows)
@@ -211,8 +214,9 @@ def _named(timeline: Iterable[Entry]) -> set[str]:
 def _timeline(
     chosen: Sequence[_Chosen], from_ms: float, to_ms: float, names: _Names, rows: Sequence[Row], notes: list[str]
 ) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    """The entries in order of time, under scenarios' names, and where each stands in incident.json. What is never
-    ended lasts until comparing ends: a scenario heals everything after its last entry."""
+    """The entries in order of time, under scenarios' names, with their places in incident.json. A fault without an end
+    lasts until comparing ends.
+    """
     entries = [
         (said | {"at_s": round(float(said["at_s"]) - from_ms / 1000, 3)}, f"{one.place}.{at}")
         for one in chosen
@@ -247,7 +251,7 @@ def _timeline(
 
 
 def _booted(entry: dict[str, Any], rows: Sequence[Row], notes: list[str]) -> list[dict[str, Any]]:
-    """The entry; a restart of brokers as one each, when the broker had booted: at its first registration."""
+    """The entry; a restart of brokers as one restart each, at the broker's first registration."""
     if entry["do"] != "restart":
         return [entry]
     found, at_once = [], []
@@ -263,7 +267,7 @@ def _booted(entry: dict[str, Any], rows: Sequence[Row], notes: list[str]) -> lis
 
 
 def _first_registration(broker: str, rows: Sequence[Row], started_ms: float) -> float | None:
-    """Where it came late enough to matter, and soon enough to be the boot's."""
+    """Its time, if it is late enough to matter and early enough to belong to the boot."""
     least_ms, most_ms = _BOOTS_MS
     came = [
         row["time_ms"]
@@ -282,12 +286,12 @@ def _first_registration(broker: str, rows: Sequence[Row], started_ms: float) -> 
 
 
 class _Names(NamedTuple):
-    """What the scenario calls the nodes of the import."""
+    """The scenario's names of the import's nodes."""
 
     ours: Mapping[str, str]
-    """The import's name to the scenario's."""
+    """Import's name to scenario's name."""
     clusters: Mapping[str, str]
-    """Master to its cluster, of the scenario's names."""
+    """Master to its cluster, by the scenario's names."""
     producers: int
     consumers: int
     has_clients: bool
@@ -328,7 +332,7 @@ class _Names(NamedTuple):
         return cls(ours, clusters, *count, has_clients=bool(picked))
 
     def translated(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        """The entry under the scenario's names; what is no name of the import stays."""
+        """The entry under the scenario's names; words that are no names stay."""
         found = dict(entry)
         for key in ("nodes", "links", "broker", "name_servers", "address"):
             value = found.get(key)
@@ -379,7 +383,7 @@ class _Names(NamedTuple):
         return found
 
     def _made_up(self, topic: str, *, named: bool) -> Iterator[str]:
-        """What no log tells of clients and topics, and what stands for it."""
+        """What logs do not say about clients and topics, and the values used instead."""
         if not self.has_clients and named:
             yield (
                 f"No client's log is there: one producer and one consumer of {topic}, which NameServers and brokers "
@@ -421,13 +425,13 @@ class _Names(NamedTuple):
 
 
 def _kept(names: Sequence[str], stem: str) -> list[str]:
-    """In such an order that those which are called as in a scenario stay so, if all can."""
+    """Sorted so that nodes named as in a scenario keep their names, if all can."""
     wanted = [f"{stem}{at if stem != 'broker-' else chr(ord('a') + at)}" for at in range(len(names))]
     return wanted if set(names) == set(wanted) else [*names]
 
 
 def _most(names: list[str], most: int, wanted: set[str], what: str, notes: list[str]) -> list[str]:
-    """So many at most; those that a fault names first."""
+    """At most so many; nodes that a fault names come first."""
     if len(names) <= most:
         return names
     first = [name for name in names if name in wanted]

@@ -1,4 +1,4 @@
-"""incident.json as `replay` reads it: what an import found, which a person may have edited. Checked, with sentences."""
+"""incident.json as `replay` reads it. A person may have edited it, so it is validated, with sentences."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...chaos.scenarios.refused import key_of, shown_of
 
 
 class _Read(BaseModel):
-    """Keys that are not looked at may be there."""
+    """Keys that are not read may be there."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class Entry(BaseModel):
-    """An entry of a timeline in the scenario language; keys besides `at_s` are checked like a scenario's."""
+    """An entry of a timeline in the scenario language; all keys but `at_s` are validated like a scenario's."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -35,15 +35,15 @@ class Hypothesis(_Read):
     certainty: Literal["certain", "likely", "unsure"] = "unsure"
     timeline: tuple[Entry, ...] = ()
     bounds_ms: tuple[float | None, ...] = ()
-    """How exact the first and the last time of `timeline` are; None: it has no end."""
+    """Errors of the first and the last time of `timeline`; None: it has no end."""
     nodes: dict[str, dict[str, Any]] = {}
-    """What nodes have of their own because of it, as a scenario's `nodes` says it."""
+    """Settings of nodes that it implies, as in a scenario's `nodes`."""
 
 
 class Episode(_Read):
     from_ms: float
     to_ms: float | None = None
-    """None: it had not ended where the record does."""
+    """None: it had not ended at the end of the record."""
     hypotheses: tuple[Hypothesis, ...] = ()
 
 

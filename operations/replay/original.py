@@ -1,4 +1,4 @@
-"""The original of a replay: a run folder's history, and a scenario that repeats it. A run of ours is read here.
+"""The original of a replay: a run folder's history, and a scenario that repeats it. Runs of ours are read here.
 
 run folder ─┬─ incident.json ─► imported.py ─┐
             └─ scenario.yaml, history/ ──────┴─► Original: scenario document, stretch of the history, names
@@ -25,41 +25,41 @@ from .phases import phases_of
 _WORLD = ("run_begin", "run_end", "phase", "fault", "gone", "node", "stopped", "timer_lag", "admin", "served_list")
 WANTED = frozenset((*EVENTS, *OF_PHASES, *_WORLD))
 _LAG_SHARE = 0.95
-"""So many of a node's `timer_lag` rows say no more: one that was paused is late once."""
+"""Share of a node's `timer_lag` rows that are ignored: a paused node is late once."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Original:
-    """A recorded run as it is replayed. Times in the history's milliseconds."""
+    """A recorded run to be replayed. Times in the history's milliseconds."""
 
     folder: Path
     rows: list[Row]
     world: World
     document: dict[str, Any]
-    """The scenario, as a YAML file has it."""
+    """The scenario, as in a YAML file."""
     from_ms: float
-    """Where the scenario's timeline starts."""
+    """Start of the scenario's timeline."""
     to_ms: float
-    """Where comparing ends."""
+    """End of comparing."""
     compared_ms: float
-    """Where comparing begins."""
+    """Begin of comparing."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What the original calls a node of the scenario, where that is another name."""
+    """The original's names of the scenario's nodes, if they differ."""
     clients: Mapping[str, str] = field(default_factory=dict)
-    """Client id to node, where the id does not tell."""
+    """Client id to node, if the id does not show it."""
     exact: Mapping[str, float] = field(default_factory=dict)
-    """Node to how exact its stamps are, in milliseconds."""
+    """Node to the error of its stamps, in milliseconds."""
     imported: bool = False
     notes: list[str] = field(default_factory=list)
-    """What of the original is not in the scenario, a sentence each."""
+    """What the scenario lacks of the original, one sentence each."""
     places: Mapping[int, str] = field(default_factory=dict)
-    """Of an import: entry of the timeline to where it stands in incident.json."""
+    """For an import: entry of the timeline to its place in incident.json."""
     chosen: list[dict[str, Any]] = field(default_factory=list)
-    """Of an import: the hypothesis that stands for each episode."""
+    """For an import: the hypothesis chosen for each episode."""
 
 
 def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
-    """The rows of these events in order. ScenarioError where there is no history, or nothing in it."""
+    """The rows of these events in order. ScenarioError if there is no history, or it is empty."""
     if not parquet_files(folder):
         missing = "it has no history" if folder.is_dir() else "there is no such folder"
         allowed = f"a run folder, which `nemesrv run` or `nemesrv import` leaves; {missing}"
@@ -74,7 +74,7 @@ def rows_of(folder: Path, events: Collection[str] = WANTED) -> list[Row]:
 
 
 def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
-    """The original of a run of ours: its own scenario.yaml, with each node's phase and list as they were recorded."""
+    """The original of a run of ours: its scenario.yaml, with each node's phase and list as recorded."""
     file = folder / "scenario.yaml"
     document = read_document(file.read_text(encoding="utf-8"), file=str(file))
     world = World.of_rows(rows)
@@ -117,13 +117,13 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
 
 
 def compared_to_ms(rows: Iterable[Mapping[str, Any]], world: World) -> float:
-    """Where the harness began to read queues and take the cluster down."""
+    """When the harness began the final reads and the cluster's end."""
     ends = (row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] in ("final_reads", "end"))
     return min(float(next(ends, math.inf)), world.end_ms)
 
 
 def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Node to how late its timers fired, but for a stall now and then: its stamps are as exact as that."""
+    """Node to how late its timers usually fired: its stamps are that exact."""
     lags: dict[str, list[float]] = {}
     for row in rows:
         if row["event"] == "timer_lag" and row.get("lag_ms") is not None:
@@ -132,7 +132,7 @@ def exactness(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def phases_in(rows: Iterable[Mapping[str, Any]], world: World, begin_ms: float) -> dict[str, float]:
-    """Node to its phase, of NameServers, brokers and clients."""
+    """Node to its phase, for NameServers, brokers and clients."""
     periods_ms = {}
     for node in world.nodes:
         own = world.timers_of(node.name)
@@ -146,7 +146,7 @@ def phases_in(rows: Iterable[Mapping[str, Any]], world: World, begin_ms: float) 
 
 
 def _ours(document: dict[str, Any]) -> list[str]:
-    """The document with every program ours, as the virtual clock needs it; what that leaves out."""
+    """The document with all programs ours, as the virtual clock needs; what that leaves out."""
     notes: list[str] = []
     made_by: set[str] = set()
     cluster = dict(document.get("cluster") or {})

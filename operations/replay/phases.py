@@ -1,7 +1,6 @@
-"""At which phase of its period each node's timer fired, learnt from its rows, so that a replay meets the same edges.
+"""Learns from rows at which phase of its period each node's timer fired, so that a replay meets the same edges.
 
-A broker registers on its own fixed ticks, a client polls, a NameServer scans: where in its period a fault falls decides
-by up to R, P or S when it shows. Pure.
+Where in a period a fault falls decides by up to R, P or S when it shows. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ...chaos.topology import broker_node
 EVENTS = ("register", "registration", "scheduled_task", "broker_dropped", "name_server_call", "route_changed")
 _TASKS = ("scanNotActiveBroker", "updateTopicRouteInfoFromNameServer", "registerBrokerAll")
 _TOLERANCE_MS = 1500.0
-"""How far apart ticks of one timer may be in the period: stamps of whole seconds, and calls that take their time."""
+"""Possible distance of one timer's ticks in the period: stamps have whole seconds, and calls take time."""
 
 
 def phases_of(
@@ -28,9 +27,9 @@ def phases_of(
     idle_ms: float,
     until_ms: float = math.inf,
 ) -> dict[str, float]:
-    """Node to its phase in seconds after `zero_ms`, of those whose rows show one. `idle_ms`: I.
+    """Node to its phase in seconds after `zero_ms`, for nodes whose rows show one. `idle_ms`: I.
 
-    Ticks before `until_ms`, the first fault, come first: nothing has moved them.
+    Ticks before `until_ms`, the first fault, are preferred, because nothing has moved them.
     """
     of: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -48,7 +47,7 @@ _LATER = 10
 
 
 def _ticks(row: Mapping[str, Any], idle_ms: float) -> Iterable[tuple[str, int, float]]:
-    """(node, how surely it is a tick: 0 first, when)."""
+    """(node, how sure it is that this is a tick: 0 first, time)."""
     event, node, at_ms = row["event"], row["node"], float(row["time_ms"])
     took_ms = float(row.get("duration_ms") or 0.0)
     if event == "register":
@@ -71,8 +70,9 @@ def _ticks(row: Mapping[str, Any], idle_ms: float) -> Iterable[tuple[str, int, f
 
 
 def _phase_ms(ticks_ms: Sequence[float], period_ms: float) -> float:
-    """Where in the period most of them lie: the mean of those around the place that has the most; of two, the later,
-    for a broker registers when it starts and when a topic comes, too."""
+    """The place in the period with most ticks, as their mean. Of two the later: a broker also registers when it starts
+    and when a topic comes.
+    """
     places = [at_ms % period_ms for at_ms in ticks_ms]
 
     def near(place: float) -> list[float]:
@@ -84,5 +84,5 @@ def _phase_ms(ticks_ms: Sequence[float], period_ms: float) -> float:
 
 
 def _apart(ms: float, period_ms: float) -> float:
-    """The same distance on the circle, in ± half a period."""
+    """The distance on the circle, within ± half a period."""
     return (ms + period_ms / 2) % period_ms - period_ms / 2

@@ -1,4 +1,4 @@
-"""The replay itself: the scenario is run, what it changed is held against the original, and replay.json says it."""
+"""Runs the replay, compares its transitions with the original's, and writes replay.json."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from .similarity import EXACT_MS, Similarity, similarity
 REPLAY_FILE = "replay.json"
 EXPIRY, IDLE = "brokerChannelExpiredTime", "serverChannelMaxIdleTimeSeconds"
 SHOWN_MAX = 12
-"""So many transitions that are in one of the two only are listed."""
+"""Most transitions listed that only one of the two has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What the command line says."""
+    """The options of the command line."""
 
     out: Path | None = None
     virtual: bool = True
     seed: int | None = None
     sets: tuple[str, ...] = ()
     hypotheses: Mapping[int, int] | None = None
-    """Episode to rank, both from 1, where it is not the first."""
+    """Episode to rank, both from 1, if it is not the first."""
     episodes: tuple[int, ...] = ()
-    """Only these, from 1; none: all that lie together."""
+    """Only these, from 1; empty: all that lie together."""
     varied: tuple[str, ...] = ()
-    """Of each variant what is set, several settings with a space between."""
+    """Each variant's settings, separated by spaces."""
     say: Callable[[str], None] = lambda _text: None
 
 
@@ -63,14 +63,14 @@ class Replayed:
     folder: RunFolder
     similarity: Similarity
     held: tuple[ShownTransitions, ShownTransitions]
-    """What lanes had, in the original and in the replay."""
+    """States of lanes, in the original and in the replay."""
     unseen: Sequence[str]
-    """Kinds of transitions of which the original's record has none anywhere, so that they are not compared."""
+    """Kinds of transitions that the original's record never has, so that they are not compared."""
     lasts_ms: float
 
 
 def read_original(folder: Path, wanted: Wanted) -> Original:
-    """ScenarioError where there is nothing to replay, or no fault is known."""
+    """ScenarioError if there is nothing to replay, or no fault is known."""
     rows = rows_of(folder)
     if incident_file(folder).is_file():
         return imported(folder, rows, wanted.hypotheses or {}, wanted.episodes, virtual=wanted.virtual)
@@ -85,7 +85,7 @@ def read_original(folder: Path, wanted: Wanted) -> Original:
 
 
 def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: str = "--set") -> Scenario:
-    """The scenario of the original with what `--set` or `--vary` change. ScenarioError as of any scenario."""
+    """The original's scenario with the changes of `--set` or `--vary`. ScenarioError as of any scenario."""
     document = json.loads(json.dumps(original.document, default=list))
     changes = [change(one, document, Scenario.model_fields) for one in sets]
     _drop_order(document)
@@ -102,7 +102,7 @@ def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: s
 
 
 def _drop_order(document: dict[str, Any]) -> None:
-    """Clients of Apache's, or of another language, have an order of their own."""
+    """Remove the order of lists: clients of Apache's, or in other languages, have their own."""
     javas = (document.get("workload") or {}).get("implementation") not in (None, "ours")
     for own in (document.get("nodes") or {}).values():
         if javas or own.get("client_profile") or own.get("implementation") not in (None, "ours"):
@@ -111,7 +111,7 @@ def _drop_order(document: dict[str, Any]) -> None:
 
 
 def replay(original: Original, wanted: Wanted) -> Replayed:
-    """The scenario of the original, run once, and held against it; its folder has scenario.yaml and a history."""
+    """The original's scenario, run once and compared; its folder has scenario.yaml and a history."""
     refuse_used(wanted.out)
     for vary in wanted.varied:  # what is wrong is said before anything runs
         scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}", option="--vary")
@@ -121,7 +121,7 @@ def replay(original: Original, wanted: Wanted) -> Replayed:
 
 
 def ran(scenario: Scenario, out: Path | None, wanted: Wanted) -> RunFolder:
-    """The folder of one run of the scenario, on the clock that is wanted; nothing is judged."""
+    """The folder of one run of the scenario, on the clock wanted; nothing is judged."""
     seed = wanted.seed if wanted.seed is not None else scenario.seed
     as_run = as_run_with(
         scenario, Options(seed=secrets.randbelow(2**31) if seed is None else seed, virtual=wanted.virtual)
@@ -175,8 +175,7 @@ def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> R
 
 
 def as_logged(shown: Iterable[Transition], logged: Iterable[Transition]) -> list[Transition]:
-    """The same with routes of such brokers alone as the log ever names: a NameServer prints who was first with a topic,
-    and of the others nothing."""
+    """Routes only with brokers that the log names: a NameServer logs a topic's first broker only."""
     named: dict[tuple[str, str], set[str]] = {}
     for one in logged:
         if one.kind == "route":
@@ -194,15 +193,16 @@ def as_logged(shown: Iterable[Transition], logged: Iterable[Transition]) -> list
 
 
 def _could_be_seen(one: Transition, visible: set[tuple[str, str]], told: set[tuple[str, str, str]]) -> bool:
-    """Whether the original's logs would have shown it: a log that has such a line somewhere. Some clients' logs tell
-    of failures and never of the success behind them."""
+    """Whether the original's logs could show it: some log has such a line. Some clients log failures and never
+    successes.
+    """
     if one.kind in ("looks up", "registers") and one.how in ("answered", "ok"):
         return (one.node, one.kind, one.how) in told
     return (one.node, one.kind) in visible
 
 
 def _settings(vary: str) -> list[str]:
-    """What one `--vary` sets. ScenarioError for none."""
+    """The settings of one `--vary`. ScenarioError if there is none."""
     try:
         found = shlex.split(vary)
     except ValueError as exc:
@@ -213,7 +213,7 @@ def _settings(vary: str) -> list[str]:
 
 
 def varied(replayed: Replayed, wanted: Wanted) -> list[dict[str, Any]]:
-    """What would have been different with each of `wanted.varied`: the replay again, with the same seed."""
+    """The effect of each of `wanted.varied`: the replay again with the same seed."""
     seed = replayed.folder.scenario().seed
     found = []
     for number, vary in enumerate(wanted.varied, start=1):
@@ -242,7 +242,7 @@ def _clients(replayed: Replayed) -> dict[str, Client]:
 
 
 def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """replay.json."""
+    """The contents of replay.json."""
     original = replayed.original
     return {
         "format": 1,
@@ -304,7 +304,7 @@ def _faults(replayed: Replayed) -> list[dict[str, Any]]:
 
 
 def _head(replayed: Replayed) -> None:
-    """scenario.yaml begins with what it was made from, for who edits it."""
+    """The comment at the head of scenario.yaml: what it was made from."""
     original, file = replayed.original, replayed.folder.scenario_file
     said = [f"replay of {original.folder}: `nemesrv run` on this file runs it again"]
     said += [f"{ours} is {theirs} there" for ours, theirs in sorted(original.names.items())]
@@ -314,7 +314,7 @@ def _head(replayed: Replayed) -> None:
 
 
 def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """replay.json is in the replay's folder, and report.html where it can be drawn; the document."""
+    """Write replay.json into the replay's folder, and report.html if possible; the document."""
     document = document_of(replayed, variants)
     text = json.dumps(document, indent=1, ensure_ascii=False)
     (replayed.folder.path / REPLAY_FILE).write_text(text + "\n", encoding="utf-8")
@@ -325,7 +325,7 @@ def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dic
 
 
 def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    """What `nemesrv replay` prints."""
+    """The output of `nemesrv replay`."""
     yield f"{document['scenario']}: {document['sentence']}"
     yield from document["notes"]
     for found, said in (("original", "only in the original"), ("replay", "only in the replay")):

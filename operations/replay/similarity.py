@@ -1,8 +1,8 @@
-"""How alike an original and its replay are: one number from 0 to 1, its three parts, and a sentence. Pure.
+"""The similarity of an original and its replay: a number from 0 to 1, its three parts, and a sentence. Pure.
 
-came   2·matched / (original's + replay's)              what did not come, and what came beside it, lowers it
-order  of two transitions matched, how often the same one came first, where the original's stamps tell
-time   1 − (apart − exactness) / R, the mean of all that matched: a tick late is 0
+came   2·matched / (original's + replay's)              missing and additional transitions lower it
+order  of two matched transitions, how often the same one came first, if the original's stamps show it
+time   1 − (distance − error) / R, the mean of all matched transitions: a tick late is 0
 similarity = came · order · time
 """
 
@@ -17,16 +17,16 @@ from ...chaos.history.matching import TransitionPair, matched
 from ...chaos.history.transitions import Transition
 
 EXACT_MS = 500.0
-"""Nothing is told of less than this: a log's stamps have whole seconds, and a machine is that late now and then."""
+"""Smaller distances are ignored: stamps have whole seconds, and machines are sometimes that late."""
 AGAIN = 0.9
 IN_PART = 0.5
 _ORDERED_MAX = 1200
-"""So many matched transitions are held against each other for their order, evenly spread where there are more."""
+"""Most matched transitions whose order is compared, evenly spread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarity:
-    """`similarity` None: neither has a transition, so nothing can be said."""
+    """`similarity` None: neither has a transition."""
 
     similarity: float | None
     came: float
@@ -39,19 +39,19 @@ class Similarity:
     p90_ms: float
     worst_ms: float
     exact_ms: float
-    """Of half of the nodes at least."""
+    """The error of half of the nodes at least."""
     least_exact: str
     least_exact_ms: float
     pairs: Sequence[TransitionPair]
 
     @property
     def missing(self) -> int:
-        """Transitions of the original that the replay has not."""
+        """The original's transitions that the replay lacks."""
         return self.originals - self.matched
 
     @property
     def extra(self) -> int:
-        """Transitions of the replay that the original has not."""
+        """The replay's transitions that the original lacks."""
         return self.replays - self.matched
 
     @property
@@ -100,7 +100,9 @@ def similarity(
     tick_ms: float = 30_000.0,
     exact_ms: Callable[[str], float] = lambda _node: EXACT_MS,
 ) -> Similarity:
-    """`tick_ms`: R, how far apart is as good as by chance. `exact_ms`: how exact the original's stamps of a node."""
+    """`tick_ms`: R, a distance that is no better than chance. `exact_ms`: the error of a node's stamps in the
+    original.
+    """
     pairs = matched(original, replay)
     both = [pair for pair in pairs if pair.original is not None and pair.replay is not None]
     exact = {node: max(EXACT_MS, exact_ms(node)) for node in {one.node for one in original}}
@@ -133,8 +135,9 @@ def _in_time(pair: TransitionPair, exact: dict[str, float], tick_ms: float) -> f
 
 
 def _order(both: Sequence[TransitionPair], exact: dict[str, float]) -> float:
-    """Of two transitions that the original's stamps tell apart: how often the replay's order is the same; 1 where
-    none are told apart."""
+    """Of two transitions that the original's stamps order, how often the replay has the same order; 1 if there are
+    none.
+    """
     some = [(a.at_ms, b.at_ms, exact[a.node]) for a, b in both if a is not None and b is not None]
     if len(some) > _ORDERED_MAX:
         step = len(some) / _ORDERED_MAX
