@@ -18,7 +18,7 @@ from .options import WholeNumber, set_option
 @click.argument("sides", nargs=-1, metavar="[A [B]]")
 @click.option("--a", "side_a", multiple=True, type=click.Path(path_type=Path), help="A run of A; may be repeated.")
 @click.option("--b", "side_b", multiple=True, type=click.Path(path_type=Path), help="A run of B; may be repeated.")
-@click.option("--scenario", metavar="SCENARIO", help="Of A and B that are implementations: what to run on both.")
+@click.option("--scenario", metavar="SCENARIO", help="If A and B are implementations: the scenario to run on both.")
 @set_option
 @click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="The same on side A only.")
 @click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="The same on side B only.")
@@ -44,13 +44,13 @@ def compare(
     as_json: bool,
     **said: Any,
 ) -> None:
-    """Do two runs, configurations or versions differ in recovery time, availability or staleness.
+    """Whether two runs, configurations or versions differ in recovery time, availability or staleness.
 
-    A and B are run folders, imports or folders of them (several on a side by --a and --b), or scenarios, which are run
-    on the virtual clock first, with the same seeds. A folder with --set is run again with that changed. With A alone, B
-    is A with what --set-b changes. Five runs a side are enough for all metrics. With --scenario A and B are
-    implementations, such as ours and apache-5.3.3, and are run on the real clock first. Windows, routes, verdicts and
-    clients of both are shown beside each other. Exit status: 0 no difference found, 1 they differ, 3 cannot tell.
+    A and B are run folders, imports, folders of them, or scenarios. --a and --b give a side several runs; five are
+    enough for all metrics. Scenarios are run first, on the virtual clock, with the same seeds. With --set a folder is
+    run again with that change. With A alone, B is A with the changes of --set-b. With --scenario, A and B are
+    implementations, such as ours and apache-5.3.3, which are run first, on the real clock. Windows, routes, verdicts
+    and clients of both are shown side by side. Exit status: 0 no difference found, 1 they differ, 3 cannot tell.
 
     \b
     nemesrv compare runs/before runs/after

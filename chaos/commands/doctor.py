@@ -18,15 +18,15 @@ from .options import AddressList, json_option
     "-b", "brokers", type=AddressList(), default="", help="Further brokers to ask, which no NameServer has, host:port."
 )
 @click.option("-g", "--group", help="A consumer group, whose members' own NameServer lists are asked for.")
-@click.option("--topic", help="Of logs: only this topic's look-ups.")
+@click.option("--topic", help="With LOGS: only this topic's look-ups.")
 @click.option(
     "--zone",
     "zones",
     multiple=True,
     metavar="[SOURCE=]+08:00",
-    help="Of logs, as of `nemesrv import`; default: inferred.",
+    help="With LOGS, as in `nemesrv import`; default: inferred.",
 )
-@click.option("--offset", "offsets", multiple=True, metavar="SOURCE=+1.5s", help="Of logs, as of `nemesrv import`.")
+@click.option("--offset", "offsets", multiple=True, metavar="SOURCE=+1.5s", help="With LOGS, as in `nemesrv import`.")
 @json_option
 def doctor(
     what: tuple[str, ...],
@@ -39,7 +39,7 @@ def doctor(
     as_json: bool,
 ) -> None:
     """Why a client gets "No route info of this topic" (code 17): asks the servers about TOPIC (-n), or reads LOGS
-    and says first what most probably made clients suffer. Changes nothing.
+    and names the most probable cause first. Changes nothing.
 
     \b
     nemesrv doctor orders -n "10.0.0.1:9876;10.0.0.2:9876"
@@ -47,9 +47,9 @@ def doctor(
     nemesrv doctor collected/ client.log.gz --topic orders
     nemesrv doctor -                  read from standard input
 
-    Exit status: 0 nothing is wrong (of logs: at their end, and no look-up failed, even where a likely cause is named
-    that was over by then), 1 a certain cause, 3 likely causes only (or, of logs, a failed look-up that they do not
-    explain), 4 no NameServer answers.
+    Exit status: 0 nothing is wrong (with LOGS: nothing at their end, and no look-up failed; a cause that was over by
+    then may be named), 1 a certain cause, 3 only likely causes (or, with LOGS, a failed look-up without a cause), 4 no
+    NameServer answers.
     """
     if name_servers is not None:
         if not name_servers:

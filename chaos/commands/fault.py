@@ -22,26 +22,28 @@ CALL_LIMIT_S = 120.0
 @click.command()
 @click.argument("do", metavar="DO")
 @click.argument("targets", nargs=-1, metavar="[LINK|NODE|HOST|FAULT]...")
-@click.option("--for", "for_s", type=Number(min=0, min_open=True), help="How many seconds of RocketMQ time it takes.")
+@click.option(
+    "--for", "for_s", type=Number(min=0, min_open=True), help="End it after so many seconds of RocketMQ time."
+)
 @click.option("--stream", help="upstream, downstream or both: the direction of a link's fault; default both.")
-@click.option("--latency-ms", type=Number(), help="With latency.")
-@click.option("--jitter-ms", type=Number(), help="With latency.")
-@click.option("--rate-kb-s", type=WholeNumber(), help="With bandwidth.")
+@click.option("--latency-ms", type=Number(0), help="With latency: the delay of each byte.")
+@click.option("--jitter-ms", type=Number(0), help="With latency: the delay is that much shorter or longer.")
+@click.option("--rate-kb-s", type=WholeNumber(0), help="With bandwidth: the limit, kilobytes a second.")
 @click.option(
     "--run", "run_dir", type=click.Path(path_type=Path), help="Its run folder; default the newest that is up."
 )
-@click.option("--json", "as_json", is_flag=True, help="What the cluster answers, as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="The cluster's answer as one JSON object.")
 def fault(
     do: str, targets: tuple[str, ...], for_s: float | None, run_dir: Path | None, as_json: bool, **numbers: Any
 ) -> None:
-    """Faults in a cluster that `nemesrv up` keeps up; they are recorded, and judged, as those of a scenario.
+    """Inject a fault into a cluster that `nemesrv up` keeps up. It is recorded and judged like a scenario's.
 
     \b
     nemesrv fault black_hole "broker-a <-> ns-0" --for 155
     nemesrv fault latency "external <-> ns-1" --latency-ms 500
     nemesrv fault kill ns-1            (stop, pause; and restart, resume)
     nemesrv fault lose_host b --for 90 (isolate_host, pause_host; and return_host: of `up --ray`)
-    nemesrv fault heal                 (all faults; a link's; `heal black_hole-1`; --for ends its own fault only)
+    nemesrv fault heal                 (ends all faults; "heal LINK" a link's; "heal black_hole-1" that one)
     nemesrv fault list
 
     Exit status: 0 done, 2 an impossible fault, 4 no such cluster is up.

@@ -27,7 +27,7 @@ from .options import SPARK_MASTER, json_option
     "zones",
     multiple=True,
     metavar="[SOURCE=]+08:00",
-    help="The zone of a source's stamps (its node, file or folder; without it all); default: inferred.",
+    help="Time zone of the stamps of SOURCE (a node, file or folder), or of all logs. Default: inferred.",
 )
 @click.option(
     "--offset",
@@ -48,7 +48,7 @@ def import_logs(
     spark_master: str | None,
     as_json: bool,
 ) -> None:
-    """What happened in production, from LOGS: files, folders and globs of namesrv.log, broker.log, remoting.log,
+    """Reconstruct an incident from LOGS: files, folders and globs of namesrv.log, broker.log, remoting.log,
     rocketmq_client.log …, gzipped, zipped and rotated ones too.
 
     \b

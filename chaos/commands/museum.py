@@ -30,7 +30,7 @@ def _incidents(_context: click.Context, _parameter: click.Parameter, incomplete:
 def museum(names: tuple[str, ...], out: Path | None, at_once: int | None, as_json: bool) -> None:
     """Run reported incidents on the virtual clock, each as it was reported and with what fixed it.
 
-    NAME is one of `nemesrv scenarios --incidents`, or its number (i03); all of them where none is named.
+    NAME is one of `nemesrv scenarios --incidents`, or its number (i03); default: all.
 
     Exit status: 0 when each is INVALID by the checks that must find it and VALID with its fix, 1 when one is not.
     """

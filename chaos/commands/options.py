@@ -190,13 +190,13 @@ implementation_option = click.option(
 engine_option = click.option(
     "--engine",
     type=click.Choice(["plain", "spark"]),
-    help="Who judges, Spark or plain Python (up to 300,000 rows). Default: Spark where it is installed, but plain "
-    "Python what `run` records on the virtual clock.",
+    help="Judge with Spark or with plain Python (up to 300,000 rows). Default: Spark if it is installed; plain Python "
+    "after a run on the virtual clock.",
 )
 
 
 def engine_asked(engine: str | None, spark_master: str | None) -> str | None:
-    """Who is to judge; Spark where a cluster of it is named. ScenarioError for both that and plain Python."""
+    """The engine; Spark if a Spark cluster is named. ScenarioError for a cluster with plain Python."""
     if spark_master is not None and engine == "plain":
         raise ScenarioError("--spark-master", "", spark_master, "nothing with --engine plain, which is without Spark")
     return engine if spark_master is None else "spark"

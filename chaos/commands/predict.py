@@ -56,7 +56,7 @@ def predict(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """How long each client takes to recover from the fault of SCENARIO, or of --fault, and what share of sends fails.
+    """How long each client takes to recover from the fault of SCENARIO, or of --fault, and which share of sends fails.
 
     p50, p90 and p99 over runs on the virtual clock, each with new random phases of all timers. Nothing real is
     started.

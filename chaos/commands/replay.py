@@ -31,10 +31,10 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     "hypotheses",
     type=EPISODE_RANK,
     multiple=True,
-    help="Of an import: this rank in place of the first of an episode, both from 1. May be repeated.",
+    help="For an import: use this explanation of the episode, not the first; both count from 1. May be repeated.",
 )
 @click.option(
-    "--episode", "episodes", type=WholeNumber(min=1), multiple=True, help="Of an import: this episode only, from 1."
+    "--episode", "episodes", type=WholeNumber(min=1), multiple=True, help="For an import: only this episode, from 1."
 )
 @click.option(
     "--vary",
@@ -51,7 +51,7 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 def replay(
     run_dir: Path, clock: str, hypotheses: tuple[tuple[int, int], ...], quiet: bool, as_json: bool, **asked: Any
 ) -> None:
-    """Run what RUN_DIR recorded again, and say how alike the two are.
+    """Run a recorded run again, and say how similar both are.
 
     RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The replay's folder has scenario.yaml, which you
     may edit and run, its own history, and replay.json with every transition of both.

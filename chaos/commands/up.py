@@ -42,7 +42,7 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
 @click.command()
 @click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True)
 @click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True)
-@click.option("--slaves", type=WholeNumber(0, 3), default=0, show_default=True, help="Of each broker.")
+@click.option("--slaves", type=WholeNumber(0, 3), default=0, show_default=True, help="Slaves of each broker.")
 @click.option("--profile", type=click.Choice(["4.9", "5.x"]), help="Default 4.9, or the implementation's.")
 @implementation_option
 @click.option("--time-scale", type=Number(min=0, min_open=True, max=100), default=1, show_default=True)
@@ -61,7 +61,7 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     callback=_clients,
     help="A client under test: addresses of its own, and --check default judges it. May be repeated.",
 )
-@click.option("--bind", type=BIND, help="Where programs outside dial it, from other hosts too; default 127.0.0.1.")
+@click.option("--bind", type=BIND, help="Address at which programs connect, from other hosts, too; default 127.0.0.1.")
 @click.option("--for", "for_s", type=Number(min=0, min_open=True), help="End by itself after so many seconds.")
 @ray_option
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/up/TIMESTAMP.")
@@ -77,10 +77,10 @@ def up(
     out: Path | None,
     **cluster: Any,
 ) -> None:
-    """A cluster that stays up until Ctrl-C, or --for so many seconds of RocketMQ time.
+    """Keep a cluster up until Ctrl-C, or for --for seconds of RocketMQ time.
 
-    Clients and brokers of your own may use the addresses that it prints. `nemesrv fault`, Toxiproxy's own API and
-    signals make faults; all are recorded. Exit status after Ctrl-C or --for: the verdict's with --check, else 0.
+    Your own clients and brokers may use the addresses that it prints. Faults come from `nemesrv fault`, Toxiproxy's own
+    API and signals; all are recorded. Exit status after Ctrl-C or --for: the verdict's with --check, else 0.
     """
     if bind is not None and ray is not None:
         allowed = "none with --ray: there programs dial this host's own address"

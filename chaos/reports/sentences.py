@@ -38,6 +38,8 @@ def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
     """What happened, in words (`happened`), and what else is known of it; moments count from `timeline_ms`."""
     e = e.since(timeline_ms)
     rest = {key: value for key, value in e.more.items() if key not in SAID}
+    if slow := rest.pop("slow", None):
+        rest = {f"{slow:,} of {rest['of']:,}": "were late"}
     return "; ".join(filter(None, (happened(e), ", ".join(_rest(e, rest)))))
 
 

@@ -160,10 +160,10 @@ def _whose(verdicts: Sequence[Verdict]) -> str:
 
 
 def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
-    """`left out, for there was nothing to look at: a (why); b (why)`, or `a, b (--full says why)`; "" for none."""
+    """`left out, because there was nothing to examine: a (why); b (why)`, or `a, b (--full says why)`; "" for none."""
     named = "; ".join(f"{name} ({why})" for name, why in left_out.items())
     named = named if full else f"{', '.join(left_out)} (--full says why)"
-    return f"left out, for there was nothing to look at: {named}" if left_out else ""
+    return f"left out, because there was nothing to examine: {named}" if left_out else ""
 
 
 def legend_line(verdicts: Sequence[Verdict]) -> str:

@@ -64,7 +64,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each client's route of a topic is what a NameServer answered last",
+    says="each client uses the route that a NameServer answered last",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     needs=(Needs.CLIENTS, Needs.TABLES),

@@ -72,7 +72,7 @@ def judge(facts: BrokerUses, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="each client's last use of a dead broker lies within its window",
+    says="each client stops using a dead broker within its limit",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     is_of_the_whole=True,

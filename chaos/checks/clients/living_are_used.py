@@ -112,7 +112,7 @@ def judge(used: Used, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="producers use their routes' queues in turn and retry elsewhere while they may, and every queue is read",
+    says="producers send to their routes' queues in turn and retry elsewhere while allowed; every queue is read",
     group=Group.CLIENT_ROUTES,
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),

@@ -156,7 +156,7 @@ def judge(seen: Commits, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="offsets are committed in time and only for what was received, never go back but where rules say so, are kept",
+    says="offsets are committed in time, only for received messages, are kept, and go back only where rules say so",
     group=Group.CONSUMING,
     section=Section.MESSAGES,
     needs=(Needs.MESSAGES,),

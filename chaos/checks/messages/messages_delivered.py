@@ -176,7 +176,7 @@ def judge(seen: Deliveries, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every acknowledged message reached each consumer group in its time, as it was sent",
+    says="every acknowledged message reached each consumer group in time and unchanged",
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     is_of_the_whole=True,

@@ -56,7 +56,7 @@ def judge(order: Order, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="a queue keeps the order of its producers' sends, and a consumer that must takes them in it",
+    says="a queue keeps each producer's order of sends, and an orderly consumer consumes in that order",
     group=Group.MESSAGES,
     section=Section.MESSAGES,
     accuses_object=("send after one with a higher offset, or the same",),

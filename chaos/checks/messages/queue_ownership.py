@@ -91,7 +91,7 @@ def _judged(control: Control, world: World, topics: Iterable[str]) -> list[tuple
 
 CHECK = Check(
     name=NAME,
-    says="in quiet times each queue has one owner in its group; each rebalance takes its share, and a new group all",
+    says="without a fault each queue has one owner in its group, each rebalance takes its share, a new group takes all",
     group=Group.CONSUMING,
     section=Section.CLIENTS,
     needs=(Needs.MESSAGES,),

@@ -77,7 +77,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every look-up is answered with the route that its NameServer holds then, as brokers registered it",
+    says="every answer to a look-up is the NameServer's route at that moment, as brokers registered it",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.WIRE,),

@@ -113,7 +113,7 @@ def _at_the_end(presence: Sequence[Presence]) -> bool:
 
 CHECK = Check(
     name=NAME,
-    says="each NameServer holds exactly the brokers that are alive and reach it, within the drop and return windows",
+    says="each NameServer has exactly the brokers that are alive and reach it, within the drop and return windows",
     group=Group.ROUTES,
     section=Section.ROUTES,
     is_of_the_whole=True,

@@ -64,7 +64,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every route names brokers that there are, at their addresses, with queues and permissions as they registered",
+    says="every route lists existing brokers with the addresses, queues and permissions that they registered",
     group=Group.ROUTES,
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS, Needs.TOPICS),

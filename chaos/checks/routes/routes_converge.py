@@ -121,8 +121,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="NameServers that the same brokers can reach hold equal routes for every topic, and when, after each fault "
-    "and heal",
+    says="NameServers that the same brokers reach have equal routes; how long that took after each fault",
     group=Group.ROUTES,
     section=Section.ROUTES,
     is_of_the_whole=True,

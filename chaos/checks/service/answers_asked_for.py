@@ -86,7 +86,7 @@ def judge(answers: Answers, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="no answer came that nobody asked for",
+    says="no unsolicited or duplicate response came",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     accuses_object=("unasked",),

@@ -57,7 +57,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="what somebody registers, wipes, changes or deletes by hand shows at once, and for as long as it must",
+    says="changes by an operator (register, wipe, update, delete) take effect at once and stay in effect",
     group=Group.BY_HAND,
     section=Section.ROUTES,
     needs=(Needs.ACTS, Needs.WIRE),

@@ -170,7 +170,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="the faults, time-outs and switches that the scenario is about really happened; else UNKNOWN",
+    says="the scenario's faults, time-outs and changes of NameServer really happened; otherwise UNKNOWN",
     group=Group.EXERCISED,
     section=Section.RUN,
     is_of_the_whole=True,

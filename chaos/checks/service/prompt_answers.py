@@ -198,7 +198,7 @@ def _ends(times: Times, world: World) -> dict[float, float]:
 
 CHECK = Check(
     name=NAME,
-    says="in quiet times NameServers and brokers answer at once, and a message that is there is handed over at once",
+    says="without a fault NameServers and brokers answer at once, and brokers deliver waiting messages at once",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

@@ -88,7 +88,7 @@ def judge(seen: Slots, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="from each fault and heal to each client's next success: p50, p99 and the longest against its bound",
+    says="time from each fault, and its end, to each client's next success: p50, p99, and the longest with its limit",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

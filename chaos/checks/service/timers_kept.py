@@ -70,7 +70,7 @@ def _untold(world: World) -> dict[str, str]:
 
 CHECK = Check(
     name=NAME,
-    says="every node scans, registers, polls, heartbeats, commits, rebalances, waits and gives up when it is set to",
+    says="every timer fires at its set time: scans, registrations, polls, heartbeats, commits, rebalances, time-outs",
     group=Group.TIMERS,
     section=Section.CLIENTS,
     needs=(Needs.WIRE,),
