@@ -211,8 +211,6 @@ class Actions:
     def do(self, action: ActionModel) -> tuple[str, ...]:
         """Execute the action now, whatever its `at_s`. The ids of the faults that it began."""
         begun = self._do(action)
-        if self.scenario.prove_faults:
-            self.links.probe()
         self._last.began(begun, self.now_s())
         return begun
 

@@ -381,8 +381,6 @@ class Experiment:
         scenario, cluster = self.scenario, self._cluster
         self._actions.end_all()
         self._phase("settle", f"settling {scenario.settle_s:g} s")
-        if scenario.prove_faults:
-            self.links.probe()
         self.wait(scenario.settle_s)
         if self._probing is not None:
             with self._or_not_done(PROBER, "probe"):

@@ -48,7 +48,6 @@ from .hosts.parts import (
     HostsPorts,
     HostsToxiproxy,
     HostToxiproxy,
-    MeasuredThere,
     RemoteFront,
 )
 from .run_folder import RunFolder
@@ -153,7 +152,6 @@ class HostsStage(RealStage):
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[Cluster, LinkFaults]:
-        from ..faults.measuring import BandwidthProofs, LinkProbes, MeasuringThread
         from ..faults.proxy_lag import TOXIPROXY as LATE_NODE
         from ..faults.toxiproxy import Toxiproxy
         from ..faults.toxiproxy_links import LinkFaults
@@ -197,9 +195,6 @@ class HostsStage(RealStage):
             front_for=lambda node: RemoteFront(self.host_of(node)),
         )
         self.links.open(upstreams, self._ports)
-        there_ = MeasuredThere(self.clock, self.links.way, self.host_of)
-        measuring = stack.enter_context(MeasuringThread(self.clock, self.links.way, record, there_))
-        self.links.observer, self.links.probes = BandwidthProofs(measuring), LinkProbes(measuring)
         watch = stack.enter_context(self._hosts_watch(record, pids))
         stack.enter_context(self.joined.head_watch(self._alarm))
         stack.enter_context(disk_watch(self._folder.path, self._alarm))

@@ -328,7 +328,6 @@ def about(scenario: Scenario) -> dict[str, Any]:
         "workload": scenario.workload.model_dump(mode="json", exclude={"topics"}),
         "timeline": [action.do for action in scenario.timeline],
         "availability_floor": scenario.availability_floor,
-        "prove_faults": scenario.prove_faults,
         **_topics_of(scenario),
         **{key: value for key, value in where_said.items() if value},
     }

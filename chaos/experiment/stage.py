@@ -168,7 +168,6 @@ class RealStage(Stage):
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[Cluster, LinkFaults]:
-        from ..faults.measuring import BandwidthProofs, LinkProbes, MeasuringThread
         from ..faults.proxy_lag import TOXIPROXY, ProxyLagProbe
         from ..faults.toxiproxy import ToxiproxyServer  # and what speaks HTTP, which the virtual clock needs not
         from ..faults.toxiproxy_links import LinkFaults
@@ -184,8 +183,6 @@ class RealStage(Stage):
         stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness, step_s=step_s))
         self.links = LinkFaults(api, self.clock, record)
         self.links.open(upstreams, ports)
-        measuring = stack.enter_context(MeasuringThread(self.clock, self.links.way, record))
-        self.links.observer, self.links.probes = BandwidthProofs(measuring), LinkProbes(measuring)
         watch = stack.enter_context(self._watch(record, server))
         stack.enter_context(disk_watch(self._folder.path, self._alarm))
         cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self.links)

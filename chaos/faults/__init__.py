@@ -3,8 +3,7 @@
     what      link_faults, process_faults: a class each        used by scenarios, oracle, checks, reports, generate
               fault: what all have, what peers see             kinds: all of them, and how a recorded one is recognized
     how       injector ─► toxiproxy_links ─► toxiproxy         processes: signals; outside: faults set by somebody else
-              measuring: bandwidth_proof, link_probes    ports: addresses that nobody else takes
-              proxy_lag: how late Toxiproxy carries
+              proxy_lag: how late Toxiproxy carries      ports: addresses that nobody else takes
 
 The first half imports nothing of the second, nor of the rest of chaos/. docs/architecture.md says what a new fault
 touches.

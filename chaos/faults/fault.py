@@ -118,7 +118,7 @@ class Fault(Action):
     loses_packets: ClassVar[bool] = False
     """Whether packets are lost, so that the kernel resends and connecting gets no answer."""
     shows_in_rows: ClassVar[bool] = True
-    """Whether nodes' rows can show it. If not, only a measurement (`verified`) can."""
+    """Whether the nodes' own rows can show it."""
 
     def loss(self, timers: TimeLimits) -> Loss:
         """What it looks like to the peers."""
@@ -133,11 +133,6 @@ class Fault(Action):
     def call_takes_ms(self) -> float:
         """Least duration of a call that shows it; 0 for a fault that does not delay."""
         return 0.0
-
-    @property
-    def meets(self) -> Dial:
-        """What new connections meet under this fault. It differs from its kind's if only single connections are hit."""
-        return self.dial
 
     @property
     def needs_memory(self) -> bool:

@@ -17,7 +17,6 @@ from ...remoting.node.recording import Recorder
 from ..errors import HarnessError, ToxiproxyError
 from ..topology import Link, first_address, later_address
 from .link_faults import LinkFault, LinkState, Stream, combine
-from .measuring import BandwidthProofs, LinkProbes
 from .processes import held_if_free
 
 
@@ -66,8 +65,6 @@ class LinkFaultInjector(ABC):
         self._moved: dict[str, int] = {}
         self._active: dict[str, tuple[LinkFault, list[Link]]] = {}
         self._begun = 0
-        self.observer: BandwidthProofs | None = None
-        self.probes: LinkProbes | None = None
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -147,8 +144,6 @@ class LinkFaultInjector(ABC):
             except BaseException:
                 self._take_back(fault_id, chosen)
                 raise
-            if self.observer is not None:
-                self.observer.begun(fault_id, fault, begun)
             return fault_id
 
     def _take_back(self, fault_id: str, chosen: Mapping[Link, LinkUnderFault]) -> None:
@@ -174,8 +169,6 @@ class LinkFaultInjector(ABC):
             ending = [link for link in links if on is None or link in on]
             if not ending and on is not None:
                 return
-            if self.observer is not None:
-                self.observer.ending(fault_id)
             failed: list[ToxiproxyError] = []
             for link in ending:
                 under = self._under(link)
@@ -193,19 +186,12 @@ class LinkFaultInjector(ABC):
                 raise ToxiproxyError(text) from failed[0]
             if not links:
                 del self._active[fault_id]
-            elif self.observer is not None:
-                self.observer.begun(fault_id, fault, links)
 
     def heal(self, on: Collection[Link]) -> None:
         """End every fault on these links, newest first. On other links they stay."""
         with self._lock:
             for fault_id in reversed(tuple(self._active)):
                 self.end(fault_id, on)
-
-    def probe(self) -> None:
-        """Probe what passes over every link, from now on, in the background."""
-        if self.probes is not None:
-            self.probes.look(self._links)
 
     def heal_all(self) -> None:
         """End every fault, newest first. All are tried before the first failure is raised."""

@@ -136,7 +136,7 @@ class Bandwidth(LinkFault):
     rate_kb_s: int = Field(gt=0)
     title = "bandwidth"
     injection = "toxiproxy.bandwidth"
-    injected = "Toxiproxy's `bandwidth` toxic: at most so much passes, which is measured on the link"
+    injected = "Toxiproxy's `bandwidth` toxic: at most so much passes"
     equals = "a narrow link"
     shows_in_rows = False
     looks_like = Loss.SLOW
@@ -169,10 +169,6 @@ class Reset(LinkFault):
 
     def loss(self, timers: TimeLimits) -> Loss:
         return Loss.RESET if self.connections is None else Loss.OTHER
-
-    @property
-    def meets(self) -> Dial:
-        return self.dial if self.connections is None else Dial.ANSWERED
 
     @property
     def needs_memory(self) -> bool:

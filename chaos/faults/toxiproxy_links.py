@@ -26,13 +26,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ...remoting.node.file_names import file_name, of_file_name
-from ...remoting.node.network import Address, TcpNetwork
+from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
 from ..topology import EXTERNAL, Link, first_address
 from .injector import LinkFaultInjector, ScaledClock
 from .link_faults import DIRECTIONS, Direction, DirectionState, LinkState, Toxic
-from .measuring import Route
 from .ports import FullAcceptQueue
 
 _NEXT = "~"
@@ -155,11 +154,6 @@ class LinkFaults(LinkFaultInjector):
         """The address at which the link's node connects now."""
         front = self._fronts.get(link)
         return self._proxies[link].listen if front is None else front.address
-
-    def way(self, link: Link) -> Route:
-        """How others reach the link's peer: through its proxy, and around it."""
-        link = Link(link.node, self._at(link.peer))
-        return Route(TcpNetwork(), self._dialled(link), self._proxies[link].peer)
 
     # -- processes behind the proxies (actors.watch.Dials)
 

@@ -194,22 +194,6 @@ _CATALOGUE: tuple[Event, ...] = (
         "the process that this fault ended is gone, its connections are closed, and dials to it are refused",
     ),
     Event(
-        "verified",
-        Group.CONTROL,
-        "harness",
-        ("fault_id", "value"),
-        "a measurement that proves a fault; of a bandwidth limit: value has the link, stream, rate_kb_s (allowed), "
-        "kb_s (measured), bytes and took_ms",
-    ),
-    Event(
-        "probe",
-        Group.CONTROL,
-        "harness",
-        ("source", "target", "duration_ms", "value"),
-        "the harness has dialled this link and asked its peer something: value has met (refused; accepted, answered; "
-        "…) and took_ms of the answer",
-    ),
-    Event(
         "not_done",
         Group.CONTROL,
         "harness",

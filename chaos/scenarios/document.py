@@ -59,6 +59,10 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
         return mapping
 
 
+FORMER_KEYS = (("prove_faults", False), ("workload", "clients_per_process", 1))
+"""What run folders of earlier versions say that is no key any more, and how they say that it was not asked for."""
+
+
 def read(text: str, *, file: str) -> dict[str, Any]:
     """The document of a YAML text. ScenarioError when it is no mapping, or is not well-formed."""
     if len(text) > LETTERS_MAX:
@@ -74,6 +78,10 @@ def read(text: str, *, file: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         found = "an empty file" if document is None else f"a {type(document).__name__}"
         raise ScenarioError(file, "", found, "a mapping with the keys of a scenario")
+    for *path, key, unasked in FORMER_KEYS:
+        at = document.get(path[0]) if path else document
+        if isinstance(at, dict) and at.get(key) == unasked:
+            del at[key]
     return {key: value for key, value in document.items() if not str(key).startswith("x-")}
 
 

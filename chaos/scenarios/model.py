@@ -128,14 +128,6 @@ class WorkloadModel(_Model):
     prober: bool = True
     """Whether a client of the harness makes the topic, waits until it is routed, and reads every queue at the end."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_earlier_run_folders(cls, document: Any) -> Any:
-        """A run folder of an earlier version says `clients_per_process: 1`: what every client has."""
-        if isinstance(document, dict) and document.get("clients_per_process") == 1:
-            return {key: value for key, value in document.items() if key != "clients_per_process"}
-        return document
-
     @model_validator(mode="after")
     def _needs_its_prober(self) -> WorkloadModel:
         if not self.prober and (self.producers or self.consumers or self.client_starts):
@@ -202,8 +194,6 @@ class Scenario(_Model):
     timeline: tuple[ActionModel, ...] = ()
     steady_s: float = Field(60, ge=0, le=100_000)
     settle_s: float = Field(70, ge=0, le=100_000)
-    prove_faults: bool = False
-    """Whether every link is dialled after each action, and what it meets held against what was asked for."""
     availability_floor: float | None = Field(None, ge=0, le=1)
     """The least part of operations that must succeed from the first fault to the end; None asks nothing then."""
     promises: PromisesModel = PromisesModel()

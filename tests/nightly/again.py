@@ -28,7 +28,6 @@ _TEXTS = f"{_PAGE}::test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom"
 _NAMED = f"{_SLAVES}::test_a_slave_is_named_and_read_while_its_master_is_gone_and_nothing_is_wrong"
 _MADE_MASTER = f"{_SLAVES}::test_a_slave_that_is_made_master_is_told_and_sent_to"
 _SERIES = f"{_VIRTUAL}/test_series_of_actions.py"
-_LIMIT = "tests/chaos/faults/test_bandwidth_proof.py::test_on_virtual_time_a_limit_is_measured_to_the_percent"
 _JOINS = (
     "tests/chaos/scenarios/test_membership.py"
     "::test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_removed_stays_away"
@@ -314,5 +313,4 @@ NIGHTLY = (
         ),
     ),
     Nightly(_HELP, "the help of more commands without extras", (_HELP,), ("of all",)),
-    Nightly(_LIMIT, "a limit of one direction alone, on virtual time", (_LIMIT,), ("both",)),
 )

@@ -9,15 +9,11 @@ INVALID: a fault without effect is no fault of the cluster's.
 | pause of a node         | it measured no timers all the while; or as above                                         |
 | black_hole, cut, reset  | the dialler's call or connection over the link failed; the NameServer dropped the broker |
 | latency                 | a call over the link took at least as long as one direction was delayed                  |
-| any; bandwidth only so  | the harness recorded `verified`                                                          |
+| bandwidth               | none is asked for: no row tells a narrow link from a busy peer                           |
 
 What a node did not do for the harness (a stop, a final read), though it was waited for, is told here too.
 
 Where clients had chosen a NameServer that was then lost to them, at least one must have chosen another.
-
-What a dial over a link must meet, by the faults that were asked for: the matrix that probes are held against. Plain.
-
-packets lost: no answer to the SYN; else cut: refused; else black hole: no answer; else peer gone: refused; else …
 """
 
 from __future__ import annotations
@@ -30,9 +26,7 @@ from typing import Any, NamedTuple
 
 from ...faults.acts_by_hand import BY_HAND
 from ...faults.clock_changes import CLOCK_ACTIONS
-from ...faults.fault import Dial, Loss
-from ...faults.kinds import UnknownFault
-from ...faults.link_faults import BlackHole, Cut, Timeout
+from ...faults.fault import Loss
 from ...faults.process_faults import Absent, Remove
 from ...oracle.link import RESUME_GRACE_MS
 from ...oracle.recorded import Fault
@@ -132,7 +126,6 @@ def judge(evidence: Evidence, world: World) -> Verdict:
         if what:
             until_ms = end_ms if math.isfinite(end_ms) else world.end_ms
             missing.append(_finding(faults[0].source, what, start_ms, until_ms, fault_id))
-    missing += _unproven(evidence.control, world)
     missing += [
         _finding(str(row.source), str((row.decoded or {}).get("why") or "it did not answer"), row.time_ms, row.time_ms)
         for row in evidence.control.rows("not_done")
@@ -161,7 +154,6 @@ def judge(evidence: Evidence, world: World) -> Verdict:
             "effects": sum(sum(seen.values()) for seen in effects.values()),
             "switches": sum(switches.values()),
             "by_fault": shown[:_SHOWN],
-            "probes": len(evidence.control.rows("probe")),
         },
         allowed={"bound_ms": None, "formula": _FORMULA, "tolerance_ms": 0, "row": _ROW},
         findings=missing,
@@ -184,28 +176,6 @@ CHECK = Check(
     never_invalid=True,
     joins_for=("not_done",),
 )
-
-
-def _unproven(control: Control, world: World) -> list[Finding]:
-    """Where a probe met something else than the faults that were asked for let it meet."""
-    found = []
-    probes = [row for row in control.rows("probe") if row.time_ms <= world.end_ms]
-    if world.run.get("prove_faults") and any(fault.injected for fault in world.faults) and not probes:
-        found.append(_finding("harness", "no link was probed, though the scenario asks for it", 0.0, world.end_ms))
-    for row in probes:
-        source, target = row.source or "", row.target or ""
-        began_ms = row.time_ms - (row.duration_ms or 0.0)
-        allowed = dials_met(world, source, target, began_ms, row.time_ms)
-        value = row.decoded or {}
-        met, took_ms, due_ms = Dial(value["met"]), value.get("took_ms") or 0.0, late_ms(world, source, target, began_ms)
-        if met is Dial.ANSWERED and due_ms > 0:
-            met = Dial.LATE if took_ms >= due_ms - 1 else met
-        if allowed and met not in allowed:
-            wanted = " or ".join(sorted(allowed))
-            found.append(
-                _finding(source, f"a dial to {target} met: {met}; asked for was: {wanted}", began_ms, row.time_ms)
-            )
-    return found
 
 
 def _told(measured: Mapping[str, Any]) -> str:
@@ -237,7 +207,7 @@ def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switc
     for_good = all(isinstance(fault.kind, Remove) for fault in faults)
     if world.run.get("timeline") and not for_good and all(fault.end_ms > world.end_ms for fault in faults):
         return "it never ended"  # a run by a timeline heals every fault before it settles
-    if not seen:
+    if not seen and faults[0].kind.shows_in_rows:
         return "no row shows an effect of it"
     if used and not switches and all(_forces_a_switch(world, fault) for fault in faults):
         return "clients had chosen the NameServer that it took, and none chose another"
@@ -299,22 +269,10 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
             for one in asked.get(row.address or row.name_server or row.node, ()):
                 if kind := _shows(row, one):
                     found[one.fault_id][kind] += 1
-    for row in evidence.control.rows("probe"):
-        for fault in world.link_faults(row.source or "", row.target or ""):
-            met, began_ms = (row.decoded or {}).get("met"), row.time_ms - (row.duration_ms or 0.0)
-            if (
-                fault.kind.meets is not Dial.ANSWERED
-                and met == fault.kind.meets
-                and fault.overlaps(began_ms, row.time_ms)
-            ):
-                found[fault.fault_id]["probed"] += 1
     for fault in world.faults:
         met = [act for act in world.acts if act.node == fault.target and fault.source == ADMIN and not act.is_done]
         if late := sum(fault.overlaps(act.began_ms, act.ended_ms) for act in met if fault.injected):
             found[fault.fault_id]["failed"] += late
-    for row in evidence.control.rows("verified"):
-        if row.fault_id is not None:
-            found[row.fault_id]["verified"] += 1
     for fault_id in _silent(evidence.control.lateness, world):
         found[fault_id]["silent"] += 1
     return {fault_id: dict(kinds) for fault_id, kinds in found.items()}
@@ -385,40 +343,3 @@ def _switches(control: Control, world: World) -> tuple[dict[str, int], set[str]]
                 after = [row for row in choices[client] if fault.start_ms < row.time_ms <= until_ms]
                 counts[fault.fault_id] += any((row.decoded or {}).get("reason") != "first" for row in after)
     return dict(counts), used
-
-
-def dials_met(world: World, source: str, target: str, from_ms: float, to_ms: float) -> frozenset[Dial]:
-    """What a dial in [from_ms, to_ms] may meet; empty where something changed meanwhile, or nobody can say."""
-    found = (*world.process_faults(target), *world.link_faults(source, target))
-    if any(_changes(fault, from_ms, to_ms) for fault in found):
-        return frozenset()
-    on = [fault.kind for fault in found if fault.overlaps(from_ms, to_ms)]
-    if any(isinstance(kind, UnknownFault | Timeout) for kind in on):
-        return frozenset()
-    dials = {kind.meets for kind in on}
-    if Dial.DROPPED in dials:
-        return frozenset({Dial.DROPPED})
-    if any(isinstance(kind, Cut) for kind in on):
-        return frozenset({Dial.REFUSED})
-    if any(kind.ends_process for kind in on):
-        return frozenset({Dial.SILENT if any(isinstance(kind, BlackHole) for kind in on) else Dial.REFUSED})
-    if dials <= {Dial.ANSWERED, Dial.LATE}:  # a slow or narrow link's answer may come after one's patience
-        answered = Dial.LATE if Dial.LATE in dials else Dial.ANSWERED
-        return frozenset({answered, Dial.SILENT} if on else {answered})
-    return frozenset(dials & {Dial.SILENT, Dial.RESET})
-
-
-def late_ms(world: World, source: str, target: str, at_ms: float) -> float:
-    """The round trip of an answer at that time, at the least."""
-    delays = [fault.kind.delay for fault in world.link_faults(source, target) if fault.start_ms <= at_ms < fault.end_ms]
-    return sum(delay.round_trip_min_ms for delay in delays if delay is not None)
-
-
-def _changes(fault: Fault, from_ms: float, to_ms: float) -> bool:
-    """Whether it begins or ends within the stretch; an injection takes from its asking until it is complete."""
-    asked_ms = float(fault.value.get("asked_ms") or fault.start_ms)
-    begun_ms = fault.start_ms
-    if fault.ends_process:
-        begun_ms = fault.gone_ms if fault.gone_ms is not None else fault.end_ms
-    begins = asked_ms <= to_ms and begun_ms >= from_ms
-    return begins or from_ms <= fault.end_ms <= to_ms

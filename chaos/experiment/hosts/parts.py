@@ -9,11 +9,10 @@ The proxy of (node, peer) is on the node's host and connects to the peer's own a
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
@@ -22,17 +21,15 @@ from ....actors.hosts import HostLost, RemoteHost
 from ....actors.processes import is_paused
 from ....remoting.node.clock import RealClock
 from ....remoting.node.file_names import of_file_name
-from ....remoting.node.network import Address, TcpNetwork
+from ....remoting.node.network import Address
 from ....remoting.node.recording import Recorder
-from ...errors import HarnessError
 from ...faults.link_faults import Toxic
-from ...faults.measuring import Route
 from ...faults.outside import OutsideFaults, ProxiesShown
 from ...faults.ports import FullAcceptQueue, PortHolder
 from ...faults.processes import ProcessFaults
 from ...faults.toxiproxy_links import LinkFaults
 from ...history.recorder import RecorderSpec
-from ...topology import Link, first_address
+from ...topology import first_address
 
 PORTS, TOXIPROXY, LAG = "ports", "toxiproxy", "lag"
 
@@ -100,13 +97,6 @@ class HostFront(FullAcceptQueue):
     def __init__(self, _parts: Mapping[str, Any]) -> None:
         super().__init__()
         self.opened = self.address
-
-
-async def measured(
-    clock: RealClock, over: Address, around: Address | None, function: Callable[..., Awaitable[Any]], *args: Any
-) -> Any:
-    """The function's result for a link, measured from this host."""
-    return await function(clock, Route(TcpNetwork(), over, around), *args)
 
 
 HostOf = Callable[[str], RemoteHost]
@@ -214,26 +204,6 @@ class RemoteFront:
 
     def open(self, to: Address) -> None:
         self._host.ask("call", self._key, "open", to)
-
-
-class MeasuredThere:
-    """Measures links from the host of the connecting node."""
-
-    def __init__(self, clock: RealClock, way: Callable[[Link], Route], host_of: HostOf) -> None:
-        self._clock, self._way, self._host_of = clock, way, host_of
-
-    async def __call__(self, link: Link, function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
-        import ray.exceptions
-
-        host, way = self._host_of(link.node), self._way(link)
-        ref = host.asking("run", measured, host.clock(self._clock), way.over, way.around, function, *args)
-        try:
-            return await asyncio.wrap_future(ref.future())
-        except ray.exceptions.RayTaskError as exc:
-            cause = getattr(exc, "cause", None)
-            raise (cause if isinstance(cause, Exception) else exc) from None
-        except ray.exceptions.RayError as exc:
-            raise HarnessError(f"{link} could not be measured: the host {host} does not answer") from exc
 
 
 log = logging.getLogger("nemesrv.live")

@@ -17,7 +17,6 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from typing import Any
 
 from ....remoting.errors import ConnectError
@@ -25,7 +24,6 @@ from ....remoting.node.network import Address, Listener, ProtocolFactory
 from ....remoting.node.recording import Recorder
 from ...faults.injector import LinkFaultInjector
 from ...faults.link_faults import DirectionState, LinkState
-from ...faults.measuring import BandwidthProofs, LinkProbes, Measuring, Route
 from ...topology import Link
 from .loop import ProcessLoop, Scheduled, Scheduler, VirtualClock
 
@@ -458,25 +456,6 @@ class MemoryLinkFaults(LinkFaultInjector):
             self._peers[link] = peer
             if self._add(link):
                 self._record("link", source=link.node, target=link.peer, address=str(peer), injection="memory")
-
-    def watch_bandwidth(self, stack: ExitStack) -> None:
-        """Measure bandwidth faults from now on, in a harness process that ends with `stack`."""
-        process = self._network.scheduler.process("bandwidth-proof")
-
-        def way(link: Link) -> Route:
-            peer = self._peers[Link(link.node, self._at(link.peer))]
-            return Route(NodeNetwork(self._network, process, link.node), peer)
-
-        async def note(event: str, /, **fields: object) -> None:
-            self._record(event, **fields)
-
-        def end() -> None:
-            process.kill()
-            process.bury()
-
-        stack.callback(end)
-        measuring = Measuring(self._time, self._time.scale, way, process.create_task, note)
-        self.observer, self.probes = BandwidthProofs(measuring), LinkProbes(measuring)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """Each peer of `node`, at its own address."""

@@ -72,7 +72,6 @@ class VirtualStage(Stage):
         cluster = stack.enter_context(VirtualCluster(self.scheduler, self.clock, self._seed, self._run_until_done))
         self._links = MemoryLinkFaults(cluster.network, self.clock, record)
         self._links.open(upstreams)
-        self._links.watch_bandwidth(stack)
         return cluster, self._links
 
     def dials_of(self, node: str) -> dict[Address, Address]:

@@ -35,7 +35,7 @@ _WORLD = ("run_begin", "run_end", "node", "phase", "fault", "gone", "started", "
 _FAILED = ("register", "name_server_call", *_TRAFFIC)
 """Notable where they failed."""
 _NOTABLE: tuple[str, ...] = (
-    *("verified", "broker_dropped", "boot", "topic", "name_server_chosen", "route_changed", "assigned", "channel"),
+    *("broker_dropped", "boot", "topic", "name_server_chosen", "route_changed", "assigned", "channel"),
     *("queue_taken", "queue_dropped", "registration", *_FAILED),
 )
 _FINE_CODES = (0, 17, 19, 20, 21, 25)

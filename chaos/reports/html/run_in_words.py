@@ -77,7 +77,7 @@ def describe(row: Mapping[str, Any]) -> str:
 def tone(row: Mapping[str, Any]) -> str:
     """How an event is coloured: fault, bad, change or plain."""
     event = row["event"]
-    if event in ("fault", "phase", "verified"):
+    if event in ("fault", "phase"):
         return "fault"
     if event == "log":
         return "bad" if row["type"] != "WARNING" else "change"

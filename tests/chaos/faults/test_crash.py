@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,7 +18,6 @@ import pytest
 from nemesrv.chaos.faults.fault import Dial, Fault
 from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, HalfOpen, Latency, LinkFault, Reset, SynDrop
-from nemesrv.chaos.faults.measuring import LinkProbes, MeasuringThread
 from nemesrv.chaos.faults.outside import faults_of
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
@@ -391,24 +389,3 @@ def test_a_full_accept_queue_drops_a_dial_as_lost_packets_do(ports: PortHolder):
         second.setblocking(False)
         second.connect_ex(address)
         assert met(address) is Dial.DROPPED
-
-
-def probed(world: World) -> dict[Link, str]:
-    """What the harness's probes of both links meet."""
-    rows, done = Rows(), threading.Semaphore(0)
-
-    def record(event: str, /, **fields: object) -> None:
-        rows(event, **fields)
-        done.release()
-
-    with MeasuringThread(RealClock.starting_now(3.0), world.links.way, record) as measuring:
-        LinkProbes(measuring).look([NEAR, FAR])
-        assert all(done.acquire(timeout=30) for _ in range(2))
-    return {Link(row["source"], row["target"]): row["value"]["met"] for row in rows}
-
-
-@pytest.mark.parametrize("fault", REAL, ids=[fault.do for fault in REAL])
-def test_a_probe_of_the_harness_meets_the_same(world: World, fault: Fault):
-    inject(world, fault)
-    met = Dial.ANSWERED if fault.dial is Dial.LATE else fault.dial  # how late it was stands beside it
-    assert probed(world) == {NEAR: met, FAR: Dial.ANSWERED if isinstance(fault, LinkFault) else met}

@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checks.plain.verdicts import found_wrong
-from nemesrv.chaos.checks.record.control import Control
-from nemesrv.chaos.checks.service.exercised import Evidence
-from nemesrv.chaos.checks.service.exercised import judge as exercised
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.history.rows import read_rows
@@ -45,7 +42,7 @@ def scenario(do: str, *more: dict[str, Any], profile: str = "4.9", links: list[s
     document = {
         "name": "parted", "cluster": {"name_servers": 2, "brokers": 2, "profile": profile}, "config": config,
         "workload": FEW_SENDS, "timeline": [begin, *more, end],
-        "settle_s": 100, "prove_faults": True, "checks": ["routes_are_true"],
+        "settle_s": 100, "checks": ["routes_are_true"],
     }  # fmt: skip
     return parse(document, file="parted.yaml")
 
@@ -54,10 +51,7 @@ def scenario(do: str, *more: dict[str, Any], profile: str = "4.9", links: list[s
 @pytest.mark.parametrize("do", ["half_open", "syn_drop"])
 def test_the_tables_keep_whoever_can_still_register(do: str, profile: str, tmp_path: Path) -> None:
     folder = record_virtual(scenario(do, profile=profile), 3, tmp_path / "run").path
-    rows = read_rows(folder)
-    world = World.of_rows(rows)
-    clients = frozenset(node.name for node in world.of_kind("producer", "consumer"))
-    assert exercised(Evidence(Control.of_rows(rows), worked=clients), world).findings == ()
+    assert {fault.fault for fault in World.of_rows(read_rows(folder)).faults} == {do}
     assert found_wrong(folder) == {}
 
 
@@ -103,13 +97,9 @@ def test_one_connection_of_a_link_is_reset_or_dead_and_the_tables_are_true(tmp_p
         {"at_s": 200, "do": "heal"},
     ]
     document = {"name": "one", "cluster": {"name_servers": 2, "brokers": 2}, "timeline": timeline, "settle_s": 100,
-                "workload": FEW_SENDS, "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
+                "workload": FEW_SENDS, "checks": ["routes_are_true"]}  # fmt: skip
     folder = record_virtual(parse(document, file="one.yaml"), 3, tmp_path / "run").path
-    rows = read_rows(folder)
-    world = World.of_rows(rows)
-    assert [fault.value.get("connections") for fault in world.faults] == [1] * len(world.faults)
-    clients = frozenset(node.name for node in world.of_kind("producer", "consumer"))
-    assert exercised(Evidence(Control.of_rows(rows), worked=clients), world).findings == ()
+    assert {fault.value.get("connections") for fault in World.of_rows(read_rows(folder)).faults} == {1}
     assert found_wrong(folder) == {}
 
 

