@@ -250,10 +250,9 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
     """ScenarioError for a fault that this clock has no way to inject."""
     for index, action in enumerate(scenario.timeline):
         what = action.what
-        if isinstance(what, LinkFault) and what.needs_memory and not options.is_virtual(scenario):
-            key, value = ("do", action.do) if what.loses_packets else ("connections", "given")
+        if isinstance(what, LinkFault) and what.loses_packets and not options.is_virtual(scenario):
             allowed = "a fault that a proxy can inject, or --clock virtual"
-            raise ScenarioError(scenario.name, f"timeline.{index}.{key}", value, allowed)
+            raise ScenarioError(scenario.name, f"timeline.{index}.do", action.do, allowed)
     if (made_by := next(iter(scenario.implementations().values()), None)) and options.is_virtual(scenario):
         raise ScenarioError(scenario.name, "clock", "virtual", f"the real clock where a node is {made_by}")
     if options.ray is None and not options.is_virtual(scenario):

@@ -238,8 +238,7 @@ class RunningCluster:
         """
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
-        of_memory = do == "packet_loss" or settings.get("connections") is not None
-        if of_memory and self._scenario.clock == "real":
+        if do == "packet_loss" and self._scenario.clock == "real":
             raise ScenarioError(of, "do", do, 'a fault that a proxy can inject, or clock="virtual"')
         if do in HOST_ACTIONS:
             return self._act_on_hosts(entry, of)

@@ -135,11 +135,6 @@ class Fault(Action):
         return 0.0
 
     @property
-    def needs_memory(self) -> bool:
-        """Whether only the network in memory can inject it, not a proxy."""
-        return self.loses_packets
-
-    @property
     def words(self) -> str:
         return self.title
 

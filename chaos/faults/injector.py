@@ -77,7 +77,7 @@ class LinkFaultInjector(ABC):
 
     def _can(self, fault: LinkFault) -> bool:
         """Whether this fault can be injected here."""
-        return self.loses_packets or not fault.needs_memory
+        return self.loses_packets or not fault.loses_packets
 
     def _apply(self, under: LinkUnderFault) -> None:
         now, wanted = under.state, combine(under.active.values(), self._clock.scale)
@@ -125,8 +125,7 @@ class LinkFaultInjector(ABC):
             if fault_id in self._active:
                 raise HarnessError(f"a fault called {fault_id} is already active: give each fault an id of its own")
             if not self._can(fault):
-                asked = fault.do if fault.loses_packets else f"{fault.do} with `connections`"
-                raise HarnessError(f"{asked} cannot be injected through a proxy: use --clock virtual")
+                raise HarnessError(f"{fault.do} cannot be injected through a proxy: use --clock virtual")
             chosen = {link: self._under(link) for link in links}
             if not fault.effect().refused:
                 for link in chosen:

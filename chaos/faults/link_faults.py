@@ -37,10 +37,6 @@ class Effect(NamedTuple):
     """No packet arrives."""
     stale: bool = False
     """The whole link: data on connections made before the fault is kept back."""
-    resets: bool = False
-    """The whole link: connections made before the fault are reset at once."""
-    oldest: int | None = None
-    """How many of the connections made before are hit, oldest first; None: all."""
     undialled: bool = False
     """The whole link: no connection attempt is answered."""
 
@@ -151,10 +147,7 @@ class Bandwidth(LinkFault):
 
 
 class Reset(LinkFault):
-    """With `connections`: resets at once so many of a link's connections, oldest first; in memory only."""
-
     do: Literal["reset"] = "reset"
-    connections: int | None = Field(None, ge=1)
     title = "reset"
     injection = "toxiproxy.reset_peer"
     injected = (
@@ -163,16 +156,8 @@ class Reset(LinkFault):
     )
     equals = "a middlebox that resets"
     dial = Dial.RESET
-
-    def effect(self) -> Effect:
-        return Effect(reset=True) if self.connections is None else Effect(resets=True, oldest=self.connections)
-
-    def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.RESET if self.connections is None else Loss.OTHER
-
-    @property
-    def needs_memory(self) -> bool:
-        return self.connections is not None
+    looks_like = Loss.RESET
+    does = Effect(reset=True)
 
     @classmethod
     def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
@@ -194,12 +179,9 @@ class PacketLoss(LinkFault):
 
 
 class HalfOpen(LinkFault):
-    """Blocks connections that existed when it began; newer ones are not affected. With `connections`: only so many,
-    oldest first; in memory only.
-    """
+    """Blocks connections that existed when it began; newer ones are not affected."""
 
     do: Literal["half_open"] = "half_open"
-    connections: int | None = Field(None, ge=1)
     title = "half-open"
     injection = "toxiproxy.second_proxy"
     injected = (
@@ -208,13 +190,7 @@ class HalfOpen(LinkFault):
     )
     equals = "a NAT or conntrack entry that is gone, a failover of a firewall without its state"
     looks_like = Loss.STALE
-
-    def effect(self) -> Effect:
-        return Effect(stale=True, oldest=self.connections)
-
-    @property
-    def needs_memory(self) -> bool:
-        return self.connections is not None
+    does = Effect(stale=True)
 
 
 class SynDrop(LinkFault):
@@ -295,10 +271,6 @@ class LinkState(NamedTuple):
     downstream: DirectionState = DirectionState()
     stale: int = 0
     """Number of faults that block the connections older than themselves."""
-    resets: int = 0
-    """Number of faults that have reset the connections older than themselves."""
-    oldest: int | None = None
-    """How many connections the newest of these hits, oldest first; None: all."""
     undialled: bool = False
     """No connection attempt is answered."""
 
@@ -343,6 +315,4 @@ def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
         direction("downstream"),
         stale=sum(e.stale for _, e in effects),
         undialled=any(e.undialled for _, e in effects),
-        resets=sum(e.resets for _, e in effects),
-        oldest=next((e.oldest for _, e in reversed(effects) if e.stale or e.resets), None),
     )

@@ -105,7 +105,8 @@ def _example(what: Action) -> str:
 _UNSAID = (("implementation", None), ("new_address", False))
 """What an entry need not say of itself."""
 _ENTRY_KEYS = ("at_s", "links", "nodes", "hosts", "name", "period_s", "duty")
-_ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields)
+_ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields) | {"connections"}
+"""Run folders of earlier versions say `connections: null` of a reset."""
 
 
 def keys_of(do: str) -> list[str]:

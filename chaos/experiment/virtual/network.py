@@ -325,14 +325,10 @@ class Wire:
 
     def become(self, state: LinkState) -> None:
         """Put the link into this state."""
-        half_opens, resets = state.stale > self.state.stale, state.resets > self.state.resets
+        half_opens = state.stale > self.state.stale
         self.state = state
-        for number, connection in enumerate(tuple(self.connections)):
-            meant = state.oldest is None or number < state.oldest
-            connection.stale = (half_opens and meant) or (connection.stale and state.stale > 0)
-            if resets and meant:
-                connection.sever(ConnectionResetError(errno.ECONNRESET, "reset"))
-                continue
+        for connection in tuple(self.connections):
+            connection.stale = half_opens or (connection.stale and state.stale > 0)
             if not state.enabled or (connection.swallowed and not state.held):
                 connection.sever()
             else:

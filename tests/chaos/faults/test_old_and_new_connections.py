@@ -12,7 +12,7 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.faults.link_faults import BlackHole, Cut, HalfOpen, Reset, SynDrop
+from nemesrv.chaos.faults.link_faults import BlackHole, Cut, HalfOpen, SynDrop
 from nemesrv.chaos.faults.ports import FullAcceptQueue, PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
@@ -143,12 +143,6 @@ def test_a_dial_under_way_at_the_heal_is_let_in_at_its_next_syn(world: World) ->
     dialling.join(10)
     far.close()
     assert met == [b"seen"]
-
-
-def test_no_proxy_tells_one_connection_of_a_link_from_another(world: World) -> None:
-    for fault in (HalfOpen(connections=1), Reset(connections=1)):
-        with pytest.raises(HarnessError, match="with `connections` cannot be injected through a proxy"):
-            world.links.begin(fault, [LINK])
 
 
 def test_an_outside_dialler_cannot_be_told_where_to_dial(world: World) -> None:

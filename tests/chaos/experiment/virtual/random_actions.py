@@ -96,8 +96,6 @@ class _Nodes:
         begin: dict[str, Any] = {"do": do, "name": name, "links": links}
         if do == "latency":
             begin |= {"latency_ms": rng.choice((50, 500, 2000)), "jitter_ms": rng.choice((0, 50))}
-        if begin["do"] in ("half_open", "reset") and rng.random() < 0.3:
-            begin["connections"] = 1
         if rng.random() < 0.25:
             begin |= {"period_s": rng.choice((3, 10, 50)), "duty": rng.choice((0.1, 0.5, 0.9))}
             return begin, rng.choice(([{"do": "heal", "faults": [name]}], []))

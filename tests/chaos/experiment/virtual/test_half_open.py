@@ -88,21 +88,6 @@ def test_what_is_demanded_of_a_half_open_link_follows_the_settings() -> None:
     assert kept(**{"broker-a": {"registerNameServerPeriod": 60_000}}) == [80], "two periods are too long"
 
 
-def test_one_connection_of_a_link_is_reset_or_dead_and_the_tables_are_true(tmp_path: Path) -> None:
-    links = ["broker-a <-> ns-0", "clients <-> ns-1"]
-    timeline = [
-        {"at_s": 20, "do": "reset", "connections": 1, "links": links},
-        {"at_s": 80, "do": "heal"},
-        {"at_s": 90, "do": "half_open", "connections": 1, "links": links},
-        {"at_s": 200, "do": "heal"},
-    ]
-    document = {"name": "one", "cluster": {"name_servers": 2, "brokers": 2}, "timeline": timeline, "settle_s": 100,
-                "workload": FEW_SENDS, "checks": ["routes_are_true"]}  # fmt: skip
-    folder = record_virtual(parse(document, file="one.yaml"), 3, tmp_path / "run").path
-    assert {fault.value.get("connections") for fault in World.of_rows(read_rows(folder)).faults} == {1}
-    assert found_wrong(folder) == {}
-
-
 @pytest.mark.parametrize("do", ["half_open", "syn_drop"])
 def test_neither_has_a_direction(do: str) -> None:
     with pytest.raises(ScenarioError, match="which is of both directions"):

@@ -281,23 +281,3 @@ def test_of_a_half_open_link_only_what_was_connected_is_dead_until_the_heal(worl
         assert (far.data, its_peer.data) == (b"", b"y")
     world.pass_s(1)
     assert far.data == b"x"
-
-
-def test_of_several_connections_of_a_link_only_the_oldest_may_be_held_or_reset(world: World) -> None:
-    first, its_peer = world.connected()
-    second, others_peer = world.connected()
-    with world.faults.fault(HalfOpen(connections=1), [LINK]):
-        first.transport.write(b"x")
-        second.transport.write(b"y")
-        world.pass_s(1)
-        assert (its_peer.data, others_peer.data) == (b"", b"y")
-    world.pass_s(1)
-    assert its_peer.data == b"x"
-    with world.faults.fault(Reset(connections=1), [LINK]):
-        world.pass_s(1)
-        assert [isinstance(why, ConnectionResetError) for _, why in first.lost] == [True]
-        second.transport.write(b"z")
-        third, thirds_peer = world.connected()
-        third.transport.write(b"w")
-        world.pass_s(1)
-        assert (others_peer.data, thirds_peer.data, second.lost) == (b"yz", b"w", [])
