@@ -18,14 +18,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
 from ..faults.fault import Loss
-from ..topology import broker_name
+from ..topology import broker_name, is_slave
 from .by_hand import Act
 from .intervals import Stretch
 from .link import MOMENT_MS, Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds
@@ -310,6 +311,54 @@ def _pairs(world: World) -> Sequence[tuple[_Pair, Sequence[RouteState]]]:
 def obligations(world: World) -> Sequence[Obligation]:
     """What each NameServer process's table had to hold, or not, and from when until when."""
     return world.memoized("obligations", lambda: _obligations(world))
+
+
+class Segment(NamedTuple):
+    """NameServer processes that the same brokers can reach between two changes: equal in [from_ms, to_ms)."""
+
+    members: Sequence[tuple[str, int]]
+    """NameServer and incarnation, at least two."""
+    start_ms: float
+    from_ms: float
+    to_ms: float
+    latest: RouteState
+    """The pair whose window ends last: it decides the bound."""
+    label: FaultEdge
+    label_ms: float
+    """When the change began that this segment belongs to; a fault of several links takes several moments."""
+    slaves_only: Collection[str]
+    """The names of which only slaves reach these NameServers: their rows are the last that each had from a master."""
+
+
+def segments(world: World) -> list[Segment]:
+    """Every class of at least two NameServer processes between two changes, in order of time."""
+    starting: dict[float, list[RouteState]] = defaultdict(list)
+    for state in route_states(world):
+        starting[state.start_ms].append(state)
+    times = sorted({*starting, *(state.end_ms for state in route_states(world))})
+    lost = {f.start_ms: f for node in world.of_kind("name_server") for f in world.process_faults(node.name)}
+    found: list[Segment] = []
+    label, label_ms, current = BEGIN, times[0] if times else 0.0, list[RouteState]()
+    for start_ms, to_ms in pairwise(times):
+        current = [state for state in current if state.end_ms > start_ms] + starting[start_ms]
+        began = [state.label for state in current if state.start_ms == start_ms and state.label.fault_id]
+        began += [FaultEdge(lost[start_ms].fault_id, "start")] if start_ms in lost else []
+        if began and began[0] != label:
+            label, label_ms = began[0], start_ms
+        of: dict[tuple[str, int], list[RouteState]] = defaultdict(list)
+        for state in sorted(current, key=lambda one: (one.name_server, one.incarnation, one.broker)):
+            of[state.name_server, state.incarnation].append(state)
+        classes: dict[frozenset[str], list[tuple[str, int]]] = defaultdict(list)
+        for process, pairs in of.items():
+            if all(state.judged for state in pairs):
+                classes[frozenset(state.broker for state in pairs if state.up)].append(process)
+        for up, members in classes.items():
+            if len(members) > 1:
+                latest = max((s for member in members for s in of[member]), key=lambda s: s.settled_ms)
+                slaves_only = {broker_name(broker) for broker in up if is_slave(broker)} - up
+                span = start_ms, max(start_ms, latest.settled_ms), to_ms
+                found.append(Segment(members, *span, latest, label, label_ms, slaves_only))
+    return found
 
 
 class PromisedAtNameServer:

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from ...oracle.intervals import Stretch, merged, without
 from ...oracle.promises import Obligation, ObligationKind, obligations, told_by_hand
 from ...oracle.roles import elects
 from ...oracle.slaves import Table, held_names, table_of
-from ...oracle.windows import Window, topic_window
+from ...oracle.windows import topic_window
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
 from ..tolerance import Tolerance, tolerance
 from .control import Control
 from .route_tables import RouteTables
-
-
-class Demand(NamedTuple):
-    """In [from_ms, to_ms) the topic's route must have the obligation's broker, or must not."""
-
-    topic: str
-    from_ms: float
-    to_ms: float
-    at_ms: float
-    """The change that it counts from."""
-    window: Window
-    obligation: Obligation
-
-    @property
-    def wants(self) -> bool:
-        return self.obligation.demand is not ObligationKind.DROP
+from .settling import Due
 
 
 def demand_tolerances(control: Control, world: World) -> Mapping[int, Tolerance]:
@@ -61,13 +45,13 @@ class Demands:
     def __init__(self, tables: RouteTables, world: World) -> None:
         self._tables, self._world = tables, world
         self._of_broker = _topics_of(tables)
-        self._of_master: dict[Table, Mapping[str, Sequence[Demand]]] = {}
+        self._of_master: dict[Table, Mapping[str, Sequence[Due]]] = {}
 
-    def of(self, o: Obligation) -> Iterator[Demand]:
+    def of(self, o: Obligation) -> Iterator[Due]:
         """One for each topic: one that the broker made while it was up is due R + B later."""
         own = o.window._replace(latest_ms=o.from_ms - o.at_ms)
         if o.demand is ObligationKind.DROP:
-            yield from (Demand(topic, o.from_ms, o.to_ms, o.at_ms, own, o) for topic in self._tables.topics)
+            yield from (Due(topic, o.from_ms, o.to_ms, o.at_ms, own) for topic in self._tables.topics)
             return
         if elects(self._world, o.broker):
             yield from self._of_elected(o)
@@ -80,13 +64,13 @@ class Demands:
             until_ms = o.to_ms if gone_ms is None else min(o.to_ms, gone_ms)
             if o.demand is ObligationKind.KEEP and made_ms > started_ms and made_ms + window.latest_ms > o.at_ms:
                 continue  # the broker was lost to the NameServer before it had to have told it of the topic
-            due = Demand(topic, o.from_ms, until_ms, o.at_ms, own, o)
+            due = Due(topic, o.from_ms, until_ms, o.at_ms, own)
             if made_ms > started_ms and made_ms + window.latest_ms > o.from_ms:
-                due = Demand(topic, made_ms + window.latest_ms, until_ms, made_ms, window, o)
+                due = Due(topic, made_ms + window.latest_ms, until_ms, made_ms, window)
             for from_ms, to_ms in self._but_deleted(o.name_server, due):
                 yield due._replace(from_ms=from_ms, to_ms=to_ms)
 
-    def _of_slave(self, o: Obligation) -> Iterator[Demand]:
+    def _of_slave(self, o: Obligation) -> Iterator[Due]:
         """A slave is in the route of each topic that its master brought there: from then on, for as long as the
         NameServer has had some broker of the name all the time."""
         own = o.window._replace(latest_ms=o.from_ms - o.at_ms)
@@ -98,18 +82,18 @@ class Demands:
                     continue
                 late = first.from_ms > o.from_ms
                 at_ms, window = (first.at_ms, first.window) if late else (o.at_ms, own)
-                due = Demand(topic, max(from_ms, first.from_ms), to_ms, at_ms, window, o)
+                due = Due(topic, max(from_ms, first.from_ms), to_ms, at_ms, window)
                 for start_ms, end_ms in self._but_deleted(o.name_server, due):
                     yield due._replace(from_ms=start_ms, to_ms=end_ms)
 
-    def _of_elected(self, o: Obligation) -> Iterator[Demand]:
+    def _of_elected(self, o: Obligation) -> Iterator[Due]:
         """Where brokers elect their master each is in the route of each topic that any of them brought as master."""
         own, window = o.window._replace(latest_ms=o.from_ms - o.at_ms), topic_window(self._world.timers)
         for held in held_names(self._world).get(table_of(o), ()):
             for topic, made_ms in self._made_by(broker_name(o.broker)).items():
                 due_ms, from_ms = made_ms + window.latest_ms, max(o.from_ms, held.start_ms)
                 late = due_ms > from_ms
-                due = Demand(topic, max(due_ms, from_ms), min(o.to_ms, held.end_ms), o.at_ms, own, o)
+                due = Due(topic, max(due_ms, from_ms), min(o.to_ms, held.end_ms), o.at_ms, own)
                 due = due._replace(at_ms=made_ms, window=window) if late else due
                 for start_ms, end_ms in self._but_deleted(o.name_server, due) if due.from_ms < due.to_ms else ():
                     yield due._replace(from_ms=start_ms, to_ms=end_ms)
@@ -120,10 +104,10 @@ class Demands:
         made = {change.topic: change.time_ms for change in of if change.is_there}
         return {topic: at_ms for topic, at_ms in made.items() if all(c.is_there for c in of if c.topic == topic)}
 
-    def _brought(self, table: Table) -> Mapping[str, Sequence[Demand]]:
+    def _brought(self, table: Table) -> Mapping[str, Sequence[Due]]:
         """Topic → what is demanded of its master there, in order of time; none of a topic that the master deleted."""
         if table not in self._of_master:
-            found: dict[str, list[Demand]] = defaultdict(list)
+            found: dict[str, list[Due]] = defaultdict(list)
             for o in obligations(self._world):
                 if o.demand is not ObligationKind.DROP and (o.name_server, o.incarnation, o.broker) == table:
                     for demand in self.of(o):
@@ -133,7 +117,7 @@ class Demands:
             self._of_master[table] = ordered
         return self._of_master[table]
 
-    def _but_deleted(self, name_server: str, due: Demand) -> Sequence[Stretch]:
+    def _but_deleted(self, name_server: str, due: Due) -> Sequence[Stretch]:
         """Without the time in which somebody had the topic deleted there."""
         deleted = told_by_hand(self._world).deleted(name_server, due.topic)
         return without(due.from_ms, due.to_ms, merged(deleted))

@@ -8,17 +8,19 @@ due      perm 6                 perm 4                 8 queues, perm 6
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...oracle.name_server import Route, RoutesRead
+from ...oracle.name_server import RoutesRead
+from ...oracle.promises import Segment, told_by_hand
 from ...oracle.recorded import Life
 from ...oracle.world import World
 from .control import Control, decoded
 from .known_brokers import known_brokers, words
 from .received import received
-from .route_tables import route_tables
+from .route_tables import Process, RouteStretch, RouteTables, route_tables
+from .settling import Wrong
 
 GONE, MISSING = "must be gone", "must be there"
 ROW, ADDRESS, QUEUES = "not as registered", "registered by nobody", "queues without an address"
@@ -56,8 +58,8 @@ def _differences(control: Control, world: World, life: Life, routes: RoutesRead)
     end_ms = min(life.end_ms, world.end_ms)
     for topic in {*of_process, *routes.shown} - routes.unknown:
         open_: dict[str, Difference] = {}
-        for from_ms, to_ms, shown, due in _both(of_process.get(topic, ()), routes.shown.get(topic, ()), end_ms):
-            now = {}
+        for from_ms, to_ms, value, due in _both(of_process.get(topic, ()), routes.shown.get(topic, ()), end_ms):
+            shown, now = decoded(value), {}
             for name in {*_names(shown), *_names(due)}:
                 if kind := _kind(name, shown or {}, due or {}, routes, name in known_brokers(world)):
                     before = open_.get(name)
@@ -69,9 +71,9 @@ def _differences(control: Control, world: World, life: Life, routes: RoutesRead)
 
 
 def _both(
-    held: Sequence[Any], due: Sequence[tuple[float, Route | None]], end_ms: float
-) -> Iterator[tuple[float, float, Route | None, Route | None]]:
-    """The stretches in which neither changed: what was shown, and what had to be."""
+    held: Sequence[RouteStretch], due: Sequence[tuple[float, Any]], end_ms: float
+) -> Iterator[tuple[float, float, Any, Any]]:
+    """The stretches in which neither changed: what was shown, and what had to be, as they are given."""
     cuts = sorted({*(one.s for one in held), *(at_ms for at_ms, _ in due if at_ms < end_ms), end_ms})
     shown_at, due_at = 0, -1
     for from_ms, to_ms in pairwise(cuts):
@@ -83,7 +85,7 @@ def _both(
         yield (
             from_ms,
             to_ms,
-            decoded(held[shown_at].value) if is_held else None,
+            held[shown_at].value if is_held else None,
             due[due_at][1] if due_at >= 0 else None,
         )
 
@@ -126,3 +128,53 @@ def by_hand(world: World, life: Life, one: Difference) -> str:
         if is_of and act.node == life.node and act.began_ms - late_ms <= one.from_ms <= until_ms:
             found = act.act_id
     return found
+
+
+# -- of two NameServers
+
+
+class Apart(NamedTuple):
+    other: Process
+    last_ms: float
+    """When the last piece of the stretch began."""
+
+
+def apart(tables: RouteTables, world: World, topic: str, segment: Segment) -> Iterator[Wrong]:
+    """Where another member's route was not that of the first. Neighbouring pieces are one stretch: what matters is how
+    long the two differed, not how often either changed."""
+    by_hand, (one, *others) = told_by_hand(world), segment.members
+    for other in others:
+        changed = [tables.perms_set.get(each, {}) for each in (one, other)]
+        changed += [by_hand.changed[node] for node, _ in (one, other)]
+        start_ms, until_ms, last_ms = math.inf, -math.inf, 0.0
+        due = [(st.s, st.value) for st in _of(tables, other, topic)]
+        for from_ms, to_ms, its, others_ in _both(_of(tables, one, topic), due, segment.to_ms):
+            s, e = max(from_ms, segment.start_ms), min(to_ms, segment.to_ms)
+            if s >= e or its == others_ or any(by_hand.is_deleted(node, topic, s, e) for node, _ in (one, other)):
+                continue
+            names = {*segment.slaves_only, *(name for of in changed for name, at_ms in of.items() if at_ms <= s)}
+            if _but(its, names) == _but(others_, names):
+                continue
+            if s > until_ms > start_ms:
+                yield Wrong(start_ms, until_ms, Apart(other, last_ms))
+                start_ms = math.inf
+            start_ms, until_ms, last_ms = min(start_ms, s), e, s
+        if until_ms > start_ms:
+            yield Wrong(start_ms, until_ms, Apart(other, last_ms))
+
+
+def route_at(tables: RouteTables, process: Process, topic: str, at_ms: float) -> object:
+    return decoded(next((st.value for st in _of(tables, process, topic) if st.s <= at_ms < st.e), None))
+
+
+def _of(tables: RouteTables, process: Process, topic: str) -> Sequence[RouteStretch]:
+    return tables.stretches.get(process, {}).get(topic, ())
+
+
+def _but(value: str | None, brokers: Collection[str]) -> object:
+    """The route without these brokers; None where nothing is left."""
+    route: Any = decoded(value)
+    if not route or not brokers:
+        return route
+    parts = [{n: of for n, of in (route.get(part) or {}).items() if n not in brokers} for part in ("brokers", "queues")]
+    return parts if any(parts) else None

@@ -2,57 +2,31 @@
 
 For each NameServer process and broker, promises.py says when the broker must be in the table (RETURN, KEEP) and when
 it must not (DROP). Held means: in the route of every topic that the broker has had for longer than R + B. Measured are
-the time of each drop and of each return. Where a fault makes the broker come and go, route_flapping.py says how long
-each time.
+the time of each drop and of each return.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from ...oracle.promises import Obligation, ObligationKind, obligations, route_states
-from ...oracle.windows import Window
+from ...oracle.windows import NEVER
 from ...oracle.world import World
 from ...verdict import Finding, Validity, Verdict, length
 from ..check import Check, Group, Needs, Section
-from ..findings import Rule, finding, lasted, rounded, verdict_of, wrongs
+from ..findings import NEVER as FOREVER
+from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control
-from ..record.demands import Demand, Demands, demand_tolerances
+from ..record.demands import Demands, demand_tolerances
 from ..record.lateness import Missing
 from ..record.route_tables import Presence, RouteTables, route_tables
-from ..tolerance import Tolerance
+from ..record.settling import Settling, Wrong
 
 NAME = "routes_are_true"
 _SHOWN = 60
-
-
-class _Settled(NamedTuple):
-    """How long a change took, against its bound."""
-
-    margin_ms: float
-    after_ms: float
-    window: Window
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What one obligation came to over its topics; the worst topic by how far it was out of bounds."""
-
-    examined: int = 0
-    wrong: int = 0
-    late: int = 0
-    settled: _Settled | None = None
-    """Of what had to change, and did, the topic nearest to its bound."""
-    reaches_ms: float = 0.0
-    """How far the worst stretch reaches into the obligation from the nearer end: what lateness may explain."""
-    topic: str = ""
-    stretch: tuple[float, float] | None = None
-    """The wrong stretch of the worst topic, as far as it goes; None when no topic was ever wrong."""
-    due: Demand | None = None
-    """When the worst topic was due."""
 
 
 def judge(control: Control, world: World) -> Verdict:
@@ -62,15 +36,13 @@ def judge(control: Control, world: World) -> Verdict:
         why = "no NameServer and broker lived together for longer than the window of their last change"
         return Verdict.nothing_examined(NAME, why)
     tables = route_tables(control, world)
-    tolerances = demand_tolerances(control, world)
-    demands = Demands(tables, world)
-    seen = {o.id: _look(o, tables, demands, tolerances[o.id]) for o in demanded}
-    for id_ in _stalled(control, world, demanded, seen):
-        seen[id_].wrong, seen[id_].late = 0, seen[id_].wrong + seen[id_].late
-    findings = [_finding(o, tolerances[o.id], seen[o.id]) for o in demanded]
+    tolerances, demands = demand_tolerances(control, world), Demands(tables, world)
+    seen = [(o, _look(o, Settling(tolerances[o.id]), tables, demands)) for o in demanded]
+    _excuse(control, world, seen)
+    findings = [_finding(*one) for one in seen]
     measured = {
-        "drops": _times(demanded, seen, ObligationKind.DROP),
-        "returns": _times(demanded, seen, ObligationKind.RETURN),
+        "drops": _times(seen, ObligationKind.DROP),
+        "returns": _times(seen, ObligationKind.RETURN),
         **wrongs(findings),
     }
     verdict = verdict_of(
@@ -140,131 +112,75 @@ def _after(entries: Sequence[Mapping[str, Any]]) -> str:
     return f"{last['after_ms'] / 1000:.1f} s after {last['fault_id']} ({last['name_server']}, {last['broker_name']})"
 
 
-def _stalled(control: Control, world: World, demanded: Sequence[Obligation], seen: Mapping[int, _Seen]) -> set[int]:
-    """The obligations where a broker was missing, and the machine explains why it did not register."""
+def _look(o: Obligation, seen: Settling, tables: RouteTables, demands: Demands) -> Settling:
+    """What the NameServer held of the obligation's broker while it was due."""
+    wants = o.demand is not ObligationKind.DROP
+    for due in demands.of(o):
+        held = tables.presence((o.name_server, o.incarnation), due.topic, o.broker, anywhere=not wants)
+        since_ms = max(min(o.at_ms, due.from_ms), 0.0)
+        seen.add(due, (Wrong(s, e) for is_there, s, e in held if is_there != wants and since_ms < e and s < due.to_ms))
+    return seen
+
+
+def _excuse(control: Control, world: World, seen: Sequence[tuple[Obligation, Settling]]) -> None:
+    """Where a broker was missing, and the machine explains why it did not register."""
     # After a heal it is the first registration that counts; in peace what made the broker be dropped counts too.
     missing = {
         o.id: Missing(
             (o.name_server, o.broker),
-            stretch[0] if o.demand is ObligationKind.KEEP else max(o.at_ms, stretch[0]),
-            min(stretch[1], o.to_ms),
+            of.worst.s if o.demand is ObligationKind.KEEP else max(o.at_ms, of.worst.s),
+            min(of.worst.e, o.to_ms),
         )
-        for o in demanded
-        if o.demand is not ObligationKind.DROP and seen[o.id].wrong and (stretch := seen[o.id].stretch)
+        for o, of in seen
+        if o.demand is not ObligationKind.DROP and of.wrong and of.worst is not None
     }
-    return control.lateness.stalled(world, missing)
+    stalled = control.lateness.stalled(world, missing)
+    for o, of in seen:
+        if o.id in stalled:
+            of.excuse()
 
 
-def _look(o: Obligation, tables: RouteTables, demands: Demands, tolerance_: Tolerance) -> _Seen:
-    """What the NameServer held of the obligation's broker while it was due."""
-    seen = _Seen()
-    for due in demands.of(o):
-        topic, due_ms, until_ms = due.topic, due.from_ms, due.to_ms
-        farthest_ms, worst = 0.0, None
-        process = o.name_server, o.incarnation
-        for present, s, e in tables.presence(process, topic, o.broker, anywhere=not due.wants):
-            if e <= 0 or present == due.wants or s >= until_ms or e <= min(o.at_ms, due_ms):
-                continue
-            # How far a wrong stretch reaches into the obligation from its nearer end; 0 when it ends before.
-            reaches_ms = max(min(min(e, until_ms) - due_ms, until_ms - max(s, due_ms)), 0.0)
-            # One that began later was no change that took its time: it is wrong, or a moment at the far end, which
-            # belongs to the next change, that took effect before its row was written.
-            if s < due_ms:
-                after_ms = min(e, until_ms) - due.at_ms
-                settled = _Settled(after_ms - due.window.latest_ms, after_ms, due.window)
-                seen.settled = settled if seen.settled is None else max(seen.settled, settled, key=_margin)
-            if worst is None or (reaches_ms, s) > (farthest_ms, worst[0]):
-                farthest_ms, worst = reaches_ms, (s, e)
-        seen.examined += 1
-        seen.wrong += farthest_ms > tolerance_.unknown_up_to_ms
-        seen.late += tolerance_.valid_up_to_ms < farthest_ms <= tolerance_.unknown_up_to_ms
-        if (farthest_ms, topic) >= (seen.reaches_ms, seen.topic):
-            seen.reaches_ms, seen.topic, seen.stretch, seen.due = farthest_ms, topic, worst, due
-    return seen
-
-
-def _margin(settled: _Settled) -> float:
-    return settled.margin_ms
-
-
-def _finding(o: Obligation, tolerance_: Tolerance, seen: _Seen) -> Finding:
-    stretch = seen.stretch if seen.reaches_ms > 0 else None
+def _finding(o: Obligation, seen: Settling) -> Finding:
+    worst = seen.worst if seen.reaches_ms > 0 else None
     return finding(
-        (o.name_server, o.broker, seen.topic if stretch else ""),
+        (o.name_server, o.broker, seen.due.topic if worst and seen.due else ""),
         "must not hold" if o.demand is ObligationKind.DROP else "must hold",
         (o.from_ms, o.to_ms),
         Rule(o.window.row, ""),
-        out=(max(stretch[0], o.from_ms), min(stretch[1], o.to_ms)) if stretch else None,
-        tolerance=tolerance_,
+        out=(max(worst.s, o.from_ms), min(worst.e, o.to_ms)) if worst else None,
+        tolerance=seen.allowed,
         examined=seen.examined,
         wrong=seen.wrong,
         late=seen.late,
         after=str(o.label),
-        **_measured(o, tolerance_, seen),
+        **_measured(o, seen),
     )
 
 
-def _measured(o: Obligation, tolerance_: Tolerance, seen: _Seen) -> dict[str, Any]:
-    """What was measured against which end: how late it was, how much too early, or how long it was what it may never
-    be. In each case it is out of bounds for as long as the wrong stretch lasts within the obligation."""
-    window, due = o.window, seen.due
+def _measured(o: Obligation, seen: Settling) -> dict[str, Any]:
+    """What was measured against which end."""
+    window, own = o.window, o.window._replace(latest_ms=o.from_ms - o.at_ms)
+    measured = seen.measured(own)
     if o.demand is ObligationKind.KEEP:
-        ends = {"earliest_ms": o.to_ms - o.at_ms, "bound_ms": _finite(window.latest_ms)}
-        formula = window.formula if math.isfinite(window.latest_ms) else f"not before {window.formula}"
-    else:
-        ends, formula = {"bound_ms": o.from_ms - o.at_ms}, window.formula
-        if o.demand is ObligationKind.DROP and 0 < window.earliest_ms <= _after_ms(seen, o):
-            ends["earliest_ms"] = window.earliest_ms  # KEEP says whether it was kept until then
-    if due is None or seen.stretch is None or seen.reaches_ms <= tolerance_.valid_up_to_ms:
-        if seen.settled is None or o.demand is ObligationKind.KEEP:
-            return {**ends, "formula": formula}
-        of = seen.settled.window
-        return {
-            **ends,
-            "measured_ms": seen.settled.after_ms,
-            "bound_ms": of.latest_ms,
-            "formula": of.formula,
-            "over_ms": max(seen.settled.margin_ms, 0.0),
-        }
-    s, e = max(seen.stretch[0], due.from_ms), min(seen.stretch[1], due.to_ms)
-    if o.demand is ObligationKind.KEEP and e >= o.to_ms:
-        return {**ends, "measured_ms": s - o.at_ms, "formula": formula, "over_ms": e - s}
-    if o.demand is not ObligationKind.KEEP and seen.stretch[0] < due.from_ms:
-        bound_ms = due.from_ms - due.at_ms
-        return {
-            **ends,
-            "measured_ms": e - due.at_ms,
-            "bound_ms": bound_ms,
-            "formula": due.window.formula,
-            "over_ms": e - s,
-        }
-    return lasted(s, e)
+        ends: dict[str, Any] = {"earliest_ms": o.to_ms - o.at_ms}
+        ends["bound_ms"] = window.latest_ms if window.latest_ms < NEVER else None
+        ends["formula"] = window.formula if window.latest_ms < NEVER else f"not before {window.formula}"
+        if (out := seen.out()) is None:
+            return ends
+        return measured if out[1] < o.to_ms else {**ends, "measured_ms": out[0] - o.at_ms, "over_ms": out[1] - out[0]}
+    took_ms = seen.settled.after_ms if seen.settled else own.latest_ms
+    if o.demand is ObligationKind.DROP and 0 < window.earliest_ms <= took_ms and measured["formula"] != FOREVER:
+        measured["earliest_ms"] = window.earliest_ms  # KEEP says whether it was kept until then
+    return measured
 
 
-def _after_ms(seen: _Seen, o: Obligation) -> float:
-    """How long the change took; where nothing changed, as long as it may have."""
-    return o.from_ms - o.at_ms if seen.settled is None else seen.settled.after_ms
-
-
-def _finite(value_ms: float) -> float | None:
-    return value_ms if math.isfinite(value_ms) else None
-
-
-def _times(demanded: Sequence[Obligation], seen: Mapping[int, _Seen], demand: ObligationKind) -> list[dict[str, Any]]:
+def _times(seen: Sequence[tuple[Obligation, Settling]], demand: ObligationKind) -> list[dict[str, Any]]:
     """How long each drop or return after a fault took, per NameServer and broker; the longest first."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for o in demanded:
-        settled = seen[o.id].settled
-        if o.demand is not demand or not o.label.fault_id or settled is None:
-            continue
-        entry = {
-            "fault_id": o.label.fault_id,
-            "name_server": o.name_server,
-            "broker_name": o.broker,
-            "after_ms": rounded(settled.after_ms),
-            "bound_ms": rounded(settled.window.latest_ms),
-        }
-        key = (o.label.fault_id, o.name_server, o.broker)
-        if key not in found or found[key]["after_ms"] < entry["after_ms"]:
-            found[key] = entry
+    for o, of in seen:
+        if o.demand is demand and o.label.fault_id and of.settled is not None:
+            key, took_ms = (o.label.fault_id, o.name_server, o.broker), of.settled.after_ms
+            if key not in found or found[key]["after_ms"] < took_ms:
+                found[key] = dict(zip(("fault_id", "name_server", "broker_name"), key, strict=True))
+                found[key] |= {"after_ms": rounded(took_ms), "bound_ms": rounded(of.settled.window.latest_ms)}
     return sorted(found.values(), key=lambda entry: -entry["after_ms"])[:_SHOWN]
