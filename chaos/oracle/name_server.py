@@ -37,12 +37,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
+from ..faults.process_faults import Stop
 from .by_hand import expires_ms
 from .link import Handled, Way
+from .quiet import earliest_effect_ms
 from .recorded import OURS, Life
 from .timers import Schedule, Timers
 from .world import World
@@ -58,6 +61,21 @@ def tasks(world: World, node: str) -> tuple[Schedule, ...]:
     """scanNotActiveBroker each S, first 5 s after the start (5.x: 5 ms)."""
     timers = world.timers_of(node)
     return (Schedule(SCAN, "S", FIRST_SCAN_MS[timers.profile], timers.S_ms, "NamesrvController: scan each S"),)
+
+
+def may_refuse(world: World, lives: Iterable[Life], from_ms: float, to_ms: float) -> bool:
+    """Whether one of these processes may answer code 1 then: while it waits for service (needWaitForService), by its
+    wall clock, which may go back; and, in 5.x, from SIGTERM to its end (apache/rocketmq#11073)."""
+    for life in lives:
+        timers, wall_ms = world.timers_of(life.node), partial(world.wall_ms, life.node)
+        up_ms = min(from_ms - life.start_ms, *(wall_ms(at_ms) - wall_ms(life.start_ms) for at_ms in (from_ms, to_ms)))
+        if timers.W_ms is not None and up_ms <= timers.W_ms + timers.delivery_ms:
+            return True
+        stops = (f for f in world.process_faults(life.node) if isinstance(f.kind, Stop))
+        leaves = any(earliest_effect_ms(world, f) <= to_ms and from_ms <= f.start_ms for f in stops)
+        if leaves and timers.profile is Profile.V5_X:
+            return True
+    return False
 
 
 class Sent(NamedTuple):

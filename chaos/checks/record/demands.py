@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...oracle.intervals import Stretch, merged, without
-from ...oracle.promises import Obligation, ObligationKind, obligations, told_by_hand
+from ...oracle.promises import Obligation, ObligationKind, obligations, route_states, told_by_hand
 from ...oracle.roles import elects
 from ...oracle.slaves import Table, held_names, table_of
 from ...oracle.windows import topic_window
 from ...oracle.world import World
 from ...topology import broker_name, is_slave
+from ...verdict import length
 from ..tolerance import Tolerance, tolerance
 from .control import Control
 from .route_tables import RouteTables
@@ -139,3 +141,26 @@ def _topics_of(tables: RouteTables) -> _Topics:
         lost_ms = gone.get((broker, incarnation, topic, started_ms))
         found[broker, incarnation].append((topic, started_ms, made_ms, lost_ms))
     return found
+
+
+def open_at_the_end(tables: RouteTables, world: World) -> str:
+    """Which broker a table lacked when the run ended, and had still time to get back; "" for none."""
+    for state in route_states(world):
+        last = state.up and state.judged and state.label.fault_id and state.end_ms >= world.end_ms
+        if not last or state.settled_ms <= world.end_ms:
+            continue
+        process = state.name_server, state.incarnation
+        lacked = [
+            topic
+            for topic in tables.topics
+            if any(one.present for life in tables.stretches for one in tables.presence(life, topic, state.broker))
+            and not any(one.present for one in tables.presence(process, topic, state.broker)[-1:])
+        ]
+        if lacked:
+            return (
+                f"{state.name_server} did not hold {state.broker} ({lacked[0]}) when the run ended, "
+                f"{length(world.end_ms - state.start_ms)} after {state.label}; "
+                f"{length(state.window.latest_ms)} are allowed: "
+                f"`settle_s: {math.ceil(state.window.latest_ms / 1000) + 1}` decides it"
+            )
+    return ""

@@ -7,22 +7,21 @@ the time of each drop and of each return.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...oracle.promises import Obligation, ObligationKind, obligations, route_states
+from ...oracle.promises import Obligation, ObligationKind, obligations
 from ...oracle.windows import NEVER
 from ...oracle.world import World
-from ...verdict import Finding, Validity, Verdict, length
+from ...verdict import Finding, Validity, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import NEVER as FOREVER
 from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control
-from ..record.demands import Demands, demand_tolerances
+from ..record.demands import Demands, demand_tolerances, open_at_the_end
 from ..record.lateness import Missing
-from ..record.route_tables import Presence, RouteTables, route_tables
+from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Settling, Wrong
 
 NAME = "routes_are_true"
@@ -52,35 +51,9 @@ def judge(control: Control, world: World) -> Verdict:
         nothing="no topic was ever due to be in a table",
         noun="times a NameServer's route did not equal what was alive and reachable",
     )
-    if verdict.verdict is Validity.VALID and (still_open := _open_at_the_end(tables, world)):
+    if verdict.verdict is Validity.VALID and (still_open := open_at_the_end(tables, world)):
         return replace(verdict, verdict=Validity.UNKNOWN, why=still_open)
     return verdict
-
-
-def _open_at_the_end(tables: RouteTables, world: World) -> str:
-    """Which broker a table lacked when the run ended, and had still time to get back; "" for none."""
-    for state in route_states(world):
-        last = state.up and state.judged and state.label.fault_id and state.end_ms >= world.end_ms
-        if not last or state.settled_ms <= world.end_ms:
-            continue
-        lacked = [
-            topic
-            for topic in tables.topics
-            if any(one.present for life in tables.stretches for one in tables.presence(life, topic, state.broker))
-            and not _at_the_end(tables.presence((state.name_server, state.incarnation), topic, state.broker))
-        ]
-        if lacked:
-            return (
-                f"{state.name_server} did not hold {state.broker} ({lacked[0]}) when the run ended, "
-                f"{length(world.end_ms - state.start_ms)} after {state.label}; "
-                f"{length(state.window.latest_ms)} are allowed: "
-                f"`settle_s: {math.ceil(state.window.latest_ms / 1000) + 1}` decides it"
-            )
-    return ""
-
-
-def _at_the_end(presence: Sequence[Presence]) -> bool:
-    return bool(presence) and presence[-1].present
 
 
 CHECK = Check(
@@ -96,20 +69,13 @@ CHECK = Check(
 
 
 def _told(measured: Mapping[str, Any]) -> str:
-    drops, returns = measured.get("drops") or (), measured.get("returns") or ()
-    if not drops and not returns:
-        return "" if measured.get("wrong") else "every table was right all the time"
-    said = [f"{_many(len(drops), 'drop')}, the latest {_after(drops)}"] if drops else []
-    return "; ".join(said + ([f"{_many(len(returns), 'return')}, the latest {_after(returns)}"] if returns else []))
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def _after(entries: Sequence[Mapping[str, Any]]) -> str:
-    last = entries[0]
-    return f"{last['after_ms'] / 1000:.1f} s after {last['fault_id']} ({last['name_server']}, {last['broker_name']})"
+    said = []
+    for what in ("drop", "return"):
+        if times := measured.get(f"{what}s"):
+            last, count = times[0], f"{len(times)} {what}{'s' if len(times) > 1 else ''}"
+            where = f"{last['fault_id']} ({last['name_server']}, {last['broker_name']})"
+            said.append(f"{count}, the latest {last['after_ms'] / 1000:.1f} s after {where}")
+    return "; ".join(said) or ("" if measured.get("wrong") else "every table was right all the time")
 
 
 def _look(o: Obligation, seen: Settling, tables: RouteTables, demands: Demands) -> Settling:
