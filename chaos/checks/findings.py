@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..oracle.intervals import Stretch
 from ..oracle.windows import Window
 from ..verdict import EXAMPLES_MAX, Example, Finding, Validity, Verdict
 from ..verdict import NEVER as NEVER
@@ -175,6 +176,14 @@ def lasted(from_ms: float, to_ms: float) -> dict[str, Any]:
     """The measured part of a finding of what may never be, and was, from when to when."""
     length_ms = max(to_ms - from_ms, 0.0)
     return {"measured_ms": length_ms, "bound_ms": 0.0, "formula": NEVER, "over_ms": length_ms}
+
+
+def lasting(one: Stretch, window: Window, tolerance: Tolerance) -> dict[str, Any]:
+    """Of a finding of what may last no longer than the window."""
+    length_ms = one.end_ms - one.start_ms
+    over_ms = max(length_ms - window.latest_ms, 0.0)
+    out = (one.start_ms + window.latest_ms, one.end_ms) if over_ms else None
+    return {"out": out, "tolerance": tolerance, "measured_ms": length_ms, "over_ms": over_ms}
 
 
 def examples_of(findings: Iterable[Finding], validity: Validity) -> tuple[Example, ...]:

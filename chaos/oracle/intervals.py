@@ -26,6 +26,11 @@ def merged(stretches: Iterable[Stretch]) -> list[Stretch]:
     return found
 
 
+def longest(stretches: Iterable[Stretch]) -> Stretch:
+    """The first of the longest; of no length where there is none."""
+    return max(stretches, default=Stretch(0.0, 0.0), key=lambda one: one.end_ms - one.start_ms)
+
+
 def without(start_ms: float, end_ms: float, taken: Iterable[Stretch]) -> list[Stretch]:
     """What is left of [start_ms, end_ms) outside of `taken`."""
     left: list[Stretch] = []

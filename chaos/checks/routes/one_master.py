@@ -1,8 +1,7 @@
 """A broker name has one master.
 
-    claims     a broker claims a name by registering as id 0 (`registration`), and goes on doing so until it registers
-               as something else, is dropped, stands still, ends, or leaves a registration out. Where another's claim
-               begins meanwhile, both are masters until one of them claims no more.
+    claims     where another's claim begins while one lasts (record/claims.py), both are masters until one of them
+               claims no more
     no id 0    where a slave may act as master, nobody may write to what the name has; where brokers elect their master,
                there is one again in time (elected_masters.py), and -1 is an id for a short time only
 
@@ -18,16 +17,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...oracle.intervals import Stretch, merged, without
-from ...oracle.promises import told_by_hand
+from ...oracle.intervals import Stretch, longest, merged, without
 from ...oracle.roles import NO_ID, Members, election, members_of, two_masters, unsettled
 from ...oracle.windows import Window
 from ...oracle.world import World
 from ...topology import is_slave
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import NEVER, at_no_time, finding, rounded, verdict_of
-from ..record.control import Control, decoded, order
+from ..findings import NEVER, at_no_time, finding, lasting, rounded, verdict_of
+from ..record.claims import claims_of, together
+from ..record.control import Control, decoded
 from ..record.known_brokers import MASTER_ID, words
 from ..record.received import received
 from ..record.route_tables import route_tables
@@ -39,15 +38,6 @@ NAME = "one_master"
 _ROW = "one master"
 _WRITE = 2
 _WAITS = "an id that its broker only waits with"
-
-
-class _Claim(NamedTuple):
-    """The registrations of one broker as master of its name at one NameServer, without a gap."""
-
-    address: str
-    first_ms: float
-    times: list[float]
-    """Of each, ascending."""
 
 
 class _Shown(NamedTuple):
@@ -112,98 +102,26 @@ def _elections(findings: Sequence[Finding]) -> dict[str, float | None]:
     return found
 
 
-# -- who registers as master -----------------------------------------------------------------------------------------
-
-
 def _of_claims(control: Control, world: World) -> Iterator[Finding]:
-    for (name_server, _, name), claims in sorted(_claims(control, world).items()):
+    for (name_server, _, name), claims in sorted(claims_of(control, world).items()):
         window = two_masters(world.timers, members_of(world)[name])
-        two = _both(claims, may_meet=members_of(world)[name].elects)
-        both = max(two, default=Stretch(0.0, 0.0), key=lambda one: one.end_ms - one.start_ms)
-        first_ms, last_ms = claims[0].first_ms, max(claim.times[-1] for claim in claims)
-        length_ms = both.end_ms - both.start_ms
+        two = together(claims, may_meet=members_of(world)[name].elects)
+        claimed = Stretch(claims[0].first_ms, max(claim.times[-1] for claim in claims))
+        both = longest(two)
+        span = both if both.end_ms else claimed
         nodes = [node for node in members_of(world)[name].nodes if world.lives_of(node)]
-        from_ms = both.start_ms if length_ms else first_ms
-        span = from_ms - world.timers.R_ms, max(both.end_ms, from_ms)
-        allowed = tolerance(world.timers, control.lateness.largest(world, nodes, *span), window.timers)
-        over_ms = max(length_ms - window.latest_ms, 0.0)
+        lag_ms = control.lateness.largest(
+            world, nodes, span.start_ms - world.timers.R_ms, max(both.end_ms, span.start_ms)
+        )
         yield finding(
             (name_server, name),
             "two masters",
-            (from_ms, both.end_ms if length_ms else last_ms),
+            span,
             window,
-            out=(both.start_ms + window.latest_ms, both.end_ms) if over_ms else None,
-            tolerance=allowed,
-            measured_ms=length_ms,
-            over_ms=over_ms,
+            **lasting(both, window, tolerance(world.timers, lag_ms, window.timers)),
             examined=sum(len(claim.times) for claim in claims),
             more={"masters": ", ".join(sorted({claim.address for claim in claims}))},
         )
-
-
-def _claims(control: Control, world: World) -> Mapping[tuple[str, int, str], list[_Claim]]:
-    """NameServer, its incarnation and broker name → the claims in order of their beginning."""
-    found: dict[tuple[str, int, str], list[_Claim]] = defaultdict(list)
-    open_: dict[tuple[str, int, str], dict[str, _Claim]] = defaultdict(dict)
-    members, by_hand = members_of(world), told_by_hand(world)
-    for row in sorted(control.rows("registration", "broker_dropped"), key=order):
-        name, address = row.broker_name or "", row.address or ""
-        if name not in members or row.time_ms >= world.end_ms or by_hand.may_name(name, str(row.broker_id), address):
-            continue
-        key = row.node, row.incarnation, name
-        if row.event == "broker_dropped" or row.broker_id:
-            if address in open_[key]:
-                found[key].append(open_[key].pop(address))
-            continue
-        if (
-            row.code
-            or row.broker_id is None
-            or not _is_there(world, members[name].owner(address), address, row.time_ms)
-        ):
-            continue
-        claim = open_[key].get(address)
-        if claim is not None and not _goes_on(world, members[name].owner(address), claim.times[-1], row.time_ms):
-            found[key].append(claim)
-            claim = None
-        if claim is None:
-            claim = open_[key][address] = _Claim(address, row.time_ms, [])
-        claim.times.append(row.time_ms)
-    for key, claims in open_.items():
-        found[key] += claims.values()
-    return {key: sorted(claims, key=lambda claim: claim.first_ms) for key, claims in found.items() if claims}
-
-
-def _is_there(world: World, node: str | None, address: str, at_ms: float) -> bool:
-    """Whether the broker lives, at that address: what a link held back and gives now is nobody's claim."""
-    late_ms = world.timers.delivery_ms
-    if node is not None and world.had_before(node, address, at_ms - late_ms):
-        return False
-    lives = () if node is None else world.lives_of(node)
-    return not lives or any(life.start_ms - late_ms <= at_ms <= life.end_ms + late_ms for life in lives)
-
-
-def _goes_on(world: World, node: str | None, last_ms: float, at_ms: float) -> bool:
-    """Whether a broker that registered at both times was master in between, too."""
-    timers = world.timers if node is None else world.timers_of(node)
-    if at_ms - last_ms > timers.R_ms + timers.B_ms + timers.C_ms:
-        return False
-    return node is None or not any(fault.overlaps(last_ms, at_ms) for fault in world.process_faults(node))
-
-
-def _both(claims: Sequence[_Claim], *, may_meet: bool) -> Iterator[Stretch]:
-    """From when a second master began until one of the two claimed the name for the last time; where they may not meet
-    at all, at least until the first of them did so once more."""
-    for number, one in enumerate(claims):
-        for later in claims[number + 1 :]:
-            if later.address == one.address or later.first_ms > one.times[-1]:
-                continue
-            until_ms = min(one.times[-1], later.times[-1])
-            if not may_meet:
-                until_ms = max(until_ms, next(at_ms for at_ms in one.times if at_ms >= later.first_ms))
-            yield Stretch(later.first_ms, until_ms)
-
-
-# -- what tables show ------------------------------------------------------------------------------------------------
 
 
 def _of_tables(control: Control, world: World) -> Iterator[Finding]:
@@ -247,20 +165,15 @@ def _finding(control: Control, world: World, node: str, broker: str, kind: str, 
         window = election(world.timers, members_of(world)[broker])
         away = unsettled(world, broker)
         stretches = [left for one in stretches for left in without(*one, away)]
-    longest = max(stretches, default=Stretch(0.0, 0.0), key=lambda one: one.end_ms - one.start_ms)
-    length_ms = longest.end_ms - longest.start_ms
-    over_ms = max(length_ms - window.latest_ms, 0.0)
-    lag_ms = control.lateness.largest(world, (node,), longest.start_ms - world.timers.R_ms, longest.end_ms)
+    worst = longest(stretches)
+    lag_ms = control.lateness.largest(world, (node,), worst.start_ms - world.timers.R_ms, worst.end_ms)
+    measured = lasting(worst, window, tolerance(world.timers, lag_ms, window.timers))
     return finding(
         (node, broker, seen[0].topic),
         kind,
         (min(shown.from_ms for shown in seen), max(shown.to_ms for shown in seen)),
         window,
-        out=(longest.start_ms + window.latest_ms, longest.end_ms) if over_ms else None,
-        tolerance=tolerance(world.timers, lag_ms, window.timers),
-        measured_ms=length_ms,
-        over_ms=over_ms,
         examined=len(seen),
         more={"came": seen[0].came},
-        **({} if kind == _WAITS else {"wrong": 1}),
+        **measured | ({} if kind == _WAITS else {"wrong": 1}),
     )
