@@ -75,9 +75,10 @@ def _findings(
     tables, process = route_tables(control, world), (life.node, life.incarnation)
     topics, returns = 0, list[_Return]()
     for topic in tables.topics:
-        held = tables.presence(process, topic, broker, anywhere=True)
-        held = [stretch for stretch in held if stretch.s < gone.end_ms and stretch.e > since_ms]
-        dropped_ms = min((st.s for st in held if not st.present and st.s >= since_ms), default=None)
+        every = tables.presence(process, topic, broker, anywhere=True)
+        held = [stretch for stretch in every if stretch.s < gone.end_ms and stretch.e > since_ms]
+        absent = (max(st.s, since_ms) for st in held if not st.present and st is not every[0])
+        dropped_ms = min(absent, default=None)
         if dropped_ms is None:
             continue
         topics += 1
