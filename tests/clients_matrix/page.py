@@ -10,6 +10,7 @@ from typing import Any
 from nemesrv.chaos.verdict import Validity
 from nemesrv.conformance.rules import RULES, Rule
 
+from ..interop.test_subcommands import subcommands
 from .catalogue import CLIENTS, Client
 from .upstream import concerns
 
@@ -54,6 +55,8 @@ time is 3 s, and one caller at a time chooses, for 3 s at most."""
 OF_GO = """Go 1.2 is C++ 1.x behind cgo (`core` includes `rocketmq/CProducer.h`, links librocketmq), which comes
 in PyPI's rocketmq without its headers; so the column of cpp-1.x is Go 1.2's. Go 2.0.0 names a `modern-go/reflect2` of
 2018, with which its first look-up ends in a nil pointer on Go 1.24 and later; its driver is built with v1.0.2."""
+OF_MQADMIN = """Against a cluster of ours; `tests/interop/test_subcommands.py` asks for each, and fails where mqadmin
+lists one that is not counted here. [Why not](compatibility.md#mqadmin)."""
 FOR_UPSTREAM = """Behaviour that costs a client's users something; in brackets the figures of the tables above. The
 other figures were counted while the drivers were developed, at Apache's servers and at ours where both are named."""
 
@@ -198,5 +201,10 @@ def render(found: Mapping[str, Mapping[str, Any]]) -> str:
     ]
     lines += [f"| {' | '.join(row)} |" for row in BY_AGE]
     lines += ["", "## Go clients", "", OF_GO]
+    lines += ["", "## mqadmin's subcommands", "", OF_MQADMIN, ""]
+    lines += ["| mqadmin | subcommands | work | are refused in words | not tried |", "|---|---:|---:|---:|---:|"]
+    for version, profile in (("4.9.8", "4.9"), ("5.3.3", "5.x")):
+        counts = [len(names) for names in subcommands(profile)]
+        lines.append(f"| {version} | {sum(counts)} | {' | '.join(map(str, counts))} |")
     lines += ["", "## For upstream", "", FOR_UPSTREAM, "", *(f"* {each}" for each in concerns(found))]
     return "\n".join(lines) + "\n"

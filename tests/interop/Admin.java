@@ -13,7 +13,7 @@ public class Admin {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             forgetCommands();
-            MQAdminStartup.main0(line.split("\t"), null);
+            MQAdminStartup.main0(line.isEmpty() ? new String[0] : line.split("\t"), null);
             System.out.println();
             System.out.println("-- END --");
             System.out.flush();

@@ -6,12 +6,13 @@ docs/compatibility.md says why. NEMESRV_INTEROP_SERVERS=apache: against Apache's
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from .conftest import CLIENTS, PREFIX, World
-from .mqadmin import SOURCE
+from .conftest import CLIENTS, PREFIX, World, need
+from .mqadmin import SOURCE, MQAdmin
 from .programs import java_source
 from .waiting import eventually
 
@@ -88,6 +89,7 @@ getConsumerConfig -g listed => listed
 haStatus -b {broker} => #SlaveNum
 resetMasterFlushOffset -b {broker} -o 0 => reset master flush offset to 0 success
 """
+GOES_ON = "clusterRT -a 2 -i 1"
 REFUSED_IN_4 = """
 updateAclConfig -b {broker} -a accesskey -s secretkey
 updateGlobalWhiteAddr -b {broker} -g 192.0.2.1
@@ -118,6 +120,26 @@ listAcl -b {broker}
 copyAcl -f {broker} -t {other} -s User:me
 deleteAcl -b {broker} -s User:me
 """
+
+
+NOT_TRIED_IN_4 = "startMonitoring"  # it writes to its log only
+NOT_TRIED_IN_5 = f"""{NOT_TRIED_IN_4}
+remappingStaticTopic
+exportMetadataInRocksDB dumpCompactionLog
+getSyncStateSet electMaster getControllerMetaData getControllerConfig updateControllerConfig cleanBrokerMetadata
+addBroker removeBroker
+"""
+"""A mapping of static topics, files of Apache's own, a controller, a container: docs/compatibility.md."""
+
+
+def subcommands(profile: str) -> tuple[set[str], set[str], set[str]]:
+    """mqadmin's that work at a cluster of ours, those that it refuses, and those that are not tried."""
+    new, refused, not_tried = ("", REFUSED_IN_4, NOT_TRIED_IN_4)
+    if profile == "5.x":
+        new, refused, not_tried = WORK_SINCE_5, REFUSED_IN_5, NOT_TRIED_IN_5
+    work = WORK + new + GOES_ON + "\nqueryMsgTraceById"  # which test_java_clients.py asks
+    work_, refused_ = ({line.split()[0] for line in lines.splitlines() if line} for lines in (work, refused))
+    return work_, refused_, {*not_tried.split()}
 
 
 def _words(world: World, folder: Path) -> dict[str, object]:
@@ -163,10 +185,16 @@ def test_what_is_not_there_is_refused_in_words(world: World, tmp_path: Path) -> 
         assert "not supported" in said
 
 
-@pytest.mark.parametrize("command", ["clusterRT -a 2 -i 1"])
-def test_what_goes_on_until_it_is_stopped_goes_on(world: World, tmp_path: Path, command: str) -> None:
+def test_what_goes_on_until_it_is_stopped_goes_on(world: World, tmp_path: Path) -> None:
     with java_source("mqadmin", tmp_path, CLIENTS[world.profile], SOURCE) as program:
         program.wait_for("READY")
-        program.say("\t".join([*command.split(), "-n", world.name_server]))
+        program.say("\t".join([*GOES_ON.split(), "-n", world.name_server]))
         first = program.wait_for("DefaultCluster")
         program.wait_for("DefaultCluster", after=first + 1)
+
+
+@pytest.mark.parametrize("profile", CLIENTS)
+def test_each_that_mqadmin_lists_works_is_refused_or_is_not_tried(profile: str, tmp_path: Path) -> None:
+    need(CLIENTS[profile])
+    listed = re.findall(r"^ {3}(\w+) ", MQAdmin("mqadmin", tmp_path, CLIENTS[profile])(), re.MULTILINE)
+    assert sorted(listed) == sorted(name for names in subcommands(profile) for name in names)
