@@ -24,7 +24,7 @@ from .subject import Instructions, Program, Subject
 
 SEVERAL_S = 3.0
 """By then each client of a program with several has asked for the topic by which it is known."""
-START_LIMIT_S = 30.0
+START_LIMIT_S = 60.0
 """By then the first process is at work, or its time in the situation begins all the same."""
 
 

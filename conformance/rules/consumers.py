@@ -52,6 +52,8 @@ def _taken(situation: str, watched: Sequence[Watched]) -> Measurement:
             if before.get(queue, -1.0) > last_ms:
                 continue  # it had been handed over before
             after_s = None if queue not in later else (later[queue] - end_ms) / 1000
+            if after_s is None and _by_itself([stays]):
+                continue  # nobody was there to take it
             value = None if after_s is None else round(after_s, 2)
             found.add(value, queue="/".join(queue), after_s=None if after_s is None else round(after_s, 3))
     found.examples.sort(key=lambda one: -(float("inf") if one["after_s"] is None else float(one["after_s"])))

@@ -46,6 +46,14 @@ def two(what: str, situation: str, *, taken_s: float | None, from_: int = 3, tol
     return [stays.watched(), gone.watched()]
 
 
+def test_queues_that_nobody_took_because_the_other_consumer_had_ended_by_itself_are_held_against_nobody() -> None:
+    stays, gone = two("stop", "consumer_stops", taken_s=None)
+    dead = replace(stays, ended="exit 1", ended_ms=15_700.0)
+    assert verdict("queues_of_stopped_s", 20.0, stays, gone) is Validity.INVALID
+    assert verdict("queues_of_stopped_s", 20.0, dead, gone) is Validity.UNKNOWN
+    assert found("queues_of_stopped_s", dead, gone).why == "a consumer ended by itself (exit 1) after 15.7 s"
+
+
 @pytest.mark.parametrize("rule", RULES_OF)
 def test_the_queues_of_the_one_that_ended_have_an_owner_again(rule: str) -> None:
     situation, what = RULES_OF[rule]
