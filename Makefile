@@ -55,7 +55,7 @@ apache-tests: setup ## Apache's own integration tests (rocketmq-test 4.9.7) at o
 	@$(PY) -m tests.apache
 
 random-scenarios: setup ## 400 random scenarios with nothing planted, in which no check may find anything (about 40 minutes on 2 cores)
-	@$(PY) -m tests.chaos.experiment.virtual.random_scenarios --scenarios $${SCENARIOS:-400}
+	@$(PY) -m tests.chaos.experiment.virtual.random_everything --scenarios $${SCENARIOS:-400}
 
 hosts: setup ## every shipped scenario on three hosts, which are network namespaces of this machine (needs root and iproute2; about 12 minutes; make hosts SELFTEST=1: the self-test there, too; make hosts SEEDS=1..20: one scenario a seed)
 	@$(PY) -m tests.hosts $(if $(SEEDS),--mix --seeds $(SEEDS)) && $(if $(SELFTEST),$(PY) -m tests.hosts --selftest,true)

@@ -1,46 +1,12 @@
-"""Random scenarios whose links and processes have more happen to them than the plain ones, nothing planted.
-
-`python -m tests.chaos.experiment.virtual.random_actions --scenarios 40 --first 0 --out FOLDER`. Each seed takes the
-cluster of the widened language's (random_language) and draws a timeline of its own: faults of links and of shapes, with
-names, and heals of links and of faults, one over the other. Judged plainly, without Spark; INVALID is a false alarm, or
-a mistake in our nodes: either is ours.
+"""Timelines in which more happens to links and processes than in those of random_scenarios: faults of links and of
+shapes, with names, flapping or not, and heals of links and of faults, one over the other; faults of clients; restarts
+in a row. random_everything draws them.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import shutil
-import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
-
-from nemesrv.chaos.checks.plain.verdicts import found_wrong
-from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.loading import parse
-from nemesrv.chaos.scenarios.model import Scenario
-
-from . import random_language
-
-TRIES = 200
-"""A timeline that cannot be is drawn again, so often at the most."""
-
-
-def random_scenario(seed: int) -> Scenario:
-    """The scenario of this seed: some minutes of RocketMQ time."""
-    rng = random.Random(f"{seed} actions")
-    document = random_language.random_scenario(seed).model_dump(mode="json")
-    document["nodes"] = {name: own for name, own in document["nodes"].items() if own["joins_at_s"] is None}
-    document["settle_s"] = rng.choice((100, 170))
-    for _ in range(TRIES):
-        document["timeline"] = timeline(document, rng)
-        try:
-            return parse(document, file=f"actions-{seed}.yaml")
-        except ScenarioError:
-            continue
-    raise AssertionError(f"seed {seed} draws no timeline that can be")
 
 
 def timeline(document: dict[str, Any], rng: random.Random) -> list[dict[str, Any]]:
@@ -128,42 +94,3 @@ class _Nodes:
             f"bridge {rng.choice(self.name_servers)}", f"groups {' '.join(mixed[:at])} | {' '.join(mixed[at:])}",
         )  # fmt: skip
         return rng.choice(shapes)
-
-
-def wrong(seed: int, out: Path) -> dict[str, str]:
-    """Check to why, of those that say INVALID; the run folder stays below `out` only where there are any."""
-    folder = out / str(seed)
-    shutil.rmtree(folder, ignore_errors=True)
-    record_virtual(random_scenario(seed), seed, folder)
-    found = {name: f"{verdict.why}; {verdict.examples[:1]}" for name, verdict in found_wrong(folder).items()}
-    if not found:
-        shutil.rmtree(folder)
-    return found
-
-
-def told(scenario: Scenario) -> str:
-    """Its timeline in a line."""
-    entries = [step.model_dump(mode="json") for step in scenario.timeline]
-    return "; ".join(" ".join(str(value) for value in entry.values()) for entry in entries)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when no check of any scenario said INVALID."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenarios", type=int, default=40)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first scenario")
-    parser.add_argument("--out", type=Path, default=Path("runs/random-actions"))
-    asked = parser.parse_args(arguments)
-    alarms = 0
-    for seed in range(asked.first, asked.first + asked.scenarios):
-        found = wrong(seed, asked.out)
-        alarms += bool(found)
-        print(f"seed {seed}: {'INVALID' if found else 'nothing'}; {told(random_scenario(seed))}", flush=True)
-        for name, why in found.items():
-            print(f"    {name}: {why}", flush=True)
-    print(f"{asked.scenarios} scenarios, {alarms} with a false alarm")
-    return int(alarms > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,47 +1,15 @@
-"""The random scenarios with acts by hand among their faults, nothing planted; judged without Spark.
-
-`python -m tests.chaos.experiment.virtual.random_acts --scenarios 40 --first 0 --out FOLDER`, of random_scenarios' seeds
-or, with `--language`, of random_language's. INVALID is a false alarm, or a mistake in our nodes: either is ours.
-"""
+"""Acts by hand, and changes of wall clocks, for a random timeline: random_everything draws them."""
 
 from __future__ import annotations
 
-import argparse
 import random
-import shutil
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.checks.plain.verdicts import found_wrong
-from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import NodeKind
 
-from .random_scenarios import random_scenario as plain_scenario
-from .random_scenarios import told
-
 Entry = dict[str, Any]
-
-
-def random_scenario(seed: int, plain: Callable[[int], Scenario] = plain_scenario) -> Scenario:
-    """The scenario of this seed, with up to six acts by hand somewhere in its timeline."""
-    rng, of = random.Random(f"{seed} by hand"), plain(seed)
-    document = of.model_dump(mode="json")
-    last_s = max((step.at_s for step in of.timeline), default=60.0)
-    of_plain = document["timeline"]
-    acts = [entry for _ in range(rng.randint(1, 4)) for entry in by_hand(of, rng, rng.uniform(0, last_s + 60))]
-    while acts:  # a clock of who does not run then is refused, and left out
-        document["timeline"] = sorted([*of_plain, *acts], key=lambda entry: float(entry["at_s"]))
-        try:
-            return parse(document, file=f"random-{seed}.yaml")
-        except ScenarioError:
-            left = [act for act in acts if not act["do"].startswith("clock")]
-            acts = left if len(left) < len(acts) else []  # another act is refused: the scenario as it was
-    return of
 
 
 def by_hand(of: Scenario, rng: random.Random, at_s: float) -> list[Entry]:
@@ -99,34 +67,3 @@ def by_hand(of: Scenario, rng: random.Random, at_s: float) -> list[Entry]:
         clock,
     )
     return rng.choice(kinds)()
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when no check of any scenario said INVALID."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenarios", type=int, default=40)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first scenario")
-    parser.add_argument("--language", action="store_true", help="of random_language's scenarios")
-    parser.add_argument("--out", type=Path, default=Path("runs/random-acts"))
-    asked = parser.parse_args(arguments)
-    plain = plain_scenario
-    if asked.language:
-        from .random_language import random_scenario as plain
-    alarms = 0
-    for seed in range(asked.first, asked.first + asked.scenarios):
-        folder = asked.out / str(seed)
-        shutil.rmtree(folder, ignore_errors=True)
-        scenario = random_scenario(seed, plain)
-        found = found_wrong(record_virtual(scenario, seed, folder).path)
-        alarms += bool(found)
-        print(f"seed {seed}: {'INVALID' if found else 'nothing'}; {told(scenario)}", flush=True)
-        for verdict in found.values():
-            print(f"    {verdict.name}: {verdict.why}; {verdict.examples[:1]}", flush=True)
-        if not found:
-            shutil.rmtree(folder)
-    print(f"{asked.scenarios} scenarios, {alarms} with a false alarm")
-    return int(alarms > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -149,5 +149,4 @@ def _settings(document: Document, rng: random.Random) -> None:
 
 if __name__ == "__main__":
     random_scenarios.random_scenario = random_scenario
-    random_scenarios.told = random_actions.told
     sys.exit(random_scenarios.main())

@@ -1,14 +1,10 @@
 """The random scenarios with settings, lists, late comers, slaves, topics, groups and phases of their own, nothing
-planted.
-
-`python -m tests.chaos.experiment.virtual.random_language --scenarios 60 --first 0 --out FOLDER`, as random_scenarios,
-of which each seed's cluster and faults are taken. INVALID is a false alarm, or a mistake in our nodes: either is ours.
+planted: each seed's cluster and faults are those of random_scenarios. random_everything goes on from there.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +18,6 @@ from . import random_scenarios
 from .random_slaves import give_slaves
 
 _plain = random_scenarios.random_scenario
-_told = random_scenarios.told
 
 CLIENTS = ("clients", "producers", "consumers", "producer-0", "consumer-0")
 OF_BOTH: dict[str, tuple[tuple[str, ...], tuple[Any, ...]]] = {
@@ -191,17 +186,3 @@ def _nodes(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
         if own:
             found[node] = own
     return found
-
-
-def told(scenario: Scenario) -> str:
-    """Its faults, and what its nodes have of their own, in a line."""
-    nodes = {name: node.model_dump(exclude_none=True) for name, node in scenario.nodes.items()}
-    more = {"topics": sorted(scenario.workload.topics), "zones": scenario.zones, "phases": scenario.phases}
-    more["by HTTP"] = scenario.cluster.name_server_list
-    also = "".join(f" {what} {of}" for what, of in more.items() if of)
-    return f"{_told(scenario)} | {scenario.cluster.profile} {scenario.config} {nodes}{also}"
-
-
-if __name__ == "__main__":
-    random_scenarios.random_scenario, random_scenarios.told = random_scenario, told
-    sys.exit(random_scenarios.main())

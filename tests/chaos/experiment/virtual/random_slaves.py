@@ -1,14 +1,11 @@
-"""The random scenarios with slaves, which some of their faults meet, nothing planted.
-
-`python -m tests.chaos.experiment.virtual.random_slaves --scenarios 60 --first 0 --out FOLDER`, as random_scenarios, of
-which each seed's cluster and faults are taken. INVALID is a false alarm, or a mistake in our nodes: either is ours.
+"""The random scenarios with slaves, which some of their faults meet, nothing planted: each seed's cluster and faults
+are those of random_scenarios.
 """
 
 from __future__ import annotations
 
 import random
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,8 +52,3 @@ def _of_slaves(link: str, of: dict[str, list[str]], rng: random.Random) -> str:
     if rng.random() < 0.25:
         return f"{slave} <-> {master}"
     return link.replace(master, slave)
-
-
-if __name__ == "__main__":
-    random_scenarios.random_scenario = random_scenario
-    sys.exit(random_scenarios.main())

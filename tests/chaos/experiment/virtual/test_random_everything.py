@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nemesrv.chaos.faults.kinds import FAULTS
+from nemesrv.chaos.shapes import SHAPES
 
 from .random_everything import random_scenario
 
@@ -13,10 +14,16 @@ def test_the_seeds_make_sound_scenarios_with_some_of_everything() -> None:
     steps = [step for scenario in made for step in scenario.timeline]
     done = {step.do for step in steps}
     assert {*FAULTS} <= done
-    assert done > {"heal", "name_server_list", "register", "update_topic", "wipe_write_perm", "clock_step"}
+    assert done > {"heal", "rolling_restart", "restart_storm", "name_server_list", "register", "update_topic"}
+    assert done > {"wipe_write_perm", "clock_step"}
     assert any(step.period_s for step in steps)
     assert any(getattr(step.what, "new_address", False) for step in steps)
     assert any(node.startswith(("producer", "consumer")) for step in steps for node in step.nodes)
+    heals = [step for step in steps if step.do == "heal"]
+    assert any(step.links for step in heals)
+    assert any(getattr(step.what, "faults", ()) for step in heals)
+    shapes = {link.split()[0] for step in steps for link in step.links} & set(SHAPES)
+    assert len(shapes) > len(SHAPES) / 2
     nodes = [node for scenario in made for node in scenario.nodes.values()]
     assert any(node.joins_at_s for node in nodes)
     assert any(node.client_profile for node in nodes)
