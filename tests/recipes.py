@@ -66,7 +66,7 @@ from ....remoting.codes import ResponseCode
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
-from ..findings import verdict_of
+from ..findings import Rule, finding, verdict_of
 from ..record.control import Control, Row
 
 NAME = "look_ups_served"
@@ -95,15 +95,10 @@ CHECK = Check(
 
 
 def _finding(row: Row) -> Finding:
-    return Finding(
-        subject=row.node,
-        object=row.name_server or "",
-        kind="answered with an error",
-        from_ms=row.time_ms,
-        to_ms=row.time_ms,
-        row="a look-up is answered with a route, or code 17",
-        wrong=int(row.code == ResponseCode.SYSTEM_ERROR),
-    )
+    rule = Rule("a look-up is answered with a route, or code 17")
+    wrong = int(row.code == ResponseCode.SYSTEM_ERROR)
+    about, at = (row.node, row.name_server or ""), (row.time_ms, row.time_ms)
+    return finding(about, "answered with an error", at, rule, wrong=wrong)
 '''
 _DEFECT = '''@planted(NS_0, "look-ups-fail", caught_by="look_ups_served")
 @may_find(f"{_OF_ROUTES} answers_are_true availability")

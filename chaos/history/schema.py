@@ -302,9 +302,10 @@ _CATALOGUE: tuple[Event, ...] = (
         ("f", "op_id", "topic", "broker_name", "broker_id", "address", "value"),
         "the transport has read a request off a channel (op_id), whatever the NameServer makes of it: f is the name of "
         "its code, of those that routes are made of; address: the broker's, as it says; value.registers: what is "
-        "registered, where it is not what this broker registered here last: version (stateVersion, timestamp, "
-        "counter), topics (name to readQueueNums, writeQueueNums, perm, topicSysFlag), cluster, timeout_ms, acting; "
-        "null where it cannot be read; value.version: the version that QUERY_DATA_VERSION asks about",
+        "registered, left out where a broker of this name, id and address registered the same with this process last, "
+        "by any channel: version (stateVersion, timestamp, counter), topics (name to readQueueNums, writeQueueNums, "
+        "perm, topicSysFlag), cluster, timeout_ms, acting; null where it cannot be read; value.version: the version "
+        "that QUERY_DATA_VERSION asks about",
     ),
     Event(
         "channel_ended",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.checks import CHECKS
+from nemesrv.chaos import checks
+from nemesrv.chaos.checks import CHECKS, GROUPS
 from nemesrv.chaos.checks.check import Facts, largest, least
 
 
@@ -74,3 +76,15 @@ def test_what_was_measured_is_said_in_words(check: str, measured: Mapping[str, o
     tells = CHECKS[check].tells
     assert tells is not None
     assert tells(measured) == said
+
+
+@pytest.mark.parametrize("folder", GROUPS)
+def test_every_module_that_judges_has_a_record_and_a_test_of_its_own(folder: str) -> None:
+    home = Path(checks.__file__).parent / folder
+    for path in sorted(home.glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "\ndef judge(" not in text and "\nCHECK = " not in text:
+            continue
+        test = Path(__file__).parent / folder / f"test_{path.stem}.py"
+        assert "\nCHECK = " in text, f"{folder}/{path.name} judges, and no check has it: its record is CHECK"
+        assert test.is_file(), f"tests/chaos/checks/{folder}/{test.name} is missing: {path.name} has no test"
