@@ -120,10 +120,10 @@ def with_blind(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
     reasons = "; ".join(dict.fromkeys(one.why for one in seen))
     if wrong:
         of = f"{wrong} of them are wrong all the same" if wrong > 1 else "one of them is wrong all the same"
-        why = f"{touched} of {verdict.examined} depend on what nobody knows ({reasons}); of the others {of}"
+        why = f"{touched:,} of {verdict.examined:,} cannot be judged ({reasons}); of the others {of}"
         validity = Validity.INVALID
     else:
-        why, validity = f"{touched} of {verdict.examined} depend on what nobody knows: {reasons}", Validity.UNKNOWN
+        why, validity = f"{touched:,} of {verdict.examined:,} cannot be judged: {reasons}", Validity.UNKNOWN
     examples = examples_of(findings, validity) or (verdict.examples if validity is not Validity.INVALID else ())
     return replace(verdict, verdict=validity, violations=wrong, findings=findings, examples=examples, why=why)
 

@@ -151,8 +151,9 @@ def _first(verdicts: Sequence[Verdict]) -> str:
     unknown = [v for v in verdicts if v.verdict is Validity.UNKNOWN]
     if not unknown:
         return ""
-    more = f", nor are {len(unknown) - 1} more" if len(unknown) > 1 else ""
-    return f"{unknown[0].name} is not decided{more}: {unknown[0].why}".rstrip(".: ")
+    more = len(unknown) - 1
+    others = f"and {more} other {'check' if more == 1 else 'checks'} are" if more else "is"
+    return f"{unknown[0].name} {others} not decided: {unknown[0].why}".rstrip(".: ")
 
 
 # -- what was injected

@@ -170,13 +170,19 @@ CHECK = Check(
 
 
 def _told(measured: Mapping[str, Any]) -> str:
-    """ "1,398 commits, 0 ahead, 0 back" """
-    said = [f"{measured.get('commits', 0):,} commits", f"{measured.get('ahead', 0):,} ahead"]
-    said.append(f"{measured.get('back', 0):,} back")
-    few = {"older": "answered older", "behind": "times late", "left": "given up uncommitted"}
-    few |= {"misplaced": "times at a slave"}
-    few |= {"forgotten": "forgotten", "given_up": "for queues given up", "at_brokers": "of broadcasters at a broker"}
-    return ", ".join([*said, *(f"{measured[name]:,} {text}" for name, text in few.items() if measured.get(name))])
+    """ "1,398 commits: 0 skipped a message, 0 went backwards" """
+    others = {
+        "older": "older offsets answered",
+        "behind": "commits late",
+        "left": "queues given up without a commit",
+        "misplaced": "commits at a slave",
+        "forgotten": "offsets forgotten",
+        "given_up": "commits for queues given up",
+        "at_brokers": "commits of broadcast groups at a broker",
+    }
+    said = f"{measured.get('commits', 0):,} commits: {measured.get('ahead', 0):,} skipped a message"
+    said += f", {measured.get('back', 0):,} went backwards"
+    return ", ".join([said, *(f"{measured[name]:,} {text}" for name, text in others.items() if measured.get(name))])
 
 
 def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:

@@ -104,7 +104,7 @@ CHECK = Check(
 def _told(measured: Mapping[str, Any]) -> str:
     quiet_s = (measured.get("quiet_ms") or 0.0) / 1000
     rounds = f", {measured['rebalances']} rebalances" if measured.get("rebalances") else ""
-    return f"{measured.get('queues', 0)} queues looked at in {quiet_s:.1f} s of quiet{rounds}" if quiet_s else ""
+    return f"{measured.get('queues', 0)} queues examined in {quiet_s:.1f} s without a fault{rounds}" if quiet_s else ""
 
 
 def _groups(world: World, topic: str) -> dict[str, frozenset[str]]:

@@ -95,7 +95,7 @@ CHECK = Check(
     gather=gather,
     readings=(ANSWERS,),
     judge=judge,
-    tells=lambda measured: f"{measured.get('unasked', 0):,} that nobody asked for",
+    tells=lambda measured: f"{measured.get('unasked', 0):,} unsolicited responses",
 )
 
 

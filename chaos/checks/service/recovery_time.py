@@ -104,9 +104,9 @@ CHECK = Check(
 
 
 def _told(measured: Mapping[str, Any]) -> str:
-    """ "of 16 recoveries the one nearest to its bound took 3.2 s; p50 and p99 of a send 0.2 and 3.2 s" """
+    """ "16 recoveries; the slowest relative to its limit took 3.2 s; p50 and p99 of a send 0.2 and 3.2 s" """
     nearest_ms, never = measured.get("max_ms"), measured.get("never")
-    said = [f"of {measured.get('recoveries', 0):,} recoveries the one nearest to its bound "]
+    said = [f"{measured.get('recoveries', 0):,} recoveries; the slowest relative to its limit "]
     said[0] += "never came" if nearest_ms is None else f"took {nearest_ms / 1000:.1f} s{' or more' if never else ''}"
     said += [f"{never} never came"] if never else []
     spreads = [

@@ -75,5 +75,5 @@ CHECK = Check(
     section=Section.CLIENTS,
     needs=(Needs.WIRE,),
     judge=judge,
-    tells=lambda m: f"{m.get('acts', 0):,} acts of {m.get('tasks', 0):,} timers",
+    tells=lambda m: f"{m.get('acts', 0):,} firings of {m.get('tasks', 0):,} timers",
 )

@@ -15,7 +15,7 @@ from .run_to_draw import RunToDraw
 SECTIONS: Mapping[str, tuple[str, str]] = {
     "story": (
         "When",
-        "Of each pair above what the NameServer had or the client used, below what it must, may and must not.",
+        "Upper bar: what the NameServer had or the client used. Lower bar: what it must, may and must not have.",
     ),
     "faults": ("Phases and faults", ""),
     "found": (

@@ -57,11 +57,11 @@ def convergence(change: str, after_ms: float, bound_ms: float) -> dict[str, obje
         ),
         ("order_kept", {"sends": 9, "out_of_order": 0}, "0 out of order"),
         ("duplicates", {"received_again": 3, "stored_again": 0}, "3 received again, 0 stored again"),
-        ("answers_asked_for", {"answered": 5, "unasked": 0}, "0 that nobody asked for"),
+        ("answers_asked_for", {"answered": 5, "unasked": 0}, "0 unsolicited responses"),
         (
             "recovery_time",
             {"recoveries": 16, "max_ms": 3205.4, "never": 0},
-            "of 16 recoveries the one nearest to its bound took 3.2 s",
+            "16 recoveries; the slowest relative to its limit took 3.2 s",
         ),
         (
             "routes_converge",
