@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from ..errors import ScenarioError
 from .ending import supervised
 from .options import SEEDS, WholeNumber, json_option, ray_option
 
@@ -14,12 +15,11 @@ from .options import SEEDS, WholeNumber, json_option, ray_option
 @click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
 @click.option("--seed", "--seeds", "seeds", type=SEEDS, default="1", show_default=True, help="One, or many: 1..12.")
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
-@click.option("--spark", "by_spark", is_flag=True, help="Judge by Spark on the virtual clock, too: much slower.")
 @click.option(
     "--processes",
     "at_once",
     type=WholeNumber(1, 256),
-    help="How many runs at once on the virtual clock without --spark; default: one a processor.",
+    help="How many runs at once on the virtual clock; default: one a processor.",
 )
 @ray_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
@@ -29,7 +29,6 @@ def selftest(
     only: tuple[str, ...],
     seeds: tuple[int, ...],
     clock: str,
-    by_spark: bool,
     at_once: int | None,
     ray: str | None,
     quiet: bool,
@@ -44,18 +43,8 @@ def selftest(
     from ..runner import Options
 
     virtual = clock == "virtual"
-    if not virtual:
-        refuse_of_virtual_clock(by_spark=by_spark, at_once=at_once)
+    if not virtual and at_once is not None:
+        raise ScenarioError("selftest", "--processes", "", "with --clock virtual; on the real clock runs go one by one")
     ray = None if virtual else ray
     options = Options(virtual=virtual, quiet=quiet, latest=False, as_json=as_json, ray=ray)
-    sys.exit(run_selftest(only, options, seeds, by_spark=by_spark, at_once=at_once or processors()))
-
-
-def refuse_of_virtual_clock(*, by_spark: bool, at_once: int | None) -> None:
-    """ScenarioError for an option that says something of the virtual clock only."""
-    from ..errors import ScenarioError
-
-    if by_spark:
-        raise ScenarioError("selftest", "--spark", "", "with --clock virtual; on the real clock Spark always judges")
-    if at_once is not None:
-        raise ScenarioError("selftest", "--processes", "", "with --clock virtual; on the real clock runs go one by one")
+    sys.exit(run_selftest(only, options, seeds, at_once=at_once or processors()))

@@ -7,7 +7,7 @@ which is what makes the checks' VALID worth something.
 
     real clock      one run after the other; Spark judges
     virtual clock   as many at once as there are processors; judged plainly (checks/plain): the same verdicts without
-                    Spark. `by_spark`: as on the real clock
+                    Spark
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from .defects import DEFECTS, Defect
 
 OWN_DIR = SHIPPED_DIR / "selftest"
 """Scenarios that only the self-test needs; they are not listed with those that ship."""
-_PLAINLY = "judged without Spark, whose verdicts are the same (--spark: by Spark)"
 PLAIN_RUN_S = 2.5
 """A run on the virtual clock that is judged plainly takes about so long, of the machine's time."""
 
@@ -122,12 +121,11 @@ def run_selftest(
     options: Options,
     seeds: Sequence[int] = (1,),
     *,
-    by_spark: bool = False,
     at_once: int = 1,
 ) -> int:
     """0 when every defect is killed and every twin is clean with every seed, else 1; prints the table.
 
-    `at_once`: how many runs are judged plainly at the same time.
+    `at_once`: how many runs there are at the same time on the virtual clock.
     """
     for name in only:
         if name not in DEFECTS:
@@ -138,23 +136,19 @@ def run_selftest(
     asked = [
         OneRun(scenario, None if defect is None else defect.name, seed) for seed in seeds for defect, scenario in plan
     ]
-    plainly = bool(options.virtual) and not by_spark
-    outcomes = list(_plainly(asked, at_once, quiet=options.quiet) if plainly else _by_spark(asked, options))
+    outcomes = list(_plainly(asked, at_once, quiet=options.quiet) if options.virtual else _by_spark(asked, options))
     if options.as_json:
         click.echo(json.dumps([outcome.to_json() for outcome in outcomes]))
     else:
-        (print_runs if len(seeds) == 1 else print_seeds)(standard_output(180), outcomes)
-        if plainly:
-            click.echo(_PLAINLY)
+        print_outcomes(standard_output(180), outcomes)
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 
 def _by_spark(asked: Sequence[OneRun], options: Options) -> Iterator[Outcome]:
     scenarios = [scenario_of(each.scenario) for each in asked]
-    options = replace(options, engine=Engine.SPARK if options.virtual else None)
     joins, spark = options.ray is not None, options.needs_spark(scenarios)
-    require_parts("nemesrv selftest", scenarios, virtual=bool(options.virtual), joins=joins, spark=spark)
-    with Harness(gentle=not options.virtual, ray=options.ray) as harness:
+    require_parts("nemesrv selftest", scenarios, joins=joins, spark=spark)
+    with Harness(gentle=True, ray=options.ray) as harness:
         for each, scenario in zip(asked, scenarios, strict=True):
             defect = None if each.defect is None else DEFECTS[each.defect]
             judged = run_one(scenario, replace(options, seed=each.seed), harness, defect)
@@ -195,49 +189,33 @@ def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
     return plan
 
 
-def print_runs(console: Console, outcomes: Sequence[Outcome]) -> None:
-    """One row a run, and the sums below."""
-    rows = [
-        (
-            each.scenario,
-            each.defect or "none (clean twin)",
-            ", ".join([*sorted(each.meant), *(f"({name})" for name in sorted(each.also))]) or "-",
-            ", ".join(sorted(each.found)) or "-",
-            ", ".join(sorted(each.unknown)) or "-",
-            f"[green]{each.result.replace('killed', 'found')}[/]"
-            if each.passed
-            else f"[bold red]{each.result}[/] ({each.where})",
-        )
-        for each in outcomes
-    ]
-    columns = ("scenario", "planted defect", "meant to find it", "INVALID", "UNKNOWN", "result")
-    print_rows(console, columns, rows, title="self-test", caption=_sums(outcomes))
-
-
-def print_seeds(console: Console, outcomes: Sequence[Outcome]) -> None:
-    """One row a defect and a twin, with the seeds that missed it; below, the weakest seed."""
+def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
+    """One row a defect and a twin, with the seeds that missed it; the sums below, and of several seeds the weakest."""
     seeds = list(dict.fromkeys(outcome.seed for outcome in outcomes))
-    by_seed = {seed: [outcome for outcome in outcomes if outcome.seed == seed] for seed in seeds}
-    weakest = min(seeds, key=lambda seed: sum(outcome.passed for outcome in by_seed[seed]))
-    caption = f"{_sums(outcomes)}; weakest is seed {weakest}: {_sums(by_seed[weakest])}"
     by_run: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         by_run.setdefault((outcome.scenario, outcome.defect or "none (clean twin)"), []).append(outcome)
     rows: list[tuple[str, ...]] = []
     for run, of in by_run.items():
-        missed = [outcome for outcome in of if not outcome.passed]
-        as_meant = f"[{'red' if missed else 'green'}]{len(of) - len(missed)} of {len(of)}[/]"
-        rows.append((*run, as_meant, "; ".join(f"{_missed(each)} ({each.where})" for each in missed) or "-"))
-    columns = ("scenario", "planted defect", "as meant", "not with these seeds")
-    print_rows(console, columns, rows, title=f"self-test, {len(seeds)} seeds", caption=caption)
+        meant = ", ".join([*sorted(of[0].meant), *(f"({name})" for name in sorted(of[0].also))]) or "-"
+        missed = [f"[bold red]{one.result}[/], {_missed(one)} ({one.where})" for one in of if not one.passed]
+        result = "; ".join(missed) or f"[green]{of[0].result.replace('killed', 'found')}[/]"
+        rows.append((*run, meant, result))
+    caption = _sums(outcomes)
+    if len(seeds) > 1:
+        by_seed = {seed: [outcome for outcome in outcomes if outcome.seed == seed] for seed in seeds}
+        weakest = min(seeds, key=lambda seed: sum(outcome.passed for outcome in by_seed[seed]))
+        caption += f"; weakest of {len(seeds)} seeds is {weakest}: {_sums(by_seed[weakest])}"
+    columns = ("scenario", "planted defect", "meant to find it", "result")
+    print_rows(console, columns, rows, title="self-test", caption=caption)
 
 
 def _missed(outcome: Outcome) -> str:
-    """ "7: routes_are_true is silent, duplicates says INVALID" """
+    """ "seed 7: routes_are_true is silent, duplicates says INVALID" """
     silent = [f"{name} is silent" for name in sorted(outcome.meant - outcome.found)]
     strange = [f"{name} says INVALID" for name in sorted(outcome.found - outcome.meant - outcome.also)]
     unjudged = [f"{name} did not judge" for name in sorted(outcome.unjudged)]
-    return f"{outcome.seed}: {', '.join(silent + strange + unjudged)}"
+    return f"seed {outcome.seed}: {', '.join(silent + strange + unjudged)}"
 
 
 def _sums(outcomes: Sequence[Outcome]) -> str:

@@ -259,7 +259,6 @@ def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) 
         "notes": original.notes,
         "hypotheses": original.chosen,
         "names": dict(original.names),
-        "faults": _faults(replayed),
         "transitions": [_transition(pair) for pair in replayed.similarity.pairs],
         "lanes": _lanes(replayed),
         "variants": list(variants),
@@ -286,21 +285,6 @@ def _lanes(replayed: Replayed) -> list[dict[str, Any]]:
         {"node": lane[0], "of": lane[1], "original": ours.get(lane, ()), "replay": theirs.get(lane, ())}
         for lane in sorted({*ours, *theirs})
     ]
-
-
-def _faults(replayed: Replayed) -> list[dict[str, Any]]:
-    world = World.of_rows(rows_of(replayed.folder.path, ("run_begin", "run_end", "phase", "fault", "node")))
-    by_id: dict[str, dict[str, Any]] = {}
-    for fault in world.faults:
-        if not fault.injected:
-            continue
-        entry = by_id.setdefault(
-            fault.fault_id, {"fault": fault.fault, "words": fault.kind.words, "on": [], "from_ms": 0.0, "to_ms": 0.0}
-        )
-        entry["on"].append(fault.source if fault.target is None else f"{fault.source} -> {fault.target}")
-        entry["from_ms"] = fault.start_ms - world.timeline_ms
-        entry["to_ms"] = min(fault.end_ms - world.timeline_ms, replayed.lasts_ms)
-    return list(by_id.values())
 
 
 def _head(replayed: Replayed) -> None:

@@ -97,13 +97,10 @@ class RouteColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lags:
-    """The `timer_lag` rows: in [time - duration, time] the timers of this node were at most this late."""
+    """The `timer_lag` rows: until then the timers of a node were at most this late."""
 
     time_ms: Array
-    duration_ms: Array
     lag_ms: Array
-    node: Array
-    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,13 +257,7 @@ class _Columns:
     def _lags(self) -> Lags:
         here = self._event.among("timer_lag")
         rows = self._table.filter(pa.array(here))
-        return Lags(
-            time_ms=self._time_ms[here] - self._timeline_ms,
-            duration_ms=numbers(rows["duration_ms"], "f4"),
-            lag_ms=numbers(rows["lag_ms"], "f4"),
-            node=self._node.codes[here],
-            nodes=self._node.names,
-        )
+        return Lags(time_ms=self._time_ms[here] - self._timeline_ms, lag_ms=numbers(rows["lag_ms"], "f4"))
 
 
 def _brokers(value: str) -> frozenset[str]:

@@ -187,28 +187,13 @@ def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, s
 
 
 def place_of_verdict(v: Verdict, world: World, lanes: Mapping[str, str]) -> Place:
-    """Its first example, else what it found nearest to its bound, else the faults."""
+    """Its first example, else the faults in the plot of its section."""
     for example in v.examples:
         if example.from_ms is not None:
             return place_of_example(v, example, world, lanes)
     from_ms, to_ms = _faults(world)
-    section, lane = _PLOT_OF[section_of(v.name)], None
-    nearest = max((f for f in v.findings if f.examined), key=lambda f: f.badness, default=None)
-    if nearest is not None and nearest.from_ms < nearest.to_ms:
-        lane = lane_of(v.name, nearest.subject, nearest.object, lanes.keys())
-        if lane in lanes:
-            section, (from_ms, to_ms) = lanes[lane], _of_finding(nearest, world)
-        else:
-            lane = None
-    return Place(check=v.name, from_ms=from_ms, to_ms=to_ms, section=section, lane=lane, text="", bad=False)
-
-
-def _of_finding(f: Finding, world: World) -> tuple[float, float]:
-    """From the change that it follows until all was as it had to be; the stretch of its rule where nothing changed."""
-    if f.measured_ms is not None and f.bound_ms is not None and not f.wrong and not f.late:
-        change_ms = f.from_ms - f.bound_ms
-        return change_ms, min(change_ms + f.measured_ms, world.end_ms)
-    return f.from_ms, min(f.to_ms, world.end_ms)
+    section = _PLOT_OF[section_of(v.name)]
+    return Place(check=v.name, from_ms=from_ms, to_ms=to_ms, section=section, lane=None, text="", bad=False)
 
 
 def _faults(world: World) -> tuple[float, float]:

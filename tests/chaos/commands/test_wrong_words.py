@@ -20,7 +20,6 @@ from .servers import Admin
         (("explode",), "explode"),
         (("namesrv", "-c", "absent.properties"), "absent.properties"),
         (("broker", "-n", "nonsense"), "nonsense"),
-        (("power", "--bias", "0.8"), "0.6667"),
         (("repot",), "No such command 'repot'; did you mean report?"),
         (("nosuch",), "No such command 'nosuch': see "),
         (("admin", "topiclist"), "No such command 'topiclist'; did you mean topicList?"),
