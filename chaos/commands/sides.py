@@ -124,4 +124,3 @@ def _is_run(path: Path) -> bool:
 def _runs_in(path: Path) -> list[Path]:
     levels = (sorted(path.glob("/".join("*" * depth))) for depth in range(1, _DEPTH + 1))
     return [folder for level in levels for folder in level if not folder.is_symlink() and _is_run(folder)]
-
