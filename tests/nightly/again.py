@@ -188,14 +188,6 @@ NIGHTLY = (
         "`python -m tests.bench recorder` on a machine that is too busy",
         ("tests/bench/test_recorder_bench.py::test_events_a_second_and_the_cost_of_recording_are_measured_and_judged",),
     ),
-    Nightly(
-        "tests/chaos/test_report_command.py::test_of_two_runs_it_writes_one_page_with_both",
-        "`nemesrv report` of two runs",
-        (
-            "tests/chaos/reports/test_extras_of_a_run.py::test_two_runs_stand_beside_each_other_on_one_axis",
-            "tests/chaos/test_report_command.py::test_of_one_run_it_writes_the_page_and_junit_and_prints_where",
-        ),
-    ),
     Nightly(f"{_RUNS}::test_another_seed_gives_another_history", "a history with another seed", (_RUNS,)),
     Nightly(
         "tests/operations/replay/test_replay.py::test_with_another_seed_it_happens_again",

@@ -325,7 +325,7 @@ NIGHTLY = (
     Nightly(
         "tests/chaos/test_report_command.py::test_with_json_it_says_the_file_and_how_the_run_ended",
         "`nemesrv report --json` of one run",
-        ("tests/chaos/test_report_command.py::test_of_one_run_it_writes_the_page_and_junit_and_prints_where",),
+        ("tests/chaos/test_report_command.py::test_it_writes_the_page_and_junit_and_prints_where",),
     ),
     Nightly(
         _CHANGED_LIST,
