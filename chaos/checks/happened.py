@@ -36,6 +36,7 @@ _STATES: Mapping[str, str] = {
 }
 _ACTS: Mapping[str, str] = {
     # tables, and what NameServers answer
+    "gone while it was being stopped": "{who}, while it was being stopped, answered code 17 for {topic}, which it had",
     "not its table": "{who} gave {what} another route{of_topic} than its table had",
     "must hold what it acknowledged": "{who} did not hold {about}, whose registration it had acknowledged",
     "not as registered": "{who} held {about} otherwise than the broker had registered it",
@@ -125,6 +126,7 @@ _ACTS: Mapping[str, str] = {
 }
 _OF_PATTERN: Mapping[str, str] = {
     r"each .+": "{who} did not run {what} on time",
+    r"registers (.+)": "{who} registered {0} ({what})",
     r"(code \d+)": "{who} answered {what} {0} for {topic}",
     r"never used (in \d+ sends)": "{who} did not use {about} {0}",
     r"stored (\d+ times) by (\d+) tries": "{what} stored a message {0}, which was sent {1} times",

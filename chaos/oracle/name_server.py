@@ -71,11 +71,15 @@ def may_refuse(world: World, lives: Iterable[Life], from_ms: float, to_ms: float
         up_ms = min(from_ms - life.start_ms, *(wall_ms(at_ms) - wall_ms(life.start_ms) for at_ms in (from_ms, to_ms)))
         if timers.W_ms is not None and up_ms <= timers.W_ms + timers.delivery_ms:
             return True
-        stops = (f for f in world.process_faults(life.node) if isinstance(f.kind, Stop))
-        leaves = any(earliest_effect_ms(world, f) <= to_ms and from_ms <= f.start_ms for f in stops)
-        if leaves and timers.profile is Profile.V5_X:
+        if timers.profile is Profile.V5_X and is_stopping(world, life.node, from_ms, to_ms):
             return True
     return False
+
+
+def is_stopping(world: World, node: str, from_ms: float, to_ms: float) -> bool:
+    """Whether it may have been between SIGTERM and its end at some time of these."""
+    stops = (f for f in world.process_faults(node) if isinstance(f.kind, Stop))
+    return any(earliest_effect_ms(world, f) <= to_ms and from_ms <= f.start_ms for f in stops)
 
 
 class Sent(NamedTuple):
@@ -356,6 +360,10 @@ class RoutesRead:
         """Name, id and address of all that registered."""
         self.unknown: set[str] = set()
         """Topics that somebody registered without a broker (217)."""
+
+    def at(self, topic: str, at_ms: float) -> Route | None:
+        """What it must show then."""
+        return next((route for since_ms, route in reversed(self.shown.get(topic, ())) if since_ms <= at_ms), None)
 
     def take(self, one: Request) -> None:
         for since_ms, name, address in [*self._leaving]:

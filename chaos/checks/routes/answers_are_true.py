@@ -8,7 +8,8 @@ routes_are_true's to say:
     its table    it is the topic's route in this NameServer's own table, code 17 where it holds none
     rows         where nobody recorded that: queue counts and permissions are those that the broker registered there,
                  and none older than the newest that was acknowledged (registered_rows.py); its own addresses and ids
-    codes        0, or 17; 1 only by a NameServer that is to wait for service, or one of 5.x that is being stopped
+    codes        0, or 17; 1 only by a NameServer that is to wait for service, or one of 5.x that is being stopped;
+                 such a one keeps its table to its end
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....remoting.codes import ResponseCode
-from ...oracle.name_server import may_refuse
+from ...oracle.name_server import is_stopping, may_refuse
 from ...oracle.promises import told_by_hand
 from ...oracle.roles import may_be_shown
 from ...oracle.world import World
@@ -27,6 +28,7 @@ from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, verdict_of
 from ..record.control import Control, decoded
 from ..record.known_brokers import due_words, known_brokers, words
+from ..record.received import received
 from ..record.registered_rows import QueueRow, registered_rows, row_of
 from ..record.route_answers import RouteAnswer, route_answers
 from ..record.route_tables import route_tables
@@ -73,7 +75,8 @@ class _Judged:
     """What every answer is held against."""
 
     def __init__(self, control: Control, world: World) -> None:
-        self._world, self._tables, self._rows = world, route_tables(control, world), registered_rows(control, world)
+        self._control, self._world, self._tables = control, world, route_tables(control, world)
+        self._rows = registered_rows(control, world)
         self._known, self._by_hand = known_brokers(world), told_by_hand(world)
         self._records = {row.node for row in control.rows("route")}
         """The NameServers that recorded their tables."""
@@ -101,8 +104,13 @@ class _Judged:
             return "unreadable", due
         if values is None:
             return self._not_registered(answer)
-        is_held = not values or answer.value in values or answer.route in routes
-        return _RIGHT if is_held else ("not its table", due)
+        if values and answer.value not in values and answer.route not in routes:
+            return "not its table", due
+        if answer.code == ResponseCode.TOPIC_NOT_EXIST and is_stopping(self._world, answer.name_server, *span):
+            every = (received(self._control, self._world).routes(life) for life in lives)
+            had = next((route for read in every if read and (route := read.at(answer.topic, answer.from_ms))), None)
+            return ("gone while it was being stopped", words(had)) if had else _RIGHT
+        return _RIGHT
 
     def _not_registered(self, answer: RouteAnswer) -> tuple[str, str]:
         """A broker's row, name, id or address that this broker did not register there."""
