@@ -40,7 +40,7 @@ from .reports.streams import use_lasting_streams
 
 
 class _Named(click.Group):
-    """A command that there is none of is told the one that it almost is."""
+    """An unknown command gets a message with the nearest known one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -52,7 +52,7 @@ class _Named(click.Group):
 
 
 class _Commands(_Named):
-    """Ctrl-C comes out of it as itself: of a KeyboardInterrupt click makes an empty line and an Abort."""
+    """Lets Ctrl-C pass; click would turn a KeyboardInterrupt into an empty line and an Abort."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -85,7 +85,7 @@ def cli(context: click.Context) -> None:
 
 
 class _AdminCommands(_Named):
-    """The sub-commands of admin.py, which is imported when the first is looked up."""
+    """The sub-commands of admin.py, which is imported at the first look-up."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from .commands.admin import admin as group
@@ -131,7 +131,7 @@ for command in (
 
 
 def main() -> None:
-    """The console script: errors become one line and an exit status."""
+    """The console script. Errors become one line and an exit status."""
     logging.basicConfig(
         level=os.environ.get("NEMESRV_LOG", "ERROR").upper(), format="%(levelname)s %(name)s: %(message)s"
     )

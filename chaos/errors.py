@@ -1,4 +1,4 @@
-"""What can go wrong with the experiment itself, as opposed to the system under test; never a verdict."""
+"""Errors of the experiment itself, as opposed to the system under test; never a verdict."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from ..actors.errors import HarnessError as HarnessError
 
 
 def nearest(value: str, choices: Iterable[str]) -> str:
-    """`; did you mean orders?` for a value that is almost one of the choices; "" for any other."""
+    """`; did you mean orders?` for a value that is nearly one of the choices; "" for others."""
     found = get_close_matches(value.strip("'\""), list(choices), n=1, cutoff=0.7)
     return f"; did you mean {found[0]}?" if found else ""
 
 
 def one_of(choices: Iterable[str], value: str) -> str:
-    """`one of orders, payments; did you mean orders?`, where `value` is none of the choices."""
+    """`one of orders, payments; did you mean orders?` for a value that is none of the choices."""
     known = list(choices)
     return f"one of {', '.join(known)}{nearest(value, known)}"
 
 
 class ToxiproxyError(HarnessError):
-    """Toxiproxy is missing, did not start, or refused what it was asked."""
+    """Toxiproxy is missing, did not start, or refused a request."""
 
 
 class ScenarioError(HarnessError):
-    """The scenario, configuration or command is wrong (exit status 2): file, key, value and what is allowed; or, where
-    nothing is, a value that says it all ("no such file")."""
+    """The scenario, configuration or command is wrong (exit status 2): file, key, value and what is allowed; or a value
+    that says it all ("no such file").
+    """
 
     def __init__(self, file: str, key: str, value: str, allowed: str) -> None:
         self.file, self.key, self.value, self.allowed = file, key, value, allowed
@@ -36,7 +37,7 @@ class ScenarioError(HarnessError):
 
 
 class NotAllowed(Exception):
-    """What a scenario says at a key, and what is allowed there; who read the file makes it a ScenarioError."""
+    """A value in a scenario, its key, and what is allowed there; the reader of the file makes a ScenarioError of it."""
 
     def __init__(self, key: str, value: str, allowed: str) -> None:
         self.key, self.value, self.allowed = key, value, allowed

@@ -1,12 +1,13 @@
-"""`nemesrv explain`: who must, may and must not hold what, and when, before anything runs; by the oracle's windows.
+"""`nemesrv explain`: which routes each NameServer must, may and must not have, and when, by the oracle's windows. Runs
+nothing.
 
-    NameServers     for each broker: must hold, may hold, must not hold, and by which formula
-    clients         from when on a lost broker is out of the routes and no longer used; when a lost NameServer is left
-    recovery        by when each operation must have succeeded again after each change
+    NameServers     for each broker: must have, may have, must not have, and the formula
+    clients         when a lost broker is out of routes and no longer used; when a lost NameServer is left
+    recovery        when each operation must succeed again after each change
     quiet           when every operation must succeed
 
-Times are seconds of RocketMQ time from the start of the timeline. A run's own windows count from when its faults really
-took effect, and are as much wider as its machine was late.
+Times are seconds of RocketMQ time from the start of the timeline. In a run, windows count from when faults really took
+effect, and are wider by the machine's lateness.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from .topology import listed
 
 MUST, MUST_NOT, MAY = "must hold", "must not hold", "may hold"
 MOMENTS_MAX = 400
-"""After so many changes recovery is told; nobody reads more, and each is looked at beside all others."""
+"""Most changes whose recovery is shown."""
 _OPERATIONS = {"producer": ("send", LOOK_UP), "consumer": ("pull", LOOK_UP)}
 _WORDS = {"send": "first good send", "pull": "first answered pull", LOOK_UP: "first answered look-up"}
 
 
 def explanation(scenario: Scenario) -> dict[str, Any]:
-    """All of it as one object, which `--json` prints; times in seconds, null for never."""
+    """Everything as one object for `--json`; times in seconds, null for never."""
     world, unknown = expected_world(scenario)
     return {
         "scenario": scenario.name,
@@ -76,7 +77,7 @@ def explain(scenario: Scenario, *, as_json: bool) -> None:
 
 
 def _holdings(world: World) -> list[dict[str, Any]]:
-    """Each NameServer and broker from 0 to the end, without a gap: what is demanded, from, to, and why."""
+    """For each NameServer and broker, from 0 to the end without a gap: what is required, from, to, and why."""
     found: list[dict[str, Any]] = []
     of_pair: dict[tuple[str, str], list[Obligation]] = {
         (server.name, broker.name): []
@@ -106,7 +107,7 @@ def _holdings(world: World) -> list[dict[str, Any]]:
 
 
 def _unbounded(world: World, name_server: str, broker: str, at_ms: float) -> str:
-    """Why nothing is demanded from then on."""
+    """Why nothing is required from then on."""
     of_pair = (s for s in route_states(world) if (s.name_server, s.broker) == (name_server, broker) and not s.judged)
     return next((f"nothing bounds it: {s.window.row}" for s in of_pair if s.end_ms > at_ms), "nothing bounds it")
 
@@ -134,7 +135,7 @@ def _append(
 
 
 def _clients(world: World) -> list[dict[str, Any]]:
-    """Lost brokers that must leave a client's routes, and lost NameServers that it leaves if it has chosen them."""
+    """Lost brokers that must leave clients' routes, and lost NameServers that a client must leave if it uses them."""
     found = [
         {
             "client": one.client,
@@ -164,7 +165,7 @@ def _clients(world: World) -> list[dict[str, Any]]:
 
 
 def _recoveries(world: World) -> list[dict[str, Any]]:
-    """After each change, of many the first, and for each client: by when each of its operations must have succeeded."""
+    """For the first changes and each client: when each of its operations must have succeeded."""
     found = []
     for moment in moments(world)[:MOMENTS_MAX]:
         for client in world.of_kind("producer", "consumer"):
@@ -241,7 +242,7 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
 
 
 def _hosts(hosts: Mapping[str, Sequence[str]], scenario: Scenario) -> Iterable[str]:
-    """Who is where, as far as the scenario alone says it."""
+    """The host of each node, if the scenario alone determines it."""
     for host, nodes in hosts.items():
         yield f"host {host}: {', '.join(nodes) or 'no node'}"
     if not hosts and scenario.placement != type(scenario.placement)():
@@ -252,7 +253,7 @@ def _hosts(hosts: Mapping[str, Sequence[str]], scenario: Scenario) -> Iterable[s
 
 
 def _made_by(implementations: Mapping[str, str]) -> Iterable[str]:
-    """Whose programs nodes are, where not all are ours: the windows are those of the profile whoever it is."""
+    """The nodes' implementations, if not all are ours. Windows are the profile's in any case."""
     for text in dict.fromkeys(implementations.values()):
         yield f"{text}: {', '.join(node for node, said in implementations.items() if said == text)}"
 
@@ -279,7 +280,7 @@ def _within(one: Mapping[str, Any], end_s: float) -> str:
 
 
 def _merged(entries: Sequence[Mapping[str, Any]], *, who: tuple[str, str], text: Any, title: Any) -> Iterable[str]:
-    """One block for all of whom the same is said, in the order of the first."""
+    """One block for all nodes with the same text, in the order of the first."""
     said: dict[tuple[str, str], list[str]] = {}
     for one in entries:
         said.setdefault((one[who[0]], one[who[1]]), []).append(text(one).rstrip())

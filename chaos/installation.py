@@ -1,4 +1,4 @@
-"""How nemesrv is installed: which of its optional parts are there, and what a person does about one that is not.
+"""Which optional parts of nemesrv are installed, and how to get a missing one.
 
     nodes, scenarios, recording on the virtual clock, namesrv, broker, admin    always there
     extra `ray`          clusters of processes behind Toxiproxy, on the real clock
@@ -7,8 +7,8 @@
     extra `statistics`   compare
     extra `watch`        the metrics of `nemesrv watch`
 
-In the `.venv` of a checkout `make setup` installs everything. Elsewhere pip installs an extra from where it had
-nemesrv: a wheel's file, a folder, a git repository (PEP 610's `direct_url.json`), or an index.
+In the `.venv` of a checkout `make setup` installs everything. Elsewhere pip installs an extra from nemesrv's own
+source: a wheel's file, a folder, a git repository (PEP 610's `direct_url.json`), or an index.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "statistics": ("scipy",),
     "watch": ("prometheus_client",),
 }
-"""Extra to the modules that it installs (pyproject.toml), those first that a person knows it by."""
+"""Extra to its modules (pyproject.toml), the best known first."""
 TOXIPROXY_SOURCE = "github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0"
 _SET_UP = Path(__file__).resolve().parents[1] / "deploy" / "setup.sh"
 
 
 def in_checkout() -> bool:
-    """Whether this is a checkout of the repository, where `make setup` is."""
+    """Whether this is a checkout of the repository, with `make setup`."""
     return _SET_UP.is_file()
 
 
 def how_to_get_toxiproxy() -> str:
-    """What a person can do when there is no Toxiproxy server, as the end of a sentence."""
+    """How to get a Toxiproxy server, as the end of a sentence."""
     else_ = "put toxiproxy-server on PATH, or name it in NEMESRV_TOXIPROXY"
     if in_checkout():
         return f"run `make setup`, {else_}"
@@ -54,7 +54,7 @@ def has(extra: str) -> bool:
 
 
 def require_extras(what: str, *extras: str) -> None:
-    """HarnessError when an extra that `what` needs is not installed; one sentence for all of them."""
+    """HarnessError if an extra that `what` needs is not installed; one sentence for all."""
     absent = [extra for extra in dict.fromkeys(extras) if not has(extra)]
     if absent:
         modules = [next(module for module in EXTRAS[extra] if find_spec(module) is None) for extra in absent]
@@ -62,7 +62,7 @@ def require_extras(what: str, *extras: str) -> None:
 
 
 def mend_import(module: str | None) -> str:
-    """The sentence for a module that could not be imported; "" when it belongs to no extra of ours."""
+    """The sentence for a module that could not be imported; "" if it belongs to no extra of ours."""
     top = (module or "").partition(".")[0]
     extras = [extra for extra, modules in EXTRAS.items() if top in modules]
     return _sentence("this", [top], extras) if extras else ""
@@ -76,7 +76,7 @@ def how_to_get(extras: Iterable[str]) -> str:
 
 
 def _source() -> tuple[str, str]:
-    """pip's option and its name for nemesrv with `{extras}`, as nemesrv was installed here."""
+    """pip's option and name for nemesrv with `{extras}`, as it was installed here."""
     try:
         read = json.loads(distribution("nemesrv").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):

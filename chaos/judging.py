@@ -1,13 +1,12 @@
-"""The one door to a verdict: a history and the checks named for it in; what a person and a CI server read out.
+"""Makes every verdict: takes a history and its checks, and writes what a person and a CI server read.
 
     run, self-test, pytest plugin ── of_run ─┐
     check: a folder, a URI, any size ─ find ─┼─► judge ─► keep ─► verdicts.json, junit.xml, report.html
     up: judged while it grows (live/) ───────┼──────────► keep          │
                                              └─ show ◄─ Judged ─► exit_status
 
-Spark judges, or plain Python (`engine_for`): both come to the same verdicts. What has a run folder on this machine is
-written there. The report reads every event, so it is drawn of a small history only, but for that of a run that has just
-ended.
+Spark and plain Python (`engine_for`) give the same verdicts. Verdicts are written into the run folder if it is on this
+machine. The report reads every event, so it is drawn only for small histories, and for a run that has just ended.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PLAIN_ROWS_MAX = 300_000
-"""So many are judged in this process in 2 s and 0.5 GB."""
+"""Judging so many in this process takes 2 s and 0.5 GB."""
 EXIT_STATUS = {Validity.VALID: 0, Validity.INVALID: 1, Validity.UNKNOWN: 3}
 
 
 class Engine(StrEnum):
-    """Who judges."""
+    """What judges."""
 
     PLAIN = "plain"
     """Plain Python in this process, up to PLAIN_ROWS_MAX rows."""
@@ -56,14 +55,14 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What is to be judged: where it lies, by which checks, and where what is said of it goes."""
+    """What to judge: the history's place, its checks, and where the result goes."""
 
     where: str
     checks: tuple[str, ...]
     scenario: Scenario | None = None
-    """None: a history that came without."""
+    """None: the history came without one."""
     folder: RunFolder | None = None
-    """None: it is no run folder of this machine, and nothing is written."""
+    """None: no run folder on this machine, and nothing is written."""
     drawn: bool = True
     """Whether report.html is wanted."""
 
@@ -82,15 +81,15 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A history and what the checks said of it."""
+    """A history and its verdicts."""
 
     history: History
     verdicts: Sequence[Verdict]
     engine: Engine
     left_out: Sequence[Verdict] = ()
-    """Of `checks: all`: those that had nothing to look at. They say nothing, and the run is not UNKNOWN for them."""
+    """With `checks: all`: checks that had nothing to examine. They do not make the run UNKNOWN."""
     cost: str = ""
-    """What the run cost its clients, where its report was drawn."""
+    """What the run cost its clients, if its report was drawn."""
 
     @property
     def verdict(self) -> Validity:
@@ -103,9 +102,9 @@ def exit_status(judged: Iterable[Judged]) -> int:
 
 
 def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> tuple[str, ...] | None:
-    """The checks of a comma-separated list; `all` is all, `default` is `default` where there is one. None stays None.
+    """The checks of a comma-separated list; `all`: all; `default`: `default`, if there is one. None stays None.
 
-    ScenarioError for one that does not exist.
+    ScenarioError for an unknown one.
     """
     if text is None:
         return None
@@ -124,15 +123,15 @@ def of_run(folder: RunFolder, scenario: Scenario) -> History:
 
 
 def reasons(left_out: Iterable[Verdict]) -> dict[str, str]:
-    """Check → why it had nothing to look at."""
+    """Check to why it had nothing to examine."""
     return {verdict.name: verdict.why for verdict in left_out}
 
 
 def engine_for(asked: str | None, *, virtual: bool = False, where: Path | str | None = None) -> Engine:
-    """Who judges the history there, or, None, one that is not recorded yet.
+    """The engine for this history, or, with None, for one that is not recorded yet.
 
-    Nobody asked for: Spark where it is installed, but plain Python what was recorded on the virtual clock and is not
-    too large for it. ScenarioError, HarnessError where the one asked for cannot.
+    By default Spark if it is installed, but plain Python for a small history from the virtual clock. ScenarioError or
+    HarnessError if the one asked for cannot judge it.
     """
     if where is not None and local_path(where) is None:
         if asked == Engine.PLAIN:
@@ -151,8 +150,8 @@ def engine_for(asked: str | None, *, virtual: bool = False, where: Path | str | 
 def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSession]) -> History:
     """The history at a path or URI; `checks` None: those of the scenario.yaml beside it.
 
-    `spark` is called for what is not on this machine. ScenarioError for a path where no history is, for files that
-    are none of a history, and for a history with neither scenario nor checks.
+    `spark` is called for a history elsewhere. ScenarioError for a path without a history, for other files, and for a
+    history with neither scenario nor checks.
     """
     path = local_path(where)
     if path is None:
@@ -181,7 +180,7 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
 
 
 def _recorded(file: Path) -> Scenario:
-    """The scenario of a run folder. ScenarioError that names the nemesrv that wrote it, where that is another."""
+    """The scenario of a run folder. ScenarioError names the nemesrv that wrote it, if it is another version."""
     try:
         return load(file)
     except ScenarioError as exc:
@@ -193,7 +192,7 @@ def _recorded(file: Path) -> Scenario:
 
 
 def _other_version(versions: Mapping[str, str]) -> str | None:
-    """The version of nemesrv that recorded the run; None where it is this version, or unknown."""
+    """The version of nemesrv that recorded the run; None if it is this one, or unknown."""
     recorded = versions.get("nemesrv")
     return None if recorded == version("nemesrv") else recorded
 
@@ -208,9 +207,9 @@ def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
 def judge(
     history: History, engine: Engine, spark: Callable[[], SparkSession], say: Callable[[str], None] = lambda _: None
 ) -> Judged:
-    """What its checks say of it; kept. HarnessError when it cannot be read, or is too large for plain Python.
+    """The verdicts of its checks; kept. HarnessError if it cannot be read, or is too large for plain Python.
 
-    `say` is told what Spark is counting.
+    `say` gets what Spark is counting.
     """
     if engine is Engine.PLAIN:
         return keep(history, _plain_verdicts(history), engine)
@@ -238,9 +237,9 @@ def _plain_verdicts(history: History) -> list[Verdict]:
 def apart(
     checks: Iterable[str], verdicts: Sequence[Verdict], *, without_consumers: bool = False
 ) -> tuple[list[Verdict], list[Verdict]]:
-    """The verdicts that count, and those that are left out: where all checks were asked for, of those that had nothing
-    to look at. A check that failed counts, and one that a longer run would have given something to look at, which no
-    run gives a check of consuming where nobody consumes; so do all where none would be left.
+    """The verdicts that count, and those left out: with all checks asked for, those that had nothing to examine. A
+    failed check counts; so does one to which a longer run would give something (never checks of consuming without
+    consumers). If none would be left, all count.
     """
     nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN]
     left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]
@@ -258,7 +257,7 @@ def _without_consumers(scenario: Scenario | None) -> bool:
 
 
 def keep(history: History, verdicts: Sequence[Verdict], engine: Engine) -> Judged:
-    """The verdicts, and the reports of them, are in the run folder, where there is one."""
+    """Write the verdicts and reports into the run folder, if there is one."""
     verdicts, left_out = apart(history.checks, verdicts, without_consumers=_without_consumers(history.scenario))
     if history.drawn and not has("report"):
         history = replace(history, drawn=False)
@@ -273,7 +272,7 @@ def keep(history: History, verdicts: Sequence[Verdict], engine: Engine) -> Judge
 
 
 def _write_verdicts(judged: Judged, folder: RunFolder) -> None:
-    """verdicts.json of the folder, and findings.jsonl with everything that its checks found."""
+    """verdicts.json, and findings.jsonl with every finding."""
     with folder.findings_file.open("w", encoding="utf-8") as file:
         for verdict in judged.verdicts:
             for finding in verdict.findings:
@@ -294,10 +293,10 @@ def show(
     full: bool = False,
     took_s: float | None = None,
 ) -> None:
-    """What it comes to in sentences, a table of what is not VALID, what is VALID by group, and where the report is; or
-    one JSON object; on stdout. The verdicts as Markdown at the end of `summary_file`.
+    """Print the result on stdout: sentences, a table of what is not VALID, the VALID groups, and the report's place; or
+    one JSON object. Append the verdicts as Markdown to `summary_file`.
 
-    `full`: each check has a row of its own. `took_s`: how long the run took.
+    `full`: a row per check. `took_s`: duration of the run.
     """
     history = judged.history
     if as_json:
@@ -328,7 +327,7 @@ def show(
 
 
 def _told(judged: Judged, took_s: float | None) -> Answers:
-    """The answers, by incident.json where the history is an import's."""
+    """The answers; from incident.json for an import."""
     history = judged.history
     told = answers(judged.verdicts, history.scenario, history.name, _about(history, took_s), judged.cost)
     incident = None if history.folder is None else read_incident(history.folder.path)
@@ -349,7 +348,7 @@ def _about(history: History, took_s: float | None) -> str:
 
 
 def _document(judged: Judged) -> dict[str, object]:
-    """verdicts.json, and as a line of --json where the run folder is."""
+    """verdicts.json; as a line of --json with the run folder."""
     history, verdicts = judged.history, judged.verdicts
     scenario, cause = history.scenario, cause_of(judged.verdicts)
     return {
@@ -368,7 +367,7 @@ def _document(judged: Judged) -> dict[str, object]:
 
 
 def _entry(verdict: Verdict) -> dict[str, object]:
-    """The verdict, with the group of its check behind its name."""
+    """The verdict, with its check's group after its name."""
     document = verdict.to_json()
     group = str(CHECKS[verdict.name].group) if verdict.name in CHECKS else ""
     return {"name": document.pop("name"), "group": group, **document}

@@ -1,6 +1,6 @@
-"""What this machine has for an experiment: Java, files, processes, memory, disks, ports, Toxiproxy. Measured only.
+"""Measures what this machine has for an experiment: Java, files, processes, memory, disks, ports, Toxiproxy.
 
-Takes a tenth of a second: Java's version is read from the file `release` beside it, where there is one.
+Takes 0.1 s: Java's version is read from the file `release` beside it, if there is one.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Found = TypeVar("Found")
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """Number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_processes(work: Callable[[Job], Found], jobs: Sequence[Job], at_once: int) -> Iterator[Found]:
-    """What `work` gives of each job, in the jobs' order and as soon as it is there, from so many processes at once.
+    """The result of `work` for each job, in order and as early as possible, from so many processes.
 
-    Of few jobs, or one at a time, from this process: another one costs as much to start as a short run takes.
+    Few jobs, or one at a time, run in this process, because a new process costs as much as a short run.
     """
     at_once = min(at_once, len(jobs))
     if at_once <= 1 or len(jobs) < _WORTH_PROCESSES:
@@ -63,12 +63,12 @@ def in_processes(work: Callable[[Job], Found], jobs: Sequence[Job], at_once: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """The `java` that Spark will start: that of JAVA_HOME, else the first on PATH."""
+    """The `java` that Spark will start: JAVA_HOME's, else the first on PATH."""
 
     path: Path | None
-    """None: there is none on PATH."""
+    """None: none on PATH."""
     home: str | None
-    """JAVA_HOME, where it is set."""
+    """JAVA_HOME, if set."""
     version: int | None
     """None: it cannot be run, or is no Java."""
 
@@ -77,32 +77,32 @@ class Java:
 class ToxiproxyProgram:
     path: Path | None
     why: str = ""
-    """Why it cannot be used; empty when it can."""
+    """Why it cannot be used; "" if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Sizes in bytes; a limit of None is none."""
+    """Sizes in bytes; None: no limit."""
 
     java: Java
     open_files: int
-    """What a process may be given: the hard limit."""
+    """Open files per process: the hard limit."""
     address_space: int | None
     tasks: int | None
-    """So many more processes and threads may be started."""
+    """Processes and threads that may still be started."""
     memory: int
-    """Free for us, within the limits of our control groups."""
+    """Free memory, within the limits of our control groups."""
     run_folder: Path
     run_disk: int
     temporary_folder: Path
     temporary_disk: int
     ports: float
-    """The share of our range that is free; 0 where the loopback address cannot be used."""
+    """Share of our port range that is free; 0 if the loopback address cannot be used."""
     toxiproxy: ToxiproxyProgram
 
 
 def measure(run_folder: Path) -> Machine:
-    """This machine now. `run_folder` need not be there yet."""
+    """Measure it now. `run_folder` need not exist."""
     there = next(each for each in (run_folder.resolve(), *run_folder.resolve().parents) if each.exists())
     temporary = Path(tempfile.gettempdir())
     address_space = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -122,7 +122,7 @@ def measure(run_folder: Path) -> Machine:
 
 
 def allow_open_files(count: int) -> None:
-    """Raise our own limit, which children inherit, towards the hard one; what is allowed already stays."""
+    """Raise our own limit, which children inherit, towards the hard one; never lower it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _limit(soft) < count:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, _limit(hard)), hard))
@@ -133,7 +133,7 @@ def _limit(value: int) -> int:
 
 
 def find_java() -> Java:
-    """The one that Spark takes, with its version."""
+    """Spark's Java, with its version."""
     home = os.environ.get("JAVA_HOME") or None
     found = shutil.which("java") if home is None else shutil.which("java", path=str(Path(home, "bin")))
     if found is None:
@@ -155,13 +155,13 @@ def _version_of(java: Path) -> int | None:
 
 
 def java_version(text: str) -> int | None:
-    """The feature release in the words of `java -version` or of a JDK's file `release`; 8 for 1.8."""
+    """The feature release in the output of `java -version` or a JDK's file `release`; 8 for 1.8."""
     found = re.search(r'(?:\bversion |^JAVA_VERSION=)"(?:1\.)?(\d+)', text, re.MULTILINE)
     return None if found is None else int(found[1])
 
 
 def java_found(java: Java) -> tuple[str, str]:
-    """What there is, and, where Spark cannot use it, the sentence that says how to fix it."""
+    """The Java found and, if Spark cannot use it, the sentence with the remedy."""
     from_home = "" if java.home is None else f"JAVA_HOME is {java.home}, and "
     mend_home = "" if java.home is None else ", or unset JAVA_HOME"
     if java.path is None and java.home is not None:
@@ -181,19 +181,19 @@ def java_found(java: Java) -> tuple[str, str]:
 
 
 def require_java() -> None:
-    """HarnessError when Spark would find no Java, or one that is too old."""
+    """HarnessError if Spark would find no Java, or one that is too old."""
     if mend := java_found(find_java())[1]:
         raise HarnessError(mend)
 
 
 def free_bytes(folder: Path) -> int:
-    """What we may still write there."""
+    """Bytes that we may still write there."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 
 
 def free_memory(root: Path = Path("/")) -> int:
-    """What the kernel says can still be had, or less where a control group of ours (v1 or v2) allows less."""
+    """Free memory by the kernel, or less if a control group (v1 or v2) allows less."""
     available = _UNLIMITED
     with suppress(OSError):
         found = re.search(r"^MemAvailable:\s+(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE)
@@ -210,7 +210,7 @@ _MEMORY_FILES = (("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.ma
 
 
 def _groups(root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
-    """The control groups around ours that have this controller, and whether they are v2's: a limit may be any one's."""
+    """The control groups around us with this controller, and whether they are v2; each may have a limit."""
     with suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -228,8 +228,9 @@ def _groups(root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
 
 
 def free_tasks(root: Path = Path("/"), user: int | None = None) -> int | None:
-    """How many more processes and threads may be started: of this user (`ulimit -u`, root has none), or within the
-    `pids.max` of a control group of ours. None: as many as one likes."""
+    """Processes and threads that may still be started, by this user's limit (`ulimit -u`; root has none) or a control
+    group's `pids.max`. None: no limit.
+    """
     user = os.getuid() if user is None else user
     allowed = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     left = [] if not user or allowed == resource.RLIM_INFINITY else [max(0, allowed - _tasks_of(user, root))]

@@ -1,12 +1,12 @@
-"""Before anything is started: does this machine have what the command needs. One sentence, with the fix, where not.
+"""Tests before anything is started whether this machine has what the command needs. One sentence with the fix if not.
 
     measure (machine.py) ─► Machine ─┐
-         the command ─► MachineNeeds ─┴─► MachinePart … ─► require: HarnessError with the first that is wrong
-                                                       └► `nemesrv preflight`: all of them, a line each
+         the command ─► MachineNeeds ─┴─► MachinePart … ─► require: HarnessError with the first missing part
+                                                       └► `nemesrv preflight`: all parts, a line each
 
-The needs were measured on runs of the shipped scenarios (Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322
-files, Toxiproxy 1 for each link and 2 for each connection; all processes of a run of eight nodes take 1.9 GB, of which
-0.6 GB are Spark's.
+The needs were measured on runs of the shipped scenarios (Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322 files,
+Toxiproxy 1 for each link and 2 for each connection; all processes of a run of eight nodes take 1.9 GB, of which 0.6 GB
+are Spark's.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ MB = 1024 * 1024
 ADDRESS_SPACE_MIN = 16_384 * MB
 _JVM_FILES, _JVM_MEMORY = 512, 600 * MB
 _PLAIN_FILES, _PLAIN_MEMORY = 64, 250 * MB
-"""Of a run of 50,000 rows, on the virtual clock or judged in plain Python."""
+"""For a run of 50,000 rows, on the virtual clock or judged in plain Python."""
 _RAY_FILES, _RAY_MEMORY = 1024, 700 * MB
 _OWN_TASKS, _JVM_TASKS, _RAY_TASKS, _TASKS_A_NODE = 40, 60, 120, 30
 """Processes and threads; a run of eleven nodes had 501 at most on two cores."""
 _FILES_A_LINK, _MEMORY_A_NODE = 4, 60 * MB
 _MEMORY_A_JAVA_NODE = 200 * MB
-"""Measured on three NameServers (125 MB each) and three brokers (210 MB each) of Apache's."""
+"""Measured on three of Apache's NameServers (125 MB each) and three brokers (210 MB each)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineNeeds:
-    """What a command needs of a machine; sizes in bytes."""
+    """What a command needs; sizes in bytes."""
 
     open_files: int = _JVM_FILES
     tasks: int = _OWN_TASKS + _JVM_TASKS
@@ -52,19 +52,19 @@ class MachineNeeds:
     run_disk: int = 64 * MB
     temporary_disk: int = 64 * MB
     ports: float = 0.0
-    """The share of our range of ports that has to be free."""
+    """Share of our port range that must be free."""
     toxiproxy: bool = False
     java: bool = True
 
     @classmethod
     def of_judging(cls, *, spark: bool) -> MachineNeeds:
-        """To judge a history, or to run on the virtual clock, by Spark or in plain Python."""
+        """For judging a history, or a run on the virtual clock, with Spark or plain Python."""
         plain = cls(open_files=_PLAIN_FILES, tasks=_OWN_TASKS, memory=_PLAIN_MEMORY, java=False)
         return cls() if spark else plain
 
     @classmethod
     def of_run(cls, scenario: Scenario, *, spark: bool) -> MachineNeeds:
-        """A run on the real clock. `spark`: Spark judges it."""
+        """For a run on the real clock. `spark`: Spark judges it."""
         topology = scenario.topology()
         links, processes = len(topology.links), len(topology.nodes)
         of_java = _MEMORY_A_JAVA_NODE * len(scenario.implementations())
@@ -81,14 +81,14 @@ class MachineNeeds:
 
     @classmethod
     def of_all(cls, scenarios: Iterable[Scenario], *, spark: bool) -> MachineNeeds:
-        """Whatever the hungriest of these runs needs."""
+        """The largest need of these runs, part by part."""
         needs = [cls.of_run(scenario, spark=spark) for scenario in scenarios]
         return max(needs, key=lambda each: (each.memory, each.open_files), default=cls.of_judging(spark=spark))
 
 
 @dataclass(frozen=True, slots=True)
 class MachinePart:
-    """One part of the machine: what was found, and, where that is not enough, the sentence that says how to mend it."""
+    """One part of the machine: what was found and, if it is not enough, the sentence with the remedy."""
 
     part: str
     found: str
@@ -96,7 +96,7 @@ class MachinePart:
 
 
 def machine_parts(machine: Machine, needs: MachineNeeds) -> tuple[MachinePart, ...]:
-    """Every part that the command needs, in the order in which they are asked for."""
+    """Every part that the command needs, in order."""
     parts = [
         *([MachinePart("Java", *java_found(machine.java))] if needs.java else []),
         _open_files(machine, needs),
@@ -173,7 +173,7 @@ def _toxiproxy(machine: Machine) -> MachinePart:
 
 
 def require(needs: MachineNeeds, run_folder: Path) -> None:
-    """HarnessError with the first mend; nothing is started. Raise the limit of open files to what is needed."""
+    """HarnessError with the first remedy; nothing is started. Raises the limit of open files as needed."""
     if sys.platform != "linux":
         return
     wrong = [each.mend for each in machine_parts(measure(run_folder), needs) if each.mend]
@@ -184,8 +184,9 @@ def require(needs: MachineNeeds, run_folder: Path) -> None:
 
 
 def require_programs(scenario: Scenario, scale: float) -> None:
-    """Every program of Apache's that the scenario's nodes are is on this machine, brought by Maven where it was not,
-    and can go at this pace. HarnessError with one sentence where not; nothing is started."""
+    """Fetch all of Apache's programs in the scenario by Maven, if necessary, and test that they can run at its rate.
+    HarnessError with one sentence; nothing is started.
+    """
     if programs := programs_of(scenario):
         try:
             bring(programs, scale)
@@ -194,11 +195,11 @@ def require_programs(scenario: Scenario, scale: float) -> None:
 
 
 class PaceMissing(HarnessError):
-    """Programs of Apache's cannot go at that pace here."""
+    """Apache's programs cannot run at that rate here."""
 
 
 def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tuple[tuple[str, ProgramPart], ...]:
-    """Of Apache's, what these nodes (None: all) are or become: the implementation, and which part of it."""
+    """Apache's programs that these nodes (None: all) are or become: implementation and part."""
     kinds = scenario.topology().kinds
     made_by_turns = {**{node: (text,) for node, text in scenario.implementations().items()}, **scenario.upgrades()}
     parts = {
@@ -211,7 +212,7 @@ def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tupl
 
 
 def bring(programs: Iterable[tuple[str, ProgramPart]], scale: float) -> None:
-    """These are on this machine, brought by Maven where they were not, and can go at this pace. HarnessError."""
+    """Fetch these by Maven, if necessary, and test the rate. HarnessError."""
     for text, part in programs:
         if part is ProgramPart.CLIENTS:
             class_path(text)

@@ -5,10 +5,10 @@
         nemesrv_cluster.black_hole("broker-a <-> ns-0", for_s=155)
         nemesrv_cluster.must_be_valid("routes_converge", "routes_are_true")
 
-A test that never asks for the verdict, or fails before it does, is judged all the same, by the checks of its marker.
-The seed, the line that replays it, the run folder and the verdict stand in the report of a failing test, the first
-three also in JUnit's properties. A marker that is wrong ends the session before any test, with a line for each. Loaded
-by its entry point; it imports Ray and Spark when the first cluster that needs them is asked for, not before.
+A test that does not ask for the verdict, or fails first, is judged all the same, by its marker's checks. A failing
+test's report has seed, replay line, run folder and verdict; JUnit's properties have the first three. A wrong marker
+ends the session before any test, with a line for each. Ray and Spark are imported for the first cluster that needs
+them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 CLOCKS = ("real", "virtual")
 RUNS = "runs"
 AFTER_CTRL_C_S = 7.0
-"""Until when Ray's processes are gone, however much there is to tidy up: pytest-xdist kills its workers after 10 s."""
+"""Limit for ending Ray's processes: pytest-xdist kills its workers after 10 s."""
 _WRONG = "nemesrv_wrong"
 DEFAULT_CHECKS = ("routes_converge", "routes_are_true", "no_acknowledged_loss")
 _KEYS = {
@@ -81,13 +81,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _ray(config: pytest.Config) -> str | None:
-    """The address of the Ray cluster to run on; None: a Ray of the session's own."""
+    """Address of the Ray cluster to use; None: the session's own Ray."""
     address: str | None = config.getoption("--nemesrv-ray")
     return None if address in (None, "", "local") else address
 
 
 def __tracebackhide__(_exception: object) -> bool:
-    """pytest shows no frame of this module: what is wrong stands in the test."""
+    """pytest shows no frame of this module; the error is in the test."""
     return True
 
 
@@ -97,7 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """UsageError with a line for each selected test whose marker is wrong; nothing has been started."""
+    """UsageError with a line for each selected test with a wrong marker; nothing was started."""
     wrong: dict[str, None] = {}
     for item in items:
         if item.get_closest_marker(MARKER) is not None:
@@ -114,14 +114,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Of pytest-xdist: the usage error of a worker is the session's."""
+    """With pytest-xdist: a worker's usage error ends the session."""
     if said := getattr(node, "workeroutput", {}).get(_WRONG):
         raise pytest.UsageError(said)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that Ctrl-C interrupts has failed, with the properties of its run; pytest itself would not mention it."""
+    """A test interrupted by Ctrl-C fails, with its run's properties; pytest itself would not report it."""
     try:
         return (yield)
     except KeyboardInterrupt:
@@ -145,7 +145,7 @@ def _report(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Of pytest-xdist: reports of its workers that came after Ctrl-C are told, before JUnit's file is written."""
+    """With pytest-xdist: report workers' results that came after Ctrl-C before JUnit's file is written."""
     distributed: Any = session.config.pluginmanager.getplugin("dsession")
     if exitstatus != pytest.ExitCode.INTERRUPTED or not hasattr(distributed, "nodemanager"):
         return
@@ -169,7 +169,7 @@ def nemesrv_harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
 
 @pytest.fixture
 def nemesrv_cluster(request: pytest.FixtureRequest, nemesrv_harness: Harness) -> Iterator[RunningCluster]:
-    """NameServers, brokers, producers and consumers, up and at work, as the test's marker has them."""
+    """A running cluster of NameServers, brokers, producers and consumers, as the test's marker says."""
     from .errors import HarnessError
 
     try:
@@ -209,8 +209,9 @@ def _cluster(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Runni
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Judge what the test did not have judged: a test that looks at nothing must not pass, and one that fails wants to
-    know what was recorded. Its own failure stays the failure."""
+    """Judge a test that did not ask for it: a test that looks at nothing must not pass, and a failing one needs the
+    verdict. Its own failure stays.
+    """
     cluster: Any = pyfuncitem.funcargs.get(FIXTURE)
     try:
         result = yield
@@ -224,7 +225,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 
 def _verdict_after(failure: BaseException, cluster: RunningCluster) -> str:
-    """What the checks say of the run of a test that has failed, in a line. Never raises."""
+    """The verdict on a failed test's run, in one line. Never raises."""
     from .errors import HarnessError
     from .verdict import worst
 
@@ -239,7 +240,7 @@ def _verdict_after(failure: BaseException, cluster: RunningCluster) -> str:
 
 
 def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
-    """The scenario that the marker describes, with seed and clock. UsageError says what is wrong."""
+    """The marker's scenario, with seed and clock. UsageError says what is wrong."""
     import secrets
 
     from .checks import CHECKS

@@ -1,7 +1,4 @@
-"""A judged run folder told again: its verdicts and findings read, its report, junit.xml.
-
-Nothing here judges. `nemesrv report` and judging.py write through this door.
-"""
+"""Reads a judged run folder and writes its reports: report.html, junit.xml. Judges nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def read_verdicts(folder: RunFolder) -> list[Verdict]:
-    """What was said of the run, with its findings. HarnessError when it was never judged."""
+    """The run's verdicts with their findings. HarnessError if it was never judged."""
     try:
         document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
         found = _read_findings(folder)
@@ -40,13 +37,13 @@ def read_verdicts(folder: RunFolder) -> list[Verdict]:
 
 
 def read_left_out(folder: RunFolder) -> dict[str, str]:
-    """The checks that had nothing to look at in this judged run, and why."""
+    """Checks that had nothing to examine in this judged run, and why."""
     found: dict[str, str] = json.loads(folder.verdicts_file.read_text(encoding="utf-8")).get("left_out") or {}
     return found
 
 
 def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
-    """check → its findings; none where the run was judged before there was such a file."""
+    """Check to its findings; empty if the run has no such file."""
     found: dict[str, list[Finding]] = defaultdict(list)
     if folder.findings_file.is_file():
         with folder.findings_file.open(encoding="utf-8") as file:
@@ -56,9 +53,9 @@ def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
 
 
 def write_reports(folder: RunFolder) -> str:
-    """What the run cost its clients, in a sentence; junit.xml and report.html are written.
+    """Write junit.xml and report.html. Returns the run's cost for clients, in a sentence.
 
-    HarnessError when the folder has no verdicts.
+    HarnessError if the folder has no verdicts.
     """
     require_extras("the report", "report")
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
@@ -71,7 +68,7 @@ def write_reports(folder: RunFolder) -> str:
 
 
 def write_replay(folder: RunFolder) -> None:
-    """report.html of a replay that nobody has judged: replay.json's picture, and the run's own lanes."""
+    """report.html of a replay that was not judged: replay.json's picture and the run's lanes."""
     from .reports.html import html_report
 
     scenario = folder.scenario()
@@ -82,7 +79,7 @@ def write_replay(folder: RunFolder) -> None:
 
 
 def written(folder: RunFolder) -> dict[str, object]:
-    """What `report --json` says: the file that was written, and of which run."""
+    """For `report --json`: the file written, and its run."""
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
     ended = {v.name: str(v.verdict) for v in verdicts}
     run: dict[str, object] = {"run_dir": str(folder.path), "scenario": scenario.name, "seed": scenario.seed}

@@ -1,4 +1,4 @@
-"""From scenarios to verdicts: run, check, write what a person and a CI server read, and say the exit status."""
+"""Runs scenarios: record, judge, write reports, give the exit status."""
 
 from __future__ import annotations
 
@@ -39,49 +39,49 @@ from .scenarios.model import Scenario, TimersModel
 from .scenarios.placement import Offer, placed
 
 THIS_MACHINE = "this-machine"
-"""The only host, where no Ray cluster is joined."""
+"""The only host without a Ray cluster."""
 _VERSIONS_OF = ("nemesrv", "ray", "pyspark", "toxiproxy-python", "uvloop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the command line may change about a run."""
+    """The options of the command line."""
 
     seed: int | None = None
     time_scale: float | None = None
     out: Path | None = None
     engine: str | None = None
-    """Who judges: an Engine. None: as `engine_for` says."""
+    """An Engine. None: as `engine_for` says."""
     spark_master: str | None = None
     summary: Path | None = None
-    """Where to append the verdicts as Markdown."""
+    """File to which verdicts are appended as Markdown."""
     virtual: bool | None = None
-    """On the virtual clock: no Ray, no Toxiproxy, a few seconds instead of minutes. None: as the scenario says."""
+    """On the virtual clock: no Ray, no Toxiproxy, seconds instead of minutes. None: as the scenario says."""
     defect: str | None = None
-    """Plant this defect. None: as the scenario says."""
+    """The planted defect. None: the scenario's."""
     as_json: bool = False
-    """One JSON object a run on stdout in place of words."""
+    """Print one JSON object per run instead of text."""
     full: bool = False
-    """A row for every check, those that are VALID too."""
+    """A row for every check, VALID ones too."""
     quiet: bool = False
     """No progress on stderr."""
     latest: bool = True
-    """Whether runs/latest is to lead to it."""
+    """Whether the link runs/latest is set to it."""
     ray: str | None = None
-    """The address of an existing Ray cluster to run on. None: one of our own, on this machine."""
+    """Address of an existing Ray cluster. None: our own, on this machine."""
 
     def is_virtual(self, scenario: Scenario) -> bool:
-        """On which clock that scenario is run."""
+        """Whether that scenario runs on the virtual clock."""
         return scenario.clock == "virtual" if self.virtual is None else self.virtual
 
     def needs_spark(self, scenarios: Iterable[Scenario]) -> bool:
-        """Whether Spark is going to judge one of them, as far as can be said before they are run."""
+        """Whether Spark will judge one of them, as far as it is known before the run."""
         engines = [engine_for(self.engine, virtual=self.is_virtual(scenario)) for scenario in scenarios]
         return Engine.SPARK in engines
 
 
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
-    """The exit status of running every scenario: INVALID counts before UNKNOWN before VALID."""
+    """The exit status of all scenarios: INVALID counts before UNKNOWN before VALID."""
     refuse_used(options.out)
     for scenario in scenarios:
         _require_injectable(scenario, options)
@@ -106,7 +106,7 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
 
 
 def _say_what_is_too_short(scenarios: Iterable[Scenario]) -> None:
-    """On stderr, before minutes are spent: which checks will judge nothing after the last fault."""
+    """Print on stderr which checks will judge nothing after the last fault."""
     for scenario in scenarios:
         checks = {name: CHECKS[name] for name in scenario.checks}
         for name, why in too_short(checks, expected_world(scenario).world).items():
@@ -122,9 +122,9 @@ def require_parts(
     joins: bool = False,
     spark: bool,
 ) -> None:
-    """HarnessError when this machine lacks what the runs of `what` need; nothing is started.
+    """HarnessError if this machine lacks something for the runs of `what`; nothing is started.
 
-    `joins`: the nodes are on the hosts of a Ray cluster, and each of those says what it lacks. `spark`: Spark judges.
+    `joins`: nodes run on the hosts of a Ray cluster, which report their own lacks. `spark`: Spark judges.
     """
     require_extras(what, *([] if virtual else ["ray"]), *(["spark"] if spark else []))
     needs = MachineNeeds.of_judging(spark=spark) if virtual or joins else MachineNeeds.of_all(scenarios, spark=spark)
@@ -132,7 +132,7 @@ def require_parts(
 
 
 def processes_of(scenario: Scenario) -> int:
-    """How many processes the run's nodes need, one after the other, with one to spare."""
+    """Most processes of a run's nodes, plus one."""
     ended = sum(len(action.nodes) for action in scenario.unfolded() if action.do in ("kill", "stop"))
     return len(scenario.topology().nodes) + ended + 1
 
@@ -140,10 +140,10 @@ def processes_of(scenario: Scenario) -> int:
 def run_one(
     scenario: Scenario, options: Options, harness: Harness, defect: Defect | None = None, *, is_last: bool = False
 ) -> Judged:
-    """Run one experiment, judge it, and write its folder. `is_last`: no other run of this harness comes after it.
+    """Run one experiment, judge it, and write its folder. `is_last`: this harness runs nothing afterwards.
 
-    A defect that is handed in belongs to the self-test, which knows what must find it; one of the scenario's own is
-    rehearsed, and a run in which it never acts is UNKNOWN whatever else was asked of it.
+    A defect that is passed in belongs to the self-test. The scenario's own is rehearsed; if it never acts, the run is
+    UNKNOWN.
     """
     as_run = as_run_with(scenario, options, defect)
     virtual = as_run.clock == "virtual"
@@ -187,9 +187,9 @@ def _acts(defect: Defect, as_run: Scenario, say: Callable[[str], None], run: Run
 
 
 def _record_its_own_rehearsal(as_run: Scenario, folder: RunFolder, defect: Defect, say: Callable[[str], None]) -> None:
-    """On the virtual clock a run is what its rehearsal would be.
+    """On the virtual clock a run is its own rehearsal.
 
-    Where the defect never acted, it is recorded once more: the history says so from its start.
+    If the defect never acted, record once more, so that the history says so from its start.
     """
     record(as_run, folder, VirtualStage(), defect, say)
     if not _acts(defect, as_run, say, folder):
@@ -208,7 +208,7 @@ def record(
     *,
     defect_acts: bool = True,
 ) -> None:
-    """The scenario and its history are in the folder; nothing is judged."""
+    """Record scenario and history into the folder, without judging."""
     assert as_run.seed is not None
     folder.keep(as_run, defect)
     experiment = Experiment(
@@ -235,9 +235,9 @@ def record_virtual(
 ) -> RunFolder:
     """The run folder `out` (None: one of runs/) with one run's history on the virtual clock, for `nemesrv check`.
 
-    No Spark is started. `stage`: where it takes place, if not on a stage of its own.
+    Starts no Spark. `stage`: another stage than its own.
 
-    For many at once: call it in a pool of processes, and judge all folders in one session.
+    For many runs call it in a pool of processes, and judge all folders in one session.
     """
     as_run = as_run_with(scenario, Options(seed=seed, virtual=True), defect)
     folder = RunFolder.create(as_run.name, out, latest=latest)
@@ -247,7 +247,7 @@ def record_virtual(
 
 
 def _require_injectable(scenario: Scenario, options: Options) -> None:
-    """ScenarioError for a fault that this clock has no way to inject."""
+    """ScenarioError for a fault that cannot be injected on this clock."""
     for index, action in enumerate(scenario.timeline):
         what = action.what
         if isinstance(what, LinkFault) and what.loses_packets and not options.is_virtual(scenario):
@@ -262,7 +262,7 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
 
 
 def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:
-    """The defect handed in, else the one that the scenario names; None: the nodes are right."""
+    """The defect passed in, else the scenario's; None: none."""
     if defect is not None or scenario.defect is None:
         return defect
     found = found_defect(scenario.defect, file=scenario.name, key="defect")
@@ -271,14 +271,14 @@ def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:
 
 
 def with_file_beside(scenario: Scenario, defect: Defect | None) -> Scenario:
-    """The scenario with its user's defect as the file beside it in the run folder, where `record` puts a copy."""
+    """The scenario with the user's defect as a file in the run folder, where `record` copies it."""
     if defect is None or defect.source is None:
         return scenario
     return scenario.model_copy(update={"defect": defect.source.name})
 
 
 def as_run_with(scenario: Scenario, options: Options, defect: Defect | None = None) -> Scenario:
-    """The scenario with seed, clock, time scale, planted defect and versions filled in, so that it can be run again.
+    """The scenario with seed, clock, time scale, planted defect and versions, so that it can be repeated.
 
     On the virtual clock the scale is 1.
     """
@@ -321,9 +321,9 @@ def check_all(
     as_json: bool = False,
     full: bool = False,
 ) -> int:
-    """The exit status of judging recorded histories again, wherever they lie; what is said of them is written anew.
+    """Judge recorded histories again, wherever they are, and write the results. The exit status.
 
-    ScenarioError, before anything is started, for one on this machine that is none.
+    ScenarioError, before anything is started, for a folder that is none.
     """
     sizes = {where: local_size(where) for where in places}
     large = any(size is None or size > SMALL_BYTES for size in sizes.values())

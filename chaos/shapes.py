@@ -1,12 +1,12 @@
-"""Partitions by name: which links a shape separates, and in which direction. Plain words and names, nothing of links.
+"""Named partitions: the links that a shape separates, and in which direction.
 
     isolate ns-0        halves                  bridge ns-1             ring                 into broker-a
     ns-0 ╳ broker-a     ns-0     ╳ ns-1         ns-0 ═ ns-1 ═ ns-2      broker-a ╳ ns-0      broker-a ◄─╳─ producer-0
          ╳ producer-0   broker-a ╳ broker-b     broker-a ╳ broker-b     broker-b ╳ ns-1      broker-a ────► ns-0
 
-A shape is a link expression: a word, and what it is of. `halves`, `majority` and `bridge` part every kind of node in
-two, in the order of their names, so that each side has some of each; those of one side reach each other. The harness's
-prober and an outside dialler are on nobody's side, but are cut from what is isolated.
+A shape is a link expression: a word and its nodes. `halves`, `majority` and `bridge` divide every kind of node in two,
+by name, so that each side has some of each kind; nodes of one side reach each other. The prober and outside clients are
+on no side, but are cut from isolated nodes.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Literal, Protocol
 
 Stream = Literal["both", "upstream", "downstream"]
 Separates = Callable[[str, str], Stream | None]
-"""From who dials and whom to the direction in which nothing is to pass; None: the link stays."""
+"""From the connecting node and its peer to the direction that is cut; None: none."""
 KINDS = ("name_servers", "brokers", "producers", "consumers")
 
 
 class Members(Protocol):
-    """Who is in the cluster."""
+    """The nodes of the cluster."""
 
     def of_kind(self, group: str) -> Sequence[str]:
-        """The nodes of one of KINDS, in the order of their names."""
+        """The nodes of one of KINDS, by name."""
 
     @property
     def zones(self) -> Mapping[str, Collection[str]]:
         """The nodes of each zone."""
 
     def meant(self, word: str, expression: str) -> frozenset[str]:
-        """The nodes that a node's, group's or zone's name means. ValueError where it is none."""
+        """The nodes of a node's, group's or zone's name. ValueError for another name."""
 
 
 class LinkExpressionError(ValueError):
-    """A link expression that names nothing; the text says what is allowed."""
+    """A link expression without a meaning; the text says what is allowed."""
 
 
 def is_shape(expression: str) -> bool:
@@ -44,7 +44,7 @@ def is_shape(expression: str) -> bool:
 
 
 def shape_of(expression: str, members: Members) -> Separates:
-    """What the shape separates. LinkExpressionError, with what is allowed, when it is none of this cluster."""
+    """What the shape separates. LinkExpressionError, with what is allowed, if it is not possible in this cluster."""
     word, *rest = expression.split()
     return SHAPES[word](expression, rest, members)
 
@@ -77,13 +77,13 @@ def _one_way(nodes: frozenset[str], *, into: bool) -> Separates:
 
 
 def _halves(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Each kind in two, the first side the smaller where the number is odd."""
+    """Each kind in two; the first side is the smaller one."""
     _no_words(expression, words)
     return _apart(*_in_two(members, lambda number: number // 2))
 
 
 def _majority(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Each kind in a majority, as small as one can be, and the rest."""
+    """Each kind in a smallest possible majority and the rest."""
     _no_words(expression, words)
     return _apart(*_in_two(members, lambda number: number // 2 + 1))
 
@@ -95,7 +95,7 @@ def _bridge(expression: str, words: Sequence[str], members: Members) -> Separate
 
 
 def _ring(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Each broker and client reaches a majority of the NameServers, and its neighbour another one."""
+    """Each broker and client reaches a majority of the NameServers, its neighbour another one."""
     _no_words(expression, words)
     servers = list(members.of_kind("name_servers"))
     missed = (len(servers) - 1) // 2
@@ -123,7 +123,7 @@ def _split_list(expression: str, words: Sequence[str], members: Members) -> Sepa
 
 
 def _groups(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Groups of nodes, each from the others; who is in none reaches all."""
+    """Groups of nodes that are cut from each other; nodes in no group reach all."""
     sides = [_named(expression, side.split(), members) for side in " ".join(words).split("|")]
     if len(sides) < 2:
         raise LinkExpressionError(f"{expression!r} names one group: write `groups ns-0 broker-a | ns-1 broker-b`")
@@ -134,7 +134,7 @@ def _groups(expression: str, words: Sequence[str], members: Members) -> Separate
 
 
 def _zones(expression: str, words: Sequence[str], members: Members) -> Separates:
-    """Each zone from the others; who is in none reaches all."""
+    """Zones that are cut from each other; nodes in no zone reach all."""
     _no_words(expression, words)
     if len(members.zones) < 2:
         raise LinkExpressionError(f"{expression!r} needs two `zones:` of the scenario or more; `groups` says its own")
@@ -168,7 +168,7 @@ def _apart(*sides: frozenset[str]) -> Separates:
 def _in_two(
     members: Members, first: Callable[[int], int], without: frozenset[str] = frozenset()
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Of each kind so many on the first side, and the rest on the second."""
+    """So many of each kind on the first side, the rest on the second."""
     one: set[str] = set()
     other: set[str] = set()
     for kind in KINDS:

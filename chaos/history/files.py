@@ -1,4 +1,4 @@
-"""The files that a growing history is in: raw ones of each process, and parts (merge.py); their names and lines."""
+"""The files of a growing history: raw ones of each process, and parts (merge.py); their names and lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...remoting.node.file_names import file_name, of_file_name
 from .schema import STAMPED, Row
 
 ROTATE_BYTES = 1_000_000
-"""A recorder that rotates goes on in a new file after so many bytes."""
+"""A rotating recorder continues in a new file after so many bytes."""
 Process = tuple[str, int]
 """Node and incarnation."""
 
@@ -21,12 +21,12 @@ def parts_dir(run_dir: Path | str) -> Path:
 
 
 def part_files(run_dir: Path | str) -> list[Path]:
-    """In the order in which they were written, which is that of time."""
+    """In the order of writing, which is the order of time."""
     return sorted(parts_dir(run_dir).glob("part-*.parquet"))
 
 
 def process_of(raw: Path) -> Process:
-    """Whose a raw file is, by its name: NODE.INCARNATION.jsonl, or NODE.INCARNATION-NUMBER.jsonl."""
+    """The process of a raw file, by its name: NODE.INCARNATION.jsonl, or NODE.INCARNATION-NUMBER.jsonl."""
     node, _, rest = raw.stem.rpartition(".")
     return of_file_name(node), int(rest.partition("-")[0])
 
@@ -37,17 +37,17 @@ def raw_name(node: str, incarnation: int) -> str:
 
 
 def number_of(raw: Path) -> int:
-    """0 for the first file of a process, one more after each rotation."""
+    """0 for the first file of a process, plus 1 per rotation."""
     return int(raw.stem.rpartition(".")[2].partition("-")[2] or 0)
 
 
 def rotated(first: Path, number: int) -> Path:
-    """The file with that number of the process whose first file is `first`."""
+    """The file with that number, of the process whose first file is `first`."""
     return first.with_name(f"{first.stem}-{number:06d}.jsonl") if number else first
 
 
 def read_raw(path: Path) -> Iterator[Row | None]:
-    """Each line of a JSONL file as a row; None for a line that is torn."""
+    """Each line of a JSONL file as a row; None for a torn line."""
     with path.open("rb") as file:
         for line in file:
             try:

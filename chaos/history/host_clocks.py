@@ -1,12 +1,11 @@
-"""How far a host's clock is from the harness's, and how well that is known: from requests and answers, as NTP does.
+"""The offset of a host's clock from the harness's, with its error, from requests and answers as in NTP.
 
     harness  ── sent ──┐                      ┌── received ──►     middle = (sent + received) / 2
     host               └──► it shows host_ms ─┘                    offset = host_ms - middle, to ± half the round trip
 
-A reading stays true for as long as two clocks drift apart by DRIFT at most: at a moment that reading counts whose bound
-has grown least until there, before it or after it. Readings that cannot all be true, however much they have grown,
-prove a jump: the whole host stood still. When exactly is not known, so nothing is said of that
-time. No input, no output: readings in, numbers out. All times are RocketMQ milliseconds.
+A reading's error grows by DRIFT with time. At each moment the reading with the smallest error counts, before it or
+after it. Readings that contradict each other even with grown errors prove a jump: the host stood still. The time of the
+jump is unknown, so nothing is said about it. Pure. All times are RocketMQ milliseconds.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from .files import part_files, process_of, read_raw
 from .schema import Row, raw_dir
 
 DRIFT = 2e-4
-"""How much two clocks part in a unit of time: each gains or loses 100 millionths at most, a bare crystal's too."""
+"""Most that two clocks drift apart per unit of time: each is wrong by at most 100 millionths, as a bare crystal is."""
 
 
 Correction = Callable[[float], float]
 
 
 class ClockReading(NamedTuple):
-    """At `at_ms` of the harness's clock the host's was `offset_ms` ahead, to ± `bound_ms`."""
+    """At `at_ms` of the harness's clock the host's was ahead by `offset_ms` ± `bound_ms`."""
 
     at_ms: float
     offset_ms: float
@@ -41,24 +40,24 @@ class ClockReading(NamedTuple):
 
     @classmethod
     def of(cls, sent_ms: float, host_ms: float, received_ms: float) -> ClockReading:
-        """Of one request and its answer."""
+        """From one request and its answer."""
         at_ms = (sent_ms + received_ms) / 2
         return cls(at_ms, host_ms - at_ms, (received_ms - sent_ms) / 2)
 
     @property
     def host_ms(self) -> float:
-        """What the host's clock showed."""
+        """The host's clock."""
         return self.at_ms + self.offset_ms
 
 
 def reading_of(value: Mapping[str, Any]) -> ClockReading:
-    """What a `host_clock` row says."""
+    """The reading in a `host_clock` row."""
     offset_ms, host_ms = float(value["offset_ms"]), float(value["host_ms"])
     return ClockReading(host_ms - offset_ms, offset_ms, float(value["bound_ms"]))
 
 
 class Jump(NamedTuple):
-    """Between these moments of the harness's clock the host's jumped by so much (below 0: it stood still)."""
+    """The host's clock jumped by so much between these moments (below 0: it stood still)."""
 
     from_ms: float
     to_ms: float
@@ -66,7 +65,7 @@ class Jump(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """In this time corrected times are no further than that from the truth."""
+    """Largest error of corrected times in this stretch."""
 
     from_ms: float
     to_ms: float
@@ -74,7 +73,7 @@ class Bound(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The best that is known at the moment of a reading."""
+    """The best knowledge at the moment of a reading."""
 
     at_ms: float
     offset_ms: float
@@ -86,7 +85,7 @@ class HostClock:
     """One host's clock over a run."""
 
     stretches: tuple[tuple[Known, ...], ...] = ()
-    """Between two jumps each; in order of time."""
+    """Stretches between jumps, in order of time."""
     jumps: tuple[Jump, ...] = ()
     _knots: tuple[Known, ...] = field(init=False, repr=False)
     _times: tuple[float, ...] = field(init=False, repr=False)
@@ -98,12 +97,12 @@ class HostClock:
 
     @classmethod
     def of(cls, readings: Iterable[ClockReading]) -> HostClock:
-        """From all readings, in any order; without any nothing is known at any time."""
+        """From all readings, in any order; without any, the clock is unknown."""
         stretches, jumps = _split(sorted(readings))
         return cls(tuple(map(_best, stretches)), jumps)
 
     def bounds(self, from_ms: float, to_ms: float) -> list[Bound]:
-        """How well the clock is known in [from_ms, to_ms], piece by piece; inf while it may have jumped."""
+        """The error in [from_ms, to_ms], piece by piece; inf where the clock may have jumped."""
         if not self._knots:
             return [Bound(from_ms, to_ms, math.inf)]
         edges = {from_ms, to_ms, *(at for at in self._times if from_ms < at < to_ms)}
@@ -111,7 +110,7 @@ class HostClock:
         return [Bound(one, other, self._bound_ms(one, other)) for one, other in pairwise(sorted(edges))]
 
     def _bound_ms(self, from_ms: float, to_ms: float) -> float:
-        """Of a piece that no reading divides."""
+        """The error of a piece without a reading inside."""
         if any(jump.from_ms < to_ms and jump.to_ms > from_ms for jump in self.jumps):
             return math.inf
         after = bisect_left(self._times, to_ms)
@@ -122,8 +121,9 @@ class HostClock:
         return nearest.bound_ms + DRIFT * max(abs(from_ms - nearest.at_ms), abs(to_ms - nearest.at_ms))
 
     def correction(self) -> Correction:
-        """From what the host's clock shows to the harness's time: linear between readings, and beyond the last ones as
-        they are. CLOCK_MONOTONIC never goes back, so it shows each time once, also where the whole host stood still."""
+        """From the host's clock to the harness's time: linear between readings, constant beyond them. CLOCK_MONOTONIC
+        never goes back, so each of its times occurs once.
+        """
         shows: list[float] = []
         late: list[float] = []
         """By how much the harness's clock showed more then."""
@@ -144,13 +144,13 @@ class HostClock:
 
 
 def _grown(low: float, high: float, by_ms: float, reading: ClockReading) -> tuple[float, float]:
-    """What a range of offsets has become after so long, as far as the reading leaves it; empty: high < low."""
+    """The possible offsets after so long, limited by the reading; empty: high < low."""
     offset_ms, bound_ms, drift_ms = reading.offset_ms, reading.bound_ms, DRIFT * by_ms
     return max(low - drift_ms, offset_ms - bound_ms), min(high + drift_ms, offset_ms + bound_ms)
 
 
 def _split(readings: Sequence[ClockReading]) -> tuple[list[list[ClockReading]], tuple[Jump, ...]]:
-    """The readings between each two jumps. One that may be of either side is of none."""
+    """The readings between jumps. A reading that fits both sides belongs to none."""
     stretches: list[list[ClockReading]] = []
     jumps: list[Jump] = []
     low, high = -math.inf, math.inf
@@ -173,7 +173,7 @@ def _split(readings: Sequence[ClockReading]) -> tuple[list[list[ClockReading]], 
 
 
 def _last_before(readings: Sequence[ClockReading], after: ClockReading) -> int:
-    """The last of the readings that cannot be of the same clock as `after`; the last one where each alone can."""
+    """The last reading that contradicts `after`; the last one of all if each alone fits."""
     low, high, at_ms = after.offset_ms - after.bound_ms, after.offset_ms + after.bound_ms, after.at_ms
     for number in range(len(readings) - 1, -1, -1):
         low, high = _grown(low, high, at_ms - readings[number].at_ms, readings[number])
@@ -184,7 +184,7 @@ def _last_before(readings: Sequence[ClockReading], after: ClockReading) -> int:
 
 
 def _best(readings: Sequence[ClockReading]) -> tuple[Known, ...]:
-    """At each reading the one whose bound has grown least until there."""
+    """At each reading, the one with the smallest error there."""
     forth: list[ClockReading] = []
     for reading in readings:
         forth.append(min((reading, *forth[-1:]), key=lambda one: one.bound_ms + DRIFT * (reading.at_ms - one.at_ms)))
@@ -207,23 +207,23 @@ def _best(readings: Sequence[ClockReading]) -> tuple[Known, ...]:
 # A run of one host has no file of clocks, and its rows stay as they are.
 
 CLOCKS = "clocks"
-"""Who records what was measured of the hosts' clocks, with the harness's role."""
+"""The node of `host_clock` rows, with the harness's role."""
 
 HARNESS = "harness"
 
 _RECENT = 240
-"""So many readings of a host decide what is known of its clock now."""
+"""Number of a host's readings that determine its current clock."""
 
 
 class Axis:
-    """Which node is on which host, and what is known of the hosts' clocks."""
+    """The host of each node, and the hosts' clocks."""
 
     def __init__(self) -> None:
         self._host_of: dict[str, str] = {}
         self._readings: dict[str, list[ClockReading]] = defaultdict(list)
 
     def heed(self, row: Mapping[str, Any]) -> None:
-        """Take in what a row says of hosts; `value` may be an object or its JSON text."""
+        """Use a row about hosts; `value` may be an object or its JSON text."""
         if row["event"] not in ("node", "host_clock"):
             return
         value = row.get("value") or {}
@@ -234,17 +234,17 @@ class Axis:
             self._host_of[str(row["source"])] = str(value["host"])
 
     def correction_of(self, node: str) -> Correction | None:
-        """For the rows of one process of the node, in their order. None: they are right as they are."""
+        """For the rows of one process, in order. None: no correction is needed."""
         readings = self._readings.get(self._host_of.get(node, ""))
         return HostClock.of(readings).correction() if readings else None
 
     def corrected(self, path: Path) -> Iterator[Row | None]:
-        """`read_raw`, each row at its time on the one axis."""
+        """`read_raw`, with each row's time on the common axis."""
         return _corrected(read_raw(path), self.correction_of(process_of(path)[0]))
 
 
 class LiveAxis(Axis):
-    """The same while it is being told: each row is corrected by what is known when it comes, and not again."""
+    """The same during a run: each row is corrected by what is known at that time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -261,7 +261,7 @@ class LiveAxis(Axis):
             del self._readings[str(row["source"])][:-_RECENT]
 
     def correct(self, row: Row) -> None:
-        """The row's time is on the one axis."""
+        """The row with its time on the common axis."""
         if not self._told:
             return
         process = row["node"], row["incarnation"]
@@ -285,7 +285,7 @@ def _corrected(rows: Iterable[Row | None], correction: Correction | None) -> Ite
 
 
 def axis_of(run_dir: Path | str) -> Axis | None:
-    """What the run's raw rows and parts say of its hosts. None: it has one host, or nobody measured their clocks."""
+    """The hosts in the run's raw rows and parts. None: one host, or no clock was measured."""
     own = [path for path in raw_dir(run_dir).glob("*.jsonl") if process_of(path)[0] == CLOCKS]
     if not own:
         return None

@@ -1,4 +1,6 @@
-"""Which transition of a replay is which of the original: one to one, in order, at the least cost in time. Pure."""
+"""Matches the transitions of a replay with the original's: one to one, in order, with the least distance in time.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,20 @@ from typing import NamedTuple
 from .transitions import Transition
 
 APART_MAX_MS = 120_000.0
-"""Two transitions further apart are not the same one: E, after which a NameServer has forgotten a silent broker."""
+"""Transitions further apart are different ones: E, after which a NameServer has dropped a silent broker."""
 _ALIGNED_MAX = 400
-"""So many of one key are aligned at the least cost; of more, each takes the next in time."""
+"""Up to so many of one key are aligned optimally; more are matched greedily in order of time."""
 
 
 class TransitionPair(NamedTuple):
-    """A transition of the original and the one of the replay that is the same; None where there is none."""
+    """A transition of the original and its match in the replay; None where one is missing."""
 
     original: Transition | None
     replay: Transition | None
 
     @property
     def apart_ms(self) -> float | None:
-        """How much later the replay's came; None where one is missing."""
+        """How much later the replay's came; None if one is missing."""
         return None if self.original is None or self.replay is None else self.replay.at_ms - self.original.at_ms
 
     @property
@@ -33,7 +35,7 @@ class TransitionPair(NamedTuple):
 
 
 def matched(original: Sequence[Transition], replay: Sequence[Transition]) -> list[TransitionPair]:
-    """Every transition of both once, in order of time; a pair has the same key, and neither crosses another."""
+    """Every transition of both once, in order of time. Pairs have equal keys and do not cross."""
     vague = {one.key[:3] for one in original if one.how == "unknown"}
 
     def key(one: Transition) -> tuple[str, ...]:

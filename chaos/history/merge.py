@@ -1,4 +1,4 @@
-"""What the processes of a run recorded, merged into its Parquet file or files: small, large, or kept in parts."""
+"""Merges what a run's processes recorded into Parquet: a small history, a large one, or one kept in parts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .schema import Row, arrow_schema, parquet_path, raw_dir
 log = logging.getLogger("nemesrv.history")
 
 IN_MEMORY_BYTES = 256 * 1024 * 1024
-"""Raw recordings up to this size (a million events) are merged in memory, into one file in order of time."""
+"""Raw recordings up to this size (a million events) are merged in memory into one file in order of time."""
 
 
 def to_parquet(run_dir: Path | str) -> Merged:
-    """Merge what every process recorded into the run's Parquet file, or files. HarnessError when nothing was recorded.
+    """Merge into the run's Parquet file or files. HarnessError if nothing was recorded.
 
-    More than IN_MEMORY_BYTES are merged slice by slice, into files whose row groups are of one event each. A run that
-    was kept in parts is merged from those and what is not in them yet. Rows of many hosts come on one time axis.
+    More than IN_MEMORY_BYTES are merged in slices, into files with one event per row group. A run kept in parts is
+    merged from these and the rest. Rows of many hosts get one time axis.
     """
     axis, files = axis_of(run_dir), sorted(raw_dir(run_dir).glob("*.jsonl"))
     if not files and not part_files(run_dir):
@@ -51,19 +51,19 @@ def to_parquet(run_dir: Path | str) -> Merged:
 SLICE_ROWS = 400_000
 
 _HARDLY_REPEAT = ("time_ms", "seq", "op_id", "msg_key", "offset", "duration_ms", "lag_ms")
-"""Columns for which a dictionary is no gain."""
+"""Columns for which a dictionary saves nothing."""
 
 
 def clustered_writer(path: Path) -> pq.ParquetWriter:
-    """A writer for large histories: quick to write, quick to read, statistics for every column."""
+    """A Parquet writer for large histories: fast, with statistics for every column."""
     dictionary = [field.name for field in arrow_schema() if field.name not in _HARDLY_REPEAT]
     return pq.ParquetWriter(path, arrow_schema(), compression="snappy", use_dictionary=dictionary)
 
 
 def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
-    """How many rows were written: a file a slice, a row group a table. Replaces the history that was there.
+    """Number of rows written: one file per slice, one row group per table. Replaces the old history.
 
-    Each table is of one event. OSError when the disk refuses; then what was there before is still there.
+    Each table has one event. OSError if the disk refuses; the old history then stays.
     """
     written: list[tuple[Path, Path]] = []
     count = 0
@@ -88,7 +88,7 @@ def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
 
 
 def merge_in_slices(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
-    """What every process of the run recorded, as clustered files, in the memory of one slice."""
+    """Merge in slices, so that memory holds only one."""
     torn = [0]
     rows = heapq.merge(*(_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl"))), key=_order)
     path = parquet_path(run_dir)
@@ -102,7 +102,7 @@ def _order(row: Row) -> tuple[float, str, int, int]:
 
 
 def _readable(path: Path, torn: list[int], axis: Axis | None) -> Iterator[Row]:
-    """The rows of one file; lines that cannot be read are counted in `torn` and skipped."""
+    """The rows of one file; unreadable lines are skipped and counted in `torn`."""
     before = torn[0]
     for row in read_raw(path) if axis is None else axis.corrected(path):
         if row is None:
@@ -145,7 +145,7 @@ _ORDER = [(name, "ascending") for name in ("time_ms", "node", "incarnation", "se
 
 
 def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
-    """The next part; never half a file. OSError from the disk."""
+    """The next part, complete or not at all. OSError from the disk."""
     path = parts_dir(run_dir) / f"part-{number:06d}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
@@ -155,10 +155,10 @@ def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
 
 
 def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
-    """The run's history from its parts, if it was kept in any, and what is not in them yet; the parts stay. Of parts at
-    most one slice is in memory.
+    """The history from its parts, if there are any, and the rows not yet in them; the parts stay. At most one slice is
+    in memory.
 
-    Up to SLICE_ROWS rows of parts are one file in order of time; more are clustered files (`write_clustered`).
+    Up to SLICE_ROWS rows become one file in order of time; more become clustered files (`write_clustered`).
     """
     files = part_files(run_dir)
     known, torn = _known(files), [0]
@@ -179,7 +179,7 @@ def merge_parts(run_dir: Path | str, *, axis: Axis | None = None) -> Merged:
 
 
 def discard(run_dir: Path | str) -> None:
-    """No part and no raw line is left. Only after `merge`, which has put all of them into the history."""
+    """Remove parts and raw lines. Only after `merge`."""
     for folder in (parts_dir(run_dir), raw_dir(run_dir)):
         for path in folder.glob("*"):
             path.unlink()
@@ -210,7 +210,7 @@ def _slices_of_parts(tables: Iterable[pa.Table]) -> Iterator[Iterator[pa.Table]]
 
 
 def _by_event(table: pa.Table) -> Iterator[pa.Table]:
-    """One table an event, each in order."""
+    """One table per event, each in order."""
     table = table.sort_by(_ORDER)
     for event in sorted(table.column("event").unique().to_pylist()):
         yield table.filter(pc.equal(table.column("event"), event))

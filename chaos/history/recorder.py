@@ -1,13 +1,11 @@
-"""The history of a run: one row an event, from every node and from the harness, on one time axis.
+"""Records the history of a run: one row per event, from every node and the harness, on one time axis.
 
-While a run lasts each process appends JSON lines to its own file, `<run>/history/_raw/<node>.<incarnation>.jsonl`.
-At the end `merge.py` puts them into `<run>/history/part-00000.parquet` (large ones: several). Spark ignores
-the folder `_raw`, because its name begins with an underscore. Times are milliseconds of RocketMQ time since the
-experiment's origin.
+During a run each process appends JSON lines to its own file, `<run>/history/_raw/<node>.<incarnation>.jsonl`. At the
+end `merge.py` puts them into `<run>/history/part-00000.parquet` (large ones: several). Spark ignores the folder `_raw`,
+because its name begins with an underscore. Times are milliseconds of RocketMQ time since the experiment's origin.
 
-What a process killed with SIGKILL can lose: events wait at most 20 ms in memory, then go to the kernel with one
-`write` to a descriptor in append mode, and what the kernel has outlives the process. A line torn by the kill is
-skipped by the reader; it can only be the last of its file. This module starts no JVM.
+Events wait at most 20 ms in memory and then go to the kernel by one `write`, so SIGKILL can lose no more than these 20
+ms. A kill may tear the last line of a file; readers skip it.
 """
 
 from __future__ import annotations
@@ -32,11 +30,11 @@ from .schema import EVENTS, raw_dir
 log = logging.getLogger("nemesrv.history")
 
 BUFFER_S = 0.020
-"""How long an event may wait in memory, in seconds of the machine's time."""
+"""How long an event may wait in memory, in seconds of machine time."""
 
 
 def _plain(value: object) -> object:
-    """What orjson cannot write by itself: sets as sorted lists, bytes as text, the rest (an Address, say) as str()."""
+    """Values that orjson cannot write: sets as sorted lists, bytes as text, others (an Address, say) as str()."""
     if type(value) is Address:  # by far the most frequent
         return str(value)
     if isinstance(value, set | frozenset):
@@ -51,7 +49,7 @@ _LINE = orjson.OPT_APPEND_NEWLINE
 
 
 class EventLines:
-    """One process's events as lines of its file: who recorded them, numbered from 0.
+    """One process's events as lines of its file, numbered from 0.
 
     {"node":"ns-0","role":"name_server","incarnation":0,"event":"route", │ "topic":…,"value":…,"time_ms":…,"seq":…}
     the same for each event of that name: encoded once                   │ encoded for each
@@ -66,7 +64,7 @@ class EventLines:
         self.seq = 0
 
     def line(self, event: str, fields: dict[str, object], at_ms: float | None = None) -> bytes:
-        """The next line, stamped with the clock's time or this one. Takes `fields` over unchecked: check_fields."""
+        """The next line, with the clock's time or this one. `fields` are not validated: use check_fields."""
         fields["time_ms"] = self._clock.monotonic_s() * 1000.0 if at_ms is None else at_ms
         fields["seq"] = self.seq
         try:
@@ -82,7 +80,7 @@ class EventLines:
 
 
 def check_fields(event: str, fields: Mapping[str, object]) -> None:
-    """TypeError when the catalogue has no such event, or says that it fills no such column."""
+    """TypeError if the catalogue has no such event, or the event has no such column."""
     allowed = _COLUMNS_OF.get(event)
     if allowed is None:
         raise TypeError(f"{event!r} is no event of the history: the catalogue is chaos/history/schema.py")
@@ -92,9 +90,9 @@ def check_fields(event: str, fields: Mapping[str, object]) -> None:
 
 
 class HistoryWriter:
-    """A Recorder that appends to one JSONL file. Safe to call from several threads; `close` when the node ends.
+    """A Recorder that appends to one JSONL file. Thread-safe; `close` it when the node ends.
 
-    `rotate_bytes`: after so many it goes on in a file of the next number (files.py), so that the first can be deleted.
+    `rotate_bytes`: after so many bytes it continues in the next file (files.py), so the first can be deleted.
     """
 
     def __init__(
@@ -110,11 +108,13 @@ class HistoryWriter:
         self._fd: int | None = _appended(path)
 
     def __call__(self, event: str, /, **fields: object) -> None:
-        """Append one event. TypeError when a field is no column; OSError when the disk refuses. No-op once closed."""
+        """Append one event. TypeError for a field that is no column; OSError if the disk refuses. Does nothing once
+        closed.
+        """
         self._append(event, fields, None)
 
     def at(self, at_ms: float, event: str, /, **fields: object) -> None:
-        """The same, of an event that was then: rows of a file need not be in order of time."""
+        """Append an event of that time; rows of a file need not be in order of time."""
         self._append(event, fields, at_ms)
 
     def _append(self, event: str, fields: dict[str, object], at_ms: float | None) -> None:
@@ -146,7 +146,7 @@ class HistoryWriter:
             log.error("history of %s cannot be written to %s: %s", self._node, self.path, exc)
 
     def flush(self) -> None:
-        """Everything recorded so far is with the kernel."""
+        """Give everything recorded so far to the kernel."""
         with self._lock:
             if self._scheduled is not None:
                 self._scheduled.cancel()
@@ -168,7 +168,7 @@ class HistoryWriter:
             os.close(fd)
 
     def close(self) -> None:
-        """Flush and close; later events are ignored, so that a node's last callbacks cannot fail on it."""
+        """Flush and close. Later events are ignored, so that a node's last callbacks do not fail."""
         with self._lock:
             if self._fd is None:
                 return
@@ -185,7 +185,7 @@ def _appended(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RecorderSpec:
-    """Where and as whom a process records; can be pickled, so that the process itself opens the file."""
+    """Where a process records, and its identity; can be pickled, so that the process opens the file itself."""
 
     path: Path
     node: str
@@ -210,12 +210,12 @@ class RecorderSpec:
         return cls(path, node, role, incarnation, clock, rotate_bytes)
 
     def for_incarnation(self, incarnation: int) -> RecorderSpec:
-        """The spec of the process that follows: the same folder and node, a file of its own."""
+        """For the node's next process: the same folder, a file of its own."""
         path = self.path.with_name(raw_name(self.node, incarnation))
         return RecorderSpec(path, self.node, self.role, incarnation, self.clock, self.rotate_bytes)
 
     def open(self) -> HistoryWriter:
-        """A writer at the end of the file, whose folder is made when missing. Raises OSError."""
+        """A writer at the end of the file; its folder is created if missing. OSError."""
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         return HistoryWriter(Path(self.path), self.node, self.role, self.incarnation, self.clock, self.rotate_bytes)
 
@@ -224,25 +224,25 @@ STEP_S, STEP_MAX_S = 0.020, 0.100
 
 
 def step_s_of(scale: float) -> float:
-    """Seconds of the machine between two measurements of lateness: 200 ms of RocketMQ time, within these limits.
+    """Machine seconds between two measurements of lateness: 200 ms of RocketMQ time, within these limits.
 
-    At time scale 1, as `nemesrv up` has it, one process in five steps costs a fifth; and nobody's timers are so short.
+    Shorter steps would cost too much CPU at time scale 1, and no timer is that short.
     """
     return max(STEP_S, min(STEP_MAX_S, 0.200 / scale))
 
 
 def unseen_s_of(scale: float) -> float:
-    """How much of a stall may fall between two steps that are longer than STEP_S: it counts as lateness, too."""
+    """The part of a stall that may fall between two steps longer than STEP_S; it counts as lateness, too."""
     return step_s_of(scale) - STEP_S
 
 
 @dataclass(slots=True)
 class LagProbe:
-    """Measures how late timers fire in this process, and records it: the tolerance of the checks is made of this.
+    """Measures and records how late timers fire in this process, for the tolerance of the checks.
 
-    Sleeps a step of the machine's time again and again (step_s_of); each `timer_lag` row holds the largest lateness
-    since the row before (`lag_ms`) and the span it covers (`duration_ms`), both in RocketMQ milliseconds. One row per
-    RocketMQ second, but at least one each 250 ms and at most one each 50 ms of the machine's time.
+    It sleeps one step after the other (step_s_of). Each `timer_lag` row has the largest lateness since the row before
+    (`lag_ms`) and the span (`duration_ms`), in RocketMQ milliseconds. There is one row per RocketMQ second, but at
+    least one per 250 ms and at most one per 50 ms of machine time.
     """
 
     _task: asyncio.Task[None] | None = field(default=None, init=False)
@@ -253,7 +253,7 @@ class LagProbe:
             self._task = asyncio.get_running_loop().create_task(self._measure(record, clock))
 
     async def stop(self) -> None:
-        """End; the lateness seen since the last row is recorded first."""
+        """End, and record the lateness since the last row."""
         if self._task is not None:
             task, self._task = self._task, None
             task.cancel()

@@ -1,5 +1,4 @@
-"""Rows of a history: read from a process's lines, put into an Arrow table in the history's order, written and read as
-Parquet."""
+"""Rows of a history: read from lines, put into an Arrow table in order, written and read as Parquet."""
 
 from __future__ import annotations
 
@@ -25,11 +24,11 @@ class Merged(NamedTuple):
     path: Path
     rows: int
     torn: int
-    """Lines that could not be read: at most one for each process that was killed."""
+    """Lines that could not be read: at most one per killed process."""
 
 
 def _cell(value: object, type_: str) -> object:
-    """`value` as the column's type; None when it cannot be that."""
+    """`value` as the column's type; None if that is not possible."""
     if value is None:
         return None
     try:
@@ -58,7 +57,7 @@ def _array(column: Column, cells: Sequence[object]) -> pa.Array:
 
 
 def to_table(rows: Sequence[Row]) -> pa.Table:
-    """Rows, `value` still an object, as an Arrow table in the history's schema and order: time_ms, node, seq."""
+    """Rows (`value` as an object) as an Arrow table in the history's schema and order: time_ms, node, seq."""
     # Rows with the same keys are turned into columns together: most columns are null in most rows, and a look at each
     # cell of each row costs more than all the rest of a merge.
     alike: dict[tuple[str, ...], list[Iterable[object]]] = {}
@@ -91,12 +90,12 @@ def _columns(cells: Mapping[str, Sequence[object]], count: int) -> pa.Table:
 
 
 def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
-    """Write `rows` as the run's history, replacing what was there; never half a file."""
+    """Write `rows` as the run's history, replacing the old one; never half a file."""
     return write_table(to_table(rows), run_dir)
 
 
 def write_table(table: pa.Table, run_dir: Path | str) -> Path:
-    """The same of a table in the history's order."""
+    """The same for a table in the history's order."""
     path = parquet_path(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
@@ -109,12 +108,12 @@ def write_table(table: pa.Table, run_dir: Path | str) -> Path:
 
 
 def read_rows(run_dir: Path | str, events: Collection[str] | None = None) -> list[Row]:
-    """The run's history, or of these events only, as a list of dicts in order, `value` decoded; of small runs."""
+    """The run's history, or these events of it, as dicts in order with `value` decoded; for small runs."""
     return rows_in(sorted(parquet_path(run_dir).parent.glob("part-*.parquet")) or [parquet_path(run_dir)], events)
 
 
 def table_in(files: Iterable[Path], events: Collection[str] | None = None) -> pa.Table:
-    """The rows of these Parquet files in the history's order, each with all columns."""
+    """The rows of these Parquet files in the history's order, with all columns."""
     wanted = None if events is None else pc.field("event").isin(sorted(events))
     # A folder named NAME=VALUE makes no column.
     read = [pq.read_table(file, schema=arrow_schema(), partitioning=None, filters=wanted) for file in files]

@@ -1,6 +1,6 @@
-"""The history's columns and events: the one catalogue that recorder, merge, checks, report and docs/history.md go by.
+"""The catalogue of the history's columns and events, for recorder, merge, checks, report and docs/history.md.
 
-A new event is one entry of _CATALOGUE. Nothing here writes, reads or judges.
+A new event is one entry of _CATALOGUE.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 class Column(NamedTuple):
     name: str
     type: str
-    """string | long | int | double: both Spark's and our words; Arrow's are arrow_type's."""
+    """string | long | int | double, in Spark's words; for Arrow's see arrow_type."""
     nullable: bool
     doc: str
 
@@ -65,12 +65,12 @@ SCHEMA: tuple[Column, ...] = (
 )
 
 STAMPED = frozenset({"time_ms", "seq", "node", "role", "incarnation", "event"})
-"""The columns of every row; the recorder fills them itself."""
+"""Columns of every row, which the recorder fills."""
 
 
 @cache
 def arrow_type(column: Column) -> pa.DataType:
-    """The column's type in Arrow's terms."""
+    """The column's Arrow type."""
     import pyarrow as pa  # a third of a second and 40 MB, which the processes that only record need not
 
     types = {"string": pa.string(), "long": pa.int64(), "int": pa.int32(), "double": pa.float64()}
@@ -78,44 +78,44 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 def arrow_schema() -> pa.Schema:
-    """SCHEMA in Arrow's terms."""
+    """SCHEMA as an Arrow schema."""
     import pyarrow as pa
 
     return pa.schema([pa.field(c.name, arrow_type(c), nullable=c.nullable) for c in SCHEMA])
 
 
 def raw_dir(run_dir: Path | str) -> Path:
-    """Where the processes of a run append their lines while it lasts."""
+    """Where a run's processes append their lines."""
     return Path(run_dir) / "history" / "_raw"
 
 
 def parquet_path(run_dir: Path | str) -> Path:
-    """The first file of the run's history, and its only one unless the history is large."""
+    """The first file of the run's history, and the only one unless it is large."""
     return Path(run_dir) / "history" / "part-00000.parquet"
 
 
 class Group(StrEnum):
-    """How many rows of an event there are, and what for."""
+    """How many rows an event has, and their use."""
 
     ENVIRONMENT = "environment"
-    """What the harness did to whom, as much as the scenario is long: the World is made of these."""
+    """What the harness did; as many rows as the scenario has actions. The World is made from these."""
     CONTROL = "control"
-    """What nodes say of tables, registrations, choices and channels, as much as the run is long."""
+    """What nodes say about tables, registrations, choices and channels; as many as the run is long."""
     LATENESS = "lateness"
     """How late timers were: one row a second and node."""
     TRAFFIC = "traffic"
-    """As many as the messages."""
+    """As many rows as messages."""
     ANSWERS = "answers"
-    """None in a right run; in a wrong one as many as the calls."""
+    """None in a correct run; in a wrong one up to one per call."""
 
 
 class Event(NamedTuple):
     name: str
     group: Group
     by: str
-    """Who records it."""
+    """The recorder of it."""
     columns: tuple[str, ...]
-    """The columns it may fill besides those that every row has."""
+    """The columns that it may have, besides those of every row."""
     doc: str
 
 
@@ -500,16 +500,16 @@ _CATALOGUE: tuple[Event, ...] = (
 )
 
 EVENTS: Mapping[str, Event] = {event.name: event for event in _CATALOGUE}
-"""Name → event, in the order of docs/history.md."""
+"""Name to event, in the order of docs/history.md."""
 
 
 def named(*groups: Group) -> tuple[str, ...]:
-    """The names of the events of these groups."""
+    """Names of the events of these groups."""
     return tuple(event.name for event in _CATALOGUE if event.group in groups)
 
 
 def object_of(value: object) -> dict[str, Any]:
-    """The object that `value` is, or is the JSON text of; an empty one for anything else."""
+    """`value` as an object, from an object or its JSON text; empty for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -519,6 +519,6 @@ def object_of(value: object) -> dict[str, Any]:
 
 
 def list_of(value: object) -> list[Any]:
-    """The list that `value` is, or is the JSON text of."""
+    """`value` as a list, from a list or its JSON text."""
     found = json.loads(value) if isinstance(value, str) else value
     return found if isinstance(found, list) else []

@@ -1,8 +1,8 @@
-"""A history on this machine: where it lies, how large it is, and its rows.
+"""A history on this machine: its files, its size and its rows.
 
     /runs/x, file:///runs/x      a run folder, its history/, any folder of Parquet files, or one such file
 
-What a run recorded is merged first where the run ended before it could do so.
+If the run ended before it merged its recordings, they are merged first.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from .files import part_files
 from .schema import SCHEMA, Row, parquet_path, raw_dir
 
 SMALL_BYTES = 8 * 1024 * 1024
-"""A history up to this size (about 400,000 events) is small: Spark judges it in one partition, where no step needs a
-shuffle, and a report is drawn of it."""
+"""A history up to this size (about 400,000 events) is small: Spark judges it in one partition, without a shuffle, and a
+report is drawn.
+"""
 
 _PHYSICAL = {"string": "BYTE_ARRAY", "long": "INT64", "int": "INT32", "double": "DOUBLE"}
-"""Parquet's own words for the types of a history's columns."""
+"""Parquet's names for the types of a history's columns."""
 
 
 def local_path(where: Path | str) -> Path | None:
-    """The path of something on this machine; None for a URI of elsewhere."""
+    """The path of something on this machine; None for another URI."""
     if isinstance(where, Path):
         return where
     parts = urlsplit(where)
@@ -34,7 +35,7 @@ def local_path(where: Path | str) -> Path | None:
 
 
 def local_size(where: Path | str) -> int | None:
-    """Bytes of a history on this machine, merged or not; None when it is elsewhere."""
+    """Size of a history on this machine in bytes, merged or not; None if it is elsewhere."""
     path = local_path(where)
     if path is None:
         return None
@@ -43,7 +44,7 @@ def local_size(where: Path | str) -> int | None:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The history's files; none where it was never merged, or is none."""
+    """The history's files; empty if it was never merged, or is none."""
     if path.is_file():
         return [path]
     history = parquet_path(path).parent
@@ -51,7 +52,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def merged_files(path: Path) -> list[Path]:
-    """The history's files, merged now if need be. HarnessError when nothing was recorded."""
+    """The history's files, merged now if necessary. HarnessError if nothing was recorded."""
     from .merge import to_parquet
 
     if not parquet_files(path):
@@ -60,7 +61,7 @@ def merged_files(path: Path) -> list[Path]:
 
 
 def refuse_unreadable(files: Sequence[Path]) -> None:
-    """ScenarioError for a file that is no whole Parquet file, or whose columns are not those of a history."""
+    """ScenarioError for a broken Parquet file, or one with other columns than a history's."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -79,14 +80,14 @@ def refuse_unreadable(files: Sequence[Path]) -> None:
 
 
 def row_count(path: Path) -> int:
-    """How many rows the history has, by what its files say of themselves."""
+    """Number of rows by the files' metadata."""
     import pyarrow.parquet as pq
 
     return sum(pq.read_metadata(file).num_rows for file in merged_files(path))
 
 
 def rows_of(path: Path, events: Collection[str] | None = None) -> list[Row]:
-    """The history's rows, or of these events only, in its order, each with all columns, `value` decoded."""
+    """The rows of the history, or of these events, in order, with all columns and `value` decoded."""
     from .rows import rows_in
 
     return rows_in(merged_files(path), events)

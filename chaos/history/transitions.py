@@ -1,9 +1,9 @@
-"""What changed in a history, one row each: who lost, came back, was chosen, was taken, and when. Pure.
+"""Transitions: the changes in a history, with their times. Pure.
 
 | who | kind | whom | how |
 |---|---|---|---|
 | NameServer | came, lost | broker | lost: closed, unregistered, silent |
-| NameServer | route | topic | the brokers that it has from then on |
+| NameServer | route | topic | its brokers from then on |
 | NameServer | permission | broker | wiped, added |
 | broker | registers | NameServer | ok, or not |
 | broker | client came, client lost | client | lost: closed, unregistered, expired |
@@ -29,18 +29,19 @@ EVENTS = (
     "started", "stopped", "registration", "broker_dropped", "route", "write_perm", "register", "client_heartbeat",
     "client_gone", "name_server_list", "name_server_chosen", "name_server_call", "route_changed", "node",
 )  # fmt: skip
-"""The events that are looked at."""
+"""The events that show transitions."""
 
 SILENT = frozenset(("idle", "expired"))
-"""Two ways in which the same silence shows: which comes first is a matter of milliseconds."""
+"""Two signs of the same silence; which comes first is a matter of milliseconds."""
 CLOSED = frozenset(("closed", "exception"))
 UNTOLD = "unknown"
-"""How a broker was lost where only its absence was seen."""
+"""How a broker was lost if only its absence was seen."""
 READ_ONLY = " (read-only)"
-"""After the name of a broker in a route whose queues there may not be written to."""
+"""Suffix of a broker's name in a route whose queues there are read-only."""
 BLINK_MS = 1_000.0
-"""What was so for less than a second is not counted: at a heal, closes and bytes that were held come at once in any
-order; and logs have stamps of whole seconds."""
+"""A state that lasted less than a second is not counted: at the end of a fault, closes and delayed bytes come in any
+order, and logs have whole seconds.
+"""
 
 
 class Transition(NamedTuple):
@@ -54,7 +55,7 @@ class Transition(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What another must equal to be the same change: two that differ in the moment only are."""
+        """Equal for the same change at another time."""
         return self.node, self.kind, self.subject, self.how
 
     @property
@@ -88,12 +89,13 @@ Lane = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTransitions:
-    """What a history shows within a stretch of its axis."""
+    """The transitions in a stretch of a history."""
 
     transitions: Sequence[Transition]
     held: Mapping[Lane, Sequence[tuple[float, float, str]]]
-    """What a lane has from when to when: of (NameServer, broker) that the broker is in its table, of a client the
-    NameServer that it has chosen, of a topic the brokers of its route."""
+    """The states of each lane over time: for (NameServer, broker) whether the broker is in its table, for a client its
+    chosen NameServer, for a topic the brokers of its route.
+    """
 
 
 def seen(
@@ -106,10 +108,10 @@ def seen(
     clients: Mapping[str, str] | None = None,
     blink_ms: float = BLINK_MS,
 ) -> ShownTransitions:
-    """The transitions of the rows (in order) in [from, to); their times count from `zero_ms` (else `from_ms`).
+    """The transitions of the rows (in order) in [from, to). Times count from `zero_ms` (else `from_ms`).
 
-    `names`: what the other history calls a node of this one. `clients`: client id to node, where the id does not tell.
-    `blink_ms`: a state that lasted less is left out, and what then is no change any more; 0: everything is there.
+    `names`: the other history's names of nodes. `clients`: client id to node, if the id does not show it. `blink_ms`:
+    shorter states are left out, with the changes that they made; 0: everything counts.
     """
     reader = _Reader(dict(names or {}), dict(clients or {}))
     for row in rows:
@@ -168,7 +170,7 @@ class _Reader:
         self.found.append(Transition(float(row["time_ms"]), self._name(row["node"]), kind, subject, how))
 
     def _changed(self, row: Mapping[str, Any], kind: str, subject: str, how: str) -> bool:
-        """Whether the node says something else of it than before, or the first thing."""
+        """Whether this is the lane's first state, or another one than before."""
         key = row["node"], kind, subject
         before, self._state[key] = self._state.get(key), how
         return before != how
@@ -200,7 +202,7 @@ class _Reader:
             self._forget(row)
 
     def _forget(self, row: Mapping[str, Any]) -> None:
-        """A new process knows nothing."""
+        """Forget the node's states: it has a new process."""
         node = self._name(row["node"])
         for lane in [lane for lane in self._open if lane[0] == node]:
             self._shut(lane, row["time_ms"])
@@ -244,7 +246,7 @@ class _Reader:
             self._add(row, kind, str(topic), how)
 
     def _told(self, route: Mapping[str, Any]) -> str:
-        """`broker-a, broker-b (read-only)`: who is in the route."""
+        """`broker-a, broker-b (read-only)`: the brokers of a route."""
         said = []
         queues = route.get("queues") or {}
         for name, ids in sorted((route.get("brokers") or {}).items()):
@@ -280,15 +282,14 @@ class _Reader:
             self._add(row, "client lost", client, str(row.get("f") or UNTOLD))
 
     def _client(self, row: Mapping[str, Any]) -> str:
-        """The client's node by its id, `address@node#time` in runs of ours; "" for one that is no node, or the
-        harness's own."""
+        """The client's node by its id, `address@node#time` in our runs; "" for the harness's and unknown ones."""
         id_ = str(object_of(row.get("value")).get("client") or "")
         node = self.clients.get(id_) or node_of_client_id(id_)
         kind = self._kinds.get(node)
         return self._name(node) if kind in ("producer", "consumer") else ""
 
     def chosen(self, row: Mapping[str, Any]) -> None:
-        """A client's choice: a broker registers with all, and Apache's 5.x alone asks a chosen one beside that."""
+        """The client of a choice. A broker registers with all, and only Apache's 5.x also asks a chosen one."""
         if row["role"] not in ("producer", "consumer") or row.get("op_id"):
             return
         lane = self._name(row["node"]), "NameServer"
@@ -327,8 +328,9 @@ _HANDLERS = {
 
 
 def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[str]]:
-    """Client to the NameServers in the order in which it goes about them, by name: round the list in use, from whom it
-    has chosen at `at_ms` on; else from its first choice on. A broker's are as they stand."""
+    """Client to its NameServers in the order of use, by name, starting at the one chosen at `at_ms`, else at its first
+    choice. A broker's list is in its own order.
+    """
     names: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     chosen: dict[str, str] = {}
@@ -351,7 +353,7 @@ def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dic
 
 
 def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[list[str]]]:
-    """Client to the same of each of its processes that began after `at_ms` and its first, where any is another."""
+    """The same for later processes that began after `at_ms`, if their order differs."""
     lives: dict[str, dict[int, list[Mapping[str, Any]]]] = defaultdict(dict)
     for row in rows:
         if row["role"] in ("producer", "consumer") and row["event"] in ("name_server_list", "name_server_chosen"):
@@ -368,7 +370,7 @@ def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) 
 
 
 def _lasting(found: Iterable[Transition], blink_ms: float) -> list[Transition]:
-    """Without states that lasted less than `blink_ms`, and without what then is no change any more."""
+    """Without states shorter than `blink_ms` and their changes."""
     of: dict[tuple[str, str, str], list[Transition]] = defaultdict(list)
     kept: list[Transition] = []
     for one in found:
@@ -390,7 +392,7 @@ def _lasting(found: Iterable[Transition], blink_ms: float) -> list[Transition]:
 
 
 def _whole(parts: Iterable[tuple[float, float, str]], blink_ms: float) -> list[tuple[float, float, str]]:
-    """The stretches without gaps, and then without stretches, of less than `blink_ms`."""
+    """The stretches joined over gaps, and then without stretches, shorter than `blink_ms`."""
     joined: list[tuple[float, float, str]] = []
     for from_ms, to_ms, what in parts:
         if joined and joined[-1][2] == what and from_ms - joined[-1][1] < blink_ms:
@@ -406,4 +408,4 @@ _FAMILY = {
     **dict.fromkeys(("client came", "client lost"), "clients"),
     **{kind: kind for kind in ("route", "took", "registers", "looks up")},
 }
-"""Kinds that say what is so from then on, by what they say it of."""
+"""Kinds of states, by what they are about."""

@@ -1,11 +1,11 @@
-"""Whether a history is whole: a `rows_missing` row for each stretch of a process's rows that is not there.
+"""Finds gaps in a history: a `rows_missing` row for each missing stretch of a process's rows.
 
-    seq of ns-0.0    0 1 2 3 │ 7 8 9          4 to 6 are missing: nobody knows what ns-0 did between rows 3 and 7
-                     0 1 2 3 │ … run_end      nothing more of a process that measures its timers' lateness and that
-                                              nobody ended: its last rows are missing
+    seq of ns-0.0    0 1 2 3 │ 7 8 9          4 to 6 are missing: what ns-0 did between rows 3 and 7 is unknown
+                     0 1 2 3 │ … run_end      a process that measures its timers' lateness wrote no more, and
+                                              nobody ended it: its last rows are missing
 
-Each process numbers its rows from 0 (recorder.py), so a row that was lost, deleted or torn in mid-file leaves a gap.
-The last row of a process that was killed may be torn: that is no gap. An import's rows have no such numbers.
+Each process numbers its rows from 0 (recorder.py), so a lost row leaves a gap. A torn last row of a killed process is
+no gap. Imports have no such numbers.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .host_clocks import HARNESS
 from .schema import Row
 
 SILENT_ROWS = 60
-"""So many rows of its timers' lateness, which come at even distances, a living process does not leave out."""
+"""Number of periodic lateness rows that a living process never leaves out."""
 
 
 _TELLING = ("run_begin", "run_end", "fault", "stopped")
 
 
 class RecordedProcess(NamedTuple):
-    """What is there of one process's rows."""
+    """The rows of one process."""
 
     node: str
     incarnation: int
@@ -44,7 +44,7 @@ class RecordedProcess(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Rows that are not there, between the two that are. `since_ms` None: before the first."""
+    """Missing rows between two that exist. `since_ms` None: before the first."""
 
     rows: int
     since_ms: float | None
@@ -52,7 +52,7 @@ class Gap(NamedTuple):
 
 
 def missing_of_table(table: pa.Table) -> list[Row]:
-    """The `rows_missing` rows of a history that is in memory."""
+    """The `rows_missing` rows of a history in memory."""
     numbered = table.select(["node", "incarnation", "seq", "time_ms"])
     sums = [("seq", "count"), ("seq", "max"), ("time_ms", "max")]
     counted = numbered.group_by(["node", "incarnation"]).aggregate(sums).sort_by([("node", "ascending")])
@@ -75,7 +75,7 @@ def _steps_ms(table: pa.Table) -> dict[str, float]:
 
 
 def gaps(seqs: Sequence[tuple[int, float]]) -> list[Gap]:
-    """Between rows of one process, each its `seq` and its time, in order."""
+    """The gaps between rows of one process, given by `seq` and time, in order."""
     found = []
     before, since_ms = -1, None
     for seq, time_ms in seqs:
@@ -90,7 +90,9 @@ def missing(
     gaps_of: Callable[[RecordedProcess], Iterable[Gap]],
     table: pa.Table,
 ) -> list[Row]:
-    """The `rows_missing` rows of these processes; none of an import. `table`: all rows that are no traffic at least."""
+    """The `rows_missing` rows of these processes; none for an import. `table`: at least all rows that are no
+    traffic.
+    """
     rows = table.filter(pc.is_in(table["event"], value_set=pa.array(_TELLING))).to_pylist()
     steps_ms = _steps_ms(table)
     of_harness = [row for row in rows if row["node"] == HARNESS]

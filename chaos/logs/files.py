@@ -1,8 +1,8 @@
-"""Which files are read, in which parts, and their lines: folders, globs, archives, rotated files; large ones in ranges.
+"""Finds log files and reads their lines: folders, globs, archives, rotated files; large files in ranges.
 
     places ─► planned() ─► Part (one file, or a range of its bytes, or a member of an archive) ─► read_part() ─► rows
 
-A range holds the lines that begin in it. What cannot be read is a sentence, and the rest is read.
+A range has the lines that begin in it. A sentence reports what cannot be read; the rest is read.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ RANGE = 32 << 20
 """Bytes of a range of a large file."""
 
 LONGEST = 1 << 20
-"""Bytes of a line, beyond which only its beginning is read."""
+"""Longest line in bytes; of a longer one only the beginning is read."""
 
 KEPT = 64 << 10
-"""So much of a longer one."""
+"""Bytes kept of a longer line."""
 
 _BLOCK = 1 << 20
 _BEYOND = 1 << 16
 _SNIFFED = 1 << 16
-"""Bytes of a file whose name says nothing, of which its lines are looked at."""
+"""Bytes of a file with an unknown name that are examined for log lines."""
 _OPENERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     ".gz": lambda file: cast(IO[bytes], gzip.GzipFile(fileobj=file)),
     ".zst": lambda file: cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)),
@@ -58,7 +58,7 @@ _CANNOT = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, zs
 
 
 class LogError(ScenarioError):
-    """No logs where they were looked for (exit status 2)."""
+    """There are no logs at the place (exit status 2)."""
 
     def __init__(self, said: str) -> None:
         HarnessError.__init__(self, said)
@@ -70,15 +70,15 @@ class Part:
     """What one task reads."""
 
     file: str
-    """As rows call it."""
+    """As in rows."""
     path: str
     member: str = ""
-    """Of an archive."""
+    """The member of an archive."""
     start: int = 0
     end: int | None = None
-    """The first byte behind the range; None: to the end."""
+    """The first byte after the range; None: to the end."""
     size: int = 0
-    """Of the file, when it was looked at."""
+    """Size of the file when it was examined."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Read:
-    """What became of a part."""
+    """The result of reading a part."""
 
     counts: Counts
     notes: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Read:
 
 @contextmanager
 def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Iterator[list[str]]:
-    """The places, with a file of it for `-`, while they are read. LogError where nothing came in."""
+    """The places, with a temporary file for `-`. LogError if standard input is empty."""
     if "-" not in places:
         yield list(places)
         return
@@ -119,7 +119,7 @@ def with_standard_input(places: Sequence[str], standard_input: IO[bytes]) -> Ite
 
 
 def planned(places: Iterable[str | Path]) -> Plan:
-    """The parts of all logs there. LogError for a place that is not there, and when there is no log at all."""
+    """The parts of all logs at these places. LogError for a missing place, and if there is no log at all."""
     plan = Plan()
     found = dict[str, Path]()
     places = list(places)
@@ -193,7 +193,7 @@ _PACKAGE = re.compile(rb"(?:apache|alibaba)[./]rocketmq[./]")
 
 
 def _has_record(path: Path) -> bool:
-    """Whether a line that RocketMQ writes, or an exception of its, is in its first part, whatever the file's name."""
+    """Whether its first part has a line of RocketMQ's or one of its exceptions, whatever the file's name."""
     counts = Counts()
     try:
         with ExitStack() as stack:
@@ -247,7 +247,7 @@ def _ranges(name: str, path: Path, size: int) -> Iterator[Part]:
 
 
 def read_part(part: Part, skim: Skim | None = None) -> tuple[Iterator[LogRow], Read]:
-    """Its rows, and what there is to say of it once they are all taken."""
+    """Its rows, and its result once all rows are taken."""
     read = Read(Counts())
     return _rows(part, read, skim), read
 
@@ -272,7 +272,7 @@ def _rows(part: Part, read: Read, skim: Skim | None) -> Iterator[LogRow]:
 
 
 def _opened(part: Part, stack: ExitStack) -> tuple[IO[bytes], Any]:
-    """(its bytes, unpacked; the buffered file that they come from, where it has no member)."""
+    """(its bytes, unpacked; their buffered file, if it has no member)."""
     suffix = Path(part.member or part.path).suffix
     if part.member and part.path.endswith(".zip"):
         archive = stack.enter_context(zipfile.ZipFile(part.path))
@@ -318,7 +318,7 @@ def _lines_read(part: Part, read: Read, reader: Reader, file: IO[bytes]) -> Iter
 
 
 def blocks_of(part: Part) -> Iterator[bytes]:
-    """Whole lines of the file that the part is of, unpacked, as they stand there; none of what cannot be read."""
+    """Whole lines of the part's file, unpacked and unchanged; empty if it cannot be read."""
     with suppress(*_CANNOT), ExitStack() as stack:
         file, _ = _opened(part, stack)
         first = file.read(8192)
@@ -332,7 +332,7 @@ def blocks_of(part: Part) -> Iterator[bytes]:
 
 
 def _wide(first: bytes) -> str | None:
-    """UTF-16 without its mark, by where the zeros are; None: it is none."""
+    """UTF-16 without a mark, recognized by its zeros; None: another encoding."""
     half = len(first) // 2
     for encoding, low in (("utf-16-le", 1), ("utf-16-be", 0)):
         if half and first[low::2].count(0) > 0.6 * half and first[1 - low :: 2].count(0) < 0.1 * half:
@@ -341,7 +341,7 @@ def _wide(first: bytes) -> str | None:
 
 
 def _is_binary(first: bytes) -> bool:
-    """Whether it is no text; a run of zeros is what a log has that was cut off while it was written to."""
+    """Whether it is no text. A run of zeros is what a log has that was cut while it was written."""
     return b"\0" in _HOLE.sub(b"", first)
 
 
@@ -349,7 +349,7 @@ _HOLE = re.compile(rb"\0{16,}")
 
 
 class _Joined:
-    """A stream of which something was read already."""
+    """A stream that was partly read already."""
 
     def __init__(self, first: bytes, file: IO[bytes]) -> None:
         self._first, self._file = first, file
@@ -365,7 +365,7 @@ _FRAME = re.compile(rb"(\d{1,6}) (?=<\d{1,3}>\d )")
 
 
 class _Framed:
-    """Syslog's records of RFC 6587 that stand one behind the other, each behind its length: each becomes a line."""
+    """Syslog records of RFC 6587, each after its length, as lines."""
 
     def __init__(self, stream: _Joined) -> None:
         self._stream, self._rest = stream, b""
@@ -389,13 +389,13 @@ class _Framed:
 
 
 def _skip_line(file: IO[bytes]) -> None:
-    """To the beginning of the next line, from anywhere; a long line is not held in memory."""
+    """Go to the beginning of the next line, without keeping a long line in memory."""
     while (piece := file.readline(_BLOCK)) and not piece.endswith(b"\n"):
         pass
 
 
 def _blocks(file: IO[bytes], first: bytes, left: int | None) -> Iterator[tuple[bytes, bool]]:
-    """Whole lines: `first`, `left` bytes more, and the rest of the last one; each with whether it is a cut line."""
+    """Whole lines: `first`, `left` more bytes, and the rest of the last line; each with whether it is cut."""
     rest, data = b"", first
     while True:
         if not data:
@@ -430,14 +430,14 @@ def _blocks(file: IO[bytes], first: bytes, left: int | None) -> Iterator[tuple[b
 
 
 def _over(file: IO[bytes], left: int | None) -> int | None:
-    """The rest of a line that is too long is passed over; what is left of the range then."""
+    """Skip the rest of a line that is too long. The rest of the range."""
     while (piece := file.readline(_BLOCK)) and not piece.endswith(b"\n"):
         left = None if left is None else left - len(piece)
     return None if left is None else left - len(piece)
 
 
 def _read_beyond(reader: Reader, file: IO[bytes]) -> None:
-    """What goes on behind the range with its last record."""
+    """The continuation of the range's last record after its end."""
     lines = file.read(_BEYOND).decode("utf-8", "replace").split("\n")
     reader.beyond(lines[:-1])
 

@@ -1,4 +1,4 @@
-"""The head of a line: when, how loud, who, and what was said. One layout a writer, edited ones too. Pure.
+"""The head of a line: time, level, writer, text. One layout per kind of writer, with edited variants. Pure.
 
     2026-11-22 20:17:34 INFO main - …                                     servers 4.9 and 5.x: GMT+8, whole seconds
     2026-11-22 20:17:34 - …          2026-11-22 20:17:34 INFO - …         their watermark.log, protection.log, stats.log
@@ -11,8 +11,7 @@
     2026-11-22 01:26:38,851 INFO 4711 [mq:client] …                       Node
     20.05.2024 14:20:00 …   May 20, 2024 …   24-05-20 …   1716186000384 …  other formats of the stamp, of any of these
 
-A stamp is kept as it is written: `stamp_ms` are its digits as if they were UTC. `zone` is what the layout or the stamp
-itself says of it; None where no line says it.
+`stamp_ms` has the stamp's digits read as UTC. `zone` is the layout's or the stamp's own; None if unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 SERVERS = "+08:00"
-"""The zone of every stamp that a server, or a 5.x client, writes."""
+"""The zone of all stamps of servers and 5.x clients."""
 
 JAVA_SERVER, JAVA_CLIENT_49, JAVA_CLIENT_5, JAVA_HOST = "java-server", "java-client-4.9", "java-client-5", "java-host"
 CPP_1, CPP_2, GO, NODE, UNKNOWN = "cpp-1", "cpp-2", "go", "node", "unknown"
@@ -38,9 +37,9 @@ class Head(NamedTuple):
     text: str
     writer: str
     stamp: str = ""
-    """As written, with its digits behind the second."""
+    """As written, with the digits after the second."""
     stamp_ms: int | None = None
-    """None: no stamp, or one that is no time."""
+    """None: no stamp, or no valid time."""
     resolution_ms: int = 1000
     zone: str | None = None
     level: str = ""
@@ -68,7 +67,7 @@ _CPP = re.compile(
 _GO_TEXT = re.compile(r'time="(?P<stamp>[^"]+)" +level=(?P<level>[a-z]+) +(?P<text>msg=.*)', re.S)
 _GO_SCREEN = re.compile(r"(?P<level>TRAC|DEBU|INFO|WARN|ERRO|FATA|PANI)\[(?P<stamp>[^\]]*)\] ?(?P<text>.*)", re.S)
 SCREEN_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-"""Colours, and what clears a line."""
+"""Colours, and codes that clear a line."""
 
 
 # Programs that log by slf4j, and Node's loggers: the stamp, then what their pattern has, until the text begins.
@@ -78,7 +77,7 @@ _HOST_STAMP = re.compile(
     r"(?P<digits>[.,:]\d{1,9})? ?(?P<zone>Z|[+-]\d\d:?\d\d|UTC|GMT)?\]?"
 )
 _AT = r"(?:\((?:\w+\.java:)?\d+\)|:\d+)?"
-"""The line of the source, which a pattern with %L has."""
+"""The source line, which a pattern with %L writes."""
 _PIECE = re.compile(
     r"[ \t]*(?:"
     r"\[(?P<bracket>(?!mq:|MQPush|WATERMARK|[A-Z]+_[A-Z_]+\])[^\]]{0,200})\]"
@@ -99,11 +98,11 @@ _MONTHS = dict(zip(month_abbr, range(13), strict=True))
 _IS_LOGGER = re.compile(r"Rocketmq\w*|(?:\w+\.)+\w+(?:[#$].*)?")
 _OWN_LOGGERS = ("Rocketmq", "io.netty", "root")
 _cache: dict[str, int | None] = {}
-"""Stamps that were seen."""
+"""Stamps seen so far."""
 
 
 def second_of(stamp: str) -> int | None:
-    """Milliseconds of a stamp's digits, up to its second, as if they were UTC; None: they are no time."""
+    """Milliseconds of a stamp's digits to its second, read as UTC; None for no valid time."""
     try:
         return _cache[stamp]
     except KeyError:
@@ -155,9 +154,9 @@ _EPOCH = re.compile(r"\[?(?P<seconds>1\d{9})[.,]?(?P<digits>\d{3})\d{0,6}\]?(?=[
 
 
 def as_usual(line: str, year: int) -> tuple[str, str | None] | None:
-    """A line that begins with a stamp of another format, with that stamp as most write it, and the zone that it says.
+    """A line whose stamp has another format, with the stamp in the usual one, and its zone.
 
-    `year` is that of stamps without one. Of `05/06/2024` the month comes first, as Java writes dates with strokes.
+    `year`: for stamps without one. In `05/06/2024` the month comes first, as Java writes dates with slashes.
     """
     if (found := _EPOCH.match(line)) is not None:
         at = datetime.fromtimestamp(int(found["seconds"]), UTC)
@@ -253,7 +252,7 @@ def go(line: str) -> Head | None:
 
 
 def host(line: str) -> Head | None:
-    """A pattern of somebody's own: what stands in brackets, before ` - ` or ` : ` is told by what it looks like."""
+    """A user's own pattern: the parts in brackets or before ` - ` or ` : ` are recognized by their form."""
     if (found := _HOST_STAMP.match(line)) is None:
         return None
     level, thread, logger = found["level"] or "", None, None
@@ -298,7 +297,7 @@ _LEVEL_FIRST = re.compile(rf"{_LEVEL} +(?P<thread>[A-Za-z][\w#.-]*) +- +(?P<text
 
 
 def without_stamp(line: str) -> Head | None:
-    """A server's line of which the stamp was cut away."""
+    """A server's line without its stamp."""
     if (found := _LEVEL_FIRST.match(line)) is None:
         return None
     level, thread, text = found.group("level", "thread", "text")
@@ -306,12 +305,12 @@ def without_stamp(line: str) -> Head | None:
 
 
 def node(line: str) -> Head | None:
-    """What Node prints to the screen: its own words with nothing before."""
+    """Node's screen output, which has no head."""
     return Head(line, NODE) if line.startswith(("[mq:", "[MQPushConsumer]")) else None
 
 
 def as_json(found: Mapping[str, Any]) -> tuple[Head | str, str | None] | None:
-    """A line of JSON: (its record, or the line that is in it, and the stamp that a container's runtime gave it)."""
+    """A line of JSON: (its record or the line in it, and the container runtime's stamp)."""
     if isinstance(inner := found.get("log"), str):  # docker's json-file
         return inner.rstrip("\n"), found.get("time")
     text = next((found[key] for key in ("message", "msg") if isinstance(found.get(key), str)), None)
@@ -330,11 +329,11 @@ def as_json(found: Mapping[str, Any]) -> tuple[Head | str, str | None] | None:
 
 
 LAYOUTS = (server, client_49, client_5, bare, cpp, go, host, node)
-"""In the order in which a line is held against them: the narrower before the wider."""
+"""In the order of trying: specific ones first."""
 
 
 def head_of(line: str) -> Head | None:
-    """None: the line begins no record; it goes on with the one before."""
+    """None: the line continues the record before."""
     first = line[:1]
     if not first or first in " \t":
         return None

@@ -1,13 +1,12 @@
-"""Logs wherever they lie become rows and a count for each file: the door of this room. Spark.
+"""Reads logs from anywhere into rows, and counts each file's lines. The entry point of this room. Spark.
 
     logs = skimmed(spark, ["collected/", "ns-1.zip", "s3a://incident/*.log.gz"], {"broker_registered", …}, hosts_in)
     logs.rows      of these events, here: file │ line │ prefix │ stamp_ms │ resolution_ms │ zone │ … │ event │ fields
-    logs.files     of each: writer, lines understood, not understood, continued, the commonest unknown
-    logs.notes     what could not be read, a sentence each
+    logs.files     of each: writer, lines understood, not understood, continued, most frequent unknown
+    logs.notes     what could not be read, one sentence each
 
-One pass, one task a file or a range of a large one; each leaves its events as Parquet in a folder that goes away.
-`read_plain` reads every event without Spark, for little logs. Executors have to see the logs, and that folder, at the
-same path.
+One pass, with one task per file or range of a large file. Each writes its events as Parquet into a temporary folder.
+Executors must see the logs and that folder at the same path. `read_plain` reads small logs without Spark.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ SHAPES_SHOWN = 20
 _BATCH = 8_192
 _TASK = 8 << 20
 _FIRST_YEAR_MS = 1_325_376_000_000
-"""2012: before it nobody ran RocketMQ, so that a clock that says so was not set."""
+"""2012: a clock with an earlier time was not set, because nobody ran RocketMQ then."""
 
 
 @dataclass(slots=True)
@@ -46,13 +45,13 @@ class FileRead:
 
     file: str
     writer: str | None
-    """Whose layout most of its records have."""
+    """The layout of most of its records."""
     lines: int
     understood: int
     not_understood: int
     continued: int
     shapes: list[tuple[int, str]]
-    """The commonest of what was not understood, digits blanked."""
+    """The most frequent unknown texts, with digits blanked."""
     first_ms: int | None
     last_ms: int | None
     notes: list[str] = field(default_factory=list)
@@ -66,7 +65,7 @@ class LogsRead:
 
 
 def read_plain(places: Sequence[str | Path]) -> LogsRead:
-    """All events in this process, in the order of files and lines."""
+    """All events, read in this process, in the order of files and lines."""
     plan = planned(places)
     rows, summaries = list[LogRow](), list[dict[str, Any]]()
     before: Counter[str] = Counter()
@@ -86,10 +85,10 @@ def skimmed(
     events: Collection[str],
     hosts_in: Callable[[list[LogRow]], Collection[str]],
 ) -> LogsRead:
-    """The rows of these events, in this process, in no order; lines of all others are counted only.
+    """The rows of these events, unordered; lines of other events are only counted.
 
-    `hosts_in`: of all rows but connections, the hosts whose connections are wanted, too. LogError for a place that is
-    not there, and where no log is at all; what cannot be read is a note.
+    `hosts_in`: from all rows but connections, the hosts whose connections are needed, too. LogError for a missing
+    place, and if there is no log at all; what cannot be read is a note.
     """
     ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
     try:
@@ -134,7 +133,7 @@ def _read_rows(path: Path, offsets: Sequence[int]) -> Iterator[LogRow]:
 
 
 def _bins(plan: Plan) -> list[list[tuple[int, Part]]]:
-    """What each task reads: one part, or little files together."""
+    """The work of each task: one part, or several small files."""
     bins = list[list[tuple[int, Part]]]()
     room = 0
     for number, part in enumerate(plan.parts):
@@ -157,11 +156,11 @@ def _aside(folder: str, number: int) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Tasks:
-    """What a task does: (number, summary) of each of its parts, their events in files of that folder."""
+    """A task: (number, summary) of each of its parts, and their events in files of that folder."""
 
     folder: str
     events: frozenset[str]
-    """Of which rows are made; connections of hosts are put aside."""
+    """Events that become rows; connections of hosts are put aside."""
 
     def __call__(self, parts: Sequence[tuple[int, Part]]) -> list[tuple[int, dict[str, Any]]]:
         gc.disable()  # nothing here is a circle, and looking for some takes a tenth of the time
@@ -190,7 +189,7 @@ class _Tasks:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What a task does when it is known whose connections are wanted: their rows, of what was put aside."""
+    """A task once the needed hosts are known: their connections, from those put aside."""
 
     folder: str
     hosts: frozenset[str]
@@ -236,7 +235,7 @@ def _summary(read: Read) -> dict[str, Any]:
 
 
 def _offsets(parts: Sequence[Part], lines: Sequence[int]) -> list[int]:
-    """How many lines of its file stand before each part."""
+    """Number of lines of its file before each part."""
     before: Counter[str] = Counter()
     offsets = []
     for part, count in zip(parts, lines, strict=True):
@@ -312,7 +311,7 @@ def _notes(files: Iterable[FileRead]) -> list[str]:
 
 
 def _here(spark: SparkSession, places: Sequence[str | Path], ours: list[Path]) -> list[str | Path]:
-    """Places on this machine; what Hadoop's file systems have is copied here, as this Spark is set up for them."""
+    """Places on this machine; those on Hadoop's file systems are copied here with this Spark's settings."""
     here, folder = list[str | Path](), None
     for number, place in enumerate(places):
         scheme, found, _rest = str(place).partition("://")

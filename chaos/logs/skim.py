@@ -1,11 +1,11 @@
-"""Lines that nobody asks for are passed over a block at a time, unread: what most of a large log is. Arrow.
+"""Skips lines that nobody needs, a block at a time; they are most of a large log. Arrow.
 
-    block of bytes ─► Skim.over ─► stretches: (begin, end, None)      lines to be read, one by one
-                                              (begin, end, Stamps)    lines only counted
-    connections of hosts ─► Aside: a file by host ─► taken(file, hosts), once it is known which hosts are no strangers
+    block of bytes ─► Skim.over ─► stretches: (begin, end, None)      lines to read, one by one
+                                              (begin, end, Stamps)    lines that are only counted
+    connections of hosts ─► Aside: a file by host ─► taken(file, hosts), once the needed hosts are known
 
-Only lines of RocketMQ's own two layouts with nothing before their stamp, and shapes that begin like no other event's
-(`NOISE`): whatever is in doubt is read like any line.
+Only for RocketMQ's own two layouts with nothing before the stamp, and for shapes with a unique beginning (`NOISE`).
+Doubtful lines are read normally.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PASSED = (*_HOSTS_OWN, "channel_registered", "channel_unregistered", "statistic
 NOISE: tuple[Shape, ...] = tuple(
     one for one in SHAPES if one.event in _PASSED and not one.text.startswith("doRebalance")
 )
-"""Event and text of what may be passed over."""
+"""Event and text of lines that may be skipped."""
 
 _LEVEL = r"(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
 _THREAD = r"(?:[A-QS-Za-z]\w*|R(?:[a-np-z]\w*)?)"  # a thread called Rocketmq… would be a logger
@@ -42,19 +42,19 @@ _HEADS = {
 _NAMED = re.compile(r"\(\?P<\w+>")
 _SECOND_LENGTH, _DIGITS = 19, 4
 _ABOUT_A_HOST = "tive, the channel"
-"""In lines of channels that come and go, and in hardly any other of these."""
+"""In lines about channels that open and close, and in hardly any other."""
 _ANY_HOST = b""
 _WORTH_IT = 0.3
-"""So much of a block must be noise, before it is read in stretches."""
+"""Least share of noise in a block that is skimmed."""
 
 
 class Stamps(NamedTuple):
-    """Of lines that are passed over: how many there are, and each stamp that is not that of the line before."""
+    """Skipped lines: their number, and each stamp that differs from the line before."""
 
     lines: int
     writer: str
     seen: list[tuple[int | None, int]]
-    """The stamp in milliseconds (None: it is no time), and of how many lines."""
+    """The stamp in milliseconds (None: no valid time), and its number of lines."""
 
 
 Stretch = tuple[int, int, Stamps | None]
@@ -62,7 +62,7 @@ Stretch = tuple[int, int, Stamps | None]
 
 @dataclass(slots=True)
 class Aside:
-    """The lines of a file about a host that may be a stranger."""
+    """The lines of a file about a host that may not be needed."""
 
     path: Path
     lines: int = 0
@@ -90,7 +90,7 @@ class Aside:
 
 
 def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
-    """Number and text of each line about these hosts, and of such whose host was not made out."""
+    """Number and text of each line about these hosts, and of lines with an unclear host."""
     import pyarrow.parquet as pq
 
     asked = [_ANY_HOST, *(host.encode() for host in sorted(hosts))]
@@ -100,15 +100,15 @@ def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
 
 @dataclass(slots=True)
 class Skim:
-    """Which events rows are made of; lines of all others are counted, and no more."""
+    """The events that become rows; lines of others are only counted."""
 
     events: frozenset[str]
-    """Those of `aside` among them: who reads on finds such in other layouts."""
+    """Including those put aside, which may have other layouts."""
     aside: Aside | None = None
     """Where connections of hosts go; None: they are read like any line."""
 
     def over(self, block: bytes, first_number: int) -> list[Stretch] | None:
-        """The block's stretches, in order; None: it is to be read as it is."""
+        """The block's stretches, in order; None: read all of it."""
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc

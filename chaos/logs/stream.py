@@ -1,11 +1,11 @@
-"""The lines of a log become rows: records with what goes on behind them, their events, a count of all the rest. Pure.
+"""Reads the lines of a log into rows: records with their continuation lines and events, and counts of the rest. Pure.
 
     2026-11-22 12:18:51,122 WARN RocketmqClient - updateTopicRouteInfoFromNameServer Exception      ┐
     org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route info …   ├─► one LogRow
     See http://rocketmq.apache.org/docs/faq/ for further details.                                   ┘
 
-Every line is counted once: as understood, as not understood, or as going on with the record before. What somebody's
-tool put before each line (`ns1: `, `broker-a | `, docker's own stamp) is taken off and kept.
+Every line is counted once: as understood, as not understood, or as a continuation of the record before. What a tool put
+before each line (`ns1: `, `broker-a | `, docker's own stamp) is removed and kept.
 """
 
 from __future__ import annotations
@@ -54,49 +54,49 @@ if TYPE_CHECKING:
     from .skim import Skim, Stamps
 
 MORE_MAX = 2_000
-"""Characters of what goes on behind a record that are kept."""
+"""Most characters kept of a record's continuation."""
 
 RUN_MS = 60_000
-"""So long is a run of lines alike that one row stands for."""
+"""Length of a run of similar lines that one row stands for."""
 
 MEMORY_MAX = 20_000
 _REMEMBERED_MAX = 500
 
 _EXCEPTION = "client_exception"
 _NEEDS_HEAD = QUIET | {_EXCEPTION}
-"""What a line without a stamp does not tell: anybody's sentence may begin so."""
+"""Events that a line without a stamp does not show, because other texts may begin like them."""
 
 DOCKERS_PIECE = 16_000
-"""Docker writes longer lines in pieces of 16 KiB, all but the last without their end."""
+"""Docker writes longer lines in pieces of 16 KiB, all but the last without a line end."""
 _DOCKERS_FIELDS = 3
 
 PIECES_MAX = 1 << 20
-"""Characters of a line in pieces."""
+"""Most characters of a line in pieces."""
 
 RELATIVE_MS = 946_684_800_000
-"""2000-01-01: where times begin that have no date; before RocketMQ was, so that nobody takes it for one."""
+"""2000-01-01: where times without a date begin; before RocketMQ existed, so they are recognizable."""
 DAY_MS = 86_400_000
 _CLOCK = re.compile(r"(?P<hours>\d\d):(?P<minutes>\d\d):(?P<seconds>\d\d)(?:[.,:](?P<digits>\d{1,9}))?")
 
 SHAPES_MAX = 2_000
-"""Kinds of lines not understood that are told apart, a file."""
+"""Most different unknown texts counted per file."""
 
 
 class LogRow(NamedTuple):
-    """An event, with where it stands."""
+    """An event and its place."""
 
     file: str
     line: int
-    """From 1."""
+    """Line number from 1."""
     prefix: str | None
-    """What stood before the stamp, of a log that has several in it."""
+    """Text before the stamp, in a log with several prefixes."""
     stamp_ms: int | None
-    """The stamp's digits as if they were UTC."""
+    """The stamp's digits read as UTC."""
     resolution_ms: int
     zone: str | None
-    """Of the stamp, where the layout or the stamp says it: `+08:00`."""
+    """The stamp's zone by the layout or the stamp: `+08:00`."""
     outer_ms: int | None
-    """The stamp, in UTC, that a container's runtime put before the line."""
+    """The container runtime's stamp before the line, in UTC."""
     thread: str | None
     writer: str
     event: str
@@ -105,30 +105,30 @@ class LogRow(NamedTuple):
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the lines of a file: `lines` is the sum of the other three."""
+    """What became of a file's lines: `lines` is the sum of the other three."""
 
     lines: int = 0
     understood: int = 0
     not_understood: int = 0
     """Records of no known shape."""
     continued: int = 0
-    """Lines that go on with the record before, and empty ones."""
+    """Continuation lines and empty lines."""
     shapes: Counter[str] = field(default_factory=Counter)
-    """What was not understood, its digits blanked."""
+    """Unknown texts with digits blanked."""
     writers: Counter[str] = field(default_factory=Counter)
-    """Whose layout the records have."""
+    """The layouts of the records."""
     first_ms: int | None = None
     last_ms: int | None = None
     relative: int = 0
-    """Records without a date, in streams that have none: their times are counted from `RELATIVE_MS`."""
+    """Records without a date in streams without any; their times count from `RELATIVE_MS`."""
     undated: int = 0
-    """Records with a stamp that is no time."""
+    """Records with an invalid stamp."""
     backwards: int = 0
-    """Records whose stamp is more than a minute before the one before."""
+    """Records whose stamp is more than a minute before the previous one."""
 
 
 class _Open(NamedTuple):
-    """A record of no known shape: the next lines may still tell what it is."""
+    """A record of no known shape; the next lines may still show its event."""
 
     head: Head
     line: int
@@ -144,21 +144,21 @@ _PREFIX = re.compile(
 """`ns1: `, `ns-0 | `, `[pod/ns-0/main] `, grep's `namesrv.log:12:`."""
 _IS_NUMBER = re.compile(r"\d+[.)]?")
 _MARKS = ("{", "}", "[", "]", '"', "`")
-"""With these no stack trace and no remark goes on: they are of what JSON or a page has around a log."""
+"""Marks that no stack trace or message contains; they belong to JSON or a page around the log."""
 _STAMPED = re.compile(r"[ \t]+(?:\d{1,7}[.:|)]?[ \t]+)?(?=(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d[ ,.])")
-"""What somebody's tool, or hand, put before a record; the layouts whose lines begin with a stamp alone."""
+"""A prefix before a record, for layouts whose lines begin with a stamp."""
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>\S+) [\w./-]+(?:\[\d+\])?: ")
 _DIGITS = re.compile(r"\d+")
 _NAMES = re.compile(r"\b[0-9a-fA-F]{8,}\b")
 
 
 def _in_json(line: str) -> Head | None:
-    """Nothing of what is to be taken out of JSON; others are servers' lines, as most are."""
+    """Nothing to take out of JSON; other lines are mostly servers'."""
     return None if line[:1] == "{" else server(line)
 
 
 class Reader:
-    """Lines in, rows out, and the counts of one file."""
+    """Takes lines, gives rows, and counts one file."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Reader:
         """Of each stream the line of which only pieces were read."""
 
     def block(self, data: bytes) -> Iterator[LogRow]:
-        """What is complete after these bytes, of whole lines; what a `skim` passes over is counted."""
+        """The rows complete after these bytes of whole lines; lines that a `skim` skips are counted."""
         known = self._skim is not None and not self._prefixes
         if (ends := data.count(b"\r")) and ends > data.count(
             b"\r\n"
@@ -215,7 +215,7 @@ class Reader:
                 yield from self._passed_over(passed)
 
     def _passed_over(self, passed: Stamps) -> Iterator[LogRow]:
-        """Lines that need not be read: each began a record, of which there is no row."""
+        """Count skipped lines: each began a record without a row."""
         counts, last = self.counts, self._pending.get(None)
         self._number += passed.lines
         counts.lines += passed.lines
@@ -231,7 +231,7 @@ class Reader:
             yield row
 
     def rows(self, lines: Iterable[str]) -> Iterator[LogRow]:
-        """What is complete after these lines."""
+        """The rows complete after these lines."""
         counts, pending, more, opened, closed = self.counts, self._pending, self._more, self._opened, self._closed
         for line in lines:
             self._number += 1
@@ -269,7 +269,7 @@ class Reader:
                 yield row
 
     def _several(self, texts: Sequence[str]) -> Iterator[LogRow]:
-        """Of a line of JSON in which several records stand: each counts as a line."""
+        """A JSON line with several records, each of which counts as a line."""
         number = self._number
         for text in texts:
             first, *self._behind = text.splitlines()
@@ -283,7 +283,7 @@ class Reader:
         self.counts.lines -= 1
 
     def _began_with_more(self, head: Head, outer_ms: int | None, prefix: str | None) -> Iterator[LogRow]:
-        """Of a line that has a whole record in it, with its stack trace: the row of the record before."""
+        """A line with a whole record and its stack trace: the row of the record before."""
         last, more = self._pending.get(prefix), self._more.pop(prefix, None)
         self._pending[prefix] = self._opened(head, outer_ms, prefix)
         self._behind_went_on(prefix)
@@ -297,7 +297,7 @@ class Reader:
         self._behind = []
 
     def _went_on(self, prefix: str | None, line: str) -> bool:
-        """Whether more is wanted of what goes on there."""
+        """Whether the record wants more continuation lines."""
         if self._pending.get(prefix) is None:
             return False
         if (kept := self._more.get(prefix)) is None:
@@ -311,14 +311,14 @@ class Reader:
         return True
 
     def beyond(self, lines: Iterable[str]) -> None:
-        """Lines behind the end of what is read here: they may still go on with the last record."""
+        """Lines after the end of this part, which may continue the last record."""
         for line in lines:
             head, prefix, _outer, rest = self._slowly(line.rstrip("\r"))
             if head is not None or (rest and not self._went_on(prefix, rest)):
                 return
 
     def finished(self) -> Iterator[LogRow]:
-        """What was still open at the end."""
+        """The rows of records that were open at the end."""
         for prefix, last in self._pending.items():
             if last is not None and (row := self._closed(prefix, last, self._more.get(prefix))) is not None:
                 yield row
@@ -327,7 +327,7 @@ class Reader:
     # --- a line -------------------------------------------------------------------------------------------------------
 
     def _slowly(self, line: str) -> tuple[Head | None, str | None, int | None, str]:
-        """(head, prefix, outer stamp, the line without what stood before): each layout, and what tools put before."""
+        """(head, prefix, outer stamp, line without prefix), by trying each layout and each tool's prefix."""
         prefix, outer_ms = None, None
         if line[:1] == "{" and not self._prefixes and (told := json_object(line)) is not None:
             self._layout = _in_json  # as all lines of a file are of which one is
@@ -388,14 +388,14 @@ class Reader:
     def _of_object(
         self, told: Mapping[str, Any], line: str, prefix: str | None, outer_ms: int | None
     ) -> tuple[Head | None, str | None, int | None, str] | None:
-        """What `_slowly` says of a line that is an object in JSON; None: no record is in it."""
+        """`_slowly` for a line that is a JSON object; None: it has no record."""
         unwrapped = self._of_json(told)
         if isinstance(unwrapped, Head):
             return unwrapped, prefix, None, line
         return None if unwrapped is None else self._behind_head(unwrapped, prefix, outer_ms)
 
     def _of_another_format(self, line: str) -> Head | None:
-        """The record behind a stamp of another format."""
+        """The record after a stamp of another format."""
         if (usual := as_usual(line, self._year)) is None:
             return None
         text, zone = usual
@@ -405,7 +405,7 @@ class Reader:
     def _behind_head(
         self, taken: tuple[str | None, int | None, str], prefix: str | None, outer_ms: int | None
     ) -> tuple[Head | None, str | None, int | None, str]:
-        """What `_slowly` says of a line whose wrapping was taken off: what stands inside knows better."""
+        """`_slowly` for a line whose wrapping was removed; what the inner line says counts."""
         name, stamp_ms, line = taken
         outer_ms = stamp_ms if outer_ms is None else outer_ms
         if (plainly := server(line)) is not None:  # as most are
@@ -414,7 +414,7 @@ class Reader:
         return head, prefix or name or inner, outer_ms if inner_ms is None else inner_ms, rest
 
     def _whole(self, prefix: str | None, found: re.Match[str]) -> str | None:
-        """The line behind a runtime's stamp, its pieces joined; None: more of it is to come."""
+        """The line after a runtime's stamp, its pieces joined; None: the rest is still to come."""
         line: str = found["rest"]
         if found["piece"] is None:
             return line
@@ -425,7 +425,7 @@ class Reader:
         return None
 
     def _of_json(self, told: Mapping[str, Any]) -> Head | tuple[str | None, int | None, str] | None:
-        """The record that an object is; or (whose log, a runtime's stamp, the line) of one in its fields."""
+        """The record that an object is, or (log, runtime's stamp, line) of a record in its fields."""
         stamp_ms, text = None, None
         if isinstance(piece := told.get("log"), str):
             if self._pieces or len(piece) >= DOCKERS_PIECE:
@@ -455,7 +455,7 @@ class Reader:
         return stream_of(told), stamp_ms, text
 
     def _is_outer(self, found: re.Match[str]) -> bool:
-        """Whether a stamp was put before the line by a container's runtime: as finely, or as before another stamp."""
+        """Whether a container runtime put this stamp: it is as fine as theirs, or another stamp follows."""
         digits = len(found["digits"] or "")
         if digits > 7 or found["piece"] is not None:
             return True
@@ -499,8 +499,9 @@ class Reader:
         )
 
     def _relative(self, head: Head, prefix: str | None) -> tuple[int | None, str | None]:
-        """(when, its zone) of a record without a date: by its time of day, or by the records before it in its stream;
-        (None, None) of a stamp that is no time."""
+        """(time, zone) of a record without a date, by its time of day or by the records before it; (None, None) for an
+        invalid stamp.
+        """
         before_ms = self._stamped_ms.get(prefix)
         last_ms = self._relative_ms.get(prefix, RELATIVE_MS) if before_ms is None else before_ms
         if (clock := _CLOCK.fullmatch(head.stamp)) is not None:
@@ -537,7 +538,7 @@ class Reader:
         self._stamped_ms[prefix] = stamp_ms
 
     def _closed(self, prefix: str | None, last: LogRow | _Open, more: list[str] | None) -> LogRow | None:
-        """The row of a record with what went on behind it; None: it has none, or it is one of a run."""
+        """The row of a record with its continuation; None: it has none, or belongs to a run."""
         exception = exception_of(more) if more else None
         if isinstance(last, _Open):
             head = last.head
@@ -596,7 +597,7 @@ class Reader:
 
 _NONE: tuple[None, Mapping[str, str]] = (None, {})
 _memory: dict[str, tuple[str | None, Mapping[str, str]]] = {}
-"""Most of what a log says it says again and again."""
+"""A cache, because logs mostly repeat themselves."""
 
 
 def _known(text: str) -> tuple[str | None, Mapping[str, str]]:
@@ -612,7 +613,7 @@ def _known(text: str) -> tuple[str | None, Mapping[str, str]]:
 
 
 def _otherwise(head: Head) -> tuple[str | None, Mapping[str, str]]:
-    """What a text of no known shape may be: a setting, or Netty's own words."""
+    """The event of a text of no known shape: a setting, or Netty's own words."""
     if head.logger is not None and head.logger.startswith("io.netty"):
         return "housekeeping", {}
     found = setting_of(head.text) if head.thread == "main" and head.writer == JAVA_SERVER else None
@@ -623,7 +624,7 @@ _PIECES_OF_A_LINE = 8
 
 
 def _joined(text: str, more: Sequence[str]) -> tuple[str | None, Mapping[str, str]]:
-    """The event of a line that somebody's window or mail wrapped: with the lines behind it, or the first of them."""
+    """The event of a line that was wrapped by a window or mail: joined with the following lines, or its first part."""
     for between in ("", " "):
         whole = text
         for piece in more[:_PIECES_OF_A_LINE]:
@@ -634,7 +635,7 @@ def _joined(text: str, more: Sequence[str]) -> tuple[str | None, Mapping[str, st
 
 
 def _text(line: bytes) -> str:
-    """In UTF-8, or in GB18030, the wider form of GBK."""
+    """As UTF-8, or as GB18030, which includes GBK."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:
@@ -648,7 +649,7 @@ def _is_own(logger: str | None) -> bool:
 
 
 def _not_indented(line: str) -> str:
-    """Without the spaces before its stamp; where no stamp stands behind them it goes on with the record before."""
+    """Without spaces before its stamp; without a stamp after them it continues the record before."""
     first = line.lstrip(" \t")[:1]
     if first.isdigit() and (found := _STAMPED.match(line)) is not None:
         return line[found.end() :]
@@ -663,7 +664,7 @@ _TOPIC = re.compile(r"(?:for the topic|route info of this topic|[Tt]opic)(?:, ?|
 
 
 def exception_of(lines: Sequence[str]) -> dict[str, str] | None:
-    """The exception that a record's next lines tell of: RocketMQ's own where there is one, else the first."""
+    """The exception in a record's continuation: RocketMQ's own if there is one, else the first."""
     chosen: re.Match[str] | None = None
     at = 0
     for number, line in enumerate(lines):

@@ -1,10 +1,10 @@
-"""What a collector puts around a line of a log: found by its shape, whatever the collector is called. Pure.
+"""Removes what collectors put around a log line, recognized by its form. Pure.
 
-{"_source": {"message": "2024-05-20 14:20:00 INFO main - …"}}         JSON: the field whose text is a record
-2024-05-20T06:20:00+0000 mq-1 java[4711]: 2024-05-20 14:20:00 INFO …   a head: it repeats before records
+{"_source": {"message": "2024-05-20 14:20:00 INFO main - …"}}         JSON: the field with a record
+2024-05-20T06:20:00+0000 mq-1 java[4711]: 2024-05-20 14:20:00 INFO …   a head that repeats before records
 ESC[36mns-1 |ESC[0m 2024-05-20 14:20:00 INFO main - …                  colours
-… stdout P 2024-05-20 14:20:00 INFO main - The Name Serv               a line in pieces: P goes on, F ends
-2024-05-20 … - the channel&#91;10.0.0.1:40122]                         what HTML writes for signs
+… stdout P 2024-05-20 14:20:00 INFO main - The Name Serv               a line in pieces: P continues, F ends
+2024-05-20 … - the channel&#91;10.0.0.1:40122]                         HTML's character references
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OUTER = re.compile(
 """The stamp of a container's runtime."""
 
 _RECORDS = (server, client_49, client_5, cpp)
-"""Layouts that no sentence has by chance: they are looked for behind a head, too."""
+"""Layouts that no sentence has by chance, which are also tried after a head."""
 _MAY_BEGIN = re.compile(r"(?:\[(?=\d{4}-[\w-]+ \d\d:\d\d:\d\d\S*\()|(?<!\d)(?=\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[ ,.]))")
 _HEAD_MAX = 500
 _HEADS_MAX = 100
@@ -43,14 +43,14 @@ _OF_A_STREAM = re.compile(
 
 
 def plain(text: str) -> str:
-    """Without colours, and with the signs that HTML writes as names."""
+    """Without colours, and with HTML's character references resolved."""
     if "\x1b" in text:
         text = SCREEN_CODES.sub("", text)
     return html.unescape(text) if "&" in text and ";" in text else text
 
 
 def holds_record(text: str) -> bool:
-    """Whether a record begins there, or behind a head."""
+    """Whether a record begins there, or after a head."""
     return _may_hold(text) and any(_begins_record(text[at:]) for at in _may_begin(text))
 
 
@@ -59,7 +59,7 @@ def _begins_record(text: str) -> bool:
 
 
 def json_object(line: str) -> dict[str, Any] | None:
-    """The JSON object that a line is, alone or as one of a list."""
+    """The JSON object of a line, alone or in a list."""
     line = line.strip().removeprefix("[").rstrip(",]") if line[0] == "[" or line[-1] in ",]" else line
     if not line.startswith("{") or '":' not in line:
         return None
@@ -74,7 +74,7 @@ _MEMBER = re.compile(r'\s*(?:"[^"]{1,100}":\s*)?"(?P<text>(?:\\.|[^"\\])*)"[\s,\
 
 
 def json_member(line: str) -> str | None:
-    """The record in a line like `  "message": "2024-05-20 …",`, or without a key, of JSON printed for people."""
+    """The record in a line like `  "message": "2024-05-20 …",`, or without a key, of pretty-printed JSON."""
     if not _may_hold(line) or (found := _MEMBER.fullmatch(line)) is None:
         return None
     text = _unquoted(found["text"]).partition("\n")[0]
@@ -82,7 +82,7 @@ def json_member(line: str) -> str | None:
 
 
 def records_in(line: str) -> list[str]:
-    """The texts that hold records, of a line of JSON that has several of them."""
+    """The texts with records in a JSON line that has several."""
     if line.count("}") < 2 or line.count(":") < 6 or len(_MAY_BEGIN.findall(line)) < 2:
         return []
     try:
@@ -105,7 +105,7 @@ def fields_of(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str,
 
 
 def stream_of(found: Mapping[str, Any]) -> str | None:
-    """Whose log an object's line is of: its pod, container or host."""
+    """The log of an object's line: its pod, container or host."""
     if len(found) <= 3 and "log" in found:  # docker's own: the line, its output and its stamp
         return None
     said = [text for path, text in fields_of(found) if _is_of_a_stream(path)]
@@ -118,13 +118,13 @@ def _is_of_a_stream(path: str) -> bool:
 
 
 class Heads:
-    """Heads that stood before records in this file: they stand before what goes on with a record, too."""
+    """Heads that came before records of this file, and may come before continuation lines."""
 
     def __init__(self) -> None:
         self._known: dict[str, re.Pattern[str]] = {}
 
     def taken_off(self, line: str) -> tuple[str | None, int | None, str] | None:
-        """(whose log it is, the head's exact stamp in UTC, the line behind the head); None: no head is there."""
+        """(the log, the head's exact stamp in UTC, the line after the head); None: no head."""
         at = None
         if not self._known and not _may_hold(line):
             return None
@@ -147,7 +147,7 @@ class Heads:
 
 
 def _unquoted(text: str) -> str:
-    """As JSON quotes and as tables do, which write a quote twice."""
+    """Unquoted as in JSON, and as in tables, which double a quote."""
     text = text.replace('""', '\\"')
     try:
         said: str = json.loads(f'"{text}"')
@@ -157,7 +157,7 @@ def _unquoted(text: str) -> str:
 
 
 def _may_hold(line: str) -> bool:
-    """Quickly, of most lines that hold no stamp."""
+    """A quick test that excludes most lines without a stamp."""
     return line.count("-") >= 2 and line.count(":") >= 2
 
 
@@ -171,7 +171,7 @@ def _stamp_in(head: str) -> int | None:
 
 
 def utc_ms(found: re.Match[str]) -> int | None:
-    """A stamp that names its zone."""
+    """A stamp with a zone, in UTC."""
     second, digits, zone = second_of(found["stamp"]), found["digits"], found["zone"].replace(":", "")
     if second is None:
         return None

@@ -17,11 +17,11 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
 
 
 STRICT = ConfigDict(extra="forbid", frozen=True)
-"""A key that there is not is refused, and nothing changes afterwards."""
+"""Unknown keys are refused, and values do not change afterwards."""
 
 
 class ActionModel(BaseModel):
-    """An entry of the timeline: when, on what, and what is done. In YAML the fields of `what` stand beside `at_s`."""
+    """An entry of the timeline: when, on what, and what is done. In YAML the fields of `what` are beside `at_s`."""
 
     model_config = STRICT
 
@@ -30,11 +30,11 @@ class ActionModel(BaseModel):
     links: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    """Of `placement`, for what is done to whole hosts."""
+    """Hosts of `placement`, for actions on whole hosts."""
     name: Name | None = None
-    """Of a fault of links, so that a heal can end it alone; None: its kind and its number in the timeline."""
+    """Name of a fault of links, so that a heal can end it alone; None: its kind with its number in the timeline."""
     period_s: float | None = Field(None, ge=0.1, le=100_000)
-    """Of a fault of links: it flaps, on for `duty` of each period, until it is healed."""
+    """For a fault of links: it flaps. It is on for `duty` of each period, until a heal."""
     duty: float | None = Field(None, gt=0, lt=1)
     """None: 0.5."""
 
@@ -53,7 +53,7 @@ class ActionModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _parted(cls, document: Any) -> Any:
-        """`what` apart from the rest. A key of another action that says nothing (null, 0, [] or both) is left out."""
+        """`what` separated from the rest. Keys of other actions without a value (null, 0, [] or both) are left out."""
         if not isinstance(document, dict) or isinstance(document.get("what"), Action):
             return document
         own = {key: value for key, value in document.items() if key in _ENTRY_KEYS}
@@ -103,14 +103,14 @@ def _example(what: Action) -> str:
 
 
 _UNSAID = (("implementation", None), ("new_address", False))
-"""What an entry need not say of itself."""
+"""Default values, which an entry need not have."""
 _ENTRY_KEYS = ("at_s", "links", "nodes", "hosts", "name", "period_s", "duty")
 _ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields) | {"connections"}
 """Run folders of earlier versions say `connections: null` of a reset."""
 
 
 def keys_of(do: str) -> list[str]:
-    """What an entry with this `do` may say."""
+    """The keys that an entry with this `do` may have."""
     kind = ACTIONS[do]
     named = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
     named += ["for_s"] if ends_by_itself(kind) else []
@@ -119,17 +119,17 @@ def keys_of(do: str) -> list[str]:
 
 
 def ends_by_itself(kind: type[Action]) -> bool:
-    """Whether an entry may say for how long (`for_s`): a heal, a restart or a resume then ends it (series.py)."""
+    """Whether an entry may have a duration (`for_s`), which a heal, a restart or a resume then ends (series.py)."""
     return issubclass(kind, LinkFault) or bool(getattr(kind, "ended_by", "") and "for_s" not in kind.model_fields)
 
 
 def is_chosen(expression: str) -> bool:
-    """Whether the link expression means each client's link to the NameServer that it has chosen at that moment."""
+    """Whether the link expression means each client's link to the NameServer that it uses at that moment."""
     return expression.replace(" ", "") in ("clients<->chosen", "clients->chosen")
 
 
 def fault_ids(timeline: Sequence[ActionModel]) -> list[str | None]:
-    """By entry: its name, or its kind and its number among the faults of links; None for what is no such fault."""
+    """For each entry its name, or its kind with its number among the faults of links; None for other entries."""
     names = {entry.name for entry in timeline}
     found: list[str | None] = []
     begun = 0

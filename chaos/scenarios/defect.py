@@ -1,13 +1,12 @@
-"""What a planted defect is, how it gets into a node, and a defect of the user's own: `nemesrv run --defect FILE.py`.
+"""Planted defects: what one is, how it gets into a node, and a user's own (`nemesrv run --defect FILE.py`).
 
     NODES = ["ns-0"]            the nodes to plant it in, or
     KINDS = ["name_server"]     every node of these kinds: name_server, broker (masters), slave, producer, consumer,
                                 prober; a kind that the scenario has no node of is an error
     def plant(node): ...        changes the finished node, before it listens
 
-The first line of such a file's docstring says what is wrong. A node's process reads the file's text, so that the file
-need not be there, and runs it once for each life of a node. The programs themselves know nothing of defects: a small
-method of one finished node is replaced. Which defects the self-test plants, proof/defects/ says.
+The first line of the file's docstring says what is wrong. Each process of a node gets the file's text and runs it once.
+A defect replaces a small method of one finished node. The self-test's defects are in proof/defects/.
 """
 
 from __future__ import annotations
@@ -31,10 +30,9 @@ CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """One way to be wrong. `nodes`: the names it is planted in; none means every node of `kinds`.
+    """A defect. `nodes`: the nodes that have it; empty: every node of `kinds`.
 
-    It is killed when every check of `caught_by` says INVALID, and no check does but those and the ones in `also`,
-    which may see the same wrong from another side.
+    It is found if every check of `caught_by` says INVALID, and no check outside `caught_by` and `also` does.
     """
 
     name: str
@@ -46,22 +44,22 @@ class Defect:
     also: frozenset[str] = frozenset()
     plant: Callable[[Any], None]
     of_apache: bool = False
-    """Whether it is planted in Apache's own servers, by settings or from outside."""
+    """Whether it is planted in Apache's servers, by settings or from outside."""
     source: Path | None = None
-    """The user's file that says it; None: one of the self-test's."""
+    """The user's file; None: one of the self-test's."""
 
     def is_for(self, name: str, kind: NodeKind) -> bool:
         return kind in self.kinds and (not self.nodes or name in self.nodes)
 
 
 def replace_part(target: object, name: str, with_what: object) -> None:
-    """Replace a method or setting of this one object; AttributeError when it has none, so that none plants nothing."""
+    """Replace a method or setting of this object. AttributeError if it has none, so that no defect does nothing."""
     getattr(target, name)
     setattr(target, name, with_what)
 
 
 def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Concatenate[Broker, P], None]:
-    """A plant for parts that a broker makes only when it listens: its tables, its stored messages, its registration."""
+    """A plant for parts that a broker creates when it listens: tables, stored messages, registration."""
 
     @wraps(change)
     def plant(broker: Broker, /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -77,17 +75,17 @@ def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Con
 
 
 def shipped_defects() -> Mapping[str, Defect]:
-    """Name → defect, of all that the wheel has; loaded when asked for, because they patch every node's program."""
+    """Name to defect, of all in the wheel. Loaded on demand, because they import every node's program."""
     found: Mapping[str, Defect] = import_module("...proof.defects", __name__).EVERY
     return found
 
 
 class DefectModuleError(ValueError):
-    """The file is no defect; the text says what is allowed."""
+    """The file is no defect. The text says what is allowed."""
 
 
 def of_file(path: Path) -> Defect:
-    """The defect of the file, which is run once to see what it says. DefectModuleError when it is none."""
+    """The defect in the file, which is run once for it. DefectModuleError if there is none."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
@@ -112,7 +110,7 @@ def of_file(path: Path) -> Defect:
 
 
 class DefectSource:
-    """What plants a user's defect: the text of its file, which is run in the node's own process. Can be pickled."""
+    """Plants a user's defect in the node's own process, from its text. Can be pickled."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
@@ -128,7 +126,7 @@ class DefectSource:
 
 
 _BEFORE = ("nemesrv.chaos.defects", "nemesrv.chaos.defects.model")
-"""Where users' files that were written for 0.1.0 find `replace_part` and `in_its_parts`."""
+"""Old import names of `replace_part` and `in_its_parts`, for users' files written for 0.1.0."""
 
 
 def _run(text: str, name: str) -> dict[str, Any]:

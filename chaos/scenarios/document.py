@@ -1,7 +1,7 @@
-"""A scenario's text as a document, changed as `--set` says, before it is checked.
+"""A scenario's text as a document, with the changes of `--set`, before validation.
 
-What YAML would let pass is refused here: a key said twice, an alias that contains itself or says too much, and true
-where a number is meant.
+Refused here, though YAML allows it: a duplicate key, an alias that contains itself or expands too far, and true for a
+number.
 """
 
 from __future__ import annotations
@@ -17,23 +17,26 @@ from ..settings.catalogue import GROUPS, group_of, settings_for
 
 _ENDLESS, _TOO_MUCH = "an alias of itself", "too many values"
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""By libyaml, where YAML was built with it: a ninth of the time."""
+"""By libyaml if YAML was built with it: a ninth of the time."""
 
 
 LETTERS_MAX, VALUES_MAX = 1_000_000, 200_000
-"""Of a document; its values are its keys too. 25,000 entries of a timeline have as many, and take minutes to check."""
+"""Limits of a document; keys count as values. 25,000 entries of a timeline have as many and take minutes to
+validate.
+"""
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]
-    """YAML's own safe loader, but for what is refused here."""
+    """YAML's safe loader with these refusals."""
 
     def construct_document(self, node: yaml.Node) -> Any:
         self._values_of(node, {})
         return super().construct_document(node)
 
     def _values_of(self, node: yaml.Node, known: dict[int, int]) -> int:
-        """How many values the node has, those of its aliases each time that they are said. `known`: by node, 0 for one
-        that is being counted."""
+        """Number of values of the node, with each use of an alias. `known`: number by node, 0 for one that is being
+        counted.
+        """
         if not isinstance(node, yaml.CollectionNode):
             return 1
         if (count := known.get(id(node))) == 0:
@@ -64,7 +67,7 @@ FORMER_KEYS = (("prove_faults", False), ("workload", "clients_per_process", 1))
 
 
 def read(text: str, *, file: str) -> dict[str, Any]:
-    """The document of a YAML text. ScenarioError when it is no mapping, or is not well-formed."""
+    """The document of a YAML text. ScenarioError if it is no mapping, or not well-formed."""
     if len(text) > LETTERS_MAX:
         raise ScenarioError(file, "", f"too long, {len(text):,} letters: more than {LETTERS_MAX:,}", "")
     try:
@@ -86,7 +89,7 @@ def read(text: str, *, file: str) -> dict[str, Any]:
 
 
 def _refused(problem: str, text: str, mark: yaml.Mark | None) -> tuple[str, str]:
-    """What is refused, "" where YAML's own words name nothing of the file, and what is allowed."""
+    """What is refused ("" if YAML's message names nothing of the file), and what is allowed."""
     if problem.startswith("duplicate key "):
         return f"a second `{problem.removeprefix('duplicate key ')}:`", "each key once"
     if problem == _ENDLESS:
@@ -110,8 +113,9 @@ def refuse_booleans(
     file: str,
     place: tuple[str, ...] = (),
 ) -> None:
-    """ScenarioError for a true or false at a key that is none of `allowed`: pydantic would take it for 1 or 0.
-    `words`: what is allowed at a place."""
+    """ScenarioError for true or false at a key that is not in `allowed`; pydantic would take it for 1 or 0. `words`:
+    what is allowed at a place.
+    """
     if isinstance(document, bool):
         if not place or place[-1] not in allowed:
             raise ScenarioError(file, ".".join(place), str(document).lower(), words(place))
@@ -127,13 +131,13 @@ _NODE = re.compile(r"(ns|broker|producer|consumer)-\w+|prober")
 
 
 def change(text: str, document: dict[str, Any], keys: Collection[str]) -> str:
-    """Change the document as `--set KEY=VALUE` says; the key's whole path. `keys`: those that a scenario has.
+    """Change the document as `--set KEY=VALUE` says. Returns the key's whole path. `keys`: a scenario's keys.
 
     workload.sends_per_s=10      a dotted path into the file; an entry of a list by its number: timeline.0.at_s=30
     brokers.forceRegister=false  a group or node, and one of RocketMQ's settings: short for config.brokers.…
-    pollNameServerInterval=5000  a setting that one group alone takes: short for config.clients.…
+    pollNameServerInterval=5000  a setting that only one group has: short for config.clients.…
 
-    ScenarioError for what is no KEY=VALUE, or leads through a value that has no keys.
+    ScenarioError if it is no KEY=VALUE, or a value on the path has no keys.
     """
     key, equals, said = text.partition("=")
     path = [part for part in key.strip().split(".") if part]
@@ -156,7 +160,7 @@ def change(text: str, document: dict[str, Any], keys: Collection[str]) -> str:
 
 
 def _path_of_setting(path: list[str]) -> list[str]:
-    """Where a short name of a setting leads; any other path as it is."""
+    """The whole path of a setting's short name; other paths unchanged."""
     if len(path) == 2 and (path[0] in GROUPS or _NODE.fullmatch(path[0])):
         return ["config", *path]
     groups = [

@@ -1,4 +1,4 @@
-"""Faults of whole hosts, taken apart into the ordinary actions that they consist of.
+"""Faults of whole hosts as the ordinary actions that they consist of.
 
 {at_s: 20, do: lose_host, hosts: [b]}       20 black_hole (name: lose_host-1) of every link between b and the others
                                             20 kill of every node on b
@@ -27,17 +27,19 @@ from ..topology import NodeKind, Topology
 from .action import ActionModel
 
 AFTER_S = 0.001
-"""What a host's loss consists of begins so soon one after the other: who is killed behind a black hole is not seen to
-close its connections."""
+"""Time between the actions of a host's loss: the black hole comes first, so that nobody sees the killed nodes'
+connections close.
+"""
 _OURS = (NodeKind.PROBER, NodeKind.ADMIN)
 
 
 def taken_apart(
     timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]]
 ) -> list[tuple[int, ActionModel]]:
-    """The timeline without faults of hosts, each action with the number of its entry; `hosts`: the nodes on each.
+    """The timeline with ordinary actions for faults of hosts, each with the number of its entry. `hosts`: the nodes on
+    each.
 
-    NotAllowed for one that cannot be.
+    NotAllowed for an impossible one.
     """
     found: list[tuple[int, ActionModel]] = []
     under: dict[str, tuple[str, str | None]] = {}

@@ -1,4 +1,4 @@
-"""Whose programs a scenario's nodes are (`implementation`), and what those of Apache's cannot be asked for."""
+"""The implementation of each node, and what Apache's programs do not support."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ SERVERS = (NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE)
 CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 TIME_SCALE = 3.0
-"""Where nothing is said of it and a node is Apache's: a JVM takes as much of a core at ×10 as a whole run of ours."""
+"""Default time scale with a node of Apache's: at ×10 one JVM uses as much CPU as a whole run of ours."""
 
 
 def implementations_of(
     cluster: str, workload: str, nodes: Mapping[str, str], kinds: Mapping[str, NodeKind]
 ) -> dict[str, str]:
-    """Node to implementation, of all that are not ours: `cluster` says it of servers, `workload` of producers and
-    consumers, `nodes` of single nodes."""
+    """Node to implementation, for nodes that are not ours. `cluster` sets it for servers, `workload` for producers and
+    consumers, `nodes` for single nodes.
+    """
     found = {}
     for name, kind in kinds.items():
         said = nodes.get(name, cluster if kind in SERVERS else workload)
@@ -35,8 +36,9 @@ def implementations_of(
 
 
 def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """The document in which, where it says nothing of them, the profile follows from the implementation of its servers,
-    and the time scale from whether any node is Apache's."""
+    """The document with defaults: the profile from its servers' implementation, the time scale from whether any node is
+    Apache's.
+    """
     found = dict(document)
     cluster = found.get("cluster")
     if isinstance(cluster, Mapping) and "profile" not in cluster and isinstance(cluster.get("implementation"), str):
@@ -49,7 +51,7 @@ def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 
 def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
-    """Of each place that says an implementation, whether it says another than ours."""
+    """For each place that can have an implementation, whether it has another than ours."""
     nodes = document.get("nodes")
     of_nodes = nodes.values() if isinstance(nodes, Mapping) else ()
     for place in (document.get("cluster"), document.get("workload"), *of_nodes):
@@ -58,7 +60,7 @@ def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
 
 
 def said_by_command(cluster: Any, implementation: str) -> Any:
-    """`cluster:` of a document with the implementation that the command says, and the profile that follows from it."""
+    """`cluster:` of a document with the command's implementation and its profile."""
     if cluster is not None and not isinstance(cluster, Mapping):
         return cluster  # no mapping: that is said where the file is checked
     rest = {key: value for key, value in (cluster or {}).items() if key != "profile" or implementation == OURS}
@@ -67,7 +69,7 @@ def said_by_command(cluster: Any, implementation: str) -> Any:
 
 
 def profile_of(text: str, key: str, file: str) -> Profile | None:
-    """Whose windows that implementation obeys; None for ours. ScenarioError for what is none."""
+    """The profile of the implementation; None for ours. ScenarioError for an unknown one."""
     try:
         found = distribution(text)
         return None if found is None else found.profile
@@ -79,7 +81,7 @@ def profile_of(text: str, key: str, file: str) -> Profile | None:
 def upgrades_of(
     timeline: Sequence[ActionModel], members: Members, at_first: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Node to the implementation of its first process, its second, …; of those that are not the same all the time."""
+    """Node to the implementation of each of its processes, for nodes that change it."""
     if not any(new_version(entry) for entry in timeline):
         return {}
     found = {node: [made_by] for node, made_by in at_first.items()}
@@ -92,7 +94,7 @@ def upgrades_of(
 
 
 def new_version(entry: ActionModel) -> str | None:
-    """The implementation that a restart gives its nodes, one after the other under load; None: what they were.
+    """The implementation to which a restart under load changes its nodes one after the other; None: unchanged.
 
     {at_s: 20, do: rolling_restart, nodes: [name_servers], pause_s: 40, implementation: apache-5.3.3}
     """

@@ -1,6 +1,6 @@
-"""What a scenario says of the incident that it repeats, and of what would have prevented it.
+"""The incident that a scenario repeats, and what would have prevented it.
 
-The file as it stands is the incident; `fixed` changes it as `--set` does, into a run in which it does not happen.
+The file itself is the incident. `fixed` changes it, as `--set` does, into a run without it.
 """
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ from .action import STRICT
 
 
 class PromisesModel(BaseModel):
-    """What an operator promises beyond RocketMQ's windows, whatever happens; None promises nothing."""
+    """An operator's promises beyond RocketMQ's windows; None promises nothing."""
 
     model_config = STRICT
 
     tables_agree_within_s: float | None = Field(None, gt=0, le=100_000)
-    """`routes_converge`: two NameServers differ in a topic for no longer, whoever can reach them."""
+    """`routes_converge`: two NameServers never differ in a topic for longer, whatever they can reach."""
     delivered_within_s: float | None = Field(None, ge=5, le=100_000)
-    """`messages_delivered`: an acknowledged message is with each group by then, whoever can reach its broker."""
+    """`messages_delivered`: each group has an acknowledged message within this time, whatever it can reach."""
 
     masters_stay: bool = False
-    """`one_master`: no name's master changes its address, but by a role change."""
+    """`one_master`: no name's master changes its address without a change of roles."""
     wipes_last: bool = False
-    """`done_by_hand`: a broker whose write permission was wiped has none, until somebody adds it."""
+    """`done_by_hand`: wiped write permission stays wiped until somebody adds it."""
     polls_within_s: float | None = Field(None, gt=0, le=100_000)
-    """`timers_kept`: a client begins no route poll later after the one before, whatever holds its thread up."""
+    """`timers_kept`: a client's route polls never have a longer distance, even if its thread is blocked."""
 
 
 class FixedModel(BaseModel):
-    """What makes the incident go away."""
+    """What prevents the incident."""
 
     model_config = STRICT
 
     by: str = Field(min_length=1, max_length=500)
-    """In words: the version or pull request, or what an operator does."""
+    """In words: the version, the pull request, or an operator's action."""
     sets: dict[str, Any] = Field(min_length=1)
-    """The same as `--set KEY=VALUE` has it."""
+    """As for `--set KEY=VALUE`."""
 
 
 class IncidentModel(BaseModel):
-    """An incident that was reported."""
+    """A reported incident."""
 
     model_config = STRICT
 
     upstream: tuple[str, ...] = Field(min_length=1)
-    """Where it was reported: apache/rocketmq#7056, or an address."""
+    """The report: apache/rocketmq#7056, or an address."""
     reported: str = Field(min_length=1, max_length=500)
     breaks: str = Field(min_length=1, max_length=500)
-    """What does not hold, and what of RocketMQ's own rules, or of the scenario's promises, makes that wrong."""
+    """What fails, and which rule of RocketMQ's or promise of the scenario makes that wrong."""
     found_by: tuple[str, ...] = Field(min_length=1)
-    """The checks that must say INVALID; others may besides."""
+    """The checks that must say INVALID; others may, too."""
     fixed: FixedModel
 
     @property
     def sets(self) -> Sequence[str]:
-        """What changes the scenario into the one without the incident, as `--set` takes it."""
+        """The changes that prevent the incident, as for `--set`."""
         return [f"{key}={json.dumps(value)}" for key, value in self.fixed.sets.items()]

@@ -1,6 +1,6 @@
-"""A scenario from its YAML file: read, changed as `--set` says, checked with sentences.
+"""Loads a scenario from its YAML file: reads it, applies `--set`, and validates it with sentences.
 
-Bad input raises ScenarioError naming file, key, value and what is allowed.
+Bad input raises ScenarioError with file, key, value and what is allowed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 
 def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
-    """The scenario of a YAML file, with what `--set` changes and the `implementation` of its servers, whose profile is
-    then the scenario's where `--set` does not say another. ScenarioError with one sentence for whatever is wrong."""
+    """The scenario of a YAML file with the changes of `--set` and the `implementation` of its servers, whose profile it
+    then has unless `--set` names one. ScenarioError with one sentence for any error.
+    """
     file = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -77,7 +78,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
 
 
 def _parsed(document: dict[str, Any], *, file: str) -> Scenario:
-    """As `parse`, of a document in which no entry of the timeline stands for several."""
+    """As `parse`, for a document without entries that stand for several."""
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
     elif isinstance(asked := document.get("checks"), list):
@@ -112,7 +113,7 @@ def _parsed(document: dict[str, Any], *, file: str) -> Scenario:
 
 
 def _readdressed(scenario: Scenario) -> Scenario:
-    """The scenario with each NameServer that comes back at another address as one that is removed, and another."""
+    """The scenario in which a NameServer that returns at another address is removed, and a new one joins."""
     timeline, joins, first = readdressed(scenario.timeline, scenario.topology())
     if not joins:
         return scenario
@@ -126,7 +127,7 @@ def _readdressed(scenario: Scenario) -> Scenario:
 
 
 def _without_incident(document: Mapping[str, Any], incident: IncidentModel, *, file: str) -> Scenario:
-    """The scenario of the document with what its incident is fixed by. ScenarioError naming the key of `fixed`."""
+    """The scenario with its incident's fix. ScenarioError naming the key of `fixed`."""
     changed = deepcopy({key: value for key, value in document.items() if key != "incident"})
     try:
         for one in incident.sets:
@@ -138,7 +139,7 @@ def _without_incident(document: Mapping[str, Any], incident: IncidentModel, *, f
 
 
 def fixed(path: Path) -> Scenario:
-    """The scenario of the file with what its incident is fixed by."""
+    """The file's scenario with its incident's fix."""
     scenario = load(path)
     assert scenario.incident is not None
     document = with_defaults({"name": path.stem, **read(path.read_text(encoding="utf-8"), file=str(path))}, str(path))
@@ -146,9 +147,9 @@ def fixed(path: Path) -> Scenario:
 
 
 def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = None) -> Defect:
-    """The planted defect of that name, or of that file of the user's; one beside the scenario's file comes first.
+    """The planted defect of that name, or in that file; a file beside the scenario's comes first.
 
-    ScenarioError when there is none, or when the file is no defect.
+    ScenarioError if there is none, or if the file is no defect.
     """
     from .defect import DefectModuleError, of_file, shipped_defects  # a broker's program, which few scenarios need
 
@@ -166,7 +167,7 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
 
 def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
-    """ScenarioError for a user's defect that no node would have, or one of Apache's where its nodes are ours."""
+    """ScenarioError for a user's defect that no node would have, or one of Apache's servers in a cluster of ours."""
     kinds = scenario.topology().kinds
     if defect.of_apache:
         wrong = [node for node in defect.nodes if node not in scenario.implementations()]
@@ -188,11 +189,11 @@ _TRUE_OR_FALSE = frozenset(
     for name, field in model.model_fields.items()
     if field.annotation is bool
 ) | {name for kind in ACTIONS.values() for name, field in kind.model_fields.items() if field.annotation is bool}
-"""The keys that take true or false."""
+"""Keys that take true or false."""
 
 
 def _checks_of(name: Any) -> list[Any]:
-    """The checks of a group; anything else is itself."""
+    """The checks of a group; another name unchanged."""
     if not isinstance(name, str) or name in CHECKS or name not in tuple(Group):
         return [name]
     return [check.name for check in CHECKS.values() if check.group == name]
@@ -204,13 +205,13 @@ def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 SHIPPED_DIR = Path(__file__).parent
 KINDS_SHIPPED = ("", "drills", "upgrades", "roles", "incidents")
-"""The folders of scenarios: those of `nemesrv run all`; those that repeat a drill on a real cluster (docs/drills.md);
-in which Apache's servers become another version; in which brokers have a role that Apache's alone can have; that
-repeat a reported incident (docs/incidents.md)."""
+"""Folders of scenarios: those of `nemesrv run all`; drills from real clusters (docs/drills.md); upgrades of Apache's
+servers; roles that only Apache's brokers have; reported incidents (docs/incidents.md).
+"""
 
 
 def shipped(kind: str = "") -> dict[str, Path]:
-    """Name to file of every scenario of this kind that ships with nemesrv."""
+    """Name to file of every shipped scenario of this kind."""
     return {path.stem: path for path in sorted((SHIPPED_DIR / kind).glob("*.yaml"))}
 
 
@@ -219,7 +220,7 @@ def all_shipped() -> dict[str, Path]:
 
 
 def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
-    """A shipped scenario by name, or the scenario of a YAML file; with what `--set` and `--implementation` change."""
+    """A shipped scenario by name, or that of a YAML file, with the changes of `--set` and `--implementation`."""
     known = all_shipped()
     if name_or_path in known:
         return load(known[name_or_path], sets, implementation)

@@ -1,7 +1,7 @@
-"""A scenario as data: what its YAML says, with every default filled in, and what follows from it. Nothing is started.
+"""A scenario as data: its YAML with every default filled in, and what follows from it.
 
-Times are seconds of RocketMQ time throughout; `timers.time_scale` says how much faster the run's clock is. loading.py
-reads one from a file, rules.py says which of them cannot be.
+Times are seconds of RocketMQ time; `timers.time_scale` is the rate of the run's clock. loading.py reads a scenario from
+a file, rules.py refuses impossible ones.
 """
 
 from __future__ import annotations
@@ -70,28 +70,31 @@ class ClusterModel(_Model):
     name_servers: int = Field(3, ge=1, le=9)
     brokers: int = Field(3, ge=1, le=26)
     slaves: int = Field(0, ge=0, le=3)
-    """Of each broker: broker-a/1, broker-a/2, …; `nodes:` may name further ones."""
+    """Slaves of each broker: broker-a/1, broker-a/2, …; `nodes:` may name more."""
     profile: Annotated[Literal["4.9", "5.x"], BeforeValidator(_text_of_number)] = "4.9"
-    """Where it is not said it follows from `implementation`."""
+    """By default the implementation's."""
     implementation: str = OURS
-    """Whose programs NameServers and brokers are: ours, apache-VERSION, or apache:FOLDER."""
+    """Program of NameServers and brokers: ours, apache-VERSION, or apache:FOLDER."""
     name_server_list: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
-    """What an address server answers with at first, whom brokers and clients then ask for their lists by HTTP; None:
-    there is none, and everybody is configured with a list."""
+    """First answer of an address server, which brokers and clients then ask for their lists by HTTP; None: everybody
+    has a configured list.
+    """
     warm_up: bool = True
-    """Whether each broker of Apache's is sent a message before clients begin, so that none of them meets a JVM that
-    loads its classes."""
+    """Whether each of Apache's brokers gets a message before clients begin, so that no client meets a JVM that loads
+    its classes.
+    """
     external: bool = False
-    """Whether clients outside the experiment may dial in: every server then has a proxy for them, too."""
+    """Whether clients outside the experiment may connect; every server then has a proxy for them, too."""
     operator: bool = False
-    """Whether somebody can act by hand whatever the timeline says: a test that conducts its own experiment."""
+    """Whether there is an operator node even without acts in the timeline, for a test that controls the experiment."""
     clients: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,39}$")], str | None] = {}
-    """Clients under test by name, each with the profile that it is held against (None: our own clients'): programs of
-    somebody else, whose dialler, proxies and fronts are their own (docs/clients-under-test.md)."""
+    """Clients under test by name, each with its profile (None: our own clients'): other people's programs with their
+    own proxies and fronts (docs/clients-under-test.md).
+    """
 
 
 class TimersModel(_Model):
-    """How fast the run's clock goes, and which of RocketMQ's timers differ from its defaults."""
+    """The rate of the run's clock, and RocketMQ's timers that differ from their defaults."""
 
     time_scale: float = Field(10, gt=0, le=100)
     register_name_server_period_s: float | None = Field(None, ge=10, le=60)
@@ -99,7 +102,7 @@ class TimersModel(_Model):
 
 
 class TopicModel(_Model):
-    """A topic that every broker has from the start, beside the workload's own."""
+    """A topic that every broker has from the start, beside the workload's."""
 
     queues: int = Field(4, ge=1, le=64)
 
@@ -108,7 +111,7 @@ class WorkloadModel(_Model):
     topic: Name = "orders"
     queues: int = Field(4, ge=1, le=64)
     topics: dict[str, TopicModel] = {}
-    """Further topics by name; `bulk-{1..2000}` is two thousand. Every broker has them from the start."""
+    """Further topics by name, which every broker has from the start; `bulk-{1..2000}` is two thousand."""
     producers: int = Field(2, ge=0, le=32)
     consumers: int = Field(2, ge=0, le=32)
     sends_per_s: float = Field(4, gt=0, le=1000)
@@ -116,17 +119,19 @@ class WorkloadModel(_Model):
     latency_fault: bool = False
     broadcasting: bool = False
     ordered: bool = False
-    """Messages of a sharding key go to one queue, and each consumer has one thread: order_kept judges receipts too."""
+    """Messages with one sharding key go to one queue, and each consumer has one thread. order_kept then judges
+    receipts, too.
+    """
     ordered_keys: int = Field(24, ge=1, le=100_000)
     implementation: str = OURS
-    """Whose programs producers and consumers are: ours, apache-VERSION, or apache:FOLDER."""
+    """Program of producers and consumers: ours, apache-VERSION, or apache:FOLDER."""
     client_starts: int = Field(90, ge=0, le=100_000)
     client_profile: ClientProfileName | None = None
-    """Whose rules `name_server_selection` judges the clients of the history by; None: those of our own clients."""
+    """Profile by which `name_server_selection` judges clients; None: that of our own."""
     start_bias: float | None = Field(None, gt=0, le=1)
-    """A bias of the first choice that the run must be able to find with power 0.99; None asks for none."""
+    """A bias of the first choice that the run must be able to find with power 0.99; None: none."""
     prober: bool = True
-    """Whether a client of the harness makes the topic, waits until it is routed, and reads every queue at the end."""
+    """Whether a harness client creates the topic, waits for its routes, and reads every queue at the end."""
 
     @model_validator(mode="after")
     def _needs_its_prober(self) -> WorkloadModel:
@@ -135,7 +140,7 @@ class WorkloadModel(_Model):
         return self
 
     def all_topics(self) -> dict[str, int]:
-        """Topic to queues, the workload's own first. NotAllowed for what is no name, stands twice, or is too many."""
+        """Topic to number of queues, the workload's first. NotAllowed for an invalid name, a duplicate, or too many."""
         found = {self.topic: self.queues}
         for pattern, topic in self.topics.items():
             place = f"workload.topics.{pattern}"
@@ -152,26 +157,28 @@ class WorkloadModel(_Model):
 
 
 class NodeModel(_Model):
-    """What one node has that the others of its kind have not."""
+    """Settings of one node that differ from its kind's."""
 
     joins_at_s: float | None = Field(None, gt=0, le=100_000)
-    """When a NameServer, broker or client joins the cluster; None: it is there from the start."""
+    """When a NameServer, broker or client joins; None: it is there from the start."""
     name_servers: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
-    """Its own list: NameServers by name, in this order, or `host:port` where nobody listens; None: all of them."""
+    """Its own list: NameServers by name in this order, or `host:port` where nobody listens; None: all."""
     in_order: bool = False
-    """Of a client of ours: it takes that list as it stands, and its first entry first; else it shuffles it."""
+    """For our clients: use the list in this order, from its first entry; otherwise it is shuffled."""
     later_orders: tuple[tuple[str, ...], ...] = ()
-    """Beside `in_order`: the order of each later process of it, the last for all that follow; none: the same."""
+    """With `in_order`: the list's order in each later process, the last for all further ones; empty: the same."""
     topic: Name | None = None
-    """Of a client: the topic that it sends to, or reads; None: the workload's."""
+    """For a client: the topic that it sends to or reads; None: the workload's."""
     group: Name | None = None
-    """Of a consumer: its group; None: one for all that read this topic."""
+    """For a consumer: its group; None: one for all readers of its topic."""
     client_profile: ClientProfileName | None = None
-    """Of a client: whose rules it chooses NameServers by, and is judged by; None: Java's, as the cluster's profile."""
+    """For a client: the profile by which it chooses NameServers and is judged; None: Java's, as the cluster's
+    profile.
+    """
     cluster_name: Name | None = None
-    """Of a broker: the cluster that it registers in (brokerClusterName)."""
+    """For a broker: its cluster (brokerClusterName)."""
     implementation: str | None = None
-    """Whose program it is; None: as `cluster` says of servers, ours of clients."""
+    """Its program; None: the cluster's for servers, ours for clients."""
 
 
 class Scenario(_Model):
@@ -182,33 +189,34 @@ class Scenario(_Model):
     config: dict[str, dict[str, Any]] = {}
     """Settings of groups and single nodes by RocketMQ's names (docs/settings.md)."""
     nodes: dict[str, NodeModel] = {}
-    """What single nodes have of their own."""
+    """Settings of single nodes."""
     zones: dict[Name, tuple[str, ...]] = {}
     """Zone to its nodes and groups; links of a fault may name `zone:NAME`."""
     placement: PlacementModel = PlacementModel()
-    """Which node is on which host of a Ray cluster (--ray)."""
+    """The host of each node on a Ray cluster (--ray)."""
     workload: WorkloadModel = WorkloadModel()
     phases: dict[str, Annotated[float, Field(ge=0, le=100_000)]] = {}
-    """By node, on the virtual clock: how long after the timeline's start its timer fires, in seconds: a broker
-    registers, a client polls, a NameServer looks for silent brokers. Drawn from the seed where none is set."""
+    """By node, on the virtual clock: how many seconds after the timeline's start its timer fires (a broker's
+    registration, a client's poll, a NameServer's scan). By default drawn from the seed.
+    """
     timeline: tuple[ActionModel, ...] = ()
     steady_s: float = Field(60, ge=0, le=100_000)
     settle_s: float = Field(70, ge=0, le=100_000)
     availability_floor: float | None = Field(None, ge=0, le=1)
-    """The least part of operations that must succeed from the first fault to the end; None asks nothing then."""
+    """Least share of operations that must succeed from the first fault to the end; None: no limit."""
     promises: PromisesModel = PromisesModel()
     incident: IncidentModel | None = None
     """The reported incident that this repeats."""
     checks: tuple[str, ...] = Field(min_length=1)
     seed: int | None = Field(None, ge=0)
     clock: Literal["real", "virtual"] | None = None
-    """As run: on which clock. None: as the command says."""
+    """The clock of the run; None: as the command says."""
     defect: str | None = None
-    """The planted defect of nemesrv's self-test that the nodes have; None: they are right."""
+    """The planted defect of the self-test in the nodes; None: none."""
     versions: dict[str, str] = {}
 
     def topology(self) -> Topology:
-        """The names of all nodes and the directed links between them."""
+        """All node names and the directed links between them."""
         everybody = Topology(
             name_servers=self.cluster.name_servers,
             brokers=self.cluster.brokers,
@@ -225,11 +233,11 @@ class Scenario(_Model):
         return replace(everybody, zones=zones) if zones else everybody
 
     def plan(self, seed: int | None) -> PlannedTimeline:
-        """Every action of the timeline by itself: what flaps, and restarts in a row or at random, turn by turn."""
+        """Every action of the timeline by itself: flapping, series and random restarts as single ones."""
         return planned(self.unfolded(), self.topology().members, seed)
 
     def hosts(self) -> dict[str, list[str]]:
-        """Host to the nodes on it, in their order, where the scenario alone says so; else nothing."""
+        """Host to its nodes, in order, if the scenario alone determines them; else empty."""
         if not self.placement.is_static:
             return {}
         found: dict[str, list[str]] = {host: [] for host in self.placement.hosts}
@@ -239,17 +247,17 @@ class Scenario(_Model):
         return found
 
     def unfolded(self) -> tuple[ActionModel, ...]:
-        """The timeline, with acts on hosts replaced by the faults that they consist of."""
+        """The timeline with ordinary faults for acts on hosts."""
         if not any(action.hosts for action in self.timeline):
             return self.timeline
         return tuple(action for _, action in taken_apart(self.timeline, self.topology(), self.hosts()))
 
     def joins_s(self) -> dict[str, float]:
-        """When each node joins that is not there from the start."""
+        """When each later node joins."""
         return {name: node.joins_at_s for name, node in self.nodes.items() if node.joins_at_s is not None}
 
     def ends_s(self) -> float:
-        """When everything settles: after the timeline's last entry (`steady_s` without one), once all have joined."""
+        """When settling begins: after the timeline's last entry (`steady_s` without one) and the last join."""
         return max(max((entry.at_s for entry in self.timeline), default=self.steady_s), *self.joins_s().values(), 0.0)
 
     def switched_masters(self) -> dict[str, str]:
@@ -258,7 +266,7 @@ class Scenario(_Model):
         return {broker_name(slave): slave for slave in switched}
 
     def request_in_full(self, what: ByHand) -> dict[str, Any]:
-        """The entry's keys with what was left out filled in: the topics of a registration."""
+        """The entry's keys with defaults filled in: the topics of a registration."""
         said = what.model_dump(mode="json")
         if isinstance(what, Register) and what.topics is None:
             said["topics"] = {self.workload.topic: self.workload.queues, what.broker: 1}
@@ -269,11 +277,11 @@ class Scenario(_Model):
         return Profile(self.cluster.profile)
 
     def settings(self) -> dict[str, dict[str, Value]]:
-        """Node to RocketMQ's name to value, of all that the scenario sets. NotAllowed for what cannot be."""
+        """Node to RocketMQ's setting to value, of all that the scenario sets. NotAllowed for an impossible one."""
         return settings_of(self.config, self.topology().kinds, self.profile, before=self._older_keys())
 
     def _older_keys(self) -> dict[str, dict[str, Value]]:
-        """What `timers:` and `workload:` say of settings, by group."""
+        """Settings in `timers:` and `workload:`, by group."""
         said: dict[str, dict[str, Value]] = {}
         if self.timers.register_name_server_period_s is not None:
             said["brokers"] = {"registerNameServerPeriod": round(self.timers.register_name_server_period_s * 1000)}
@@ -286,24 +294,24 @@ class Scenario(_Model):
         return said
 
     def implementations(self) -> dict[str, str]:
-        """Node to `implementation`, of all that are not ours."""
+        """Node to `implementation`, for nodes that are not ours."""
         own = {name: node.implementation for name, node in self.nodes.items() if node.implementation is not None}
         return implementations_of(self.cluster.implementation, self.workload.implementation, own, self.topology().kinds)
 
     def upgrades(self) -> dict[str, tuple[str, ...]]:
-        """Node to `implementation` of each of its processes, in order, of those that do not stay what they were."""
+        """Node to the `implementation` of each of its processes, for nodes that change it."""
         return upgrades_of(self.unfolded(), self.topology().members, self.implementations())
 
     def addresses(self) -> dict[str, tuple[str, ...]]:
-        """Node to which of its addresses each of its processes has, in order, of those that do not keep theirs."""
+        """Node to the address of each of its processes, for nodes that change it."""
         return addresses_of(self.unfolded(), self.topology().members)
 
     def implementation_of(self, node: str) -> str:
-        """Whose program the node is: ours, apache-VERSION or apache:FOLDER."""
+        """The node's program: ours, apache-VERSION or apache:FOLDER."""
         return self.implementations().get(node, OURS)
 
     def electing_names(self) -> dict[str, list[str]]:
-        """Broker name to its brokers, of the names whose brokers elect their master."""
+        """Broker name to its brokers, for names that elect their master."""
         settings = self.settings()
         found: dict[str, list[str]] = {}
         for node in self.topology().of(NodeKind.BROKER, NodeKind.SLAVE):
@@ -312,16 +320,16 @@ class Scenario(_Model):
         return {name: nodes for name, nodes in found.items() if elect & set(nodes)}
 
     def topics(self) -> dict[str, int]:
-        """Topic to queues at each broker, of the workload's own and all others."""
+        """Topic to queues at each broker, of the workload's topic and all others."""
         return self.workload.all_topics()
 
     def topic_of(self, client: str) -> str:
-        """The topic that this client sends to, or reads."""
+        """The topic that this client sends to or reads."""
         own = self.nodes[client].topic if client in self.nodes else None
         return self.workload.topic if own is None else own
 
     def group_of(self, consumer: str) -> str:
-        """The group of this consumer: its own, or one for each topic."""
+        """This consumer's group: its own, or the one of its topic."""
         own = self.nodes[consumer].group if consumer in self.nodes else None
         if own is not None:
             return own
@@ -337,7 +345,7 @@ class Scenario(_Model):
 
 
 def _names_of_range(pattern: str, place: str) -> Iterator[str]:
-    """`bulk-{1..3}` is bulk-1, bulk-2 and bulk-3; any other text is itself."""
+    """`bulk-{1..3}` as bulk-1, bulk-2 and bulk-3; other text unchanged."""
     match = _RANGE.match(pattern)
     if match is None:
         yield pattern
@@ -350,7 +358,7 @@ def _names_of_range(pattern: str, place: str) -> Iterator[str]:
 
 
 def _slaves_of(brokers: int, of_each: int, named: Iterable[str]) -> tuple[str, ...]:
-    """The slaves of a cluster of so many masters: so many of each, and those that are named beside them."""
+    """The slaves of a cluster: so many of each master, and those named beside them."""
     masters = [f"broker-{chr(ord('a') + index)}" for index in range(brokers)]
     found = {f"{master}/{id_}" for master in masters for id_ in range(1, of_each + 1)}
     return tuple(sorted(found | {name for name in named if is_slave(name) and broker_name(name) in masters}))

@@ -1,14 +1,14 @@
-"""Restarts at another address under the same name, as a pod of Kubernetes that is scheduled anew (`new_address`).
+"""Restarts under the same name at another address (`new_address`), like a rescheduled pod of Kubernetes.
 
     {at_s: 60, do: restart, nodes: [broker-a], new_address: true}    60 broker-a has its second address
 
-A NameServer that comes back elsewhere is to RocketMQ one that is removed, and another:
+For RocketMQ, a NameServer that returns at another address is removed, and another one joins:
 
     {at_s: 60, do: restart, nodes: [ns-0], new_address: true}        60 ns-0 is removed · ns-3 joins
-    lists that are not said, or name ns-0                            keep ns-0's old address, where nobody is any more
-    the timeline from then on (and lists by HTTP) says ns-0          and means ns-3
+    lists by default, and lists with ns-0                            keep ns-0's old address, where nobody listens
+    ns-0 in the timeline from then on (and in lists by HTTP)         means ns-3
 
-So the history, the oracle and the checks know no NameServer that moves.
+So history, oracle and checks know no moving NameServer.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _LISTING = (*GROUPS["brokers"], NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 
 def addresses_of(timeline: Sequence[ActionModel], members: Members) -> dict[str, tuple[str, ...]]:
-    """Node to the address of its first process, its second, …, each by its name in links (`later_address`); of those
-    that do not keep theirs."""
+    """Node to the address of each of its processes, by their names in links (`later_address`), for nodes that change
+    it.
+    """
     if not any(map(moves, timeline)):
         return {}
     found: dict[str, list[str]] = {}
@@ -49,8 +50,9 @@ def moves(entry: ActionModel) -> bool:
 def readdressed(
     timeline: Sequence[ActionModel], topology: Topology
 ) -> tuple[tuple[ActionModel, ...], Mapping[str, float], tuple[str, ...]]:
-    """The timeline without them, when each new one joins, in order, and who has to be told which NameServers were
-    there at first; nothing new where no NameServer moves."""
+    """The timeline without moves of NameServers, the new ones' join times in order, and the nodes whose list must be
+    the first NameServers; unchanged if no NameServer moves.
+    """
     first = topology.of(NodeKind.NAME_SERVER)
     now, joins = {name: name for name in first}, dict[str, float]()
     done: list[ActionModel] = []
@@ -77,20 +79,20 @@ def readdressed(
 
 
 def _moved(entry: ActionModel, topology: Topology) -> list[str]:
-    """The NameServers that this entry has come back elsewhere."""
+    """The NameServers that this entry brings back at another address."""
     if not isinstance(entry.what, Restart | RollingRestart) or not entry.what.new_address:
         return []
     return [node for node in nodes_of(entry.nodes, topology.members) if topology.kinds[node] is NodeKind.NAME_SERVER]
 
 
 def _times(entry: ActionModel) -> tuple[float, float]:
-    """For how long each is away, and how long after the one before it goes."""
+    """How long each is away, and how long after the one before it leaves."""
     rolling = entry.what
     return (rolling.down_s, rolling.pause_s + rolling.down_s) if isinstance(rolling, RollingRestart) else (0.0, 0.0)
 
 
 def _taken_away(done: list[ActionModel], node: str) -> bool:
-    """Whether it is down already; then it was removed when it went."""
+    """Whether it is down already, so that it was removed then."""
     at = next((i for i in reversed(range(len(done))) if node in done[i].nodes), None)
     if at is None or not isinstance(done[at].what, Kill | Stop):
         return False
@@ -102,7 +104,7 @@ def _taken_away(done: list[ActionModel], node: str) -> bool:
 
 
 def _renamed(entry: ActionModel, now: Mapping[str, str]) -> ActionModel:
-    """The same of whoever bears these names now."""
+    """The entry with the new names."""
 
     def named(text: str) -> str:
         return re.sub(r"\bns-\d+\b", lambda found: now.get(found[0], found[0]), text)
@@ -114,5 +116,5 @@ def _renamed(entry: ActionModel, now: Mapping[str, str]) -> ActionModel:
 
 
 def listing(topology: Topology) -> tuple[str, ...]:
-    """Those who have a list of NameServers of their own."""
+    """Nodes with their own list of NameServers."""
     return topology.of(*_LISTING)

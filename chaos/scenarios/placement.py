@@ -1,14 +1,14 @@
-"""`placement:` of a scenario: which node is on which host of a Ray cluster.
+"""`placement:` of a scenario: the host of each node on a Ray cluster.
 
     placement:                              by default every host takes part, and nodes of a kind are on hosts in turn
       hosts: [a, b, c]                      only these, in this order; faults can name them then (`lose_host`)
-      spread: true                          false: whoever is not placed is on the first host
+      spread: true                          false: nodes that are not placed are on the first host
       ns-0: {host: a}                       one node, or a group: on this host
-      brokers: {labels: {disk: ssd}}        on the hosts, in turn, whose Ray nodes have these labels
-      producers: {resources: {load: 1}}     or offer at least so much of these Ray resources
+      brokers: {labels: {disk: ssd}}        in turn on the hosts whose Ray nodes have these labels
+      producers: {resources: {load: 1}}     or have at least so much of these Ray resources
 
-The first host is the first of `hosts`, else the driver's own. There the prober and the admin are; who dials from
-outside is always on the driver's.
+The first host is the first of `hosts`, else the driver's own. It has the prober and the admin. Outside clients' proxies
+are always on the driver's.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PlacementModel(BaseModel):
     hosts: tuple[HostName, ...] = Field((), max_length=64)
     spread: bool = True
     nodes: dict[str, PlaceModel] = {}
-    """By node or group; in YAML they stand beside `hosts` and `spread`."""
+    """By node or group; in YAML they are beside `hosts` and `spread`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -68,12 +68,12 @@ class PlacementModel(BaseModel):
 
     @property
     def is_static(self) -> bool:
-        """Whether who is where can be told without the cluster."""
+        """Whether the placement is known without the cluster."""
         return bool(self.hosts) and all(place.host is not None for place in self.nodes.values())
 
 
 class Offer(NamedTuple):
-    """A host, with the labels and resources of its Ray node."""
+    """A host with the labels and resources of its Ray node."""
 
     name: str
     labels: Mapping[str, str] = {}
@@ -81,9 +81,9 @@ class Offer(NamedTuple):
 
 
 def placed(topology: Topology, placement: PlacementModel, offers: Sequence[Offer], *, file: str) -> dict[str, str]:
-    """Node to host, but for who dials from outside; the first of the `offers` is the driver's host.
+    """Node to host, without outside clients. The first of the `offers` is the driver's host.
 
-    ScenarioError where a place is on none of these hosts.
+    ScenarioError if a place is on none of these hosts.
     """
     there = {offer.name: offer for offer in offers}
     for index, name in enumerate(placement.hosts):

@@ -1,4 +1,4 @@
-"""What pydantic refused of a scenario's document, in a user's words: the key, the value, and what is allowed there."""
+"""pydantic's errors about a scenario in a user's words: key, value, and what is allowed there."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..faults.kinds import ACTIONS
 from .action import ActionModel, keys_of
 
 _OF_TIMELINE = 2
-"""How many parts of an error's place lead to an entry of the timeline; then come `what` and its `do`."""
+"""Parts of an error's location that lead to an entry of the timeline; `what` and its `do` follow."""
 
 
 def key_of(error: Any) -> str:
-    """The key as the file has it: `what` and the `do` that pydantic chose by are no keys of the file."""
+    """The key as in the file; `what` and `do` in pydantic's location are no keys of the file."""
     place = list(error["loc"])
     if "what" in place:
         del place[_OF_TIMELINE : _OF_TIMELINE + 2]
@@ -61,7 +61,7 @@ def allowed_at(error: Any, root: type[BaseModel]) -> str:
 
 
 def words_at(place: tuple[str, ...], root: type[BaseModel]) -> str:
-    """What may stand at this place of a document, where that is no true or false."""
+    """What is allowed at this place of a document besides true and false."""
     if place[0] == "timeline" and len(place) == _OF_TIMELINE + 1:
         models: list[type[BaseModel]] = [*ACTIONS.values(), ActionModel]
         field = next((model.model_fields[place[-1]] for model in models if place[-1] in model.model_fields), None)
@@ -71,7 +71,7 @@ def words_at(place: tuple[str, ...], root: type[BaseModel]) -> str:
 
 
 def _fields_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str, FieldInfo]:
-    """The fields of the model that stands at `place`; none where no model does."""
+    """The fields of the model at `place`; empty if there is none."""
     if "what" in place:
         return ACTIONS[str(place[_OF_TIMELINE + 1])].model_fields if len(place) == _OF_TIMELINE + 2 else {}
     at: Any = root
@@ -87,19 +87,19 @@ def _fields_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str
 
 
 def _but_none(annotation: Any) -> Any:
-    """`Model | None` without its None."""
+    """`Model | None` without None."""
     if get_origin(annotation) not in (Union, UnionType):
         return annotation
     return next(part for part in get_args(annotation) if part is not type(None))
 
 
 def _field_of(place: tuple[str | int, ...], root: type[BaseModel]) -> FieldInfo | None:
-    """The field at `place`; None where that is no field of a model but an entry of a list or a mapping."""
+    """The field at `place`; None for an entry of a list or a mapping."""
     return _fields_at(place[:-1], root).get(str(place[-1])) if place else None
 
 
 def _sibling_keys(place: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
-    """The keys that may stand where the one at `place` stands."""
+    """The keys allowed beside the one at `place`."""
     if "what" in place:
         return keys_of(str(place[_OF_TIMELINE + 1]))
     return sorted(_fields_at(place[:-1], root))
@@ -125,12 +125,12 @@ _NAME = "a name of letters, digits, %, |, _ and -, up to 127 of them"
 
 
 def of_type(error: str) -> str | None:
-    """What is allowed by the name of pydantic's error; None where it says nothing of a type."""
+    """What is allowed, by the name of pydantic's error; None if it is not about a type."""
     return _NAME if error == "string_pattern_mismatch" else _TYPES.get(error)
 
 
 def in_words(field: FieldInfo) -> str:
-    """The values that this key may have."""
+    """The values allowed for this key."""
     annotation, limits = field.annotation, _limits(field.metadata)
     optional = ""
     if get_origin(annotation) in (Union, types.UnionType):
@@ -143,7 +143,7 @@ def in_words(field: FieldInfo) -> str:
 
 
 def literals(field: FieldInfo) -> tuple[str, ...]:
-    """The texts that may stand at this key, where they are counted."""
+    """The texts allowed for this key, if they are enumerated."""
     annotation: Any = field.annotation
     for part in (annotation, *get_args(annotation)):
         if get_origin(part) is Literal:
@@ -152,7 +152,7 @@ def literals(field: FieldInfo) -> tuple[str, ...]:
 
 
 def _limits(metadata: Any) -> dict[str, Any]:
-    """ge, gt, le, lt, min_length, max_length and pattern, wherever pydantic keeps them."""
+    """ge, gt, le, lt, min_length, max_length and pattern, wherever pydantic has them."""
     found: dict[str, Any] = {}
     for one in metadata:
         inner = getattr(one, "metadata", None)

@@ -1,7 +1,7 @@
-"""What a scenario's keys must not say together, rule by rule: a table in the order in which they are looked at.
+"""Combinations of keys that a scenario must not have, a rule each, in the order in which they are tested.
 
-Each rule is about one thing, may rely on those before it, and raises NotAllowed for the first that is wrong. What the
-timeline does one action after the other is in timeline_rules.py.
+Each rule is about one thing, may rely on those before it, and raises NotAllowed for the first error. Rules about the
+order of actions are in timeline_rules.py.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from .timeline_rules import (
 )
 
 FEWEST_THAT_ELECT = 3
-"""Of fewer than three the loss of one leaves no majority that could elect another."""
+"""With fewer than three brokers, no majority is left after a loss to elect another master."""
 _NEVER_SENT = {"brokerNotActiveTimeoutMillis": "Java sends it with enableSlaveActingMaster only"}
 _DIALS = {"notifyMinBrokerIdChanged": "it would dial brokers to tell them (905), where no link of a NameServer leads"}
 _MAY_HAVE_SETTINGS = (*SERVERS, *CLIENTS)
 
 
 def lists_by_http(scenario: Scenario) -> None:
-    """No list names nobody, and none is changed where nobody asks for it."""
+    """Lists by HTTP are not empty, and are changed only if somebody asks for them."""
     first, topology = scenario.cluster.name_server_list, scenario.topology()
     _name_server_list(first or (), topology, "cluster.name_server_list")
     for index, entry in enumerate(scenario.timeline):
@@ -54,7 +54,7 @@ def lists_by_http(scenario: Scenario) -> None:
 
 
 def zones(scenario: Scenario) -> None:
-    """Each member of a zone is somebody, and no node is in two zones."""
+    """Each member of a zone exists, and no node is in two zones."""
     topology, zone_of = scenario.topology(), dict[str, str]()
     for zone, members in scenario.zones.items():
         for index, member in enumerate(members):
@@ -69,7 +69,7 @@ def zones(scenario: Scenario) -> None:
 
 
 def placement(scenario: Scenario) -> None:
-    """Each place is of somebody, and on a host that `hosts` names."""
+    """Each place is a node's or group's, on a host that `hosts` has."""
     said, topology = scenario.placement, scenario.topology()
     for index, host in enumerate(said.hosts):
         if host in said.hosts[:index]:
@@ -92,7 +92,7 @@ def phases(scenario: Scenario) -> None:
 
 
 def clients_under_test(scenario: Scenario) -> None:
-    """Their names are nobody else's, and they run on the machine's own clock."""
+    """Their names are unique, and the run is on the machine's clock."""
     if not (clients := scenario.cluster.clients):
         return
     inside = replace(scenario.topology(), outside=())
@@ -125,7 +125,7 @@ def topics(scenario: Scenario) -> None:
 
 
 def nodes(scenario: Scenario) -> None:
-    """Each is there, its list names somebody, and nothing is done to it before it joins."""
+    """Each node exists, its list has entries, and nothing is done to it before it joins."""
     topology, entries = scenario.topology(), scenario.timeline
     known = topology.of(*_MAY_HAVE_SETTINGS)
     for name, node in scenario.nodes.items():
@@ -156,7 +156,7 @@ def nodes(scenario: Scenario) -> None:
 
 
 def topics_of_clients(scenario: Scenario) -> None:
-    """No client uses a topic that there is none of, and all consumers of a group read the same topic."""
+    """Each client's topic exists, and all consumers of a group read the same topic."""
     topology, known = scenario.topology(), scenario.topics()
     for name, node in scenario.nodes.items():
         kind = topology.kinds[name]
@@ -178,8 +178,9 @@ def topics_of_clients(scenario: Scenario) -> None:
 
 
 def kept_channels(scenario: Scenario) -> None:
-    """No packet loss on clients whose channels outlast a time-out: when a kernel sends again after it nothing bounds,
-    so no check could judge what follows."""
+    """No packet loss on clients whose channels outlast a time-out: nothing bounds when a kernel resends, so no check
+    could judge it.
+    """
     said = scenario.settings()
     kept = [
         node for node in scenario.topology().clients if said.get(node, {}).get("clientCloseSocketIfTimeout") is False
@@ -193,7 +194,7 @@ def kept_channels(scenario: Scenario) -> None:
 
 
 def implementations(scenario: Scenario) -> None:
-    """Each is one that there is, and nobody asks of Apache's programs what none of them can do."""
+    """Each implementation exists, and Apache's programs get nothing that they do not support."""
     made_by, topology = scenario.implementations(), scenario.topology()
     kinds = topology.kinds
     for node, said in made_by.items():
@@ -232,7 +233,7 @@ def implementations(scenario: Scenario) -> None:
 
 
 def _why_not_of_apache(scenario: Scenario, node: str, setting: str, is_on: bool) -> str:
-    """Why the node, which is Apache's, cannot have the setting; "" where it can."""
+    """Why an Apache node cannot have the setting; "" if it can."""
     made_by = distribution(scenario.implementation_of(node))
     try:
         profile = scenario.profile if made_by is None else made_by.profile
@@ -247,7 +248,7 @@ def _why_not_of_apache(scenario: Scenario, node: str, setting: str, is_on: bool)
 
 
 def lists_in_order(scenario: Scenario) -> None:
-    """There is a list to keep to, and a program that goes about it in no way of its own."""
+    """There is a list to follow, and the program does not order it in its own way."""
     kinds, made_by = scenario.topology().kinds, scenario.implementations()
     for name, node in scenario.nodes.items():
         place = f"nodes.{name}.in_order"
@@ -265,7 +266,7 @@ def lists_in_order(scenario: Scenario) -> None:
 
 
 def elections(scenario: Scenario) -> None:
-    """Nodes of ours are told nothing that only Apache's have, and each group that elects can."""
+    """Our nodes get no settings that only Apache's have, and each electing group can elect."""
     made_by, said, kinds = scenario.implementations(), scenario.settings(), scenario.topology().kinds
     for node, values in said.items():
         known = settings_for(kinds[node])
@@ -316,7 +317,7 @@ def _name_server_list(entries: Sequence[str], topology: Topology, place: str) ->
 
 
 def incident_is_found(scenario: Scenario) -> None:
-    """The checks that are to find the scenario's incident are among its checks."""
+    """The checks that must find the scenario's incident are among its checks."""
     for index, name in enumerate(scenario.incident.found_by if scenario.incident else ()):
         if name not in scenario.checks:
             allowed = f"one of the scenario's checks ({', '.join(scenario.checks)}){nearest(name, CHECKS)}"

@@ -1,10 +1,10 @@
-"""Entries of a timeline that are many actions: what flaps, lasts, is restarted one by one, or at random.
+"""Entries of a timeline that stand for many actions: flapping, durations, restarts in a row or at random.
 
     {at_s: 20, do: cut, period_s: 10, duty: 0.3, …}     20 cut · 23 heal · 30 cut · 33 heal · …       until its own heal
     {at_s: 60, do: rolling_restart, pause_s: 30, …}     60 ns-0 · (it listens) + 30 ns-1 · (it listens) + 30 ns-2
-    {at_s: 90, do: restart_storm, restarts: 5, …}       five of the nodes within for_s, which and when the seed draws
+    {at_s: 90, do: restart_storm, restarts: 5, …}       five of the nodes within for_s, drawn by the seed
 
-Each becomes entries that a timeline could have said itself, so that history, oracle and `explain` know no others.
+They become ordinary entries, so history, oracle and `explain` need to know only those.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .action import ActionModel, ends_by_itself, fault_ids
 
 
 def lasting(entries: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """The entries of a document, each `for_s` of a fault as the entry that ends it; and which entry each is of.
+    """The entries of a document with an ending entry for each `for_s`, and the original entry of each.
 
     {at_s: 20, do: cut, links: […], for_s: 30}          20 cut, named cut-1 · 50 heal of cut-1
     {at_s: 20, do: kill, nodes: [ns-0], for_s: 30}      20 kill · 50 restart of ns-0
 
-    NotAllowed for a `for_s` that is no time. Where its action has no end, or one of its own, it stays as it is.
+    NotAllowed for a `for_s` that is no time. It stays if its action has no end, or its own.
     """
     found: list[tuple[float, int, Any]] = []
     begun, last_s = 0, -math.inf
@@ -55,28 +55,28 @@ def lasting(entries: Sequence[Any]) -> tuple[list[Any], list[int]]:
 
 
 Members = Callable[[str], Sequence[str]]
-"""The nodes that a node's or a group's name means; none where it is neither."""
+"""The nodes of a node's or a group's name; empty for other names."""
 
 
 class Planned(NamedTuple):
-    """One action that will be done."""
+    """One action to do."""
 
     at_s: float
     action: ActionModel
     series: int = -1
-    """Which entry of the timeline it is of, where its actions wait for one another."""
+    """The entry that it belongs to, if the entry's actions wait for one another."""
     after_s: float = -math.inf
-    """How long after the one before in its series is done, if that is later than `at_s`."""
+    """Least time after the previous action of its series, if that is later than `at_s`."""
 
 
 class PlannedTimeline(NamedTuple):
     actions: tuple[Planned, ...]
     unknown: tuple[str, ...]
-    """What only a seed can tell, in words."""
+    """What only the seed determines, in words."""
 
 
 def planned(timeline: Sequence[ActionModel], members: Members, seed: int | None) -> PlannedTimeline:
-    """Every action of the timeline, in order of time, with the id of each fault of links as its name."""
+    """Every action of the timeline in order of time, with the id of each fault of links as its name."""
     found: list[Planned] = []
     unknown: list[str] = []
     for index, (entry, fault_id) in enumerate(zip(timeline, fault_ids(timeline), strict=True)):
@@ -123,7 +123,7 @@ _AS_IT_WAS = Restart()
 def _restarted(
     entry: ActionModel, node: str, at_s: float, by: str, down_s: float, how: Restart = _AS_IT_WAS
 ) -> list[Planned]:
-    """One node, taken down and started again."""
+    """One node, stopped and started again."""
     restart = ActionModel(at_s=at_s + down_s, what=how, nodes=(node,))
     if by == "stop" and not down_s:
         return [Planned(at_s, restart)]
@@ -157,12 +157,12 @@ def _storm(entry: ActionModel, storm: RestartStorm, members: Members, rng: rando
 
 
 def nodes_of(names: Iterable[str], members: Members) -> list[str]:
-    """The nodes that names of nodes and groups mean, each once."""
+    """The nodes of these names of nodes and groups, each once."""
     return list(dict.fromkeys(node for name in names for node in members(name)))
 
 
 def series_ends_s(entry: ActionModel, members: Members) -> float:
-    """When the last of a series of restarts is done, at the latest."""
+    """Latest end of the last of a series of restarts."""
     if isinstance(entry.what, RollingRestart):
         return _rolling(entry, entry.what, members)[-1].at_s
     assert isinstance(entry.what, RestartStorm)

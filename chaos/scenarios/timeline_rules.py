@@ -1,4 +1,4 @@
-"""What a timeline may do, to whom, and in which order: a rule raises NotAllowed for the first that cannot be."""
+"""Rules for a timeline: possible actions, targets and order. A rule raises NotAllowed for the first error."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from .series import Members, nodes_of, series_ends_s
 
 CYCLES_MAX = 1_000
 AT_ITS_START = frozenset({"forceRegister", "needWaitForService", "waitSecondsForService"})
-"""The settings of which windows are made beside those with a symbol: a node has them from its start on."""
+"""Settings with windows that a node has from its start on, beside those with a symbol."""
 _OF_PROCESSES = (ProcessFault, Resume, Restart, RollingRestart, RestartStorm)
 
 
 def targets_of_actions(scenario: Scenario) -> None:
-    """The links and nodes of each entry are there, its fault can be of them, and times ascend."""
+    """The links and nodes of each entry exist, the fault is possible on them, and times ascend."""
     topology = scenario.topology()
     for index, action in enumerate(scenario.timeline):
         for expression in action.links:
@@ -65,7 +65,7 @@ def targets_of_actions(scenario: Scenario) -> None:
 
 
 def _links(action: ActionModel, expression: str, topology: Topology) -> None:
-    """ValueError for links that there are none of, or that this fault cannot be on."""
+    """ValueError for links that do not exist, or that this fault cannot be on."""
     if is_chosen(expression):
         if not topology.of(*CLIENTS):
             raise ValueError("a link of nodes, for there are no clients that choose")
@@ -86,8 +86,9 @@ def _links(action: ActionModel, expression: str, topology: Topology) -> None:
 
 
 def order_of_actions(scenario: Scenario) -> None:
-    """Of the timeline without faults of hosts: each node is in the state for what is done to it, each heal ends
-    something, and series meet nothing. An entry is named by its number in the file."""
+    """Without faults of hosts: each node is in the right state for its action, each heal ends something, and series do
+    not overlap with others. An entry is named by its number in the file.
+    """
     topology, hosts = scenario.topology(), scenario.hosts()
     entries = taken_apart(scenario.timeline, topology, hosts)
     timeline = [action for _, action in entries]
@@ -127,8 +128,9 @@ def _states(timeline: Iterable[ActionModel]) -> None:
 
 
 def _series(timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[str, float]) -> None:
-    """Of what flaps or restarts nodes in turn: not too many turns, no heal of a part of it, no other action on its
-    nodes, and no node that is down or not there yet."""
+    """Flapping and restarts in a row: not too many turns, no heal of a part, no other action on their nodes, and no
+    node that is down or not there yet.
+    """
     flapping = next((name for entry, name in zip(timeline, fault_ids(timeline), strict=True) if entry.period_s), None)
     for index, entry in enumerate(timeline):
         key = f"timeline.{index}"
@@ -155,7 +157,7 @@ def _series(timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[
 
 
 def _down_or_paused(timeline: Sequence[ActionModel], members: Members) -> set[str]:
-    """The nodes that are down or paused after these entries."""
+    """Nodes that are down or paused after these entries."""
     under: set[str] = set()
     for entry in timeline:
         nodes = set(nodes_of(entry.nodes, members))
@@ -164,8 +166,7 @@ def _down_or_paused(timeline: Sequence[ActionModel], members: Members) -> set[st
 
 
 def _heals(timeline: Sequence[ActionModel], topology: Topology) -> None:
-    """No name that two faults have, and no heal that would end nothing: of a fault that is none, or is over by then; of
-    links that no fault is on."""
+    """No two faults with one name, and no heal that ends nothing."""
     on: dict[str, set[Link] | None] = {}
     """By fault that lasts: the links that it is on; None: only a run can tell."""
     over: dict[str, float] = {}
@@ -207,7 +208,7 @@ def _heal(
 
 
 def _ended(entry: ActionModel, heal: Heal, on: Mapping[str, set[Link] | None], topology: Topology) -> list[str]:
-    """The faults that this `heal` ends on all their links; faults that it ends in part lose these links in `on`."""
+    """Faults that this `heal` ends on all their links; those ended in part lose these links in `on`."""
     if heal.faults:
         return list(heal.faults)
     if not entry.links:
@@ -220,7 +221,7 @@ def _ended(entry: ActionModel, heal: Heal, on: Mapping[str, set[Link] | None], t
 
 
 def acts_by_hand(scenario: Scenario) -> None:
-    """Each node that is asked understands the request, and brokers, addresses and settings that it names are there."""
+    """Each node asked supports the request, and the brokers, addresses and settings in it exist."""
     topology = scenario.topology()
     brokers, addresses = topology.of(NodeKind.BROKER), topology.of(*GROUPS["brokers"])
     by_hand: set[str] = set()
@@ -286,7 +287,7 @@ def _address(address: str, brokers: Sequence[str], place: str) -> None:
 
 
 def _settings(what: UpdateConfig, nodes: Sequence[str], scenario: Scenario, place: str) -> None:
-    """Each node takes these settings, and no window is made of them."""
+    """Each node has these settings, and no window depends on them."""
     kinds = scenario.topology().kinds
     for node in nodes:
         try:
@@ -301,7 +302,7 @@ def _settings(what: UpdateConfig, nodes: Sequence[str], scenario: Scenario, plac
 
 
 def restarts_as_another_version(scenario: Scenario) -> None:
-    """A restart with another implementation is of a server that is Apache's, and there, from the start."""
+    """A restart as another version is of an Apache server that is there from the start."""
     made_by, topology, joins_s = scenario.implementations(), scenario.topology(), scenario.joins_s()
     changed: set[str] = set()
     for index, entry in enumerate(scenario.timeline):
@@ -355,7 +356,7 @@ def restarts_at_new_addresses(scenario: Scenario) -> None:
 
 
 def clock_changes(scenario: Scenario) -> None:
-    """A wall clock is changed of a NameServer that runs then, and set right only where it is wrong."""
+    """Only the wall clock of a running NameServer is changed, and set right only if it is wrong."""
     servers = scenario.topology().of(NodeKind.NAME_SERVER)
     down: dict[str, str] = {}
     wrong: set[str] = set()

@@ -1,8 +1,8 @@
-"""What RocketMQ's programs write, by event: text ─► (event, fields). 3.0 to 5.4 side by side.
+"""The log texts of RocketMQ's programs: text ─► (event, fields). All versions from 3.0 to 5.4.
 
-shapes.txt     lines that tell of something: event and regular expression
-go.txt         the same of clients in Go, which log a message and `key=value`
-openings.txt   how all other lines of RocketMQ's begin: they are understood, and quiet
+shapes.txt     texts with an event: event and regular expression
+go.txt         the same for Go clients, which log a message and `key=value`
+openings.txt   beginnings of all other texts of RocketMQ's: understood, without an event
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ OPENINGS = HERE / "openings.txt"
 """Written by tests/chaos/logs/shapes/openings.py from the sources of RocketMQ's programs."""
 
 COUNTED = frozenset({"scanned", "topic_removed"})
-"""One event stands for a run of them; of `topic_removed` those of a topic that had no row there."""
+"""One event stands for a run of them; for `topic_removed`, of a topic without a row there."""
 
 QUIET = frozenset({"statistics", "housekeeping", "service_started", "watermark", "separator"})
-"""They bear nothing for who reads an incident: they are counted, and no row comes of them."""
+"""Events that tell nothing about an incident: counted, without a row."""
 
 
 class Shape(NamedTuple):
@@ -36,7 +36,7 @@ class Shape(NamedTuple):
 
 @cache
 def _compiled(text: str) -> re.Pattern[str]:
-    """When a line first asks for it: most of the shapes of all versions stand in no log."""
+    """Compiled on first use, because most shapes occur in no log."""
     return re.compile(text, re.DOTALL)
 
 
@@ -65,7 +65,7 @@ _NAMED = re.compile(r"\(\?P<\w+>")
 
 
 class _Shapes:
-    """Those that may begin alike, and one pattern of all: its group tells which it is, the first that fits."""
+    """Shapes that may begin alike, and one pattern for all: its group tells which one fits first."""
 
     __slots__ = ("_known", "members", "text")
 
@@ -85,11 +85,11 @@ class _Shapes:
 
 
 LETTERS = 3
-"""Of a text's beginning: by these the shapes are looked up that it may have."""
+"""Number of first letters by which the possible shapes are looked up."""
 
 
 def _by_begin() -> Mapping[str, _Shapes]:
-    """Of each beginning the shapes that may have it; of "" those that begin with anything."""
+    """For each beginning its possible shapes; "" has those that begin with anything."""
     found: dict[str, list[Shape]] = defaultdict(list)
     for shape in SHAPES:
         begins = {begin if len(begin) == LETTERS else "" for begin, _ in _begins(shape.text)}
@@ -102,7 +102,7 @@ def _by_begin() -> Mapping[str, _Shapes]:
 
 
 def _begins(pattern: str, letters: int = LETTERS) -> set[tuple[str, bool]]:
-    """What its texts begin with, so many letters of it, and whether nothing else may stand before what follows."""
+    """The beginnings of its texts, so many letters long, and whether nothing else may come before the rest."""
     found, open_ = set[tuple[str, bool]](), {""}
     for token in tokens_of(pattern):
         goes_on = _begins_of(token, letters)
@@ -151,7 +151,7 @@ _SETTING = re.compile(r"(?P<key>[A-Za-z][\w.]*) ?= ?(?P<value>.*)", re.DOTALL)
 
 
 def event_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """The event of a record's text with its fields; None: no known shape."""
+    """The event of a record's text, with its fields; None: no known shape."""
     text = text.rstrip("\r\n")
     if (shape := _shape_of(text)) is not None and (found := shape.matches.fullmatch(text)) is not None:
         return shape.event, _fields(found)
@@ -172,7 +172,7 @@ def _is_quiet(text: str) -> bool:
 
 @cache
 def _openings() -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
-    """By their first letters; those that stand behind a name."""
+    """By their first letters; those after a name are separate."""
     found: dict[str, list[str]] = defaultdict(list)
     for line in _lines_of("openings.txt"):
         found["*" if line.startswith("* ") else line[:LETTERS]].append(line.removeprefix("* "))
@@ -186,13 +186,13 @@ def _fields(found: re.Match[str]) -> dict[str, str]:
 
 
 def setting_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """`key=value`, as the servers' main thread prints each of its settings when it starts."""
+    """`key=value`, as the servers' main thread prints its settings at the start."""
     found = _SETTING.fullmatch(text.rstrip("\r\n"))
     return None if found is None else ("setting", {"key": found["key"], "value": found["value"]})
 
 
 def edited_event_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """The event of a text that somebody pasted: with spaces too many, or without its tail (field `cut`)."""
+    """The event of an edited text: with additional spaces, or without its end (field `cut`)."""
     text = _SPACES.sub(" ", text).strip()
     for mark in _MARKS_OF_A_CUT:
         text = text.removesuffix(mark).removeprefix(mark).strip()
@@ -210,16 +210,16 @@ _TOKEN = re.compile(
     re.S,
 )
 _HALF = r"(?:\S*|(?:QueueData|TopicRouteData|DataVersion|MessageQueue|BrokerIdentityInfo|TopicConfig) ?\[.*)"
-"""What stands at the cut: a part of a word, or of an object that is printed."""
+"""What may be at the cut: part of a word or of a printed object."""
 
 _SPELT = "(?P<spelt>"
-"""A word that versions spell each in its way: no field of a cut line."""
+"""A word that versions spell differently; no field of a cut line."""
 
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
 
 
 def tokens_of(pattern: str) -> list[str]:
-    """The parts of a regular expression that stand one after the other, each with what says how often it comes."""
+    """The parts of a regular expression in sequence, each with its repetition."""
     found: list[str] = []
     at = 0
     while at < len(pattern):
@@ -251,7 +251,9 @@ def _group_end(pattern: str, at: int) -> int:
 
 @cache
 def cut_pattern(pattern: str) -> re.Pattern[str] | None:
-    """Matches what begins like the shape and ends anywhere behind its first field; None for a shape without fields."""
+    """Matches text that begins like the shape and ends anywhere after its first field; None for a shape without
+    fields.
+    """
     tokens = tokens_of(pattern)
     first = next((number for number, token in enumerate(tokens) if "(?P<" in token.replace(_SPELT, "")), None)
     if first is None or first + 1 >= len(tokens):
@@ -263,7 +265,7 @@ def cut_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def fields_of_cut(pattern: str, text: str) -> dict[str, str] | None:
-    """What a line says that is cut: a field in its last word may be half of one, and is none."""
+    """The fields of a cut line, without one in its last word, which may be incomplete."""
     known = cut_pattern(pattern)
     found = None if known is None else known.fullmatch(text)
     if found is None:
@@ -294,11 +296,11 @@ def _go_messages() -> Iterator[tuple[str, tuple[str, Mapping[str, str]]]]:
 
 
 GO = dict(_go_messages())
-"""What was said → the event, and which of its `key=value` a field has (`=word`: what the message means)."""
+"""Message to event, and which `key=value` a field has (`=word`: a fixed word)."""
 
 
 def go_event_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """Of `msg="…" topic=T` as of `said                     topic=T`."""
+    """The event of `msg="…" topic=T` or `message          topic=T`."""
     pairs = {key: _unquoted(said) for key, said in _PAIR.findall(text)}
     said = pairs["msg"] if text.startswith("msg=") and "msg" in pairs else _before_pairs(text)
     if (found := GO.get(said)) is None:
