@@ -18,8 +18,8 @@ import numpy as np
 from ...oracle.world import World
 from ...verdict import seconds
 from .data import Array, Recorded
+from .flow import Flow
 from .node_lanes import by_pair
-from .series import Flow
 
 LEAST_MS = 5000.0
 """A held pull is looked at every 5 s; what takes no longer is no wait."""

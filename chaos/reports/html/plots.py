@@ -1,7 +1,13 @@
-"""Send latency, sends, consumer lag, and how late the machine was: plots over the same time axis."""
+"""Send latency, sends, consumer lag, and how late the machine was: plots over the same time axis.
+
+a million sends ──► 60 to 1200 slices of time, each with how many ended how
+               └──► single sends: all while they are few, else the slowest of each slice; and likewise those that
+                    did not end ok, so that a spike or a failure is always a point of its own
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,65 +15,76 @@ import pyarrow as pa
 from bokeh.models import ColumnDataSource, Range1d
 
 from ...verdict import seconds
-from . import series
 from .canvas import Canvas, hover, legend
-from .data import Recorded, Traffic
-from .series import PER_SLICE, SLICES_MAX, Flow, Points, Slices
+from .data import Array, Lags, Traffic
+from .flow import Flow
 
+SLICES_MAX = 1200
+PER_SLICE = 20
+"""So many sends a slice on average."""
+POINTS_MAX = 2000
+"""So many sends are points of their own."""
 LEAST_MS = 0.1
 """The bottom of the logarithmic axis."""
 
 
-def latency_plot(canvas: Canvas, recorded: Recorded) -> Any:
+def _edges(start_ms: float, end_ms: float, rows: int, most: float = SLICES_MAX) -> Array:
+    """The ends of equal slices of time, for so many rows."""
+    return np.linspace(start_ms, max(end_ms, start_ms + 1), int(np.clip(rows / PER_SLICE, 60, most)) + 1)
+
+
+def _slice_of(time_ms: Array, edges: Array) -> Array:
+    found: Array = np.clip(np.searchsorted(edges, time_ms, side="right") - 1, 0, len(edges) - 2)
+    return found
+
+
+def latency_plot(canvas: Canvas, traffic: Traffic) -> Any:
     """How long sends took: the slowest of them, and all that failed, as points."""
     plot = canvas.plot("latency", 260, y_axis_type="log")
     plot.yaxis.axis_label = "send latency, ms"
-    sends, failures = series.shown_sends(recorded.traffic), series.shown_failures(recorded.traffic)
-    ok = _sends(plot, recorded.traffic, sends, "circle", 5, "mark:send")
-    bad = _sends(plot, recorded.traffic, failures, "x", 9, "mark:failed")
+    ok = _points(plot, traffic, traffic.where("send", "ok"), "circle", 5, "mark:send")
+    bad = _points(plot, traffic, traffic.where("send", "fail", "info"), "x", 9, "mark:failed")
     hover(plot, [*ok, *bad])
-    legend(plot, [("slowest sends" if sends.others.any() else "sends", ok), ("failed or unknown", bad)])
+    legend(plot, [("sends, the slowest of very many", ok), ("failed or unknown", bad)])
     return plot
 
 
-def _sends(plot: Any, traffic: Traffic, points: Points, marker: str, size: int, tag: str) -> list[Any]:
-    if not len(points.index):
+def _points(plot: Any, traffic: Traffic, mask: Array, marker: str, size: int, tag: str) -> list[Any]:
+    index, others = slowest(traffic, mask)
+    if not len(index):
         return []
     texts = []
-    times = traffic.time_ms[points.index]
-    rows = traffic.rows.take(pa.array(points.index)).to_pylist()
-    for row, at_ms, others in zip(rows, times.tolist(), points.others.tolist(), strict=True):
+    times = traffic.time_ms[index]
+    for row, at_ms, more in zip(traffic.rows.take(pa.array(index)).to_pylist(), times.tolist(), others, strict=True):
         where = f" at {row['broker_name']} queue {row['queue_id']}" if row["broker_name"] else ""
         took = f" after {row['duration_ms']:.1f} ms" if row["duration_ms"] is not None else ""
         code = f", code {row['code']}" if row["code"] else ""
         text = f"{row['node']} sent {row['msg_key'] or row['op_id']}: {row['type']}{where}{took}{code}"
-        texts.append(f"{text}, {seconds(at_ms)}" + (f" (slowest of {others + 1} here)" if others else ""))
-    duration_ms = np.maximum(np.nan_to_num(traffic.duration_ms[points.index], nan=LEAST_MS), LEAST_MS)
+        texts.append(f"{text}, {seconds(at_ms)}" + (f" (slowest of {more + 1} here)" if more else ""))
+    duration_ms = np.maximum(np.nan_to_num(traffic.duration_ms[index], nan=LEAST_MS), LEAST_MS)
     source = ColumnDataSource({"x": times / 1000, "y": duration_ms, "text": texts})
     return [plot.scatter(source=source, marker=marker, size=size, tags=[tag])]
 
 
-def sends_plot(canvas: Canvas, sliced: Slices) -> Any:
+def slowest(traffic: Traffic, mask: Array) -> tuple[Array, Array]:
+    """Positions of these sends: all, or the slowest of each slice of time; and for how many others each stands."""
+    index = np.flatnonzero(mask)
+    if len(index) <= POINTS_MAX:
+        return index, np.zeros(len(index), "i8")
+    time_ms, duration_ms = traffic.time_ms[index], np.nan_to_num(traffic.duration_ms[index], nan=-1.0)
+    slice_of = _slice_of(time_ms, np.linspace(time_ms[0], time_ms[-1], POINTS_MAX + 1))
+    order = np.lexsort((duration_ms, slice_of))
+    last = np.flatnonzero(np.diff(slice_of[order], append=-1))
+    _, count = np.unique(slice_of, return_counts=True)
+    return index[order[last]], count - 1
+
+
+def sends_plot(canvas: Canvas, traffic: Traffic) -> Any:
     """Sends a second by how they ended."""
-    width_s = max(sliced.width_s, 1e-9)
-    highest = float((sliced.ok + sliced.unknown + sliced.failed).max(initial=0)) / width_s
-    plot = canvas.plot("sends", 240, y_range=Range1d(0, max(highest * 1.08, 1)))
+    ended = sends_in_slices(traffic, canvas.start_ms, canvas.end_ms)
+    plot = canvas.plot("sends", 240, y_range=Range1d(0, max(float(ended["ok"].max()) * 1.08, 1)))
     plot.yaxis.axis_label = "sends a second"
-    source = ColumnDataSource(
-        {
-            "left": sliced.start_ms / 1000,
-            "right": sliced.end_ms / 1000,
-            "zero": np.zeros(len(sliced.ok)),
-            "failed": sliced.failed / width_s,
-            "unknown": (sliced.failed + sliced.unknown) / width_s,
-            "ok": (sliced.failed + sliced.unknown + sliced.ok) / width_s,
-            "n_ok": sliced.ok,
-            "n_unknown": sliced.unknown,
-            "n_failed": sliced.failed,
-            "available": sliced.availability * 100,
-            "x": (sliced.start_ms + sliced.end_ms) / 2000,
-        }
-    )
+    source = ColumnDataSource(dict(ended))
     stacks = [("ok", "unknown", "ok"), ("unknown", "failed", "unknown"), ("failed", "zero", "failed")]
     drawn = [
         plot.quad(source=source, left="left", right="right", bottom=low, top=high, line_width=0, tags=[f"send:{name}"])
@@ -81,13 +98,31 @@ def sends_plot(canvas: Canvas, sliced: Slices) -> Any:
     return plot
 
 
-def lateness_plot(canvas: Canvas, recorded: Recorded) -> Any:
-    """How late timers fired: what the tolerance of the checks is made of."""
-    middle, worst = series.lateness(recorded.lags, canvas.start_ms, canvas.end_ms)
+def sends_in_slices(traffic: Traffic, start_ms: float, end_ms: float) -> Mapping[str, Array]:
+    """Of each slice of time how many sends ended how (`n_ok` …), the heights of the stacks, and the share of ok."""
+    sends = traffic.where("send", "ok", "fail", "info") & (traffic.time_ms >= start_ms) & (traffic.time_ms <= end_ms)
+    edges = _edges(start_ms, end_ms, int(sends.sum()))
+    slice_of, outcome = _slice_of(traffic.time_ms[sends], edges), traffic.outcome[sends]
+    ok, failed, unknown = (np.bincount(slice_of[outcome == code], minlength=len(edges) - 1) for code in (1, 2, 3))
+    ended, width_s = ok + failed + unknown, (edges[1] - edges[0]) / 1000
+    with np.errstate(invalid="ignore", divide="ignore"):
+        available = np.where(ended > 0, 100 * ok / ended, np.nan)
+    heights = {"zero": 0 * ok, "failed": failed / width_s, "unknown": (failed + unknown) / width_s}
+    counts = {"n_ok": ok, "n_unknown": unknown, "n_failed": failed, "available": available}
+    return {"left": edges[:-1] / 1000, "right": edges[1:] / 1000, **heights, "ok": ended / width_s, **counts}
+
+
+def lateness_plot(canvas: Canvas, lags: Lags) -> Any:
+    """How late timers fired: what the tolerance of the checks is made of; NaN where nobody measured it."""
+    edges = _edges(canvas.start_ms, canvas.end_ms, len(lags.time_ms))
+    here = (lags.time_ms >= canvas.start_ms) & (lags.time_ms <= canvas.end_ms) & ~np.isnan(lags.lag_ms)
+    worst = np.full(len(edges) - 1, -1.0)
+    np.maximum.at(worst, _slice_of(lags.time_ms[here], edges), lags.lag_ms[here])
     plot = canvas.plot("lateness", 150)
     plot.yaxis.axis_label = "timers late, ms"
     plot.xaxis.axis_label = "seconds of RocketMQ time since the timeline's start"
-    source = ColumnDataSource({"x": middle / 1000, "y": worst})
+    middle_s = (edges[:-1] + edges[1:]) / 2000
+    source = ColumnDataSource({"x": middle_s, "y": np.where(worst < 0, np.nan, worst)})
     line = plot.line(source=source, x="x", y="y", line_width=1.5, tags=["line:lateness"])
     hover(plot, [line], [("time", "@x{0.0} s"), ("latest timer", "@y{0.0} ms")], mode="vline")
     return plot
@@ -95,8 +130,7 @@ def lateness_plot(canvas: Canvas, recorded: Recorded) -> Any:
 
 def lag_plot(canvas: Canvas, flow: Flow) -> Any:
     """How many messages were acknowledged and not received yet."""
-    number = int(np.clip(len(flow.acknowledged_ms) / PER_SLICE, 60, SLICES_MAX / 3))
-    edges = np.linspace(canvas.start_ms, canvas.end_ms, number + 1)
+    edges = _edges(canvas.start_ms, canvas.end_ms, len(flow.acknowledged_ms), SLICES_MAX / 3)
     lag = flow.lag(edges)
     plot = canvas.plot("lag", 150, y_range=Range1d(0, max(float(lag.max(initial=0)) * 1.08, 1)))
     plot.yaxis.axis_label = "messages behind"

@@ -20,10 +20,10 @@ from . import data
 from .canvas import Band
 from .cost import Without, cost_sentence, gaps_of
 from .data import Recorded
+from .flow import Flow, read_flow
 from .found import OF_CHECKS, Place, drawn_on, place_of_example, place_of_verdict, wrongs
 from .node_lanes import client_lanes, pair_lanes, queue_lanes
 from .run_in_words import Names, by_fault, fault_title
-from .series import Flow, read_flow
 from .stretches import Lane
 
 ROWS_MAX = 120

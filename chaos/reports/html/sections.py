@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...verdict import Validity, Verdict
 from ..ci import INCIDENT
-from . import lanes, plots, series
+from . import lanes, plots
 from .canvas import Canvas
 from .run_to_draw import RunToDraw
 
@@ -56,12 +56,12 @@ def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Ma
             plot = lanes.lanes_plot(canvas, section, some, px, names, places=told.places, colour=colour)
             found[section], rows[section] = plot
     if recorded.traffic.where("send").any():
-        found["latency"] = plots.latency_plot(canvas, recorded)
-        found["sends"] = plots.sends_plot(canvas, series.slices(recorded.traffic, canvas.start_ms, canvas.end_ms))
+        found["latency"] = plots.latency_plot(canvas, recorded.traffic)
+        found["sends"] = plots.sends_plot(canvas, recorded.traffic)
     if len(told.flow.received_ms):
         found["lag"] = plots.lag_plot(canvas, told.flow)
     if len(recorded.lags.time_ms):
-        found["lateness"] = plots.lateness_plot(canvas, recorded)
+        found["lateness"] = plots.lateness_plot(canvas, recorded.lags)
     return found, rows
 
 

@@ -13,7 +13,7 @@ import pytest
 from nemesrv.chaos.history.rows import to_table, write_parquet
 from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.reports.html import data, series
+from nemesrv.chaos.reports.html import data, plots
 from nemesrv.chaos.reports.html.found import drawn_on, place_of_example, place_of_verdict, wrongs
 from nemesrv.chaos.reports.html.node_lanes import client_lanes, pair_lanes
 from nemesrv.chaos.reports.html.run_in_words import Names
@@ -112,13 +112,13 @@ def test_a_client_lane_says_which_name_server_and_which_brokers_and_what_failed(
 
 def test_series_count_every_send_and_availability_is_the_share_that_ended_ok(run: Path) -> None:
     traffic = data.read(run).traffic
-    sliced = series.slices(traffic, -STEADY_S * 1000, END_S * 1000)
-    assert (sliced.ok.sum(), sliced.unknown.sum(), sliced.failed.sum()) == (78, 2, 0)
-    ended = sliced.ok + sliced.unknown
-    assert np.nanmin(sliced.availability) < 1
-    assert np.array_equal(np.isnan(sliced.availability), ended == 0)
-    assert np.nansum(sliced.availability * ended) == pytest.approx(78)
-    assert len(series.shown_failures(traffic).index) == 2
+    sliced = plots.sends_in_slices(traffic, -STEADY_S * 1000, END_S * 1000)
+    assert tuple(sliced[f"n_{how}"].sum() for how in ("ok", "unknown", "failed")) == (78, 2, 0)
+    ended = sliced["n_ok"] + sliced["n_unknown"]
+    assert np.nanmin(sliced["available"]) < 100
+    assert np.array_equal(np.isnan(sliced["available"]), ended == 0)
+    assert np.nansum(sliced["available"] * ended) == pytest.approx(7800)
+    assert len(plots.slowest(traffic, traffic.where("send", "fail", "info"))[0]) == 2
 
 
 def test_of_very_many_failures_each_slice_keeps_its_slowest_and_says_how_many_it_stands_for() -> None:
@@ -137,10 +137,10 @@ def test_of_very_many_failures_each_slice_keeps_its_slowest_and_says_how_many_it
         nodes=("producer-0",),
         brokers=("broker-a",),
     )
-    shown = series.shown_failures(traffic)
-    assert len(shown.index) <= series.FAILURES_MAX
-    assert len(shown.index) + shown.others.sum() == number
-    assert durations.max() in durations[shown.index]
+    index, others = plots.slowest(traffic, traffic.where("send", "fail"))
+    assert len(index) <= plots.POINTS_MAX
+    assert len(index) + others.sum() == number
+    assert durations.max() in durations[index]
 
 
 def test_the_history_may_be_in_several_files_and_what_is_hidden_is_none_of_it(run: Path) -> None:
