@@ -188,9 +188,9 @@ ADDED: Mapping[str, tuple[Edit, ...]] = {
     ),
     "An event": (
         Edit(
-            "chaos/history/schema.py",
-            '    # NameServers\n    Event("gossip", Group.CONTROL, "NameServer", ("value",), "it heard of a topic"),\n',
-            "    # NameServers\n",
+            "chaos/history/events.toml",
+            '[gossip]\ngroup = "control"\nby = "NameServer"\ncolumns = ["value"]\nsays = "heard a topic"\n\n[route]\n',
+            "[route]\n",
         ),
         Edit(
             "actors/namesrv/server.py",
@@ -200,9 +200,9 @@ ADDED: Mapping[str, tuple[Edit, ...]] = {
     ),
     "A fact about brokers": (
         Edit(
-            "chaos/history/schema.py",
-            '    # Brokers\n    Event("rack", Group.ENVIRONMENT, "harness", ("source", "value"), "where it stands"),\n',
-            "    # Brokers\n",
+            "chaos/history/events.toml",
+            '[rack]\ngroup = "environment"\nby = "harness"\ncolumns = ["source", "value"]\nsays = "a rack"\n\n[boot]\n',
+            "[boot]\n",
         ),
         Edit("chaos/oracle/recorded.py", _FACT, "class Move(NamedTuple):\n"),
         Edit("chaos/oracle/world.py", "    racks: tuple[Rack, ...] = ()\n    resets: tuple[", "    resets: tuple["),
@@ -335,7 +335,7 @@ def asks_of_recipes() -> Mapping[str, Mapping[str, Callable[[], object]]]:
             "chaos/experiment/virtual/": lambda: ran("fault", fault="thin"),
         },
         "An event": {
-            "chaos/history/schema.py": lambda: "gossip" in of("chaos.history.schema").EVENTS,
+            "chaos/history/events.toml": lambda: "gossip" in of("chaos.history.schema").EVENTS,
             "docs/history.md": lambda: has("docs/history.md", "gossip"),
             "chaos/history/recorder.py": lambda: ran("gossip"),
         },
