@@ -67,7 +67,7 @@ def replay(
     from ..experiment.progress import Progress
 
     progress = Progress(f"replay of {run_dir}", 0.0, quiet=quiet or clock == "virtual")
-    wanted = running.Wanted(virtual=clock == "virtual", hypotheses=dict(hypotheses), say=progress.say, **asked)
+    wanted = running.ReplayOptions(virtual=clock == "virtual", hypotheses=dict(hypotheses), say=progress.say, **asked)
     try:
         replayed = running.replay(running.read_original(run_dir, wanted), wanted)
         variants = running.varied(replayed, wanted)

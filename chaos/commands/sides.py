@@ -16,7 +16,7 @@ from ..errors import ScenarioError
 from ..experiment.run_folder import RunFolder, refuse_used
 from ..history.schema import parquet_path, raw_dir
 from ..machine import in_processes, processors
-from ..proof.statistics.compare import Run, run_of
+from ..proof.statistics.compare import ComparedRun, run_of
 from ..proof.statistics.two_samples import RUNS_ENOUGH
 from ..reporting import read_verdicts
 from ..runner import record_virtual
@@ -59,13 +59,13 @@ class Side:
             return cls(name, folders)
         if len(folders) != 1:
             raise ScenarioError("compare", "--set", "", f"one run folder on a side with it; {name} has {len(folders)}")
-        from ...operations.replay.running import Wanted, read_original, scenario_of
+        from ...operations.replay.running import ReplayOptions, read_original, scenario_of
 
-        scenario = scenario_of(read_original(folders[0], Wanted()), sets, file=f"the scenario of {folders[0]}")
+        scenario = scenario_of(read_original(folders[0], ReplayOptions()), sets, file=f"the scenario of {folders[0]}")
         return cls(name, scenario=scenario)
 
 
-def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[Run]]:
+def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[ComparedRun]]:
     """The runs of each side; of a scenario they are recorded now, with the same seeds on each side, and judged."""
     if all(side.scenario is None for side in sides):
         for value, option in ((asked.sets, "--set"), (asked.runs, "--runs"), (asked.out, "--out")):
@@ -83,7 +83,7 @@ def measure(sides: Sequence[Side], asked: CompareOptions) -> list[list[Run]]:
                 for seed in seeds:
                     name = "" if asked.out else f"{side.scenario.name} of seed {seed}"
                     jobs.append((out / f"{side.name.lower()}-{seed}", side.scenario, seed, name))
-        found: list[Run] = []
+        found: list[ComparedRun] = []
         for run in in_processes(_measured, jobs, processors()):
             found.append(run)
             if not asked.quiet and sys.stderr.isatty():
@@ -96,7 +96,7 @@ _Job = tuple[Path, Scenario | None, int, str]
 """A run folder, what is to be run there, with which seed, and what that run is called if its folder is not kept."""
 
 
-def _measured(job: _Job) -> Run:
+def _measured(job: _Job) -> ComparedRun:
     folder, scenario, seed, name = job
     if scenario is None:
         run = RunFolder(folder)

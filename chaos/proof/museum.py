@@ -36,7 +36,7 @@ Said = Mapping[Validity, Mapping[str, Verdict]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownIncident:
     """One incident and both its runs."""
 
     name: str
@@ -86,7 +86,7 @@ def chosen(names: Sequence[str]) -> list[Path]:
     return [path for path in known.values() if path in found or not names]
 
 
-def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iterator[Shown]:
+def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iterator[ShownIncident]:
     """Each file's incident, in this order, as soon as it and those before it are done. The run folders are `out`'s
     NAME/buggy and NAME/fixed; None: they are deleted. ScenarioError for an `out` that is there and not empty."""
     refuse_used(out)
@@ -97,7 +97,7 @@ def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iter
         for file, buggy, after in zip(files, variants, variants, strict=True):
             scenario = load(file)
             assert scenario.incident is not None
-            yield Shown(
+            yield ShownIncident(
                 name=scenario.name,
                 description=scenario.description,
                 incident=scenario.incident,
@@ -116,7 +116,7 @@ def by_validity(found: Sequence[Verdict]) -> Said:
     return {validity: {one.name: one for one in found if one.verdict is validity} for validity in Validity}
 
 
-def print_museum(shown: Sequence[Shown]) -> None:
+def print_museum(shown: Sequence[ShownIncident]) -> None:
     """On stdout, as wide as the terminal; in a pipe as COLUMNS says, else 180 columns."""
     columns = ("incident", "upstream", "what was reported", "as it was", "with its fix")
     rows = (
@@ -126,14 +126,14 @@ def print_museum(shown: Sequence[Shown]) -> None:
     print_rows(console, columns, rows, title="museum", caption=caption(shown), show_lines=True)
 
 
-def caption(shown: Sequence[Shown]) -> str:
+def caption(shown: Sequence[ShownIncident]) -> str:
     """How many are as they are meant to be, and which are not."""
     wrong = [one.name for one in shown if not one.as_meant]
     told = f"{len(shown) - len(wrong)} of {len(shown)} are INVALID as reported and VALID with their fix"
     return told + (f"; not so: {', '.join(wrong)}" if wrong else "")
 
 
-def _buggy(one: Shown) -> str:
+def _buggy(one: ShownIncident) -> str:
     names = ", ".join(one.incident.found_by)
     if not one.is_red:
         silent = sorted({*one.incident.found_by} - one.buggy[Validity.INVALID].keys())
@@ -142,7 +142,7 @@ def _buggy(one: Shown) -> str:
     return f"[bold red]INVALID[/] by {names}{also}: {one.finding}"
 
 
-def _fixed(one: Shown) -> str:
+def _fixed(one: ShownIncident) -> str:
     wrong = one.fixed[Validity.INVALID]
     unsure = [name for name in one.incident.found_by if name in one.fixed[Validity.UNKNOWN]]
     if wrong:
@@ -151,7 +151,7 @@ def _fixed(one: Shown) -> str:
     return f"{said}. {one.incident.fixed.by}"
 
 
-def document(one: Shown) -> dict[str, Any]:
+def document(one: ShownIncident) -> dict[str, Any]:
     """An entry of `museum --json`."""
     buggy, fixed = ({str(validity): list(found) for validity, found in said.items()} for said in (one.buggy, one.fixed))
     return {

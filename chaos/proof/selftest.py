@@ -40,7 +40,7 @@ PLAIN_RUN_S = 2.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SelftestOutcome:
     """One run of the self-test: which checks were to say INVALID, which might, and what they said."""
 
     scenario: str
@@ -82,7 +82,7 @@ class Outcome:
         }
 
     @classmethod
-    def of(cls, judged: Judged, defect: Defect | None, seed: int = 1) -> Outcome:
+    def of(cls, judged: Judged, defect: Defect | None, seed: int = 1) -> SelftestOutcome:
         verdicts = (*judged.verdicts, *judged.left_out)
 
         def named(validity: Validity) -> frozenset[str]:
@@ -144,7 +144,7 @@ def run_selftest(
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 
-def _by_spark(asked: Sequence[OneRun], options: Options) -> Iterator[Outcome]:
+def _by_spark(asked: Sequence[OneRun], options: Options) -> Iterator[SelftestOutcome]:
     scenarios = [scenario_of(each.scenario) for each in asked]
     joins, spark = options.ray is not None, options.needs_spark(scenarios)
     require_parts("nemesrv selftest", scenarios, joins=joins, spark=spark)
@@ -152,10 +152,10 @@ def _by_spark(asked: Sequence[OneRun], options: Options) -> Iterator[Outcome]:
         for each, scenario in zip(asked, scenarios, strict=True):
             defect = None if each.defect is None else DEFECTS[each.defect]
             judged = run_one(scenario, replace(options, seed=each.seed), harness, defect)
-            yield Outcome.of(judged, defect, each.seed)
+            yield SelftestOutcome.of(judged, defect, each.seed)
 
 
-def _plainly(asked: Sequence[OneRun], at_once: int, *, quiet: bool) -> Iterator[Outcome]:
+def _plainly(asked: Sequence[OneRun], at_once: int, *, quiet: bool) -> Iterator[SelftestOutcome]:
     """In the order asked."""
     progress = Progress("self-test", PLAIN_RUN_S * math.ceil(len(asked) / at_once), quiet=quiet)
     tenth = math.ceil(len(asked) / 10)
@@ -168,7 +168,7 @@ def _plainly(asked: Sequence[OneRun], at_once: int, *, quiet: bool) -> Iterator[
         progress.clear()
 
 
-def _one_plainly(asked: OneRun) -> Outcome:
+def _one_plainly(asked: OneRun) -> SelftestOutcome:
     """Recorded and judged; the run folder has its verdicts, and `nemesrv report` draws them."""
     from ..checks.plain.verdicts import verdicts
 
@@ -176,7 +176,7 @@ def _one_plainly(asked: OneRun) -> Outcome:
     defect = None if asked.defect is None else DEFECTS[asked.defect]
     folder = record_virtual(scenario, asked.seed, None, defect, latest=False)
     history = replace(of_run(folder, folder.scenario()), drawn=False)
-    return Outcome.of(keep(history, verdicts(folder.path), Engine.PLAIN), defect, asked.seed)
+    return SelftestOutcome.of(keep(history, verdicts(folder.path), Engine.PLAIN), defect, asked.seed)
 
 
 def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
@@ -189,10 +189,10 @@ def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
     return plan
 
 
-def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
+def print_outcomes(console: Console, outcomes: Sequence[SelftestOutcome]) -> None:
     """One row a defect and a twin, with the seeds that missed it; the sums below, and of several seeds the weakest."""
     seeds = list(dict.fromkeys(outcome.seed for outcome in outcomes))
-    by_run: dict[tuple[str, str], list[Outcome]] = {}
+    by_run: dict[tuple[str, str], list[SelftestOutcome]] = {}
     for outcome in outcomes:
         by_run.setdefault((outcome.scenario, outcome.defect or "none (clean twin)"), []).append(outcome)
     rows: list[tuple[str, ...]] = []
@@ -210,7 +210,7 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
     print_rows(console, columns, rows, title="self-test", caption=caption)
 
 
-def _missed(outcome: Outcome) -> str:
+def _missed(outcome: SelftestOutcome) -> str:
     """ "seed 7: routes_are_true is silent, duplicates says INVALID" """
     silent = [f"{name} is silent" for name in sorted(outcome.meant - outcome.found)]
     strange = [f"{name} says INVALID" for name in sorted(outcome.found - outcome.meant - outcome.also)]
@@ -218,7 +218,7 @@ def _missed(outcome: Outcome) -> str:
     return f"seed {outcome.seed}: {', '.join(silent + strange + unjudged)}"
 
 
-def _sums(outcomes: Sequence[Outcome]) -> str:
+def _sums(outcomes: Sequence[SelftestOutcome]) -> str:
     planted = [outcome.passed for outcome in outcomes if outcome.defect is not None]
     twins = [outcome.passed for outcome in outcomes if outcome.defect is None]
     return f"{sum(planted)} of {len(planted)} defects found, {sum(twins)} of {len(twins)} twins clean"

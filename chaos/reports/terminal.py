@@ -144,16 +144,6 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     return table
 
 
-def verdict_list(verdicts: Sequence[Verdict]) -> RenderableType:
-    """The same as paragraphs, for a terminal that is too narrow for columns."""
-    parts: list[RenderableType] = []
-    for v in verdicts:
-        head = Text.assemble((str(v.verdict), _STYLE[v.verdict]), f" {v.name}")
-        said = [measured(v), f"examined {v.examined:,}, violations {v.violations:,}; allowed: {allowed(v) or 'never'}"]
-        parts += [head, *(Padding(Text(line), (0, 0, 0, 2)) for line in said if line)]
-    return Group(*parts, Text(legend_line(verdicts), style="dim"))
-
-
 def _whose(verdicts: Sequence[Verdict]) -> str:
     about = max((v.clients for v in verdicts), key=len, default=())
     return f"clients: {clients_sentence(about)}" if about else ""
@@ -177,7 +167,6 @@ def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bo
     are not VALID, but for those that only show once more what the guilty node did; `full`: of all its checks. In a pipe
     no line is wrapped."""
     console = standard_output(highlight=False)
-    make = verdict_list if console.width < NARROW else verdict_table
     for line in filter(None, (*lines, exercised_line(verdicts))):
         console.print(_coloured(line), soft_wrap=not console.is_terminal)
     found = groups(verdicts)
@@ -185,7 +174,8 @@ def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bo
     for group in found:
         console.print(_coloured(f"  {group.label.ljust(widest)}  {group.counted}"))
         if shown := group.verdicts if full else group.told:
-            console.print(make(shown))
+            table = verdict_table(shown)
+            console.print(paragraphs(table) if console.width < NARROW else table)
         if group.again and not full:
             console.print(Text(f"  {' ' * widest}  {group.again_line}"), soft_wrap=not console.is_terminal)
     if said := _whose(verdicts if full else [v for group in found for v in group.wrong]):

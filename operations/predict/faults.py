@@ -19,7 +19,7 @@ LASTS_S = 240.0
 """Its default length: more than E + S + P and a round of rebalance."""
 
 
-class Kind(NamedTuple):
+class FaultKind(NamedTuple):
     """A fault of `--fault`."""
 
     says: str
@@ -30,35 +30,37 @@ class Kind(NamedTuple):
     lasts_s: float = LASTS_S
 
 
-KINDS: Mapping[str, Kind] = {
-    "crash": Kind("broker-a's process is killed", {"do": "kill", "nodes": ["broker-a"]}, "restart"),
-    "stop": Kind("broker-a is stopped and unregisters", {"do": "stop", "nodes": ["broker-a"]}, "restart"),
-    "hang": Kind("broker-a hangs (SIGSTOP)", {"do": "pause", "nodes": ["broker-a"]}, "resume"),
-    "power-off": Kind("broker-a's host loses its power", {"do": "packet_loss", "links": ["isolate broker-a"]}),
-    "black-hole": Kind("everything to and from broker-a is held", {"do": "black_hole", "links": ["isolate broker-a"]}),
-    "partition": Kind(
+KINDS: Mapping[str, FaultKind] = {
+    "crash": FaultKind("broker-a's process is killed", {"do": "kill", "nodes": ["broker-a"]}, "restart"),
+    "stop": FaultKind("broker-a is stopped and unregisters", {"do": "stop", "nodes": ["broker-a"]}, "restart"),
+    "hang": FaultKind("broker-a hangs (SIGSTOP)", {"do": "pause", "nodes": ["broker-a"]}, "resume"),
+    "power-off": FaultKind("broker-a's host loses its power", {"do": "packet_loss", "links": ["isolate broker-a"]}),
+    "black-hole": FaultKind(
+        "everything to and from broker-a is held", {"do": "black_hole", "links": ["isolate broker-a"]}
+    ),
+    "partition": FaultKind(
         "broker-a and ns-0 do not reach each other", {"do": "packet_loss", "links": ["broker-a <-> ns-0"]}
     ),
-    "one-way": Kind(
+    "one-way": FaultKind(
         "nothing of broker-a reaches ns-0",
         {"do": "packet_loss", "links": ["broker-a -> ns-0"], "stream": "upstream"},
     ),
-    "one-way-back": Kind(
+    "one-way-back": FaultKind(
         "nothing of ns-0 reaches broker-a",
         {"do": "packet_loss", "links": ["broker-a -> ns-0"], "stream": "downstream"},
     ),
-    "slow": Kind(
+    "slow": FaultKind(
         "what goes to and from broker-a takes 600 ms each way",
         {"do": "latency", "links": ["* <-> broker-a"], "latency_ms": 600},
         lasts_s=120,
     ),
-    "name-server-crash": Kind("ns-0's process is killed", {"do": "kill", "nodes": ["ns-0"]}, "restart"),
-    "name-server-hang": Kind("ns-0 hangs (SIGSTOP)", {"do": "pause", "nodes": ["ns-0"]}, "resume"),
-    "name-server-power-off": Kind("ns-0's host loses its power", {"do": "packet_loss", "links": ["isolate ns-0"]}),
-    "name-server-restart": Kind(
+    "name-server-crash": FaultKind("ns-0's process is killed", {"do": "kill", "nodes": ["ns-0"]}, "restart"),
+    "name-server-hang": FaultKind("ns-0 hangs (SIGSTOP)", {"do": "pause", "nodes": ["ns-0"]}, "resume"),
+    "name-server-power-off": FaultKind("ns-0's host loses its power", {"do": "packet_loss", "links": ["isolate ns-0"]}),
+    "name-server-restart": FaultKind(
         "ns-0 is started again, and knows nobody", {"do": "kill", "nodes": ["ns-0"]}, "restart", lasts_s=1
     ),
-    "wipe-write-permission": Kind(
+    "wipe-write-permission": FaultKind(
         "broker-a's write permission is wiped at every NameServer",
         {"do": "wipe_write_perm", "nodes": [], "broker": "broker-a"},
         "add_write_perm",
@@ -116,7 +118,7 @@ def scenario_of(asked: PredictOptions, sets: tuple[str, ...] = ()) -> Scenario:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class FaultSpan:
     """One fault: the peers that it separates, from when until when (milliseconds from the start of the timeline)."""
 
     do: str
@@ -141,7 +143,7 @@ class Fault:
         return (self.wiped,) if self.wiped else tuple(self.unheard)
 
 
-def faults_of(scenario: Scenario) -> tuple[Fault, ...]:
+def faults_of(scenario: Scenario) -> tuple[FaultSpan, ...]:
     """Every fault of the timeline in order. ScenarioError if there is none."""
     world, _ = expected_world(scenario)
     groups: dict[str, list[Any]] = {}
@@ -154,7 +156,7 @@ def faults_of(scenario: Scenario) -> tuple[Fault, ...]:
     return tuple(sorted(found, key=lambda one: one.start_ms))
 
 
-def _fault(world: World, parts: list[Any]) -> Fault:
+def _fault(world: World, parts: list[Any]) -> FaultSpan:
     brokers, servers, clients = (
         {node.name for node in world.of_kind(*kinds)}
         for kinds in (("broker", "slave"), ("name_server",), ("producer", "consumer"))
@@ -172,7 +174,7 @@ def _fault(world: World, parts: list[Any]) -> Fault:
     # brokers that do not reach a NameServer which no client reaches either matter to nobody
     unheard = {broker: by - set(silent) for broker, by in unheard.items() if by - set(silent)}
     whom = sorted({*unheard, *silent}) or sorted({part.source for part in parts})
-    return Fault(
+    return FaultSpan(
         do=parts[0].fault,
         what=f"{', '.join(whom)}: {parts[0].kind.words}",
         start_ms=min(part.start_ms for part in parts),
@@ -182,11 +184,11 @@ def _fault(world: World, parts: list[Any]) -> Fault:
     )
 
 
-def _wipes(scenario: Scenario) -> list[Fault]:
+def _wipes(scenario: Scenario) -> list[FaultSpan]:
     steps = scenario.unfolded()
     last_s = max((step.at_s for step in steps), default=0.0) + scenario.settle_s
     return [
-        Fault(
+        FaultSpan(
             do=step.do,
             what=f"write permission of {getattr(step.what, 'broker', '')} wiped at {', '.join(step.nodes)}",
             start_ms=1000 * step.at_s,

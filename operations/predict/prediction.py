@@ -19,7 +19,7 @@ from ...chaos.machine import in_processes, processors
 from ...chaos.runner import record_virtual
 from ...chaos.scenarios.model import Scenario
 from ...chaos.topology import listed
-from .faults import Fault, faults_of
+from .faults import FaultSpan, faults_of
 from .recovery_times import EVENTS, LAST_FAILED, LEFT, NEVER, RELEASED, ROUTE, Quantity, RunRecovery, recovery_of
 
 SHARES = (0.5, 0.9, 0.99)
@@ -29,7 +29,7 @@ SHARES = (0.5, 0.9, 0.99)
 class Prediction:
     """For one fault of one scenario: the values of each run."""
 
-    fault: Fault
+    fault: FaultSpan
     runs: tuple[RunRecovery, ...]
     took_s: float
 
@@ -103,7 +103,7 @@ def predict(
     return Variant(name, scenario, tuple(predictions))
 
 
-def _ran(job: tuple[Scenario, Sequence[Fault], int]) -> list[RunRecovery]:
+def _ran(job: tuple[Scenario, Sequence[FaultSpan], int]) -> list[RunRecovery]:
     """The recovery of one run from each fault."""
     scenario, faults, seed = job
     with tempfile.TemporaryDirectory(prefix="nemesrv-predict-") as folder:

@@ -16,7 +16,7 @@ from ...chaos.history.schema import Row, object_of
 from ...chaos.history.transitions import EVENTS as OF_TRANSITIONS
 from ...chaos.history.transitions import READ_ONLY, seen
 from ...chaos.topology import broker_id
-from .faults import Fault
+from .faults import FaultSpan
 
 EVENTS = (*OF_TRANSITIONS, "phase", "send", "queue_taken", "queue_dropped")
 """The events needed."""
@@ -64,7 +64,7 @@ class RunRecovery:
     begun: int = 0
 
 
-def recovery_of(rows: Sequence[Row], fault: Fault, topics: Mapping[str, str]) -> RunRecovery:
+def recovery_of(rows: Sequence[Row], fault: FaultSpan, topics: Mapping[str, str]) -> RunRecovery:
     """`topics`: for each client, the topic that it sends to or reads. Rows are of a whole run, in order."""
     zero_ms = next(row["time_ms"] for row in rows if (row["event"], row.get("phase")) == ("phase", "steady"))
     return _Run(rows, fault, topics, zero_ms).recovery()
@@ -73,7 +73,7 @@ def recovery_of(rows: Sequence[Row], fault: Fault, topics: Mapping[str, str]) ->
 class _Run:
     """Times of transitions count from the start of the fault."""
 
-    def __init__(self, rows: Sequence[Row], fault: Fault, topics: Mapping[str, str], zero_ms: float) -> None:
+    def __init__(self, rows: Sequence[Row], fault: FaultSpan, topics: Mapping[str, str], zero_ms: float) -> None:
         self._rows, self._fault, self._topics = rows, fault, topics
         self._start_ms = zero_ms + fault.start_ms
         self._kinds = {row["source"]: object_of(row["value"])["kind"] for row in rows if row["event"] == "node"}

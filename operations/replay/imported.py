@@ -22,7 +22,7 @@ from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import CHECK_NAMES
 from ...chaos.settings.catalogue import GROUPS, settings_for
 from ...chaos.topology import broker_node
-from .incident_file import Entry, Episode, Hypothesis, Incident, read_incident
+from .incident_file import Entry, Incident, IncidentEpisode, IncidentHypothesis, read_incident
 from .original import Original, compared_to_ms, exactness, phases_in
 
 LEAD_S = 60.0
@@ -67,8 +67,8 @@ def incident_file(folder: Path) -> Path:
 
 class _Chosen(NamedTuple):
     number: int
-    episode: Episode
-    hypothesis: Hypothesis
+    episode: IncidentEpisode
+    hypothesis: IncidentHypothesis
     place: str
     """Its place in incident.json."""
 

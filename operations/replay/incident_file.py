@@ -28,7 +28,7 @@ class Entry(BaseModel):
     do: str
 
 
-class Hypothesis(_Read):
+class IncidentHypothesis(_Read):
     rank: int = Field(ge=1)
     fault: str = ""
     sentence: str = ""
@@ -40,11 +40,11 @@ class Hypothesis(_Read):
     """Settings of nodes that it implies, as in a scenario's `nodes`."""
 
 
-class Episode(_Read):
+class IncidentEpisode(_Read):
     from_ms: float
     to_ms: float | None = None
     """None: it had not ended at the end of the record."""
-    hypotheses: tuple[Hypothesis, ...] = ()
+    hypotheses: tuple[IncidentHypothesis, ...] = ()
 
 
 class ImportedClient(_Read):
@@ -53,14 +53,14 @@ class ImportedClient(_Read):
     name_servers: tuple[str, ...] = ()
 
 
-class Topology(_Read):
+class IncidentTopology(_Read):
     clusters: dict[str, tuple[str, ...]] = {}
     name_servers: dict[str, tuple[str, ...]] = {}
     brokers: dict[str, dict[str, tuple[str, ...]]] = {}
     clients: dict[str, ImportedClient] = {}
 
 
-class Timer(_Read):
+class IncidentTimer(_Read):
     ms: float = Field(gt=0)
     by: Literal["settings", "fitted", "default", "given"] = "given"
 
@@ -73,9 +73,9 @@ class ImportedSource(_Read):
 class Incident(_Read):
     format: Literal[1]
     sources: tuple[ImportedSource, ...] = ()
-    topology: Topology
-    timers: dict[str, Timer] = {}
-    episodes: tuple[Episode, ...] = ()
+    topology: IncidentTopology
+    timers: dict[str, IncidentTimer] = {}
+    episodes: tuple[IncidentEpisode, ...] = ()
 
 
 _ALLOWED = {

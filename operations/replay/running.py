@@ -21,7 +21,7 @@ from ...chaos.history.transitions import ShownTransitions, Transition, seen
 from ...chaos.installation import has
 from ...chaos.oracle.world import World
 from ...chaos.proof.statistics.per_client import EVENTS as OF_CLIENTS
-from ...chaos.proof.statistics.per_client import Client, beside, client_lines, clients_of
+from ...chaos.proof.statistics.per_client import ClientFigures, beside, client_lines, clients_of
 from ...chaos.reporting import write_replay
 from ...chaos.runner import Options, as_run_with, planted, processes_of, record, require_parts, with_file_beside
 from ...chaos.scenarios.document import change
@@ -38,7 +38,7 @@ SHOWN_MAX = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ReplayOptions:
     """The options of the command line."""
 
     out: Path | None = None
@@ -69,7 +69,7 @@ class Replayed:
     lasts_ms: float
 
 
-def read_original(folder: Path, wanted: Wanted) -> Original:
+def read_original(folder: Path, wanted: ReplayOptions) -> Original:
     """ScenarioError if there is nothing to replay, or no fault is known."""
     rows = rows_of(folder)
     if incident_file(folder).is_file():
@@ -110,7 +110,7 @@ def _drop_order(document: dict[str, Any]) -> None:
             own.pop("later_orders", None)
 
 
-def replay(original: Original, wanted: Wanted) -> Replayed:
+def replay(original: Original, wanted: ReplayOptions) -> Replayed:
     """The original's scenario, run once and compared; its folder has scenario.yaml and a history."""
     refuse_used(wanted.out)
     for vary in wanted.varied:  # what is wrong is said before anything runs
@@ -120,7 +120,7 @@ def replay(original: Original, wanted: Wanted) -> Replayed:
     return held_against(original, scenario, folder)
 
 
-def ran(scenario: Scenario, out: Path | None, wanted: Wanted) -> RunFolder:
+def ran(scenario: Scenario, out: Path | None, wanted: ReplayOptions) -> RunFolder:
     """The folder of one run of the scenario, on the clock wanted; nothing is judged."""
     seed = wanted.seed if wanted.seed is not None else scenario.seed
     as_run = as_run_with(
@@ -212,7 +212,7 @@ def _settings(vary: str) -> list[str]:
     return found
 
 
-def varied(replayed: Replayed, wanted: Wanted) -> list[dict[str, Any]]:
+def varied(replayed: Replayed, wanted: ReplayOptions) -> list[dict[str, Any]]:
     """The effect of each of `wanted.varied`: the replay again with the same seed."""
     seed = replayed.folder.scenario().seed
     found = []
@@ -234,7 +234,7 @@ def varied(replayed: Replayed, wanted: Wanted) -> list[dict[str, Any]]:
     return found
 
 
-def _clients(replayed: Replayed) -> dict[str, Client]:
+def _clients(replayed: Replayed) -> dict[str, ClientFigures]:
     rows = rows_of(replayed.folder.path, OF_CLIENTS)
     begin_ms = next(row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] == "steady")
     names = replayed.original.names

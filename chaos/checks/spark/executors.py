@@ -31,7 +31,7 @@ def awaited(session: Any, say: Callable[[str], None], now_s: Callable[[], float]
     if is_local(context.master):
         yield
         return
-    wait = Wait(context, say, now_s)
+    wait = ExecutorWait(context, say, now_s)
     thread = threading.Thread(target=wait.go_on, name="executors", daemon=True)
     thread.start()
     try:
@@ -43,7 +43,7 @@ def awaited(session: Any, say: Callable[[str], None], now_s: Callable[[], float]
             raise HarnessError(wait.sentence)
 
 
-class Wait:
+class ExecutorWait:
     """Since when the cluster has no executor."""
 
     def __init__(self, context: Any, say: Callable[[str], None], now_s: Callable[[], float]) -> None:

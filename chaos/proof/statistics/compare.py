@@ -28,29 +28,33 @@ from ...oracle.world import World
 from ...reports.terminal import measured, print_rows, standard_output
 from ...verdict import Verdict
 from .per_client import EVENTS as OF_CLIENTS
-from .per_client import Client, beside, client_lines, clients_of, typical
+from .per_client import ClientFigures, beside, client_lines, clients_of, typical
 from .samples import EVENTS as OF_SAMPLES
 from .samples import METRICS, SHARES, RunSamples, samples_of, topics_that_differ
-from .two_samples import RUNS_ENOUGH, Comparison, Outcome, compare_all, shown
+from .two_samples import RUNS_ENOUGH, Comparison, ComparisonOutcome, compare_all, shown
 
 ALPHA = 0.05
 """For all metrics together."""
-_STYLE = {Outcome.DIFFERS: "bold red", Outcome.NO_DIFFERENCE: "green", Outcome.CANNOT_TELL: "yellow"}
+_STYLE = {
+    ComparisonOutcome.DIFFERS: "bold red",
+    ComparisonOutcome.NO_DIFFERENCE: "green",
+    ComparisonOutcome.CANNOT_TELL: "yellow",
+}
 _WORST = ("VALID", "UNKNOWN", "INVALID")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ComparedRun:
     """One run of a side."""
 
     samples: RunSamples
-    clients: Mapping[str, Client]
+    clients: Mapping[str, ClientFigures]
     transitions: Sequence[Transition]
     verdicts: Sequence[Verdict] = ()
     """None where it was not judged."""
 
 
-def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> Run:
+def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> ComparedRun:
     """What the history in the folder says; `name` where the folder is not kept."""
     rows = rows_of(folder, {*OF_SAMPLES, *OF_TRANSITIONS, *OF_CLIENTS})
     world = World.of_rows(rows)
@@ -58,7 +62,7 @@ def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> Ru
     from_ms = phases.get("steady", -math.inf)
     to_ms = min(phases.get("final_reads", math.inf), world.end_ms)
     transitions = seen(rows, from_ms, to_ms, zero_ms=world.timeline_ms).transitions
-    return Run(
+    return ComparedRun(
         samples=samples_of(name or str(folder), rows),
         clients=clients_of(rows, from_ms, to_ms, transitions, {}),
         transitions=transitions,
@@ -70,11 +74,11 @@ def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> Ru
 class Sides:
     """The runs of A and of B, side by side."""
 
-    a: Sequence[Run]
-    b: Sequence[Run]
+    a: Sequence[ComparedRun]
+    b: Sequence[ComparedRun]
 
     @property
-    def runs(self) -> tuple[Sequence[Run], Sequence[Run]]:
+    def runs(self) -> tuple[Sequence[ComparedRun], Sequence[ComparedRun]]:
         return self.a, self.b
 
     @property
@@ -133,9 +137,9 @@ def _values(
 def exit_status(found: Sequence[Comparison]) -> int:
     """1 when something differs, else 3 when something (or everything) cannot be told, else 0."""
     outcomes = {comparison.outcome for comparison in found}
-    if Outcome.DIFFERS in outcomes:
+    if ComparisonOutcome.DIFFERS in outcomes:
         return 1
-    return 3 if Outcome.CANNOT_TELL in outcomes or not outcomes else 0
+    return 3 if ComparisonOutcome.CANNOT_TELL in outcomes or not outcomes else 0
 
 
 def settings_that_differ(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> dict[str, tuple[list[str], list[str]]]:

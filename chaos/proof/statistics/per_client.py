@@ -20,7 +20,7 @@ _APART_MS = 1_000.0
 
 
 @dataclass(slots=True)
-class Client:
+class ClientFigures:
     """What one client went through. Times in milliseconds; None: nothing to say."""
 
     sends: int = 0
@@ -47,9 +47,9 @@ def clients_of(
     to_ms: float,
     transitions: Sequence[Transition],
     names: Mapping[str, str],
-) -> dict[str, Client]:
+) -> dict[str, ClientFigures]:
     """Client to what it went through between these times of the history's axis; rows in order."""
-    found: dict[str, Client] = defaultdict(Client)
+    found: dict[str, ClientFigures] = defaultdict(ClientFigures)
     fault_ms: float | None = None
     for row in rows:
         at_ms = float(row["time_ms"])
@@ -79,7 +79,7 @@ def clients_of(
     return dict(found)
 
 
-def typical(runs: Sequence[Mapping[str, Client]]) -> dict[str, Client]:
+def typical(runs: Sequence[Mapping[str, ClientFigures]]) -> dict[str, ClientFigures]:
     """Client to the median of what it went through in each of the runs."""
     found = {}
     for name in sorted({name for run in runs for name in run}):
@@ -89,7 +89,7 @@ def typical(runs: Sequence[Mapping[str, Client]]) -> dict[str, Client]:
             known = [value for value in values if value is not None]
             return median_low(known) if known else None
 
-        found[name] = Client(
+        found[name] = ClientFigures(
             sends=median_low(one.sends for one in each),
             failed=median_low(one.failed for one in each),
             longest_gap_ms=middle(one.longest_gap_ms for one in each),
@@ -101,8 +101,8 @@ def typical(runs: Sequence[Mapping[str, Client]]) -> dict[str, Client]:
 
 def beside(
     vary: str,
-    was: Mapping[str, Client],
-    now: Mapping[str, Client],
+    was: Mapping[str, ClientFigures],
+    now: Mapping[str, ClientFigures],
     transitions: tuple[Sequence[Transition], Sequence[Transition]],
 ) -> dict[str, Any]:
     """Both sides of each client, and what differs in a sentence. `vary`: what was changed."""
@@ -116,7 +116,8 @@ def beside(
         "moved": sum(None not in pair for pair in changed),
     }
     clients = {
-        name: (was.get(name, Client()).to_json(), now.get(name, Client()).to_json()) for name in sorted({*was, *now})
+        name: (was.get(name, ClientFigures()).to_json(), now.get(name, ClientFigures()).to_json())
+        for name in sorted({*was, *now})
     }
     return {
         "vary": vary,
@@ -127,7 +128,9 @@ def beside(
     }
 
 
-def _sentence(vary: str, was: Mapping[str, Client], now: Mapping[str, Client], changes: Mapping[str, int]) -> str:
+def _sentence(
+    vary: str, was: Mapping[str, ClientFigures], now: Mapping[str, ClientFigures], changes: Mapping[str, int]
+) -> str:
     """What differs; what does not is left out."""
     failed = sum(one.failed for one in was.values()), sum(one.failed for one in now.values())
     sends = sum(one.sends for one in was.values()), sum(one.sends for one in now.values())
@@ -163,7 +166,7 @@ def _changed(pair: TransitionPair) -> str:
     return f"{told}: at {_s(now.at_ms)} in place of {_s(was.at_ms)}"
 
 
-def _worst(of: Mapping[str, Client], name: str) -> float | None:
+def _worst(of: Mapping[str, ClientFigures], name: str) -> float | None:
     return max((getattr(one, name) for one in of.values() if getattr(one, name) is not None), default=None)
 
 

@@ -80,7 +80,7 @@ class RunSamples:
     """NameServer to what it held at the end."""
 
 
-class Change(NamedTuple):
+class RouteChange(NamedTuple):
     """From `at_ms` to `until_ms` the observer's routes should (`present`) or should not name the broker."""
 
     observer: str
@@ -219,9 +219,9 @@ def _shares(seen: Sequence[Slot], operation: str, *, after: int) -> list[float]:
     return [good[node] / count for node, count in sorted(all_.items()) if count]
 
 
-def changes(world: World) -> list[Change]:
+def changes(world: World) -> list[RouteChange]:
     """Every change of what an observer's routes should name, as long as the observer lives undisturbed."""
-    found: list[Change] = []
+    found: list[RouteChange] = []
     for observer in world.of_kind("name_server", "producer", "consumer"):
         lives = world.lives_of(observer.name)
         for life in lives:
@@ -234,7 +234,7 @@ def changes(world: World) -> list[Change]:
                 for (at_ms, present), (until_ms, _) in pairwise([*edges, (end_ms, True)]):
                     if not _disturbed(world, life, at_ms, until_ms):
                         began_ms = -math.inf if life is lives[0] else life.start_ms
-                        found.append(Change(observer.name, began_ms, broker.name, present, at_ms, until_ms))
+                        found.append(RouteChange(observer.name, began_ms, broker.name, present, at_ms, until_ms))
     return found
 
 
@@ -258,7 +258,7 @@ def _disturbed(world: World, life: Life, from_ms: float, to_ms: float) -> bool:
     return any(fault.start_ms >= life.start_ms and fault.overlaps(from_ms, to_ms) for fault in faults)
 
 
-def _stale(rows: Sequence[Mapping[str, Any]], world: World) -> list[tuple[Change, float, bool]]:
+def _stale(rows: Sequence[Mapping[str, Any]], world: World) -> list[tuple[RouteChange, float, bool]]:
     """How long each observer's route of the workload's topic was wrong after each change, and whether it came right.
 
     An observer that never had a route of the topic is left out: it does not ask for it.
@@ -267,7 +267,7 @@ def _stale(rows: Sequence[Mapping[str, Any]], world: World) -> list[tuple[Change
     topics = {row["topic"] for row in rows if row["event"] in ("route", "route_changed")}
     if topic := world.workload.get("topic"):
         topics &= {topic}
-    stale: list[tuple[Change, float, bool]] = []
+    stale: list[tuple[RouteChange, float, bool]] = []
     for change in changes(world):
         routes = sorted(one for topic in topics for one in held.get((change.observer, str(topic)), ()))
         if not any(from_ms < change.until_ms for from_ms, _, _ in routes):

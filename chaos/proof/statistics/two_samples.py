@@ -19,7 +19,7 @@ RUNS_ENOUGH = 5
 """Runs a side from which something is told."""
 
 
-class Outcome(StrEnum):
+class ComparisonOutcome(StrEnum):
     DIFFERS = "differs"
     NO_DIFFERENCE = "no difference found"
     CANNOT_TELL = "cannot tell"
@@ -40,7 +40,7 @@ class Comparison:
     high: float | None = None
     p_value: float | None = None
     """In a family corrected by Holm."""
-    outcome: Outcome | None = None
+    outcome: ComparisonOutcome | None = None
     """None: shown, and not tested."""
     why: str = ""
 
@@ -57,14 +57,16 @@ def compare_all(values: Values, *, alpha: float = 0.05) -> list[Comparison]:
     so_far = 0.0
     for rank, name in enumerate(sorted(tested, key=lambda name: found[name].p_value or 0.0)):
         so_far = max(so_far, min(1.0, (found[name].p_value or 0.0) * (len(tested) - rank)))
-        outcome = Outcome.DIFFERS if so_far <= alpha else Outcome.NO_DIFFERENCE
+        outcome = ComparisonOutcome.DIFFERS if so_far <= alpha else ComparisonOutcome.NO_DIFFERENCE
         found[name] = replace(found[name], p_value=so_far, outcome=outcome)
     return [one if name in tested else _untold(one) for name, one in found.items()]
 
 
 def _untold(one: Comparison) -> Comparison:
     why = f"{one.n_a} and {one.n_b} runs measured it, {RUNS_ENOUGH} a side are needed"
-    return replace(one, estimate=None, low=None, high=None, p_value=None, outcome=Outcome.CANNOT_TELL, why=why)
+    return replace(
+        one, estimate=None, low=None, high=None, p_value=None, outcome=ComparisonOutcome.CANNOT_TELL, why=why
+    )
 
 
 def shown(name: str, a: Sequence[float], b: Sequence[float], *, alpha: float = 0.05) -> Comparison:

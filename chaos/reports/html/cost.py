@@ -18,7 +18,7 @@ import numpy as np
 from ...oracle.world import World
 from ...verdict import seconds
 from .data import Array, Recorded
-from .flow import Flow
+from .flow import MessageFlow
 from .node_lanes import by_pair
 
 LEAST_MS = 5000.0
@@ -40,7 +40,7 @@ class Without:
         return self.to_ms - self.from_ms
 
 
-def cost_sentence(recorded: Recorded, flow: Flow, gaps: Sequence[Without]) -> str:
+def cost_sentence(recorded: Recorded, flow: MessageFlow, gaps: Sequence[Without]) -> str:
     """`consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`; what it
     cost nobody is said too. "" where no client worked."""
     sends = {outcome: int(recorded.traffic.where("send", outcome).sum()) for outcome in ("ok", "fail", "info")}

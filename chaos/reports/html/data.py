@@ -135,7 +135,7 @@ def _table(run_dir: Path) -> pa.Table:
     return table if (np.diff(time_ms) >= 0).all() else table.take(pa.array(np.argsort(time_ms, kind="stable")))
 
 
-class Texts:
+class TextColumn:
     """A column of texts as numbers: `codes` has one a row, -1 for null, and `names` the text of each."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
@@ -168,13 +168,13 @@ class _Columns:
     def __init__(self, table: pa.Table) -> None:
         self._table = table
         self._time_ms = numbers(table["time_ms"], "f8")
-        self._event, self._node = Texts(table["event"]), Texts(table["node"])
-        steady = self._rows(self._event.among("phase") & Texts(table["phase"]).among("steady"))
+        self._event, self._node = TextColumn(table["event"]), TextColumn(table["node"])
+        steady = self._rows(self._event.among("phase") & TextColumn(table["phase"]).among("steady"))
         self._timeline_ms = float(steady[0]["time_ms"]) if steady else 0.0
 
     @cached_property
     def _outcome(self) -> Array:
-        return Texts(self._table["type"]).places(_OUTCOMES)
+        return TextColumn(self._table["type"]).places(_OUTCOMES)
 
     @cached_property
     def _code(self) -> Array:
@@ -225,7 +225,7 @@ class _Columns:
         event = self._event.places(_TRAFFIC)
         here = event >= 0
         rows = self._table.filter(pa.array(here))
-        broker = Texts(rows["broker_name"])
+        broker = TextColumn(rows["broker_name"])
         return Traffic(
             time_ms=self._time_ms[here] - self._timeline_ms,
             event=event[here],
@@ -242,7 +242,7 @@ class _Columns:
     def _routes(self) -> RouteColumns:
         here = self._event.among("route")
         rows = self._table.filter(pa.array(here))
-        topic, value = Texts(rows["topic"]), Texts(rows["value"])
+        topic, value = TextColumn(rows["topic"]), TextColumn(rows["value"])
         return RouteColumns(
             time_ms=self._time_ms[here] - self._timeline_ms,
             node=self._node.codes[here],

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .data import Array, Recorded, Texts, numbers
+from .data import Array, Recorded, TextColumn, numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class MessageFlow:
     """What messages went through, besides the sends themselves."""
 
     took_ms: Array
@@ -33,10 +33,10 @@ class Flow:
         return np.maximum(found, 0)
 
 
-def read_flow(recorded: Recorded) -> Flow:
+def read_flow(recorded: Recorded) -> MessageFlow:
     """The flow of the run."""
     table = recorded.table
-    event, ended = Texts(table["event"]), Texts(table["type"]).among("ok")
+    event, ended = TextColumn(table["event"]), TextColumn(table["type"]).among("ok")
     time_ms = numbers(table["time_ms"], "f8") - recorded.timeline_ms
     took_ms = numbers(table["duration_ms"], "f8")
     keyed = table["msg_key"].is_valid().to_numpy()
@@ -54,4 +54,4 @@ def read_flow(recorded: Recorded) -> Flow:
         # A message may be received before its acknowledgement is: it was never behind.
         behind_ms = np.where(got, np.minimum(time_ms[sent], first_ms), time_ms[sent])
         acknowledged_ms, received_ms = np.sort(behind_ms), np.sort(first_ms[got])
-    return Flow(took_ms=end_to_end_ms, acknowledged_ms=acknowledged_ms, received_ms=received_ms)
+    return MessageFlow(took_ms=end_to_end_ms, acknowledged_ms=acknowledged_ms, received_ms=received_ms)

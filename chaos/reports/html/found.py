@@ -1,7 +1,7 @@
 """What the checks found out of bounds, where it is drawn: on the lane of its nodes, else on a lane of the check's own.
 
-    findings, examples ─► Wrong(check, who, what, stretch) ─┬─► routes, clients: red on the lane `who/what` or `who`
-                                                            └─► a lane `check/who`, for what has none there
+    findings, examples ─► WrongStretch ─┬─► routes, clients: red on the lane `who/what` or `who`
+                                        └─► a lane `check/who`, for what has none there
 
 Nothing is judged here: `over` is what a check counted as wrong, `late` what it put down to the machine or tolerated.
 """
@@ -27,7 +27,7 @@ ON_LANES = (Section.ROUTES, Section.CLIENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wrong:
+class WrongStretch:
     """One stretch in which a check found something out of bounds."""
 
     check: str
@@ -41,12 +41,12 @@ def section_of(check: str) -> Section:
     return CHECKS[check].section if check in CHECKS else Section.RUN
 
 
-def wrongs(verdicts: Iterable[Verdict], world: World) -> list[Wrong]:
+def wrongs(verdicts: Iterable[Verdict], world: World) -> list[WrongStretch]:
     """All of them, in order of time; an example of a check that keeps no findings is one."""
     return sorted((wrong for v in verdicts for wrong in _of_verdict(v, world)), key=lambda w: w.stretch.start_ms)
 
 
-def _of_verdict(v: Verdict, world: World) -> Iterator[Wrong]:
+def _of_verdict(v: Verdict, world: World) -> Iterator[WrongStretch]:
     seen = set()
     for f in v.findings:
         if f.wrong or f.late or f.wrong_from_ms is not None:
@@ -64,12 +64,12 @@ def _identity(e: Example) -> tuple[str, str, str, float | None]:
     return e.who, e.what, e.topic, None if e.from_ms is None else round(e.from_ms, 1)
 
 
-def _wrong(check: str, e: Example, kind: str, world: World, tail: str, count: int) -> Wrong:
+def _wrong(check: str, e: Example, kind: str, world: World, tail: str, count: int) -> WrongStretch:
     start_ms = min(e.from_ms or 0.0, world.end_ms)
     end_ms = min(max(e.to_ms if e.to_ms is not None else start_ms, start_ms), world.end_ms)
     text = f"{'OVER' if kind == 'over' else 'late'}: {check}: {example_sentence(e)}{tail}"
     stretch = LaneStretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text, count=count)
-    return Wrong(check=check, who=e.who, what=e.what, stretch=stretch)
+    return WrongStretch(check=check, who=e.who, what=e.what, stretch=stretch)
 
 
 def _tolerated(f: Finding) -> str:
@@ -95,11 +95,11 @@ def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
     return own_key(check, who)
 
 
-def drawn_on(lanes: Sequence[Lane], found: Sequence[Wrong]) -> list[Lane]:
+def drawn_on(lanes: Sequence[Lane], found: Sequence[WrongStretch]) -> list[Lane]:
     """The lanes of the checks' own; what belongs on `lanes` is drawn there."""
     of: dict[str, Lane] = {lane.key: lane for lane in lanes}
     over: dict[str, list[LaneStretch]] = defaultdict(list)
-    own: dict[str, list[Wrong]] = defaultdict(list)
+    own: dict[str, list[WrongStretch]] = defaultdict(list)
     keys = frozenset(of)
     for wrong in found:
         key = lane_of(wrong.check, wrong.who, wrong.what, keys)
@@ -112,7 +112,7 @@ def drawn_on(lanes: Sequence[Lane], found: Sequence[Wrong]) -> list[Lane]:
     return _own(own)
 
 
-def _own(found: Mapping[str, Sequence[Wrong]]) -> list[Lane]:
+def _own(found: Mapping[str, Sequence[WrongStretch]]) -> list[Lane]:
     order = [*CHECKS]
     ranked = sorted(
         found, key=lambda key: (order.index(c) if (c := found[key][0].check) in CHECKS else len(order), key)

@@ -95,8 +95,8 @@ def template(name: str) -> Template:
 class Drawn(NamedTuple):
     """The plots: the sections that have them, the script that fills these, and where each lane is."""
 
-    story: sections.Shown | None = None
-    sections: Sequence[sections.Shown] = ()
+    story: sections.PageSection | None = None
+    sections: Sequence[sections.PageSection] = ()
     replay: str = ""
     script: str = ""
     rows: Mapping[str, Mapping[str, float]] = {}

@@ -17,7 +17,7 @@ from bokeh.models import ColumnDataSource, Range1d
 from ...verdict import seconds
 from .canvas import Canvas, hover, legend
 from .data import Array, Lags, Traffic
-from .flow import Flow
+from .flow import MessageFlow
 
 SLICES_MAX = 1200
 PER_SLICE = 20
@@ -128,7 +128,7 @@ def lateness_plot(canvas: Canvas, lags: Lags) -> Any:
     return plot
 
 
-def lag_plot(canvas: Canvas, flow: Flow) -> Any:
+def lag_plot(canvas: Canvas, flow: MessageFlow) -> Any:
     """How many messages were acknowledged and not received yet."""
     edges = _edges(canvas.start_ms, canvas.end_ms, len(flow.acknowledged_ms), SLICES_MAX / 3)
     lag = flow.lag(edges)

@@ -20,7 +20,7 @@ from . import data
 from .canvas import Band
 from .cost import Without, cost_sentence, gaps_of
 from .data import Recorded
-from .flow import Flow, read_flow
+from .flow import MessageFlow, read_flow
 from .found import OF_CHECKS, Place, drawn_on, place_of_example, place_of_verdict, wrongs
 from .node_lanes import client_lanes, pair_lanes, queue_lanes
 from .run_in_words import Names, by_fault, fault_title
@@ -121,7 +121,7 @@ class RunToDraw:
         return [*self.of_verdict.values(), *(place for some in self.of_examples.values() for place in some)]
 
     @cached_property
-    def flow(self) -> Flow:
+    def flow(self) -> MessageFlow:
         return read_flow(self.recorded)
 
     @cached_property

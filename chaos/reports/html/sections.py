@@ -65,7 +65,7 @@ def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Ma
     return found, rows
 
 
-class Shown(NamedTuple):
+class PageSection(NamedTuple):
     """A section with its plot."""
 
     name: str
@@ -74,12 +74,12 @@ class Shown(NamedTuple):
     div: str
 
 
-def section(name: str, told: RunToDraw, div: str) -> Shown:
+def section(name: str, told: RunToDraw, div: str) -> PageSection:
     title, note = (HEADINGS if told.world.run.get("imported") else {}).get(name) or SECTIONS[name]
     hidden = len(told.lanes[name]) - len(told.shown[name]) if name in told.lanes else 0
     if hidden:
         note += f" {hidden} more rows are not shown; nothing in them was over."
-    return Shown(name, title, note, div)
+    return PageSection(name, title, note, div)
 
 
 def _phases(told: RunToDraw) -> list[lanes.Phase]:

@@ -11,7 +11,7 @@ from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.judging import Engine, History, Judged, of_run
 from nemesrv.chaos.proof.defects import DEFECTS
-from nemesrv.chaos.proof.selftest import Outcome, plan_of, run_selftest, scenario_of
+from nemesrv.chaos.proof.selftest import SelftestOutcome, plan_of, run_selftest, scenario_of
 from nemesrv.chaos.runner import Options, record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -44,10 +44,12 @@ def test_a_twin_is_clean_only_where_every_check_judged_it() -> None:
     some = [Verdict.nothing_examined(name, "nothing") for name in others]
     failed = Verdict.of_failed_check(first, ValueError("no"))
     for verdicts_ in (some, [failed, *some]):
-        outcome = Outcome.of(Judged(history, verdicts_, Engine.PLAIN), None)
+        outcome = SelftestOutcome.of(Judged(history, verdicts_, Engine.PLAIN), None)
         assert (outcome.passed, outcome.result) == (False, f"NOT JUDGED by {first}")
     assert (
-        Outcome.of(Judged(history, [Verdict.nothing_examined(first, "nothing"), *some], Engine.PLAIN), None).result
+        SelftestOutcome.of(
+            Judged(history, [Verdict.nothing_examined(first, "nothing"), *some], Engine.PLAIN), None
+        ).result
         == "clean"
     )
 
@@ -66,7 +68,7 @@ def test_a_defect_and_its_twin_are_judged_alike_whole_and_cut_into_parts(
     planted, made = DEFECTS.get(defect or ""), scenario_of(scenario)
     folder = record_virtual(made, 1, tmp_path / "run", planted)
     whole = verdicts(folder.path)
-    outcome = Outcome.of(Judged(of_run(folder, made), whole, Engine.PLAIN), planted)
+    outcome = SelftestOutcome.of(Judged(of_run(folder, made), whole, Engine.PLAIN), planted)
     assert (outcome.result, outcome.found & outcome.meant) == ("killed" if planted else "clean", outcome.meant)
     assert [text for verdict in whole for text in contradictions(verdict)] == []
     assert [str(v.verdict) for v in whole if v.verdict is Validity.INVALID] or defect is None

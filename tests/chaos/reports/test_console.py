@@ -7,13 +7,13 @@ from io import BytesIO, StringIO, TextIOWrapper
 import pytest
 from rich.console import Console
 
-from nemesrv.chaos.proof.selftest import Outcome, print_outcomes
+from nemesrv.chaos.proof.selftest import SelftestOutcome, print_outcomes
 from nemesrv.chaos.reports.terminal import PIPE_COLUMNS, print_answers, standard_output
 from nemesrv.chaos.verdict import Validity, Verdict
 
 
-def outcome(scenario: str, defect: str | None, *found: str) -> Outcome:
-    return Outcome(
+def outcome(scenario: str, defect: str | None, *found: str) -> SelftestOutcome:
+    return SelftestOutcome(
         scenario=scenario,
         defect=defect,
         meant=frozenset(found),
@@ -77,3 +77,15 @@ def test_a_pipe_is_as_wide_as_columns_says(monkeypatch: pytest.MonkeyPatch) -> N
     assert standard_output().width == 40
     monkeypatch.setenv("COLUMNS", "wide")
     assert standard_output().width == PIPE_COLUMNS
+
+
+def test_a_narrow_terminal_gets_the_checks_as_paragraphs_that_fit_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    verdict = Verdict(name="routes_are_true", verdict=Validity.INVALID, examined=9, violations=3, why="three of nine")
+    print_answers([verdict], ["a line"])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert "routes_are_true" in lines
+    assert "  verdict: INVALID" in lines
+    assert max(map(len, lines)) <= 40

@@ -7,14 +7,13 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from rich.console import Console
 
 from nemesrv.chaos.reports.answers import answers
 from nemesrv.chaos.reports.ci import junit
 from nemesrv.chaos.reports.html.found import Place
 from nemesrv.chaos.reports.html.page import template
 from nemesrv.chaos.reports.sentences import measured_sentences, nearest_sentence, wrong_sentence
-from nemesrv.chaos.reports.terminal import allowed, legend_line, measured, verdict_list
+from nemesrv.chaos.reports.terminal import allowed, legend_line, measured
 from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict
 
 verdict_rows: Any = template("parts.html.template").module.verdict_rows  # type: ignore[attr-defined]
@@ -192,17 +191,3 @@ def test_what_is_wrong_names_who_when_and_by_how_much_counted_from_the_timeline(
 def test_the_symbols_of_the_formulas_shown_are_explained_below_the_table() -> None:
     assert [part.split(":")[0] for part in legend_line([wrong()]).split("; ")] == ["R", "E", "S"]
     assert legend_line([never()]) == ""
-
-
-def printed(columns: int) -> str:
-    console = Console(width=columns, highlight=False)
-    with console.capture() as capture:
-        console.print(verdict_list([wrong(), never()]))
-    return capture.get()
-
-
-def test_a_narrow_terminal_gets_paragraphs_that_fit_it() -> None:
-    lines = printed(40).splitlines()
-    assert max(map(len, lines)) <= 40
-    assert "INVALID routes_are_true" in lines[0]
-    assert "no_false_eviction" in printed(40)

@@ -15,7 +15,7 @@ from nemesrv.chaos.history.rows import read_rows, write_parquet
 from nemesrv.chaos.history.transitions import Transition
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
-from nemesrv.operations.replay.running import Wanted, as_logged, read_original, replay, scenario_of, write
+from nemesrv.operations.replay.running import ReplayOptions, as_logged, read_original, replay, scenario_of, write
 
 SEEN = {
     "started", "registration", "broker_dropped", "route", "register", "name_server_list", "name_server_chosen",
@@ -115,8 +115,8 @@ def _renamed(value: Any) -> Any:
 
 
 def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path, tmp_path: Path) -> None:
-    original = read_original(folder, Wanted())
-    found = replay(original, Wanted(out=tmp_path / "first"))
+    original = read_original(folder, ReplayOptions())
+    found = replay(original, ReplayOptions(out=tmp_path / "first"))
     assert found.similarity.similarity is not None
     assert found.similarity.similarity > 0.9, [p for p in found.similarity.pairs if abs(p.apart_ms or 9e9) > 1000]
     assert {pair.what.node for pair in found.similarity.pairs} >= {"ns-3", "trade-1", "client-7"}
@@ -126,7 +126,7 @@ def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path
     scenario = found.folder.scenario_file.read_text(encoding="utf-8")
     assert scenario.startswith(f"# replay of {folder}"[:100])
     assert "# broker-a is trade-1 there\n" in scenario
-    other = replay(read_original(folder, Wanted(hypotheses={1: 2})), Wanted(out=tmp_path / "second"))
+    other = replay(read_original(folder, ReplayOptions(hypotheses={1: 2})), ReplayOptions(out=tmp_path / "second"))
     assert other.similarity.similarity is not None
     assert other.similarity.similarity < 0.6, other.similarity.sentence
     assert any("not sure" in note for note in other.original.notes)
@@ -138,11 +138,11 @@ def test_what_has_no_end_is_read_as_the_import_writes_it(folder: Path, tmp_path:
     document["episodes"][0]["hypotheses"][0] |= {"bounds_ms": [1000.0, None]}
     (tmp_path / "history").symlink_to(folder / "history")
     (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
-    assert scenario_of(read_original(tmp_path, Wanted()), (), file="x").timeline[0].do == "black_hole"
+    assert scenario_of(read_original(tmp_path, ReplayOptions()), (), file="x").timeline[0].do == "black_hole"
 
 
 def test_the_scenario_has_what_the_import_found(folder: Path) -> None:
-    original = read_original(folder, Wanted())
+    original = read_original(folder, ReplayOptions())
     scenario = scenario_of(original, (), file="x")
     assert (scenario.cluster.name_servers, scenario.cluster.brokers) == (2, 2)
     assert scenario.config == {"clients": {"pollNameServerInterval": 20000}}
@@ -177,7 +177,7 @@ def test_an_edited_incident_that_is_wrong_is_refused_in_a_sentence(
     (tmp_path / "history").symlink_to(folder / "history")
     (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(ScenarioError) as error:
-        scenario_of(read_original(tmp_path, Wanted()), (), file="x")
+        scenario_of(read_original(tmp_path, ReplayOptions()), (), file="x")
     assert said in str(error.value)
     assert str(tmp_path / "incident.json") in str(error.value)
     assert "\n" not in str(error.value)
@@ -199,7 +199,7 @@ def test_a_broker_that_took_its_time_to_boot_is_started_when_it_had(
     ]
     (tmp_path / "history").symlink_to(folder / "history")
     (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
-    original = read_original(tmp_path, Wanted())
+    original = read_original(tmp_path, ReplayOptions())
     restarts = [entry for entry in original.document["timeline"] if entry["do"] == "restart"]
     at_s = {node: entry["at_s"] + original.from_ms / 1000 for entry in restarts for node in entry["nodes"]}
     assert at_s["broker-a"] == pytest.approx(came_ms / 1000 if at_first_registration else started_s, abs=0.01)
@@ -211,9 +211,9 @@ def test_a_hypothesis_or_episode_that_is_not_there_is_refused(folder: Path) -> N
     with pytest.raises(
         ScenarioError, match=r"--hypothesis: 1=7 is not allowed; expected a rank that episode 1 .* has: 1, 2"
     ):
-        read_original(folder, Wanted(hypotheses={1: 7}))
+        read_original(folder, ReplayOptions(hypotheses={1: 7}))
     with pytest.raises(ScenarioError, match="--episode: 4 is not allowed; expected an episode from 1 to 1"):
-        read_original(folder, Wanted(episodes=(4,)))
+        read_original(folder, ReplayOptions(episodes=(4,)))
 
 
 def _without(folder: Path, out: Path, *, routes: bool) -> Path:
@@ -230,8 +230,8 @@ def _without(folder: Path, out: Path, *, routes: bool) -> Path:
 def test_without_clients_logs_clients_are_added_and_a_topic_is_made_up_where_none_is_named(
     folder: Path, tmp_path: Path
 ) -> None:
-    named = read_original(_without(folder, tmp_path / "named", routes=True), Wanted())
-    nothing = read_original(_without(folder, tmp_path / "nothing", routes=False), Wanted())
+    named = read_original(_without(folder, tmp_path / "named", routes=True), ReplayOptions())
+    nothing = read_original(_without(folder, tmp_path / "nothing", routes=False), ReplayOptions())
     assert [
         (one.document["workload"]["producers"], one.document["workload"]["consumers"]) for one in (named, nothing)
     ] == [(1, 1)] * 2

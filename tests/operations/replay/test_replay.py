@@ -14,7 +14,7 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import load, parse
 from nemesrv.operations.replay.original import Original
-from nemesrv.operations.replay.running import Replayed, Wanted, document_of, read_original, replay
+from nemesrv.operations.replay.running import Replayed, ReplayOptions, document_of, read_original, replay
 
 SCENARIO: dict[str, Any] = {
     "name": "cut-off",
@@ -39,11 +39,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def original(folder: Path) -> Original:
-    return read_original(folder, Wanted())
+    return read_original(folder, ReplayOptions())
 
 
 def again(original: Original, out: Path, *sets: str, seed: int = 99) -> Replayed:
-    return replay(original, Wanted(out=out, seed=seed, sets=sets))
+    return replay(original, ReplayOptions(out=out, seed=seed, sets=sets))
 
 
 def test_with_another_seed_it_happens_again(original: Original, tmp_path: Path) -> None:
@@ -79,16 +79,16 @@ def test_what_is_not_the_same_is_less_alike(change: str, part: str, original: Or
 
 def test_a_run_without_its_scenario_and_a_folder_without_a_history_are_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="it has no history"):
-        read_original(tmp_path, Wanted())
+        read_original(tmp_path, ReplayOptions())
     with pytest.raises(ScenarioError, match="there is no such folder"):
-        read_original(tmp_path / "none", Wanted())
+        read_original(tmp_path / "none", ReplayOptions())
     (tmp_path / "history").symlink_to(folder / "history")
     with pytest.raises(ScenarioError, match=r"a run with a scenario\.yaml, or an import with an incident\.json"):
-        read_original(tmp_path, Wanted())
+        read_original(tmp_path, ReplayOptions())
     with pytest.raises(ScenarioError, match="--hypothesis: an episode is not allowed; expected said of an import"):
-        read_original(folder, Wanted(hypotheses={1: 2}))
+        read_original(folder, ReplayOptions(hypotheses={1: 2}))
     with pytest.raises(ScenarioError, match=r"--set: setle_s: 3 is not allowed|setle_s"):
-        again(read_original(folder, Wanted()), tmp_path / "out", "setle_s=3")
+        again(read_original(folder, ReplayOptions()), tmp_path / "out", "setle_s=3")
 
 
 def test_the_command_says_how_alike_they_are_and_its_exit_status_whether_it_happens_again(

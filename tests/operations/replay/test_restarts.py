@@ -12,7 +12,7 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.transitions import later_lists_of, lists_of
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.loading import parse
-from nemesrv.operations.replay.running import Wanted, read_original, replay
+from nemesrv.operations.replay.running import ReplayOptions, read_original, replay
 
 SCENARIO: dict[str, Any] = {
     "name": "started-again",
@@ -41,7 +41,7 @@ def test_a_client_that_is_started_again_has_the_order_that_it_had_then(tmp_path:
     had = orders(original)
     assert len(had["consumer-0"]) == 3, "with this seed it shuffles another order, and starts elsewhere"
     assert len(had["consumer-1"]) == 1, "it was never started again"
-    found = replay(read_original(original, Wanted()), Wanted(out=tmp_path / "again", seed=77))
+    found = replay(read_original(original, ReplayOptions()), ReplayOptions(out=tmp_path / "again", seed=77))
     assert orders(found.folder.path) == had
     assert found.similarity.similarity is not None
     assert found.similarity.similarity > 0.99, found.similarity.sentence

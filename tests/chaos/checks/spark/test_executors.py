@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.checks.spark.executors import LIMIT_S, Wait, awaited
+from nemesrv.chaos.checks.spark.executors import LIMIT_S, ExecutorWait, awaited
 from nemesrv.chaos.errors import HarnessError
 
 
@@ -28,7 +28,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.context, self.now_s, self.said = Context(), 0.0, list[str]()
-        self.wait = Wait(self.context, self.said.append, lambda: self.now_s)
+        self.wait = ExecutorWait(self.context, self.said.append, lambda: self.now_s)
 
     def at(self, now_s: float) -> Watched:
         self.now_s = now_s
@@ -56,13 +56,13 @@ def test_in_the_end_every_query_is_ended_and_the_sentence_says_what_helps() -> N
 
 
 def test_what_was_judged_without_an_executor_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Wait, "go_on", lambda self: setattr(self, "given_up", True))
+    monkeypatch.setattr(ExecutorWait, "go_on", lambda self: setattr(self, "given_up", True))
     with pytest.raises(HarnessError, match="had no executor"), awaited(session(Context()), print):
         pass
 
 
 def test_spark_in_this_process_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Wait, "go_on", lambda self: pytest.fail("looked"))
+    monkeypatch.setattr(ExecutorWait, "go_on", lambda self: pytest.fail("looked"))
     with awaited(session(Context("local[2]")), print):
         pass
 

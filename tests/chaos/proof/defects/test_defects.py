@@ -15,7 +15,7 @@ from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.experiment.nodes import NodePlan
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.proof.defects import _ALL, DEFECTS
-from nemesrv.chaos.proof.selftest import OWN_DIR, Outcome, plan_of, print_outcomes, scenario_of
+from nemesrv.chaos.proof.selftest import OWN_DIR, SelftestOutcome, plan_of, print_outcomes, scenario_of
 from nemesrv.chaos.scenarios.loading import find, shipped
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
 from nemesrv.chaos.topology import NodeKind
@@ -130,7 +130,7 @@ def test_the_self_test_runs_each_clean_twin_once_before_its_defects() -> None:
 def test_a_defect_is_killed_when_all_checks_meant_for_it_say_invalid_and_no_stranger_does() -> None:
     def outcome(*found: str, defect: str | None = "x") -> str:
         named = frozenset({"routes_are_true", "no_false_eviction"})
-        return Outcome(
+        return SelftestOutcome(
             scenario="smoke",
             defect=defect,
             meant=named if defect else frozenset(),
@@ -149,9 +149,9 @@ def test_a_defect_is_killed_when_all_checks_meant_for_it_say_invalid_and_no_stra
 
 
 def test_the_table_of_many_seeds_names_the_weakest_and_what_it_missed() -> None:
-    def outcome(seed: int, defect: str | None, *found: str) -> Outcome:
+    def outcome(seed: int, defect: str | None, *found: str) -> SelftestOutcome:
         meant = frozenset({"routes_are_true"}) if defect else frozenset[str]()
-        return Outcome(
+        return SelftestOutcome(
             scenario="smoke",
             seed=seed,
             defect=defect,

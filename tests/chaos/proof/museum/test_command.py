@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.proof.museum import Said, Shown, by_validity, caption, chosen, document
+from nemesrv.chaos.proof.museum import Said, ShownIncident, by_validity, caption, chosen, document
 from nemesrv.chaos.scenarios.loading import load, shipped
 from nemesrv.chaos.verdict import Validity, Verdict
 
@@ -28,7 +28,7 @@ def test_an_incident_is_found_and_gone_with_its_fix(tmp_path: Path) -> None:
         assert (tmp_path / "kept" / "i11-two-claim-one-name" / variant / "scenario.yaml").is_file()
 
 
-def shown(*, buggy: dict[str, Validity], fixed: dict[str, Validity]) -> Shown:
+def shown(*, buggy: dict[str, Validity], fixed: dict[str, Validity]) -> ShownIncident:
     """Of I03, which availability is to find."""
     scenario = load(shipped("incidents")["i03-one-of-two-drops-syns"])
     assert scenario.incident is not None
@@ -37,7 +37,7 @@ def shown(*, buggy: dict[str, Validity], fixed: dict[str, Validity]) -> Shown:
         return by_validity([Verdict(name=n, verdict=v, examined=1, violations=0) for n, v in said.items()])
 
     about = {"name": scenario.name, "description": scenario.description, "incident": scenario.incident}
-    return Shown(**about, buggy=variant(buggy), fixed=variant(fixed))
+    return ShownIncident(**about, buggy=variant(buggy), fixed=variant(fixed))
 
 
 RED, GREEN, UNSURE = Validity.INVALID, Validity.VALID, Validity.UNKNOWN

@@ -23,7 +23,7 @@ from nemesrv.chaos.proof.statistics.compare import (
     settings_that_differ,
 )
 from nemesrv.chaos.proof.statistics.samples import METRICS, RunSamples
-from nemesrv.chaos.proof.statistics.two_samples import Comparison, Outcome
+from nemesrv.chaos.proof.statistics.two_samples import Comparison, ComparisonOutcome
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
 
 STALE, AVAILABLE = "staleness, clients", "availability, send"
@@ -54,14 +54,17 @@ def told(found: list[Comparison]) -> dict[str, Comparison]:
 def test_a_run_is_a_sample() -> None:
     found = compare_runs(runs(5, 30_000, 1), runs(6, 5_000, 2))
     assert (told(found)[STALE].n_a, told(found)[STALE].n_b) == (5, 6)
-    assert (told(found)[STALE].outcome, told(found)[AVAILABLE].outcome) == (Outcome.DIFFERS, Outcome.NO_DIFFERENCE)
+    assert (told(found)[STALE].outcome, told(found)[AVAILABLE].outcome) == (
+        ComparisonOutcome.DIFFERS,
+        ComparisonOutcome.NO_DIFFERENCE,
+    )
     assert exit_status(found) == 1
     assert set(told(found)) == {STALE, AVAILABLE} < set(METRICS)
 
 
 def test_of_one_run_a_side_nothing_can_be_told_however_many_clients_it_had() -> None:
     found = compare_runs(runs(1, 30_000, 1), runs(1, 1_000, 2))
-    assert {each.outcome for each in found} == {Outcome.CANNOT_TELL}
+    assert {each.outcome for each in found} == {ComparisonOutcome.CANNOT_TELL}
     assert (exit_status(found), told(found)[STALE].n_a) == (3, 1)
 
 

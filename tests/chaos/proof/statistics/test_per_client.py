@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nemesrv.chaos.history.transitions import Transition
-from nemesrv.chaos.proof.statistics.per_client import Client, beside, clients_of, typical
+from nemesrv.chaos.proof.statistics.per_client import ClientFigures, beside, clients_of, typical
 
 
 def row(at_s: float, event: str, node: str = "producer-0", **fields: Any) -> dict[str, Any]:
@@ -44,8 +44,8 @@ def test_a_gap_lasts_until_the_end_where_nothing_succeeds_any_more() -> None:
 
 
 def test_a_sentence_says_what_differs_and_nothing_else() -> None:
-    was = {"producer-0": Client(sends=100, failed=40, longest_gap_ms=3_000, recovered_ms=120_000)}
-    now = {"producer-0": Client(sends=100, failed=1, longest_gap_ms=3_200, recovered_ms=3_000)}
+    was = {"producer-0": ClientFigures(sends=100, failed=40, longest_gap_ms=3_000, recovered_ms=120_000)}
+    now = {"producer-0": ClientFigures(sends=100, failed=1, longest_gap_ms=3_200, recovered_ms=3_000)}
     lost, came = Transition(5.0, "ns-0", "lost", "broker-a", "silent"), Transition(9.0, "ns-0", "came", "broker-a")
     same = [lost, came], [lost, came]
     said = beside("x=1", was, now, same)["sentence"]
@@ -67,7 +67,9 @@ def test_a_sentence_says_what_differs_and_nothing_else() -> None:
 
 
 def test_of_several_runs_a_client_has_the_median_of_each_number() -> None:
-    runs = [{"producer-0": Client(sends=10, failed=number, recovered_ms=1000.0 * number)} for number in (1, 5, 2)]
-    found = typical([*runs, {"consumer-0": Client(longest_gap_ms=7.0)}])
+    runs = [
+        {"producer-0": ClientFigures(sends=10, failed=number, recovered_ms=1000.0 * number)} for number in (1, 5, 2)
+    ]
+    found = typical([*runs, {"consumer-0": ClientFigures(longest_gap_ms=7.0)}])
     assert (found["producer-0"].failed, found["producer-0"].recovered_ms) == (2, 2_000)
     assert (found["consumer-0"].longest_gap_ms, found["consumer-0"].recovered_ms) == (7.0, None)

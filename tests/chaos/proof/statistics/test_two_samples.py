@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from nemesrv.chaos.proof.statistics.two_samples import RUNS_ENOUGH, Comparison, Outcome, compare_all, shown
+from nemesrv.chaos.proof.statistics.two_samples import RUNS_ENOUGH, Comparison, ComparisonOutcome, compare_all, shown
 
 ALPHA = 0.05
 
@@ -20,7 +20,7 @@ def one(a: Sequence[float], b: Sequence[float]) -> Comparison:
 
 def test_a_clear_difference_is_told_with_its_interval() -> None:
     told = one(range(100, 110), range(200, 210))
-    assert told.outcome is Outcome.DIFFERS
+    assert told.outcome is ComparisonOutcome.DIFFERS
     assert (told.mean_a, told.mean_b, told.estimate, told.n_a, told.n_b) == (104.5, 204.5, 100.0, 10, 10)
     assert told.low == pytest.approx(97.155, abs=0.01)
     assert told.high == pytest.approx(102.845, abs=0.01)
@@ -28,15 +28,15 @@ def test_a_clear_difference_is_told_with_its_interval() -> None:
 
 def test_the_same_numbers_are_no_difference_and_other_numbers_that_are_all_the_same_are_one() -> None:
     told = one([1.0] * 30, [1.0] * 25)
-    assert (told.outcome, told.p_value) == (Outcome.NO_DIFFERENCE, 1.0)
+    assert (told.outcome, told.p_value) == (ComparisonOutcome.NO_DIFFERENCE, 1.0)
     assert (told.estimate, told.low, told.high) == (0.0, 0.0, 0.0)
     told = one([1.0] * 5, [3.0] * 5)
-    assert (told.outcome, told.estimate, told.low, told.high) == (Outcome.DIFFERS, 2.0, 2.0, 2.0)
+    assert (told.outcome, told.estimate, told.low, told.high) == (ComparisonOutcome.DIFFERS, 2.0, 2.0, 2.0)
 
 
 def test_with_too_few_samples_nothing_can_be_told_however_far_apart_they_are() -> None:
     told = one([1, 2, 3, 4], [1001, 1002, 1003, 1004, 1005])
-    assert (told.outcome, told.p_value, told.low) == (Outcome.CANNOT_TELL, None, None)
+    assert (told.outcome, told.p_value, told.low) == (ComparisonOutcome.CANNOT_TELL, None, None)
     assert told.why == "4 and 5 runs measured it, 5 a side are needed"
     assert (told.mean_a, told.mean_b) == (2.5, 1003.0)
     assert one([], [1, 2, 3]).mean_a is None
@@ -46,7 +46,7 @@ def test_with_too_few_samples_nothing_can_be_told_however_far_apart_they_are() -
 def test_a_quantity_with_few_samples_takes_nothing_from_the_others() -> None:
     many = (list(range(5)), list(range(5, 10)))
     told = compare_all({"few": ([1, 2], [3, 4]), "many": many})
-    assert [each.outcome for each in told] == [Outcome.CANNOT_TELL, Outcome.DIFFERS]
+    assert [each.outcome for each in told] == [ComparisonOutcome.CANNOT_TELL, ComparisonOutcome.DIFFERS]
     assert told[1] == compare_all({"many": many})[0]
 
 
@@ -78,13 +78,15 @@ def test_clean_twins_are_called_different_no_oftener_than_alpha(draw: str) -> No
     alarms = 0
     for _ in range(runs):
         told = compare_all({str(number): (sample(), sample()) for number in range(3)}, alpha=ALPHA)
-        alarms += any(each.outcome is Outcome.DIFFERS for each in told)
+        alarms += any(each.outcome is ComparisonOutcome.DIFFERS for each in told)
     assert alarms / runs <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / runs)
 
 
 def test_a_difference_of_two_deviations_is_found_in_ten_runs_a_side_nine_times_of_ten() -> None:
     rng, runs = np.random.default_rng(100), 200
-    found = sum(one(rng.normal(0, 1, 10), rng.normal(2, 1, 10)).outcome is Outcome.DIFFERS for _ in range(runs))
+    found = sum(
+        one(rng.normal(0, 1, 10), rng.normal(2, 1, 10)).outcome is ComparisonOutcome.DIFFERS for _ in range(runs)
+    )
     assert found / runs >= 0.9
 
 
