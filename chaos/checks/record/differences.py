@@ -12,13 +12,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from ...oracle.intervals import Stretch, without
 from ...oracle.name_server import RoutesRead
 from ...oracle.promises import Segment, told_by_hand
 from ...oracle.recorded import Life
+from ...oracle.roles import members_of
 from ...oracle.world import World
 from .control import Control, decoded
-from .known_brokers import known_brokers, words
+from .known_brokers import due_words, is_misplaced, known_brokers, words
 from .received import received
+from .registered_rows import registered_rows, row_of
 from .route_tables import Process, RouteStretch, RouteTables, route_tables
 from .settling import Wrong
 
@@ -128,6 +131,37 @@ def by_hand(world: World, life: Life, one: Difference) -> str:
         if is_of and act.node == life.node and act.began_ms - late_ms <= one.from_ms <= until_ms:
             found = act.act_id
     return found
+
+
+# -- where nobody recorded what was read
+
+
+def unlike_what_was_sent(control: Control, world: World, life: Life) -> Iterator[Difference]:
+    """One of each route, broker and time: names, addresses, and rows."""
+    known, rows, acts = known_brokers(world), registered_rows(control, world), told_by_hand(world)
+    if any(act.node == life.node and act.may_be_done for act in world.acts):
+        return
+    for topic, stretches in route_tables(control, world).stretches.get((life.node, life.incarnation), {}).items():
+        for st in stretches:
+            route = decoded(st.value) or {}
+            brokers, queues = route.get("brokers") or {}, route.get("queues") or {}
+            for name in {**brokers, **queues}:
+                if name in acts.named or (name not in known and world.run.get("scenario") == "up"):
+                    continue
+                ids = brokers.get(name, {})
+                kind, due, gaps = "", "", [Stretch(st.s, st.e)]
+                if name not in known:
+                    kind, due = "no broker has this name", "no such broker"
+                elif not ids:
+                    kind, due = QUEUES, f"no queues of {name}"
+                elif is_misplaced(world, name, ids):
+                    kind, due = ADDRESS, due_words(name, known[name])
+                elif rows.knows(name) and len(members_of(world)[name].nodes) == 1:
+                    row, held = row_of(queues.get(name)), rows.held(life.node, topic, name)
+                    gaps = without(st.s, st.e, (Stretch(one.from_ms, one.to_ms) for one in held if one.row == row))
+                    kind, due = ROW, f"{name} as it registered"
+                if kind:
+                    yield from (Difference(topic, name, kind, *gap, words(route), due) for gap in gaps)
 
 
 # -- of two NameServers

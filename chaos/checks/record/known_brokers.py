@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...oracle.promises import told_by_hand
+from ...oracle.roles import may_be_shown
 from ...oracle.world import World
 from ...topology import broker_id, broker_name
 
@@ -27,6 +29,18 @@ def known_brokers(world: World) -> Known:
         return found
 
     return world.memoized("known brokers", find)
+
+
+def is_misplaced(world: World, name: str, ids: Mapping[str, str]) -> bool:
+    """Whether a route names a broker that the run has by an id, or at an address, that no broker of the name has, and
+    that nobody registered by hand."""
+    known, by_hand = known_brokers(world)[name], told_by_hand(world)
+    return any(
+        address not in known.get(id_, ())
+        and not by_hand.may_name(name, id_, address)
+        and not may_be_shown(world, name, id_, address)
+        for id_, address in ids.items()
+    )
 
 
 def due_words(name: str, ids: Mapping[str, tuple[str, ...]]) -> str:

@@ -20,14 +20,12 @@ from dataclasses import replace
 
 from ....remoting.codes import ResponseCode
 from ...oracle.name_server import is_stopping, may_refuse
-from ...oracle.promises import told_by_hand
-from ...oracle.roles import may_be_shown
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import Rule, finding, verdict_of
 from ..record.control import Control, decoded
-from ..record.known_brokers import due_words, known_brokers, words
+from ..record.known_brokers import due_words, is_misplaced, known_brokers, words
 from ..record.received import received
 from ..record.registered_rows import QueueRow, registered_rows, row_of
 from ..record.route_answers import RouteAnswer, route_answers
@@ -77,7 +75,7 @@ class _Judged:
     def __init__(self, control: Control, world: World) -> None:
         self._control, self._world, self._tables = control, world, route_tables(control, world)
         self._rows = registered_rows(control, world)
-        self._known, self._by_hand = known_brokers(world), told_by_hand(world)
+        self._known = known_brokers(world)
         self._records = {row.node for row in control.rows("route")}
         """The NameServers that recorded their tables."""
 
@@ -117,12 +115,7 @@ class _Judged:
         route = answer.route or {}
         for broker, addresses in (route.get("brokers") or {}).items():
             known = self._known.get(broker)
-            if known is not None and any(
-                address not in known.get(id_, ())
-                and not self._by_hand.may_name(broker, id_, address)
-                and not may_be_shown(self._world, broker, id_, address)
-                for id_, address in addresses.items()
-            ):
+            if known is not None and is_misplaced(self._world, broker, addresses):
                 return "not the broker's address", due_words(broker, known)
         for broker, row in (route.get("queues") or {}).items():
             rows = self._rows.due(answer.name_server, answer.topic, broker, answer.from_ms, answer.to_ms)

@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
-from typing import NamedTuple
 
-from ...oracle.intervals import Stretch, merged, without
+from ...oracle.intervals import Stretch, longest, merged, without
 from ...oracle.lists import certainly_off
 from ...oracle.roles import members_of
 from ...oracle.time_outs import POLL
+from ...oracle.windows import Window
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import Finding
-from ..findings import Rule, counted, finding
+from ..findings import Rule, counted, finding, lasting
 from ..record.control import Control, decoded, order
 from ..record.known_brokers import MASTER_ID
 from ..record.route_tables import RouteStretch, RouteTables
@@ -34,71 +34,55 @@ _WRITE = 2
 _ROW = "promised by the scenario"
 
 
-class _Apart(NamedTuple):
-    """In this stretch two NameServers did not hold the same of the topic."""
-
-    stretch: Stretch
-    topic: str
-
-    @property
-    def length_ms(self) -> float:
-        return self.stretch.end_ms - self.stretch.start_ms
-
-
 def tables_agree(control: Control, tables: RouteTables, world: World) -> Iterator[Finding]:
     """One finding for each two NameServers that are on lists: the topic of which their tables differed longest. Nothing
     where nothing is promised."""
     promised_ms = world.promised_ms(AGREE)
     if promised_ms is None:
         return
+    window = Window(0, promised_ms, AGREE, _ROW)
     askers = [node.name for node in world.of_kind("broker", "slave", "producer", "consumer")]
     listed = {name.name for asker in askers for name in world.listed(asker)}
     for one, other in combinations(sorted(listed), 2):
         # Nobody asks a NameServer that is on no list, or not on any yet.
-        off = merged(stretch for name in (one, other) for stretch in _off_all(world, askers, name))
-        apart = [
-            _Apart(stretch, topic)
+        off = [stretch for name in (one, other) for stretch in _off_all(world, askers, name)]
+        apart = {
+            topic: merged(left for piece in _unequal(tables, topic, one, other) for left in without(*piece, off))
             for topic in tables.topics
-            for stretch in merged(
-                left for piece in _unequal(tables, topic, one, other) for left in without(*piece, off)
-            )
-        ]
-        longest = max(apart, key=lambda found: (found.length_ms, found.topic), default=_Apart(Stretch(0.0, 0.0), ""))
-        wrong = {found.topic for found in apart if found.length_ms > promised_ms}
-        s, e = longest.stretch
+        }
+        lengths = {topic: longest(stretches) for topic, stretches in apart.items()}
+        topic = max(lengths, key=lambda name: (_length_ms(lengths[name]), name), default="")
+        s, e = worst = lengths.get(topic, Stretch(0.0, 0.0))
+        wrong = [name for name, stretch in lengths.items() if _length_ms(stretch) > promised_ms]
         allowed = tolerance(world.timers, control.lateness.largest(world, (one, other), s, s + promised_ms), 1)
-        over_ms = max(longest.length_ms - promised_ms, 0.0)
-        counts = counted(over_ms, allowed)
-        routes = [_held(tables, name, longest.topic, (s + e) / 2) for name in (one, other)]
+        measured = lasting(worst, window, allowed)
+        counts = counted(measured["over_ms"], allowed)
+        routes = [_held(tables, name, topic, (s + e) / 2) for name in (one, other)]
         yield finding(
-            (other, one, longest.topic),
+            (other, one, topic if e else ""),
             "promised to agree",
             (s, e),
-            Rule(_ROW, AGREE, promised_ms),
-            out=(s + promised_ms, e) if over_ms else None,
-            tolerance=allowed,
-            measured_ms=longest.length_ms,
-            over_ms=over_ms,
+            window,
             examined=len(tables.topics),
-            more={"name_servers": [one, other], "routes": routes} if over_ms else {},
+            more={"name_servers": [one, other], "routes": routes} if measured["over_ms"] else {},
+            **measured,
             **{name: count * len(wrong) for name, count in counts.items()},
         )
 
 
+def _length_ms(one: Stretch) -> float:
+    return one.end_ms - one.start_ms
+
+
 def _off_all(world: World, askers: Sequence[str], name_server: str) -> list[Stretch]:
     """When the NameServer is on nobody's list."""
-    found: list[Stretch] | None = None
-    for asker in askers:
-        on_list = any(node.name == name_server for node in world.listed(asker))
-        off = [*certainly_off(world, asker, name_server)] if on_list else [Stretch(0.0, world.end_ms)]
-        both = off if found is None else [_common(a, b) for a in found for b in off if _common(a, b)]
-        found = [one for one in both if one is not None]
-    return found or []
-
-
-def _common(one: Stretch, other: Stretch) -> Stretch | None:
-    start_ms, end_ms = max(one.start_ms, other.start_ms), min(one.end_ms, other.end_ms)
-    return Stretch(start_ms, end_ms) if start_ms < end_ms else None
+    on = [
+        stretch
+        for asker in askers
+        if any(node.name == name_server for node in world.listed(asker))
+        for stretch in without(0.0, world.end_ms, certainly_off(world, asker, name_server))
+    ]
+    return without(0.0, world.end_ms, on)
 
 
 def _unequal(tables: RouteTables, topic: str, one: str, other: str) -> Iterator[Stretch]:
@@ -178,17 +162,13 @@ def wipes_last(tables: RouteTables, world: World) -> Iterator[Finding]:
             for st in _stretches(tables, topic, act.node)
             if _is_writable(st.value, act.broker)
         )
-        longest = max(wrong, default=Stretch(0.0, 0.0), key=lambda one: one.end_ms - one.start_ms)
-        over_ms, allowed = longest.end_ms - longest.start_ms, tolerance(world.timers, 0.0, 1)
+        measured = lasting(longest(wrong), Window(0, 0, LAST, _ROW), tolerance(world.timers, 0.0, 1))
         yield finding(
             (act.node, act.broker),
             "promised to last",
             (act.ended_ms, until_ms),
             Rule(_ROW, LAST, 0.0),
-            out=(longest.start_ms, longest.end_ms) if over_ms else None,
-            tolerance=allowed,
-            measured_ms=over_ms if over_ms else None,
-            over_ms=over_ms,
+            **measured | {"measured_ms": measured["over_ms"] or None},
             after=f"{act.act_id} start",
         )
 

@@ -14,24 +14,22 @@ are and registered, as they say (registered_rows.py). What clients make of route
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from ...oracle.broker import misregistered
-from ...oracle.intervals import Stretch, without
 from ...oracle.name_server import Request
 from ...oracle.promises import told_by_hand
 from ...oracle.recorded import Life
-from ...oracle.roles import may_be_shown, member_at, members_of
+from ...oracle.roles import member_at
 from ...oracle.world import World
 from ...verdict import Finding, Verdict
 from ..check import Check, Group, Needs, Section
 from ..findings import at_no_time, finding, verdict_of
-from ..record.control import Control, decoded
-from ..record.differences import ADDRESS, QUEUES, ROW, Difference, by_hand, differences
-from ..record.known_brokers import due_words, known_brokers, words
+from ..record.control import Control
+from ..record.differences import ADDRESS, QUEUES, ROW, by_hand, differences, unlike_what_was_sent
+from ..record.known_brokers import known_brokers
 from ..record.received import REGISTERED, received
-from ..record.registered_rows import QueueRow, registered_rows, row_of
+from ..record.registered_rows import registered_rows
 from ..record.route_tables import route_tables
 from ..tolerance import tolerance
 
@@ -76,7 +74,7 @@ CHECK = Check(
 def _wrong(control: Control, world: World, life: Life) -> Iterator[Finding]:
     found, known = differences(control, world, life), known_brokers(world)
     if found is None:
-        found = [*_unlike_what_was_sent(control, world, life)]
+        found = [*unlike_what_was_sent(control, world, life)]
     else:
         found = [one for one in found if not by_hand(world, life, one)]
         found = [one for one in found if one.kind in (ROW, ADDRESS, QUEUES) or one.name not in known]
@@ -128,40 +126,3 @@ class _Registering:
                 wrong=len(wrong),
                 more={"came": f"{first.name} {first.id_}: {first.address}"} if wrong else {},
             )
-
-
-# -- where nobody recorded what was read
-
-
-def _unlike_what_was_sent(control: Control, world: World, life: Life) -> Iterator[Difference]:
-    """One of each route, broker and time: names, addresses, and rows."""
-    known, rows, acts = known_brokers(world), registered_rows(control, world), told_by_hand(world)
-    if any(act.node == life.node and act.may_be_done for act in world.acts):
-        return
-    for topic, stretches in route_tables(control, world).stretches.get((life.node, life.incarnation), {}).items():
-        for st in stretches:
-            route = decoded(st.value) or {}
-            brokers, queues = route.get("brokers") or {}, route.get("queues") or {}
-            for name in {**brokers, **queues}:
-                if name in acts.named or (name not in known and world.run.get("scenario") == "up"):
-                    continue
-                ids = brokers.get(name, {})
-                kind, due, gaps = "", "", [Stretch(st.s, st.e)]
-                if name not in known:
-                    kind, due = "no broker has this name", "no such broker"
-                elif not ids:
-                    kind, due = QUEUES, f"no queues of {name}"
-                elif any(
-                    at not in known[name].get(id_, ()) and not may_be_shown(world, name, id_, at)
-                    for id_, at in ids.items()
-                ):
-                    kind, due = ADDRESS, due_words(name, known[name])
-                elif rows.knows(name) and len(members_of(world)[name].nodes) == 1:
-                    gaps = without(st.s, st.e, _held(rows.held(life.node, topic, name), row_of(queues.get(name))))
-                    kind, due = ROW, f"{name} as it registered"
-                if kind:
-                    yield from (Difference(topic, name, kind, *gap, words(route), due) for gap in gaps)
-
-
-def _held(held: Sequence[Any], row: QueueRow | None) -> Iterable[Stretch]:
-    return (Stretch(one.from_ms, one.to_ms) for one in held if one.row == row)
