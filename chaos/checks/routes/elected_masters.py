@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...oracle.intervals import Stretch, until_next
+from ...oracle.intervals import until_next
 from ...oracle.link import hung_brokers
 from ...oracle.reach import failed_calls, undisturbed
 from ...oracle.roles import Settled, at_work, members_of, settled
@@ -19,6 +19,7 @@ from ...verdict import Finding
 from ..findings import finding
 from ..record.control import Control, Row, decoded
 from ..record.known_brokers import MASTER_ID, words
+from ..record.settling import Due, Settling, Wrong
 from ..tolerance import tolerance
 
 NO_MASTER, NOT_TOLD = "without a master", "a client without its master"
@@ -69,42 +70,32 @@ def _finding(
     control: Control, world: World, kind: str, node: str, name: str, one: Settled, routes: _Routes
 ) -> Iterator[Finding]:
     """Over all topics that name the broker name there: until when one had no master that is at work."""
-    wrong: list[tuple[Stretch, str, str]] = []
-    topics = set()
+    members, wrong = members_of(world)[name], dict[str, list[Wrong]]()
     for (who, _, topic), rows in routes.items():
-        if who != node:
-            continue
-        for row, to_ms in until_next(rows, world.end_ms):
-            held = Stretch(max(row.time_ms, one.at_ms), min(to_ms, one.to_ms))
-            route = decoded(row.value) if held.start_ms < held.end_ms else None
+        for row, to_ms in until_next(rows, world.end_ms) if who == node else ():
+            s, e = max(row.time_ms, one.at_ms), min(to_ms, one.to_ms)
+            route = decoded(row.value) if s < e else None
             ids = ((route or {}).get("brokers") or {}).get(name) if isinstance(route, Mapping) else None
-            if ids is None:
-                continue
-            topics.add(topic)
-            owner = members_of(world)[name].owner(ids.get(MASTER_ID, ""))
-            if owner is None or not at_work(world, owner, one.from_ms):
-                wrong.append((held, topic, words(route)))
-    if not topics:
-        return
-    nodes = [each for each in (node, *members_of(world)[name].nodes) if world.lives_of(each)]
+            if ids is not None:
+                of, owner = wrong.setdefault(topic, []), members.owner(ids.get(MASTER_ID, ""))
+                of += [Wrong(s, e, words(route))] if owner is None or not at_work(world, owner, one.from_ms) else []
+    nodes = [each for each in (node, *members.nodes) if world.lives_of(each)]
     lag_ms = control.lateness.largest(world, nodes, one.at_ms - world.timers.R_ms, one.from_ms)
-    allowed = tolerance(world.timers, lag_ms, one.window.timers)
-    # What ends the stretch may be learnt a little before it is told of.
-    wrong = [each for each in wrong if one.to_ms - each[0].start_ms > allowed.unknown_up_to_ms]
-    worst = max(wrong, key=lambda each: each[0].end_ms, default=None)
-    until_ms = worst[0].end_ms if worst else one.at_ms
-    over_ms = max((min(held.end_ms - one.from_ms, one.to_ms - held.start_ms) for held, *_ in wrong), default=0.0)
-    over_ms = max(over_ms, 0.0)
+    seen = Settling(tolerance(world.timers, lag_ms, one.window.timers))
+    for topic, stretches in wrong.items():
+        seen.add(Due(topic, one.from_ms, one.to_ms, one.at_ms, one.window), stretches)
+    if not seen.due:
+        return
+    out, measured = seen.out(), seen.measured(one.window)
     yield finding(
-        (node, name, worst[1] if worst else ""),
+        (node, name, seen.due.topic if out else ""),
         kind,
         (one.from_ms, one.to_ms),
         one.window,
-        out=(one.from_ms, until_ms) if over_ms else None,
-        tolerance=allowed,
-        measured_ms=until_ms - one.at_ms,
-        over_ms=over_ms,
-        examined=len(topics),
+        out=out,
+        tolerance=seen.allowed,
+        examined=seen.examined,
         after=one.after,
-        more={"came": worst[2]} if worst and over_ms else {},
+        more={"came": seen.worst.about} if seen.worst and out else {},
+        **measured | {"measured_ms": measured["measured_ms"] or 0.0},
     )
