@@ -128,3 +128,19 @@ def test_without_a_lost_broker_or_without_anything_at_all_nothing_is_examined() 
     for builder in (HistoryBuilder(), cluster(clients=("producer-0",)).end(100)):
         verdict = check(builder)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_one_that_is_taken_in_and_dropped_in_one_moment_stays_dropped() -> None:
+    """What was lost is sent again behind the broker's own end, and so is its channel's end."""
+
+    def verdict_of(*back: tuple[float, str, tuple[str, ...]]) -> Validity:
+        told, closed = crash(*back), {"f": "peer", "value": {"reason": "closed"}}
+        told.at(0.5).registers("ns-0", "broker-a", channel="1").at(100).event(
+            "ns-0", "channel_ended", op_id="1", **closed
+        )
+        told.at(101).registers("ns-0", "broker-a", channel="2").event("ns-0", "channel_ended", op_id="2", **closed)
+        told.route("ns-0", "orders", *BOTH).route("ns-0", "orders", "broker-b")
+        return check(told.at(200.1).registers("ns-0", "broker-a", channel="3")).verdict
+
+    assert verdict_of() is Validity.VALID
+    assert verdict_of((150, "ns-0", BOTH)) is Validity.INVALID

@@ -79,7 +79,7 @@ TOLD = {
             {"at_s": 240, "do": "restart", "nodes": ["broker-a"]},
         ],
         "name-server-brings-back-the-dead",
-        "registrations_are_kept",
+        "no_resurrection",
     ),
     "a new list that has the NameServer next which has just failed": Odd(
         [
