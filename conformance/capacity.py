@@ -7,8 +7,9 @@ import heapq
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
+from ..actors.processes import stat_of
+from ..chaos.machine import free_memory
 from .situations import Situation
 
 MEMORY_SHARE = 3.0
@@ -65,17 +66,7 @@ class LoopLateness:
 
 def at_once(memory: int) -> int:
     """How many processes of that size in bytes may run at once: a third of the free memory."""
-    try:
-        available = int(
-            next(
-                line.split()[1]
-                for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-                if line.startswith("MemAvailable:")
-            )
-        )
-    except (OSError, StopIteration):
-        return 8
-    return max(2, min(AT_ONCE_MAX, int(available * 1024 / MEMORY_SHARE / max(memory, 10 << 20))))
+    return max(2, min(AT_ONCE_MAX, int(free_memory() / MEMORY_SHARE / max(memory, 10 << 20))))
 
 
 def planned_s(
@@ -124,15 +115,5 @@ def cores() -> int:
 
 def memory_of(group: int) -> int:
     """Resident bytes of all processes of a process group."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    found = 0
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            try:
-                with open(f"/proc/{entry.name}/stat", encoding="utf-8", errors="replace") as file:
-                    fields = file.read().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[2]) == group:
-                found += int(fields[21]) * page
-    return found
+    stats = filter(None, (stat_of(int(name)) for name in os.listdir("/proc") if name.isdigit()))
+    return sum(int(fields[21]) for fields in stats if int(fields[2]) == group) * os.sysconf("SC_PAGE_SIZE")

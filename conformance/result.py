@@ -134,18 +134,6 @@ def hindered(rules: Sequence[RuleVerdict], why: str) -> list[RuleVerdict]:
     return [replace(each, measured=Measured.undecided(why), verdict=Validity.UNKNOWN) for each in rules]
 
 
-def with_reasons(rules: Sequence[RuleVerdict], trial: Trial) -> list[RuleVerdict]:
-    """Rules left out because their situation could not be run, with that reason."""
-    return [_with_reason(each, trial.left_out) for each in rules]
-
-
-def _with_reason(found: RuleVerdict, left_out: Mapping[str, str]) -> RuleVerdict:
-    whys = [left_out[name] for name in found.rule.situations if name in left_out]
-    if not isinstance(found.measured, LeftOut) or len(whys) < len(found.rule.situations):
-        return found
-    return replace(found, measured=LeftOut(why=whys[0]))
-
-
 # --- the run folder ---------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -116,12 +117,22 @@ def situations_of(rules: Collection[str]) -> tuple[str, ...]:
 
 
 def judge_all(
-    watched: Sequence[Watched], profile: RuleProfile | None, rules: Collection[str] | None = None
+    watched: Sequence[Watched],
+    profile: RuleProfile | None,
+    rules: Collection[str] | None = None,
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> list[RuleVerdict]:
-    """A verdict for every rule, or these, in their order. A rule is left out if none of its situations was run."""
+    """A verdict for every rule, or these, in their order. A rule is left out if none of its situations was run, which
+    `left_out` gives reasons of."""
     clients = {name: _labelled(of) for name, of in clients_of(watched).items()}
     wanted = [rule for name, rule in RULES.items() if rules is None or name in rules]
-    return [_of_all(rule, {ONLY: watched} if rule.name in OF_PROGRAM else clients, profile) for rule in wanted]
+    found = [_of_all(rule, {ONLY: watched} if rule.name in OF_PROGRAM else clients, profile) for rule in wanted]
+    return [
+        replace(each, measured=LeftOut(why=left_out[each.rule.situations[0]]))
+        if isinstance(each.measured, LeftOut) and left_out.keys() >= {*each.rule.situations}
+        else each
+        for each in found
+    ]
 
 
 def _labelled(watched: Sequence[Watched]) -> list[Watched]:
@@ -181,6 +192,8 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, 
     elif of:
         try:
             measured = rule.measure(clear)
+            if isinstance(measured, LeftOut) and (unclear := [one.unclear for one in of if one.unclear]):
+                measured = Measured.undecided(unclear[0], len(unclear))
         except Exception as exc:  # as a check that fails: UNKNOWN, never a pass
             measured = Measured.undecided(f"the rule failed: {type(exc).__name__}: {exc}", len(clear))
     else:

@@ -97,7 +97,7 @@ def conform(
     Exit status: 0 every rule VALID (or measured, without --profile), 1 INVALID, 3 UNKNOWN, 2 and 4 as a run's.
     """
     from ...conformance.capacity import cores, planned
-    from ...conformance.result import ConformResult, hindered, tidy, with_reasons, write
+    from ...conformance.result import ConformResult, hindered, tidy, write
     from ...conformance.rule_verdicts import hindered_in, judge_all, profile_of, situations_of, written
     from ...conformance.scene import ConformPlan
     from ...conformance.situations import SITUATIONS
@@ -138,7 +138,7 @@ def conform(
     finally:
         progress.clear()
         tidy(folder)
-    judged = with_reasons(judge_all(trial.watched, held_against, wanted), trial)
+    judged = judge_all(trial.watched, held_against, wanted, trial.left_out)
     if trial.hindered:
         judged = hindered(judged, trial.hindered)
     result = ConformResult(

@@ -53,6 +53,8 @@ class Instance:
     """The clientIDs in its heartbeats."""
     threads: set[int] = field(default_factory=set)
     """The threads that made its connections to NameServers, as far as that was seen."""
+    turned_to: list[str] = field(default_factory=list)
+    """The NameServers that it connected to, in order."""
     language: str | None = None
     unclear: str = ""
     """Why it cannot be told apart from another client; "" if it can."""
@@ -240,8 +242,9 @@ class Instances:
                     again = True
 
     def _own(self, connection: int, held: _Held, owner: Instance) -> None:
-        if held.thread is not None and held.front in self._name_servers:
-            owner.threads.add(held.thread)
+        if held.front in self._name_servers:
+            owner.turned_to.append(held.front)
+            owner.threads |= {held.thread} if held.thread is not None else set()
         if connection > 0 and not held.closed:
             self._of[connection] = owner
         if connection > 0:
@@ -356,7 +359,8 @@ class Instances:
 
     def _one_of(self, instances: Sequence[Instance], held: _Held) -> Instance:
         """The first candidate. If there are others, they become `unclear`."""
-        if len(instances) > 1:
+        is_one_like_the_other = len({tuple(each.turned_to) for each in instances}) == 1
+        if len(instances) > 1 and not (is_one_like_the_other and not any(each.topics for each in instances)):
             for each in instances:
                 each.unclear = each.unclear or (
                     f"{len(instances)} clients of one process ask for the same topics, and which of them connected to "

@@ -38,7 +38,6 @@ ENOUGH_TURNS = 0.1
 refusing NameServers no more often in two polls. `p` says how often.
 """
 NO_LIST = LeftOut(why="it does not go through a list: it turns to any NameServer at any request")
-ONE_NAME_SERVER = LeftOut(why="one NameServer leaves nothing to choose")
 
 
 def first_choice(watched: Watched) -> str | None:
@@ -128,8 +127,6 @@ def _example(watched: Watched, **what: Any) -> Mapping[str, Any]:
 
 
 def _order(watched: Sequence[Watched]) -> Measurement:
-    if all(len(one.name_servers) < 2 for one in watched):
-        return ONE_NAME_SERVER
     if _goes_anywhere(label_in(watched)):
         return NO_LIST
     made_two = list(_in_order(watched))
@@ -165,8 +162,6 @@ def _start(watched: Sequence[Watched]) -> Measurement:
     of = [(one, first_choice(one)) for one in watched]
     began = [(one, front) for one, front in of if front is not None]
     n = max((len(one.name_servers) for one, _ in began), default=0)
-    if n == 1:
-        return ONE_NAME_SERVER
     if not began:
         return Measured.undecided("no process turned to a NameServer")
     counts = Counter(one.name_servers.index(front) for one, front in began)
@@ -201,8 +196,6 @@ def _dials_all_first(watched: Watched) -> bool:
 
 
 def _sticky(watched: Sequence[Watched]) -> Measurement:
-    if all(len(one.name_servers) < 2 for one in watched):
-        return ONE_NAME_SERVER
     label = label_in(watched)
     if not label.steps:
         return Measured.undecided("no look-up followed one that was answered")

@@ -45,8 +45,6 @@ def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -
         of = [one for one in watched if one.situation == situation]
         if not of:
             return LeftOut(why=f"not run: {situation}")
-        if any(len(one.name_servers) == 1 for one in of):
-            return LeftOut(why="one NameServer cannot be left for another")
         if label_in(watched).takes_turns:
             return LeftOut(why="it goes to other NameServers anyhow, though nothing has failed")
         found = Samples("no process was at work when it happened")

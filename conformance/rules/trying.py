@@ -79,8 +79,6 @@ def _topics(watched: Watched) -> int:
 
 
 def _tries_refused(watched: Sequence[Watched]) -> Measurement:
-    if all(len(one.name_servers) < 2 for one in watched):
-        return LeftOut(why="one NameServer is all there is to try")
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
     found = Samples(unseen or "no dial was refused while every NameServer refused")
     for one in watched:
@@ -94,30 +92,20 @@ def _tries_refused(watched: Sequence[Watched]) -> Measurement:
     return found.commonest()
 
 
-def _silent(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
-    """Each look-up without an answer, and the next try of the same call."""
+def _in_vain(watched: Watched, outcome: TryOutcome) -> Iterator[tuple[Try, Try | None]]:
+    """Each try that ended so, and the next one of the same call, if there was one: look-ups without an answer (SILENT),
+    but for the last ones, or dials that met dropped SYNs (DROPPED)."""
     found = tries(watched)
-    silent = [one for one in found if one.outcome is TryOutcome.SILENT]
-    for one in settled(watched, silent):
-        if watched.stopping_ms - one.began_ms > WAIT_MAX_MS:
+    for one in settled(watched, [each for each in found if each.outcome is outcome]):
+        if outcome is TryOutcome.DROPPED or watched.stopping_ms - one.began_ms > WAIT_MAX_MS:
             yield one, next_of_call(watched, found, found.index(one))
 
 
-def _dropped(watched: Watched) -> Iterator[tuple[Try, Try | None]]:
-    """Each connect that met dropped SYNs, and the next try of the same call."""
-    found = tries(watched)
-    dropped = [one for one in found if one.outcome is TryOutcome.DROPPED]
-    for one in settled(watched, dropped):
-        yield one, next_of_call(watched, found, found.index(one))
-
-
 def _tries_silent(watched: Sequence[Watched]) -> Measurement:
-    if all(len(one.name_servers) < 2 for one in watched):
-        return LeftOut(why="one NameServer is all there is to try")
     of = [
         (one, tried, then)
         for one in watched
-        for tried, then in _silent(one)
+        for tried, then in _in_vain(one, TryOutcome.SILENT)
         if then is None or tried.began_ms >= _one_at_a_time_ms(one)  # else what follows may be another thread's call
     ]
     if not of:
@@ -148,7 +136,7 @@ def _connect_timeout(watched: Sequence[Watched]) -> Measurement:
     lengths = []
     dropped = 0
     for one in watched:
-        for tried, then in _dropped(one):
+        for tried, then in _in_vain(one, TryOutcome.DROPPED):
             dropped += 1
             # where nobody saw the socket go: until the call goes on
             ended_ms = tried.ended_ms if tried.ended_ms is not None else then.began_ms if then is not None else None
@@ -166,7 +154,7 @@ def _answer_timeout(watched: Sequence[Watched]) -> Measurement:
     of_first_calls: list[tuple[float, Mapping[str, Any]]] = []
     silent = 0
     for one in watched:
-        for tried, then in _silent(one):
+        for tried, then in _in_vain(one, TryOutcome.SILENT):
             silent += 1
             ends = [end for end in (tried.closed_ms, then.began_ms if then else None) if end is not None]
             if ends and tried.asked_ms is not None:
@@ -191,7 +179,7 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measurement:
     found = Samples(unseen or "no dial met dropped SYNs")
     dropped = 0
     for one in watched:
-        for tried, then in _dropped(one):
+        for tried, then in _in_vain(one, TryOutcome.DROPPED):
             dropped += 1
             if then is None or (then.asked_ms is None and then.closed_ms is None):
                 continue  # it ends there, or what became of the next connection is not known
@@ -215,7 +203,7 @@ def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
 
 
 def _closes_on_silence(watched: Sequence[Watched]) -> Measurement:
-    of = [(one, tried) for one in watched for tried, _ in _silent(one)]
+    of = [(one, tried) for one in watched for tried, _ in _in_vain(one, TryOutcome.SILENT)]
     if not of:
         return Measured.undecided("no look-up was without an answer")
     closed = sum(
@@ -240,8 +228,6 @@ def _calls_after_first_failure(watched: Watched) -> list[list[Try]]:
 
 
 def _phase_lock(watched: Sequence[Watched]) -> Measurement:
-    if all(len(one.name_servers) < 2 for one in watched):
-        return LeftOut(why="one NameServer has no turns")
     label = label_in(watched)
     if label.takes_turns and label.odds[EVERY] <= ALPHA:
         return LeftOut(why="it takes no turns: it does not go through its list in order")

@@ -31,7 +31,7 @@ class Client:
     package: str
     version: str
     driver: str
-    """Its file in drivers/."""
+    """Its file in drivers/, beside which its language's protocol file is copied."""
     needs: tuple[str, ...]
     """Programs on PATH: to build it, and to run it."""
     command: tuple[str, ...]

@@ -87,7 +87,8 @@ def command(client: Client) -> tuple[str, ...]:
 def install(client: Client) -> Path:
     """The folder with the built client, whole or not at all. ClientMissing when it cannot be had."""
     driver = DRIVERS / client.driver
-    recipe = f"{replace(client, findings=())}{GO_MOD}{CARGO_TOML}".encode() + driver.read_bytes()
+    sources = [driver, *DRIVERS.glob(f"[Pp]rotocol{driver.suffix}")]
+    recipe = f"{replace(client, findings=())}{GO_MOD}{CARGO_TOML}".encode() + b"".join(map(Path.read_bytes, sources))
     folder = folder_of_all() / f"{client.name}-{hashlib.sha256(recipe).hexdigest()[:12]}"
     if folder.is_dir():
         return folder
@@ -98,7 +99,8 @@ def install(client: Client) -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         target = Path(temporary) / "client"
         target.mkdir()
-        shutil.copy(driver, target)
+        for source in sources:
+            shutil.copy(source, target)
         _BUILD[client.registry](client, target)
         try:
             target.rename(folder)
@@ -147,7 +149,11 @@ def _maven(client: Client, target: Path) -> None:
     except JavaMissing as exc:
         raise ClientMissing(f"{client.says} cannot be had: {exc}") from exc
     (target / "jars").symlink_to(jars.removesuffix("/*"))
-    _run(client, ("javac", "-parameters", "-cp", jars, "-d", str(target / "classes"), client.driver), target)
+    _run(
+        client,
+        ("javac", "-parameters", "-cp", jars, "-sourcepath", ".", "-d", str(target / "classes"), client.driver),
+        target,
+    )
 
 
 def _go(client: Client, target: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.result import ConformResult, hindered, paragraphs, table, with_reasons
+from nemesrv.conformance.result import ConformResult, hindered, paragraphs, table
 from nemesrv.conformance.rule_verdicts import RuleVerdict
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
 from nemesrv.conformance.scene import ConformPlan
@@ -77,11 +77,3 @@ def test_a_program_that_cannot_be_examined_is_unknown_in_every_rule() -> None:
     assert [each.verdict for each in made.rules] == [Validity.UNKNOWN] * 2
     assert made.exit_status == 3
     assert made.to_json()["left_out"] == {}
-
-
-def test_what_was_left_out_says_why_its_situation_could_not_be_had() -> None:
-    why = "the program never asked the address server for its list"
-    (found,) = with_reasons([NOT_THERE], Trial(left_out={"list_changes": why}))
-    assert found.measured == LeftOut(why=why)
-    (found,) = with_reasons([NOT_THERE], Trial())
-    assert found == NOT_THERE

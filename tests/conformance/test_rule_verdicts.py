@@ -85,6 +85,15 @@ def test_a_rule_that_fails_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.measured.why == "the rule failed: ZeroDivisionError: division by zero"
 
 
+def test_a_rule_whose_situation_is_unclear_or_could_not_be_had_says_so() -> None:
+    unclear = replace(Story("refused").watched(), unclear="two look alike")
+    (one,) = judge_all([Story("quiet").watched(), unclear], None, ["leaves_on_refused"])
+    assert (one.verdict, one.measured) == (Validity.UNKNOWN, Measured.undecided("two look alike", 1))
+    why = "the program never asked the address server for its list"
+    (one,) = judge_all([], None, ["list_change_s"], {"list_changes": why})
+    assert one.measured == LeftOut(why=why)
+
+
 def test_every_built_in_profile_can_be_read() -> None:
     assert len(names()) >= 9
     for name in names():

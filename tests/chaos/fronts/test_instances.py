@@ -158,6 +158,15 @@ def test_of_two_java_clients_that_dial_one_front_at_once_no_thread_is_known() ->
     assert story.whose[3] == 1
 
 
+def test_two_that_have_done_the_same_and_asked_for_nothing_of_their_own_need_not_be_told_apart() -> None:
+    story = Story(clients=2).opened(1, "ns-0", 70).opened(2, "ns-0", 70)
+    for connection in (1, 2):
+        story.asked(connection, "ns-0", connection, "TBW102").closed(connection, "ns-0", connection + 0.1)
+    story.opened(3, "ns-1", 70, 4).asked(3, "ns-1", 5).opened(4, "ns-1", 70, 6).asked(4, "ns-1", 7, "trace")
+    assert story.whose == {1: 0, 2: 1, 3: 0, 4: 1}
+    assert story.unclear() == [False, False]
+
+
 def test_whose_a_dial_in_vain_was_is_known_once_its_thread_has_connected() -> None:
     story = Story(clients=2)
     for thread in (701, 702):
