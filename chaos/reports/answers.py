@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..checks import CHECKS
-from ..checks.cause import first_wrong
+from ..checks.cause import cause_of, first_wrong
 from ..checks.check import Group
 from ..faults.fault import Fault
 from ..faults.link_faults import Heal, LinkFault
@@ -28,7 +28,7 @@ from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
 from ..verdict import Finding, Validity, Verdict, seconds, worst
 from .groups import of_each
-from .sentences import undecided_sentences, wrong_sentence
+from .sentences import undecided_sentences
 from .text import all_of
 
 _CLIENTS = (Group.CLIENT_ROUTES, Group.NAME_SERVERS, Group.MESSAGES, Group.CONSUMING)
@@ -144,8 +144,9 @@ def counted(verdicts: Sequence[Verdict]) -> str:
 def _first(verdicts: Sequence[Verdict]) -> str:
     """Who did what, and what was allowed; of a run that is not decided, why. "" where all is right."""
     wrong = first_wrong(verdicts)
-    if wrong is not None and wrong.examples:
-        return wrong_sentence(wrong)
+    if wrong is not None and (cause := cause_of(verdicts)) is not None and wrong.examples:
+        more = wrong.violations - 1
+        return cause.sentence.rstrip(".") + (f"; and {more} more" if more > 0 else "")
     if wrong is not None:
         return wrong.why
     unknown = [v for v in verdicts if v.verdict is Validity.UNKNOWN]

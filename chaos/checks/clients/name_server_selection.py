@@ -116,8 +116,8 @@ def _by_dialler(found: Sequence[Selection], world: World) -> dict[str | None, li
 
 CHECK = Check(
     name=NAME,
-    says="the first NameServer is uniform over the list, the next is the next in the client's own order, and it stays "
-    "until it fails; by the rules of the client's [profile](docs/client-profiles.md) (Java 4.9 and 5.3, Go, C++, Node)",
+    says="a client takes its first NameServer at random, keeps it until it fails, and then takes the next of its own "
+    "list, as its profile says (docs/client-profiles.md)",
     group=Group.NAME_SERVERS,
     section=Section.CLIENTS,
     needs=(Needs.CLIENTS,),
