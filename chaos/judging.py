@@ -239,8 +239,7 @@ def apart(
 ) -> tuple[list[Verdict], list[Verdict]]:
     """The verdicts that count, and those left out: with all checks asked for, those that had nothing to examine. A
     failed check counts; so does one to which a longer run would give something (never checks of consuming without
-    consumers). If none would be left, all count.
-    """
+    consumers). If none would be left, all count."""
     nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN]
     left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]
     if set(checks) != set(CHECKS) or len(left_out) == len(verdicts):

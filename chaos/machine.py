@@ -229,8 +229,7 @@ def _groups(root: Path, controller: str) -> Iterator[tuple[Path, bool]]:
 
 def free_tasks(root: Path = Path("/"), user: int | None = None) -> int | None:
     """Processes and threads that may still be started, by this user's limit (`ulimit -u`; root has none) or a control
-    group's `pids.max`. None: no limit.
-    """
+    group's `pids.max`. None: no limit."""
     user = os.getuid() if user is None else user
     allowed = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     left = [] if not user or allowed == resource.RLIM_INFINITY else [max(0, allowed - _tasks_of(user, root))]

@@ -185,8 +185,7 @@ def require(needs: MachineNeeds, run_folder: Path) -> None:
 
 def require_programs(scenario: Scenario, scale: float) -> None:
     """Fetch all of Apache's programs in the scenario by Maven, if necessary, and test that they can run at its rate.
-    HarnessError with one sentence; nothing is started.
-    """
+    HarnessError with one sentence; nothing is started."""
     if programs := programs_of(scenario):
         try:
             bring(programs, scale)

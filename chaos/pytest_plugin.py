@@ -210,8 +210,7 @@ def _cluster(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Runni
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Judge a test that did not ask for it: a test that looks at nothing must not pass, and a failing one needs the
-    verdict. Its own failure stays.
-    """
+    verdict. Its own failure stays."""
     cluster: Any = pyfuncitem.funcargs.get(FIXTURE)
     try:
         result = yield

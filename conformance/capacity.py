@@ -73,8 +73,7 @@ def planned_s(
     jobs: Sequence[Situation], start_s: float, places: int, lanes: int, running_s: Sequence[float] = ()
 ) -> float:
     """Estimated duration of the jobs on so many places, each started in a lane for `start_s`. `running_s`: the
-    remaining time of each job that has a place.
-    """
+    remaining time of each job that has a place."""
     free = [*sorted(running_s), *[0.0] * max(1 - len(running_s), places - len(running_s))]
     heapq.heapify(free)
     starting = [0.0] * max(1, lanes)

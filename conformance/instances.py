@@ -25,8 +25,7 @@ ONLY = ""
 
 def clients_of(watched: Sequence[Watched]) -> dict[str, list[Watched]]:
     """Observations by client name; ONLY with all of them if no process has clients of several kinds. The number of
-    clients is that in heartbeats of any process.
-    """
+    clients is that in heartbeats of any process."""
     clients = clients_in(watched)
     split = [parts_of(one, clients) for one in watched]
     if all(len(parts) == 1 for parts in split):
@@ -51,8 +50,7 @@ def clients_in(watched: Sequence[Watched]) -> int:
 
 def _kinds(parts: Sequence[Part]) -> list[frozenset[str]]:
     """The sets of topics that clients ask for: those seen often where clients were told apart. A set seen once is of
-    two clients that were taken for one.
-    """
+    two clients that were taken for one."""
     lasting = [topics for topics, one in parts if topics and not one.unclear and not SITUATIONS[one.situation].many]
     seen = Counter(lasting or [topics for topics, _ in parts if topics])
     most = max(seen.values(), default=0)
@@ -69,8 +67,7 @@ def _kind_of(topics: frozenset[str], kinds: Sequence[frozenset[str]]) -> frozens
 
 def parts_of(watched: Watched, clients: int) -> list[Part]:
     """For each client of the process, its topics and its observations; without clients of another NameServer than the
-    situation's.
-    """
+    situation's."""
     instances: list[Instance] = []
     seen: dict[int, list[Observation]] = {}
 

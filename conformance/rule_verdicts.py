@@ -38,8 +38,7 @@ def names() -> tuple[str, ...]:
 
 def profile_of(name_or_file: str) -> RuleProfile:
     """The built-in profile of that name, or the one in that file. ScenarioError says what is wrong and what is
-    allowed.
-    """
+    allowed."""
     built_in = client_profiles.built_in()
     if name_or_file in built_in:
         return _from_document(name_or_file, built_in[name_or_file], f"the profile {name_or_file}")

@@ -403,8 +403,7 @@ class _Output:
 
 class _Reason:
     """Finds the line of a program's output that says why it ends: the last of a runtime's, the end of a traceback
-    included; else the first that looks like an error.
-    """
+    included; else the first that looks like an error."""
 
     def __init__(self) -> None:
         self._ends: bytes | None = None

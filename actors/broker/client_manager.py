@@ -87,8 +87,7 @@ class ClientManager:
 
     def register_consumer(self, data: ConsumerData, client: Client) -> tuple[bool, bool]:
         """Enter a consumer group of a heartbeat. Returns whether the channel is new in the group, and whether the
-        group's members must be told.
-        """
+        group's members must be told."""
         group = self.consumers.setdefault(data.group_name, ConsumerGroup(data.group_name))
         group.consume_type = data.consume_type
         group.message_model = data.message_model
@@ -114,8 +113,7 @@ class ClientManager:
 
     def expire(self, *, now_ms: int) -> list[tuple[str, Client]]:
         """Remove clients that were silent for more than 120 s. Returns (consumer group, client) of each consumer and
-        ("", client) of each producer.
-        """
+        ("", client) of each producer."""
         gone: list[tuple[str, Client]] = []
         for name, group in list(self.consumers.items()):
             late = [client for client in group.clients.values() if now_ms - client.seen_ms > CHANNEL_EXPIRED_MS]
@@ -188,8 +186,7 @@ class QueueLocks:
 
     def lock(self, group: str, queues: Iterable[MessageQueue], client_id: str, *, now_ms: int) -> list[MessageQueue]:
         """Lock these queues for the client. Returns the queues that it holds now: free ones, expired ones, and its
-        own.
-        """
+        own."""
         leases = self._leases.setdefault(group, {})
         held = []
         for queue in queues:

@@ -35,8 +35,7 @@ class CommitLog:
 
     def open(self) -> None:
         """Lock the folder and find its files. Raises StoreError where another process has the folder, or a file is
-        missing.
-        """
+        missing."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock_fd = os.open(self.directory.parent / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -112,8 +111,7 @@ class CommitLog:
 
     def fill_up(self) -> None:
         """Fill the newest file up to its full size. Recovery calls this where the process died between filler and
-        fill.
-        """
+        fill."""
         os.ftruncate(self._writable(), self.file_size)
         self.end = self._starts[-1] + self.file_size
 

@@ -30,14 +30,12 @@ class BrokerConfig:
     """ASYNC_MASTER, SYNC_MASTER (a send waits until a slave has it) or SLAVE, whose brokerId is above 0."""
     slave_read_enable: bool = False
     """Whether the broker sends a consumer that is far behind to a slave (whichBrokerWhenConsumeSlowly). Slaves serve
-    pulls in any case.
-    """
+    pulls in any case."""
     cluster_name: str = "DefaultCluster"
     namesrv_addr: tuple[Address, ...] = ()
     address_server: Address | None = None
     """The HTTP server that gives the list of NameServers where `namesrv_addr` is empty
-    (`fetchNamesrvAddrByAddressServer`).
-    """
+    (`fetchNamesrvAddrByAddressServer`)."""
     broker_ip1: str = ""
     """The host told to NameServers and written into messages; empty means the listening host."""
     listen_port: int = 10911
@@ -61,12 +59,10 @@ class BrokerConfig:
     """0 means the profile's own: 6000 in 4.9, 24000 in 5.x."""
     broker_not_active_timeout_millis: int = 0
     """How long a NameServer of 5.x shall keep this broker without a word from it, in milliseconds; 4.9 does not send
-    it. 0 means 120000, and 10000 with enableSlaveActingMaster.
-    """
+    it. 0 means 120000, and 10000 with enableSlaveActingMaster."""
     enable_slave_acting_master: bool = False
     """5.x: whether the slave with the least id acts as master while the group has no master. The broker then sends a
-    heartbeat each second.
-    """
+    heartbeat each second."""
     broker_heartbeat_interval: int = 1000
     connect_timeout_millis: int = 3000
     client_channel_max_idle_time_seconds: int = 120

@@ -75,8 +75,7 @@ class ConsumerCalls:
 
     def reset_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """222: each queue's new offset: of a time (-1: the end of the queue), or for one queue as the request says
-        (5.x).
-        """
+        (5.x)."""
         header = ResetOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         services.context.log.info(

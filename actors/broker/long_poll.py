@@ -68,8 +68,7 @@ class PullHolds(Generic[R]):
 
     def check(self, now_ms: int, max_offset: Callable[[str, int], int]) -> list[HeldPull[R]]:
         """Take out the pulls whose queue has messages at their offset, or whose time is over. The broker calls this
-        each 5 s.
-        """
+        each 5 s."""
         taken: list[HeldPull[R]] = []
         for topic, queue_id in list(self._held):
             newest = max_offset(topic, queue_id)

@@ -39,8 +39,7 @@ CALL_TIMEOUT_S = 3.0
 
 class MemberGroup:
     """The member group of one broker. `changed(master)` is called when the least id of the group changes: with the
-    master's address, or None where the group has no master.
-    """
+    master's address, or None where the group has no master."""
 
     def __init__(
         self,

@@ -27,8 +27,7 @@ Index = Callable[[StoredMessage, int], None]
 
 def recover(log: CommitLog, index: Index) -> int:
     """Read every record of the log and cut off a torn tail. Returns how many bytes were cut off. StoreError,
-    OSError.
-    """
+    OSError."""
     truncated = 0
     for start in log.starts:
         end, full = _index_file(log, start, index)
@@ -45,8 +44,7 @@ def recover(log: CommitLog, index: Index) -> int:
 
 def read_deleted(path: Path) -> dict[str, int]:
     """Each deleted topic with the commit-log offset at which it was deleted. StoreError where the file cannot be
-    read.
-    """
+    read."""
     content = read_whole(path)
     if content is None:
         return {}

@@ -98,8 +98,7 @@ class Registration:
 
     async def _periodically(self) -> None:
         """Register at a fixed rate: a slow round does not move the next one. The list of NameServers is fetched before
-        each round.
-        """
+        each round."""
         clock, config = self._services.context.clock, self._services.config
         due_s = clock.monotonic_s() + FIRST_DELAY_S
         fetch_due_s = math.inf if self._fetch is None else due_s
@@ -124,8 +123,7 @@ class Registration:
 
     async def _round(self, changed: Sequence[TopicConfig] | None, version: DataVersion | None) -> None:
         """Tell all NameServers the `changed` topics as of `version`; None: the whole table as it is when the round
-        begins.
-        """
+        begins."""
         async with self._one_round:
             answers = await asyncio.gather(*(self._register(t, changed, version) for t in self._targets()))
         first = next((answer for answer in answers if answer is not None), None)

@@ -245,8 +245,7 @@ class LogCopying:
 
     async def _copy(self, master: Address) -> bool:
         """Ask once, and append what comes. Returns whether the log continues the master's. Raises RocketMQError,
-        StoreError.
-        """
+        StoreError."""
         services, store = self._services, self._services.store
         at = store.max_physical_offset
         header = FetchCommitLogRequestHeader(

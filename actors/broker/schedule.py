@@ -28,8 +28,7 @@ def parked(
     message: PutMessage, properties: Mapping[str, str], level: int, levels_ms: Sequence[int], *, now_ms: int
 ) -> PutMessage:
     """The message as it waits for its delay. Level 1 is `levels_ms[0]`; a level that is too high counts as the
-    highest.
-    """
+    highest."""
     level = min(level, len(levels_ms))
     waiting = set_aside(message, SCHEDULE_TOPIC, level - 1, properties)
     return replace(waiting, tags_code=now_ms + levels_ms[level - 1])
@@ -107,8 +106,7 @@ class ScheduleService(KeptTable):
 
     def _put(self, physical_offset: int) -> bool:
         """Deliver one message, or drop a message that cannot be delivered. False where the store takes no message
-        now.
-        """
+        now."""
         log = self._services.context.log
         stored = self._services.store.look(physical_offset)
         message = None if stored is None else taken_up(stored)

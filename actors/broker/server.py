@@ -49,8 +49,7 @@ T = TypeVar("T")
 
 ROLE_FILE = "role.properties"
 """The file that keeps the role which the broker was given by hand, where its configuration is in no file of its own.
-RocketMQ writes the role into the file that the broker was started with.
-"""
+RocketMQ writes the role into the file that the broker was started with."""
 
 
 class Broker:
@@ -131,8 +130,7 @@ class Broker:
 
     async def _listen_vip(self, address: Address) -> None:
         """Listen at the VIP port. Where that fails a warning says why, and the broker runs all the same; Apache's does
-        not start.
-        """
+        not start."""
         if self._vip_server is None:
             return
         try:
@@ -174,8 +172,7 @@ class Broker:
 
     def _change_role(self, old: BrokerConfig) -> None:
         """Go on under another broker id. NameServers are told, and delete the old id's address
-        (`BrokerController.changeToMaster`, `changeToSlave`).
-        """
+        (`BrokerController.changeToMaster`, `changeToSlave`)."""
         config = self.services.config
         self._context.log.info("change from %s %d to %s %d", *_role(old), *_role(config))
         if self._keeps_role:
@@ -310,15 +307,13 @@ class Broker:
 
     def _copied(self, topic: str, queue_id: int) -> None:
         """A slave copied messages. A slave of 4.9 wakes no held pull: the next check, within 5 s, answers them
-        (`DefaultMessageStore.ReputMessageService`).
-        """
+        (`DefaultMessageStore.ReputMessageService`)."""
         if self._config.is_5x:
             self._pull.arrived(topic, queue_id)
 
     def _registered(self, answer: RegisterBrokerResponseHeader) -> None:
         """A NameServer has named the slave's master. Where it names none, the slave goes on asking the last one for its
-        log.
-        """
+        log."""
         if not self.services.config.is_slave:
             return
         self._synchronize.master = Address.parse(answer.master_addr) if answer.master_addr else None

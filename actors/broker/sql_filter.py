@@ -282,8 +282,7 @@ def _all(*nodes: _Node) -> _Node:
 
 def _deciding(nodes: Sequence[_Node], decides: bool) -> _Node:
     """AND and OR: `decides` where one of `nodes` is so, without a look at those after it; else null where one is
-    null.
-    """
+    null."""
 
     def evaluate(properties: Properties) -> Value:
         unknown = False
@@ -342,8 +341,7 @@ def _ordered(left: _Node, sign: str, right: _Node) -> _Node:
 
 def _part(node: _Node, word: str, part: str, negated: bool) -> _Node:
     """CONTAINS, STARTSWITH, ENDSWITH. False, negated or not, where the property is no text, or the text to look for is
-    empty.
-    """
+    empty."""
     found_in = {"CONTAINS": str.__contains__, "STARTSWITH": str.startswith, "ENDSWITH": str.endswith}[word]
 
     def evaluate(properties: Properties) -> Value:

@@ -116,8 +116,7 @@ class MessageStore:
 
     def open(self) -> Recovery:
         """Lock the store and recover it. Raises StoreError where another process has it, or a file is unreadable or
-        damaged.
-        """
+        damaged."""
         try:
             self._commit_log.open()
             return self._recover()

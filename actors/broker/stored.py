@@ -86,8 +86,7 @@ SYS_FLAG_AT, STORE_TIME = 39, struct.Struct(">q")
 
 def store_time_at(sys_flag: int) -> int:
     """The offset of the store time in a record with this sysFlag: 12 bytes further where the born host is an IPv6
-    address.
-    """
+    address."""
     return 68 if sys_flag & 0x10 else 56
 
 

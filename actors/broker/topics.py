@@ -27,8 +27,7 @@ TOPIC_MAX_LENGTH = 127
 SCHEDULE_QUEUE_NUMS = 18
 MAX_TOPICS = 100_000
 """The most topics of a broker. A client that names ever new topics must not fill the memory of brokers and
-NameServers.
-"""
+NameServers."""
 NAME_CHARACTERS = frozenset("%|_-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 
 TopicListener = Callable[[str, TopicConfig | None], None]
@@ -139,8 +138,7 @@ class TopicTable(VersionedTable):
         self, topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
     ) -> TopicConfig | None:
         """A group's retry or dead-letter topic, created with both permissions where it is absent. None where the table
-        is full.
-        """
+        is full."""
         existing = self.topic_config_table.get(topic)
         if existing is not None:
             return existing

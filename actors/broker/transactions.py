@@ -214,8 +214,7 @@ class Turn:
 
 def immunity_ms(seconds: str, otherwise_ms: int) -> int:
     """For how long nobody is asked about a message that sets that time itself. -1, or no number: as for any other
-    message.
-    """
+    message."""
     number = _number(seconds)
     return otherwise_ms if number is None or number == -1 else number * 1000
 

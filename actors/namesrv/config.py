@@ -44,8 +44,7 @@ def _at_least(default: int, least: int, most: int = 2**31 - 1, *, since_5: bool 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
     """Values that no file sets, because they are constants in Java. An experiment may ask what another value would
-    change.
-    """
+    change."""
 
     broker_channel_expired_ms: int = BROKER_CHANNEL_EXPIRED_MS
     """`RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME`; a 5.x broker's registration may say otherwise."""
@@ -93,8 +92,7 @@ class NamesrvConfig:
     listen_port: int = _at_least(9876, 0, 65535)
     bind_address: str = "127.0.0.1"
     """The address to listen on. Upstream's default is every interface; here empty is the loopback, and 0.0.0.0 has to
-    be asked for.
-    """
+    be asked for."""
     server_worker_threads: int = _at_least(8, 0)
     server_callback_executor_threads: int = _at_least(0, 0)
     server_selector_threads: int = _at_least(3, 0)
@@ -141,8 +139,7 @@ class NamesrvConfig:
 
     def properties(self) -> dict[str, str]:
         """Every setting of this profile and the file's unknown keys, as texts sorted by key; paths that are not set are
-        left out.
-        """
+        left out."""
         found = dict(self.extra)
         for key in known_keys(self.profile):
             value = getattr(self, _FIELDS[key].name)
@@ -211,8 +208,7 @@ _TRIMMED = "".join(map(chr, range(0x21)))  # Java's trim
 
 def _parse(source: str, key: str, value: str, profile: Profile) -> object:
     """The value of `key` that `value` says. ConfigError where it is none. As upstream, a blank at its end is part of
-    it.
-    """
+    it."""
     setting = _FIELDS[key]
     if setting.type == "bool":
         if value.lower() not in ("true", "false"):

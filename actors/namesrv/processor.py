@@ -76,8 +76,7 @@ _SHOWN_MAX = 1024
 
 class Caller:
     """The sender of a request: the channel's id, by which its brokers are found when it is lost, and its remote
-    address.
-    """
+    address."""
 
     __slots__ = ("channel_id", "remote_address")
 

@@ -49,8 +49,7 @@ class ProductEnvironment:
 
     async def refresh(self) -> None:
         """Ask where production's NameServers are. Where nobody answers, or the answer is nonsense, the last list
-        stays.
-        """
+        stays."""
         text = await self._fetch()
         if not text or not text.strip() or text == self._text:
             return

@@ -160,8 +160,7 @@ class RouteTable(Tables):
 
     def _conflicts(self, group: BrokerGroup, r: Registration) -> bool:
         """5.x: whether another living address holds this broker id with a greater stateVersion. The newcomer is then
-        removed.
-        """
+        removed."""
         old_addr = group.addrs.get(r.broker_id)
         if old_addr is None or old_addr == r.broker_addr:
             return False
@@ -314,8 +313,7 @@ class RouteTable(Tables):
 
     def is_changed(self, cluster_name: str, broker_addr: str, version: DataVersion) -> bool:
         """Whether `version` differs from the version held; True for an unknown broker. Neither version is older or
-        newer.
-        """
+        newer."""
         held = self.data_version(cluster_name, broker_addr)
         if held is None:
             return True
@@ -461,8 +459,7 @@ class RouteTable(Tables):
 
     def system_topics(self) -> tuple[tuple[str, ...], str | None]:
         """The cluster names, each followed by its broker names, and the address of some broker (None where there is
-        none).
-        """
+        none)."""
         names: list[str] = []
         for cluster, broker_names in self.cluster_addr_table.items():
             names += [cluster, *sorted(broker_names)]

@@ -85,8 +85,7 @@ class NameServer:
         fetch_product: FetchAddresses | None = None,
     ) -> None:
         """`fetch_product` says where production's NameServers are, for a NameServer with `clusterTest`. None: nobody
-        knows.
-        """
+        knows."""
         self._context, self._listen = context, listen
         self._log = context.log
         self._channels = ChannelLog(context.log)
@@ -261,8 +260,7 @@ class NameServer:
 
     def _settle(self, dropped: Iterable[Dropped]) -> None:
         """After anything that may have changed the table: record routes, delete stale answers, wake the worker,
-        notify.
-        """
+        notify."""
         for broker in dropped:
             self._context.record(
                 "broker_dropped",
@@ -319,8 +317,7 @@ class NameServer:
 
     def _dialling_end(self) -> RemotingClient:
         """The client that this NameServer calls others with. It is made when it is first needed; most never call
-        anybody.
-        """
+        anybody."""
         if self._client is None:
             self._client = RemotingClient(
                 clock=self._context.clock,

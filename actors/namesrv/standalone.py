@@ -156,8 +156,7 @@ async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Lo
 
 def _allow_many_files() -> None:
     """Allow this process as many open files as the system permits; each channel is one. The usual soft limit is
-    1,024.
-    """
+    1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -46,8 +46,7 @@ from .tables import (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
     """What a scan found: channels to close, and brokers that have already left the tables (4.9; 5.x waits for its
-    batch).
-    """
+    batch)."""
 
     channel_ids: tuple[int, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -205,8 +204,7 @@ class Tables:
 
     def _destroy(self, address: str, reason: DropReason) -> tuple[Dropped, ...]:
         """4.9: remove `address` from the first group that holds it, then the group and rows that nothing holds any
-        more.
-        """
+        more."""
         key = ("", address)
         self.broker_live_table.pop(key, None)
         self.filter_server_table.pop(key, None)

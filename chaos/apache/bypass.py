@@ -103,8 +103,7 @@ async def keep_looking(
 
 def refuse_bypass(data: Path) -> None:
     """HarnessError if any node's program had a connection past its proxies. `data`: the run's folder with one folder
-    per node.
-    """
+    per node."""
     for file in sorted(data.glob(f"*/{FILE}")):
         seen = file.read_text(encoding="utf-8").splitlines() or ["a connection"]
         more = f" ({len(seen) - 1} more)" if len(seen) > 1 else ""

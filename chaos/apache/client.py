@@ -348,8 +348,7 @@ PROC = Path("/proc")
 
 class RunDelay:
     """How long threads of one process waited for a CPU since the last call. 0 at first, and where the kernel does not
-    count.
-    """
+    count."""
 
     def __init__(self, pid: int) -> None:
         self._tasks = PROC / str(pid) / "task"

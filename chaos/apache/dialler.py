@@ -126,8 +126,7 @@ class Dialler:
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
         """From now on connections to these servers meet this, which the proxies behind the fronts cannot do; all others
-        are accepted (fronts/behaviour.py).
-        """
+        are accepted (fronts/behaviour.py)."""
         for name, front in self._fronts.items():
             behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
             if name not in self._nobody and behaviour.dials is not front.behaviour.dials:

@@ -80,8 +80,7 @@ def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
 
 def door_of_controller(first: bytes) -> int:
     """Distance above a NameServer's port of the port for a caller with these first bytes. The controller gets requests
-    that are none to a NameServer, and heartbeats with a controller's epoch.
-    """
+    that are none to a NameServer, and heartbeats with a controller's epoch."""
     header = first[_HEADER : _HEADER + _header_bytes(first)]
     code = _CODE.search(header)
     if code is None:
@@ -91,8 +90,7 @@ def door_of_controller(first: bytes) -> int:
 
 def controller(port: int, folder: Path) -> dict[str, object]:
     """Settings of a NameServer that is also the only controller, at the port above its own, with its log in `folder`.
-    Brokers ask it for the new master; no NameServer connects anywhere.
-    """
+    Brokers ask it for the new master; no NameServer connects anywhere."""
     return {
         "controllerDLegerGroup": "controllers",
         "controllerDLegerPeers": f"n0-127.0.0.1:{port + CONTROLLER}",

@@ -43,8 +43,7 @@ JAVA_FLAGS = (
     "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",  # 4.9 unmaps files with it, and else cannot recover a store
 )
 """Small heaps: three NameServers and three brokers take 750 MiB. No file in the temporary folder, which a killed JVM
-would leave there.
-"""
+would leave there."""
 LAST_LINES = 8_000
 LAST_WORDS = "java-died"
 """File in a node's data folder that says how its Java program ended by itself."""
@@ -56,8 +55,7 @@ if sys.argv[1] and os.getppid() != int(sys.argv[1]):
 os.execvp(sys.argv[2], sys.argv[2:])
 """
 """Runs its further arguments as a program that dies with its parent. The first argument is the parent's pid, if
-known.
-"""
+known."""
 
 
 class JavaDied(HarnessError):
@@ -340,8 +338,7 @@ def leave_last_words(folder: Path, death: str) -> None:
 
 def last_words(data: Path) -> str:
     """How programs of the run ended by themselves, each with its last line, to append to a message; "" if none did.
-    `data`: the run's folder with one folder per node.
-    """
+    `data`: the run's folder with one folder per node."""
     return "".join(f"; {file.read_text(encoding='utf-8')}" for file in sorted(data.glob(f"*/{LAST_WORDS}")))
 
 

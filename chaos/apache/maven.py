@@ -46,8 +46,7 @@ def cache(name: str) -> Path:
 
 def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) -> Path:
     """Fill `folder` with the jars that `pom` depends on, completely or not at all. JavaMissing says why `what` is
-    missing.
-    """
+    missing."""
     if folder.is_dir():
         verify(folder, f"remove {folder}, and it is resolved again")
         return folder

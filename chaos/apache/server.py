@@ -56,8 +56,7 @@ _BESIDE = (-2, doors.HA, doors.DLEDGER)
 """Ports beside a broker's: VIP, HA, DLedger."""
 _ROUTINE = {"waitTimeMillsInSendQueue": 200, "osPageCacheBusyTimeOutMills": 1_000}
 """How long work may wait in a broker before it answers "busy", which is the machine's fault. Longer if RocketMQ's time
-runs faster than the machine's.
-"""
+runs faster than the machine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

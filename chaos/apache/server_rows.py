@@ -61,8 +61,7 @@ EVERY_MS = 1_000.0
 """The polls of this much time share one row."""
 UNTIL_READ_MS = 250.0
 """Machine time between the writing and the reading of a log line, if the file was read in time; if not, as long as it
-was not read.
-"""
+was not read."""
 
 
 class Inexact:

@@ -1,4 +1,4 @@
-"""`nemesrv check`: recorded histories judged again (runner.py, judging.py)."""
+"""`nemesrv check`: judges recorded histories again (runner.py, judging.py)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 OPEN_FILES = 16_384
 START_GUESS_S, AT_ONCE_GUESS = 2.0, 64
-"""Until the first process has shown how long it takes to start, and how much memory."""
+"""Estimates until the first process has shown its start time and memory."""
 
 
 def _profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -154,7 +154,7 @@ def conform(
 
 
 def _named(rules: str | None) -> tuple[str, ...] | None:
-    """The rules of a list with commas; None stays None. ScenarioError for one that does not exist."""
+    """The rules of a comma-separated list; None stays None. ScenarioError for an unknown one."""
     from ...conformance.rules import RULES
 
     if rules is None:

@@ -1,9 +1,9 @@
-"""Signals before anything has begun: importing this module makes SIGINT and SIGTERM end the command at once, in a word.
+"""Signals during start-up: importing this module makes SIGINT and SIGTERM end the command at once.
 
     Python starts, with its own handlers (20 ms) ─► this module ─► other imports (100 ms) ─► main: ending.py's handlers
 
-The command imports it before all else, because until then a Ctrl-C prints the stack of whatever import it met. Only the
-command's own process is touched: whoever imports nemesrv keeps their handlers.
+The command imports it first, because before that Ctrl-C prints the stack of an import. Programs that import nemesrv
+keep their handlers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def is_the_command() -> bool:
 
 
 def _end(signum: int, _frame: object) -> None:
-    """Nothing has been started, so nothing needs to be ended."""
+    """Nothing was started, so nothing must be ended."""
     try:
         os.write(2, (b"\r\x1b[2K" if os.isatty(2) else b"") + _WORDS[signal.Signals(signum)])
     except OSError:  # a terminal that is gone

@@ -1,7 +1,7 @@
-"""How a command ends: whatever was raised becomes an exit status and one line for a person.
+"""How a command ends: any exception becomes an exit status and one line for a person.
 
-Exit status: 0 VALID, 1 INVALID, 2 wrong input, 3 UNKNOWN, 4 harness failure; 129, 130, 143 after
-SIGHUP, Ctrl-C, SIGTERM.
+Exit status: 0 VALID, 1 INVALID, 2 wrong input, 3 UNKNOWN, 4 harness failure; 129, 130, 143 after SIGHUP, Ctrl-C,
+SIGTERM.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ R = TypeVar("R")
 
 
 class Stopped(BaseException):
-    """SIGTERM arrived, or Ctrl-C that has come past everybody who may want it; unwinds to the end of the command."""
+    """SIGTERM arrived, or Ctrl-C that nobody handled; unwinds to the end of the command."""
 
 
 class CtrlC(KeyboardInterrupt):
-    """Python itself ends by SIGINT, whatever exit status it is given, once a plain KeyboardInterrupt met an `exec`."""
+    """Python itself ends by SIGINT, whatever exit status is set, once a plain KeyboardInterrupt has passed an
+    `exec`."""
 
 
 _arrived: list[int] = []
-"""Signals that came in. Code in C may turn the exception that a handler raises into one of its own."""
+"""Signals received. C code may replace the exception of a handler by another one."""
 _from_a_shell = False
 _is_the_work = False
 
 
 def from_a_shell() -> None:
-    """This process is the command `nemesrv`, and its signals are ours to handle."""
+    """This process is the command `nemesrv`, so it handles the signals."""
     global _from_a_shell
     _from_a_shell = True
     signal.signal(signal.SIGTERM, _on_signal)
@@ -61,9 +62,9 @@ def _on_signal(signum: int, _frame: FrameType | None) -> None:
 
 
 def supervised(command: Callable[P, R]) -> Callable[P, R]:
-    """The command in a process of its own, of which nothing is left 10 s after a signal (actors/supervisor.py).
+    """Runs the command in a process of its own that leaves nothing 10 s after a signal (actors/supervisor.py).
 
-    For every command that starts Ray, a JVM, Toxiproxy or other programs. Called from Python it stays where it is.
+    For every command that starts Ray, a JVM, Toxiproxy or other programs. Called from Python it has no effect.
     """
 
     @functools.wraps(command)
@@ -92,7 +93,7 @@ def _tell(ended: Ended) -> None:
 
 
 def say(text: str) -> None:
-    """One line on stderr, in place of a line of progress that may stand there."""
+    """One line on stderr, replacing a progress line."""
     with suppress(OSError, ValueError):  # a terminal that is gone
         click.echo(f"{_clear()}nemesrv: {text}", err=True)
 
@@ -102,7 +103,7 @@ def _clear() -> str:
 
 
 def end(exc: BaseException | None) -> int | str | None:
-    """The exit status of a command that raised `exc`, or returned; a person has been told why it failed."""
+    """The exit status of a command that returned or raised `exc`; the reason was printed."""
     status, text = (0, "") if exc is None else explain(exc)
     if _is_the_work:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left takes no time, and its supervisor has one
@@ -112,7 +113,7 @@ def end(exc: BaseException | None) -> int | str | None:
 
 
 def explain(exc: BaseException) -> tuple[int | str | None, str]:
-    """Exit status and the one line for a person."""
+    """Exit status and the line for a person."""
     if isinstance(exc, SystemExit):
         return exc.code, ""
     if _arrived or isinstance(exc, click.Abort | KeyboardInterrupt | Stopped):
@@ -134,7 +135,7 @@ def explain(exc: BaseException) -> tuple[int | str | None, str]:
 
 
 def _of_the_machine(exc: BaseException) -> str:
-    """The line for what the machine ran out of, or does not allow; empty for anything else."""
+    """The line for a resource that the machine lacks or forbids; "" for anything else."""
     if isinstance(exc, MemoryError):
         return "memory ran out: end other programs, or give this one more"
     if not isinstance(exc, OSError):

@@ -145,8 +145,7 @@ def _in_force(
     processes: ProcessFaults, links: LinkFaultInjector, *, but: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
     """What each fault affects, its id, and what ends it. Faults that nothing ends, and those of these processes, are
-    left out.
-    """
+    left out."""
     ids = processes.ids
     for node, fault in processes.active.items():
         if fault.ended_by and node not in but:
@@ -166,8 +165,7 @@ def chosen_links(
     or_not_done: Callable[[str, str], AbstractContextManager[None]],
 ) -> dict[Link, Stream]:
     """The links of an action with their directions: those that it names, and those to the NameServers that clients use
-    now. `but`: nodes that a fault has stopped, so they cannot be asked.
-    """
+    now. `but`: nodes that a fault has stopped, so they cannot be asked."""
     known = [expression for expression in action.links if not is_chosen(expression)]
     links = topology.parse_streams(*known)
     if len(known) == len(action.links):
@@ -187,8 +185,7 @@ def chosen_links(
 @dataclass(slots=True, kw_only=True)
 class Actions:
     """Executes actions. `phase` gets what begins. `or_not_done(node, what)` turns a node's failure into a finding; the
-    run goes on.
-    """
+    run goes on."""
 
     scenario: Scenario
     nodes: AskedNodes
@@ -257,8 +254,7 @@ class Actions:
 
     def _ask_by_hand(self, what: ByHand, nodes: tuple[str, ...]) -> str:
         """Send the request without waiting for the answer, so that a hung server does not stop the timeline. The act's
-        id.
-        """
+        id."""
         act_id = f"{what.do}-{len(self._asked_by_hand) + 1}"
         act = self.scenario.request_in_full(what)
         self._asked_by_hand.append(self.nodes.submit(ADMIN, "act", act, list(nodes), act_id))

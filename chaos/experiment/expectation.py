@@ -163,8 +163,7 @@ class _Expected:
 
     def _by_hand(self, act: Mapping[str, Any], nodes: Sequence[str], act_id: str) -> None:
         """Each act is answered at once. A process that keeps registering does so until it is unregistered or the
-        end.
-        """
+        end."""
         address = act.get("address") or act.get("broker") or ""
         if address in self._topology.kinds:
             address = f"{address}:1"

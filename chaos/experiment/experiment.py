@@ -89,8 +89,7 @@ class Experiment:
 
     def run(self) -> None:
         """Run it. The history is then in the run folder. HarnessError or ClusterError if the experiment itself
-        failed.
-        """
+        failed."""
         with self.running():
             begin_s = self._now_s()
             self.follow(steps_of(self.scenario, self.seed, join=self.join, act=self.act), begin_s)
@@ -226,8 +225,7 @@ class Experiment:
 
     def join(self, name: str) -> None:
         """A node that has only listened begins its work. A broker brings the workload's topic; a NameServer is a new
-        process.
-        """
+        process."""
         kind = self.scenario.topology().kinds[name]
         self._phase("join", f"{name} joins")
         if kind is NodeKind.NAME_SERVER:
@@ -266,8 +264,7 @@ class Experiment:
 
     def _give_topics(self) -> None:
         """Give brokers their topics. The prober creates the workload's topic at each master; brokers that elect their
-        master all begin with it.
-        """
+        master all begin with it."""
         own, topics = self.scenario.workload.topic, self.scenario.topics()
         others = {topic: queues for topic, queues in topics.items() if topic != own}
         groups = self.scenario.electing_names()
@@ -288,8 +285,7 @@ class Experiment:
 
     def _warm_up(self) -> None:
         """Send each of Apache's brokers a first message. A JVM's first answer takes up to a second of machine time; in
-        scaled time a client would not wait that long.
-        """
+        scaled time a client would not wait that long."""
         brokers = {node: (broker_name(node), at) for node, at in self._at.of(self._there(cold(self.scenario))).items()}
         if not brokers:
             return

@@ -45,8 +45,7 @@ _CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePlan:
     """What all factories are made from. `listen`: each server's own address; `advertised`: the address that peers
-    get.
-    """
+    get."""
 
     scenario: Scenario
     listen: Mapping[str, Address]
@@ -101,8 +100,7 @@ class NodePlan:
 
     def name_servers(self, node: str) -> tuple[Address, ...]:
         """NameServers with which a broker or client is configured: its own list, or all. Empty with an address server;
-        the prober then has that server's first list.
-        """
+        the prober then has that server's first list."""
         own = self.scenario.nodes.get(node)
         if own is not None and own.name_servers is not None:
             return self.addresses(own.name_servers)

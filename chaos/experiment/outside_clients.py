@@ -206,8 +206,7 @@ class ClientUnderTest:
 
 def about_client(name: str, profile: ClientProfile, kind: NodeKind, unclear: str = "") -> dict[str, object]:
     """The value of a client's `node` row; EXTERNAL while nothing was seen of it. `unclear`: why it cannot be told apart
-    from another client.
-    """
+    from another client."""
     about: dict[str, object] = {
         "kind": str(kind),
         "implementation": name,
@@ -370,8 +369,7 @@ class ClientNode:
 
     def _decide(self, now_ms: float) -> None:
         """Decide its kind once that shows. A client that sends and reads is a consumer, because its windows are
-        wider.
-        """
+        wider."""
         rows = self._rows
         consumes = rows.is_consumer and self.kind is not NodeKind.CONSUMER
         if not consumes and (self.kind is not None or not (rows.is_producer or now_ms - self._since_ms >= WAITS_MS)):

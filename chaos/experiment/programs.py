@@ -52,8 +52,7 @@ def apache_client(config: JavaClientConfig, context: NodeContext) -> Node:
 
 def planted(factory: Factory, defect: str | Callable[[Node], None], context: NodeContext) -> Node:
     """The node with a defect: one of the self-test's by name, because its function may not be picklable, or the user's
-    own.
-    """
+    own."""
     from ..scenarios.defect import shipped_defects
 
     node = factory(context)

@@ -291,8 +291,7 @@ class RunningCluster:
 
     def _act_on_hosts(self, entry: dict[str, Any], of: str) -> tuple[str, ...]:
         """Execute an action on hosts as ordinary actions, each a step of its own; parts that are in effect already are
-        left out.
-        """
+        left out."""
         hosts = self._hosts()
         if not hosts:
             allowed = "for a cluster on several hosts of a Ray cluster, or with `placement: {hosts: […]}`"

@@ -136,8 +136,7 @@ class RealStage(Stage):
     harness: Harness
     unplanned: Callable[[Death, str], None] | None = None
     """Called in a thread with each node that died unplanned, and with the fault's id; the experiment goes on. None: it
-    ends at once with ProcessDied. The history has the death as a `kill`.
-    """
+    ends at once with ProcessDied. The history has the death as a `kill`."""
     rotates: bool = False
     toxiproxy: Toxiproxy = field(init=False)
     """Known after set-up."""

@@ -147,8 +147,7 @@ class LinkFaultInjector(ABC):
 
     def _take_back(self, fault_id: str, chosen: Mapping[Link, LinkUnderFault]) -> None:
         """End a fault that has begun on some of its links only. An error here is suppressed by the one that stopped
-        it.
-        """
+        it."""
         for link, under in chosen.items():
             if under.active.pop(fault_id, None) is not None and link not in self._active[fault_id][1]:
                 with suppress(ToxiproxyError):

@@ -61,8 +61,7 @@ class PortHolder:
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
         """One address per proxy of these nodes. On outside links the VIP port below it is reserved, too, for old
-        clients.
-        """
+        clients."""
         return [self._of_outside.take(vip=True) if node == EXTERNAL else self.take() for node in nodes]
 
     def _hold(self, port: int) -> socket.socket | None:
@@ -78,8 +77,7 @@ class PortHolder:
 
     def swallow(self, address: Address) -> bool:
         """Let connections there succeed and stay without an answer. False if somebody listens there or the port is not
-        reserved here.
-        """
+        reserved here."""
         held = self._held.get(address.port)
         if held is None or address.host != self._host:
             return False

@@ -58,8 +58,7 @@ def held_if_free(lock: threading.RLock) -> Iterator[bool]:
 
 class ProcessFaults:
     """The fault that each node is under, and its rows. `heal_all` resumes paused nodes and restarts those that are
-    down.
-    """
+    down."""
 
     def __init__(
         self,
@@ -70,8 +69,7 @@ class ProcessFaults:
         clock: Clock | None = None,
     ) -> None:
         """`restarted` is called with each node whose next process works, `moves` with each whose next process will
-        listen elsewhere. `clock`: the history's, to record when a clean stop was asked for.
-        """
+        listen elsewhere. `clock`: the history's, to record when a clean stop was asked for."""
         self._clock = clock
         self._processes, self._record, self._restarted, self._moves = processes, record, restarted, moves
         self._active: dict[str, tuple[str, ProcessFault]] = {}
@@ -112,8 +110,7 @@ class ProcessFaults:
 
     def heal_all(self, *, but: Collection[str] = ()) -> None:
         """End every fault that can end, in the order of their begins, `but` those of these nodes. All are tried before
-        the first failure is raised.
-        """
+        the first failure is raised."""
         with self._lock:
             failed: HarnessError | None = None
             for node, fault in self.active.items():
@@ -182,8 +179,7 @@ class ProcessFaults:
 
 class UnplannedDeaths:
     """Processes that ended without the harness. Each is recorded as a kill, which is what its peers see, and is not
-    restarted.
-    """
+    restarted."""
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._noted = record, 0
@@ -192,8 +188,7 @@ class UnplannedDeaths:
     @contextmanager
     def noted(self, node: str) -> Iterator[None]:
         """Record the death; at the end of the block, in which connections to the node must become refused, record
-        `gone`.
-        """
+        `gone`."""
         self._noted += 1
         fault_id = self._ids[node] = f"unplanned-{self._noted}"
         note(self._record, fault_id, Kill(), node, "start")

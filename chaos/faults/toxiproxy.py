@@ -53,8 +53,7 @@ class Toxiproxy:
 
     def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None:
         """Create every proxy in one call: name to (listen, upstream). An existing proxy with these values is left
-        alone.
-        """
+        alone."""
         body = [
             {"name": name, "listen": str(listen), "upstream": str(upstream), "enabled": True}
             for name, (listen, upstream) in proxies.items()

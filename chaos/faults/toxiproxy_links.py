@@ -188,8 +188,7 @@ class LinkFaults(LinkFaultInjector):
 
     def _switch(self, at: str) -> None:
         """Enable or disable the proxies to a node's address close together, by the faults on their links and the
-        process behind them.
-        """
+        process behind them."""
         wanted: dict[Link, bool] = {}
         for link in self._to(at):
             state = self._links[Link(link.node, first_address(link.peer))].state
@@ -279,8 +278,7 @@ class LinkFaults(LinkFaultInjector):
 
     def _inject_older(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
         """Put the link's state on the older connections. While the link is half-open, everything on them is kept
-        back.
-        """
+        back."""
         half_opens = wanted.stale > (0 if now is None else now.stale)
         for proxy in tuple(self._older.get(link, ())):
             was = None if now is None else now.of_stale if proxy.name in self._stale else now

@@ -55,8 +55,7 @@ def readdressed(body: bytes, addresses: Mapping[str, str]) -> bytes:
 
 def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -> bytes:
     """A request or answer in which header fields with one of these addresses have the other. The same bytes if none
-    has.
-    """
+    has."""
     if not any(old.encode() in frame for old in addresses):
         return frame
     try:

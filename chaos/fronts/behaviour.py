@@ -38,8 +38,7 @@ class Behaviour:
     connected: Connected = Connected.KEPT
     swallows: bool = False
     """Requests are received and not passed on. Nor are the server's answers and its close, until this ends. A frame
-    that has been passed on in part is passed on to its end.
-    """
+    that has been passed on in part is passed on to its end."""
     codes: Mapping[int, int] = field(default_factory=dict)
     """Request code to the response code with which the front answers. Oneway requests pass."""
     delay_ms: float = 0.0

@@ -331,8 +331,7 @@ class Instances:
         self, held: _Held, living: Sequence[Instance], now_ms: float, is_over: bool, *, has_more: bool, is_known: bool
     ) -> Instance | None:
         """The client of an additional connection, where each candidate has one already. It is a new client's, unless
-        the first closes a moment later or stays idle from now on (as when two threads connect at once).
-        """
+        the first closes a moment later or stays idle from now on (as when two threads connect at once)."""
         if held.asked and self._used(living, held):
             return self._new(held)
         if (has_more or not is_known) and now_ms - held.since_ms >= SKEW_MS:

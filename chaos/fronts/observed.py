@@ -66,8 +66,7 @@ class Dialled:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaveUp:
     """An unanswered connect is over: its socket in SYN_SENT (/proc/net/tcp) is gone. Its time is as exact as the
-    polling.
-    """
+    polling."""
 
     at_ms: float
     address: Address

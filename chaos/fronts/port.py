@@ -49,8 +49,7 @@ class Port:
 
     def behave(self, dials: Dials) -> None:
         """Treat connection attempts like this from now on. CLOSED and RESET are accepted first; `accepted` then ends
-        them.
-        """
+        them."""
         assert self._socket is not None, "the port is not open"
         if dials is Dials.REFUSED or dials is Dials.DROPPED:
             self._stop()

@@ -151,8 +151,7 @@ class Supervisor:
 
     def _is_dial(self, process: int, fd: int) -> bool:
         """Whether this is a new TCP connect. Resolvers connect datagram sockets, and a non-blocking connect() may be
-        called again to learn its result.
-        """
+        called again to learn its result."""
         theirs = self._libc.syscall(_SYS_PIDFD_OPEN, process, 0)
         if theirs < 0:
             return True

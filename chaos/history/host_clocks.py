@@ -122,8 +122,7 @@ class HostClock:
 
     def correction(self) -> Correction:
         """From the host's clock to the harness's time: linear between readings, constant beyond them. CLOCK_MONOTONIC
-        never goes back, so each of its times occurs once.
-        """
+        never goes back, so each of its times occurs once."""
         shows: list[float] = []
         late: list[float] = []
         """By how much the harness's clock showed more then."""

@@ -17,8 +17,7 @@ from .schema import SCHEMA, Row, parquet_path, raw_dir
 
 SMALL_BYTES = 8 * 1024 * 1024
 """A history up to this size (about 400,000 events) is small: Spark judges it in one partition, without a shuffle, and a
-report is drawn.
-"""
+report is drawn."""
 
 _PHYSICAL = {"string": "BYTE_ARRAY", "long": "INT64", "int": "INT32", "double": "DOUBLE"}
 """Parquet's names for the types of a history's columns."""

@@ -40,8 +40,7 @@ READ_ONLY = " (read-only)"
 """Suffix of a broker's name in a route whose queues there are read-only."""
 BLINK_MS = 1_000.0
 """A state that lasted less than a second is not counted: at the end of a fault, closes and delayed bytes come in any
-order, and logs have whole seconds.
-"""
+order, and logs have whole seconds."""
 
 
 class Transition(NamedTuple):
@@ -94,8 +93,7 @@ class ShownTransitions:
     transitions: Sequence[Transition]
     held: Mapping[Lane, Sequence[tuple[float, float, str]]]
     """The states of each lane over time: for (NameServer, broker) whether the broker is in its table, for a client its
-    chosen NameServer, for a topic the brokers of its route.
-    """
+    chosen NameServer, for a topic the brokers of its route."""
 
 
 def seen(
@@ -329,8 +327,7 @@ _HANDLERS = {
 
 def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[str]]:
     """Client to its NameServers in the order of use, by name, starting at the one chosen at `at_ms`, else at its first
-    choice. A broker's list is in its own order.
-    """
+    choice. A broker's list is in its own order."""
     names: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     chosen: dict[str, str] = {}

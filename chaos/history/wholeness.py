@@ -91,8 +91,7 @@ def missing(
     table: pa.Table,
 ) -> list[Row]:
     """The `rows_missing` rows of these processes; none for an import. `table`: at least all rows that are no
-    traffic.
-    """
+    traffic."""
     rows = table.filter(pc.is_in(table["event"], value_set=pa.array(_TELLING))).to_pylist()
     steps_ms = _steps_ms(table)
     of_harness = [row for row in rows if row["node"] == HARNESS]

@@ -1,1 +1,1 @@
-"""That every check can fail: planted defects, the self-test, worked incidents, and how many samples decide."""
+"""Proves that every check can fail: planted defects, the self-test, worked incidents; and compares runs."""

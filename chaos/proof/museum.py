@@ -1,9 +1,9 @@
-"""Each worked incident run twice on the virtual clock, as it was reported and with its fix, and what the checks said.
+"""Runs each worked incident twice on the virtual clock, as reported and with its fix, and judges both.
 
     scenarios/incidents/NAME.yaml ─┬─ as it stands ────────────► recorded, judged plainly ─► red by `found_by`?
                                    └─ with `incident.fixed` ───► recorded, judged plainly ─► green?
 
-Runs are independent, so they are spread over processes. Nothing needs Spark.
+Runs are spread over processes. Needs no Spark.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from ..scenarios.loading import fixed, load, shipped
 from ..verdict import Validity, Verdict
 
 SEED = 1
-"""The incidents' phases and first choices are what was reported; another seed may draw others."""
+"""With this seed phases and first choices are as reported."""
 WIDTH = 180
-"""Of a pipe, where COLUMNS does not say how wide it is."""
+"""Width of a pipe if COLUMNS does not say it."""
 
 
 Said = Mapping[Validity, Mapping[str, Verdict]]
-"""What the checks said of one run: check to its verdict, of those that say this."""
+"""Check to its verdict in one run, for checks with this verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownIncident:
-    """One incident and both its runs."""
+    """One incident with both its runs."""
 
     name: str
     description: str
@@ -47,12 +47,12 @@ class ShownIncident:
 
     @property
     def is_red(self) -> bool:
-        """Whether every check that is to find it says INVALID."""
+        """Whether every check that must find it says INVALID."""
         return {*self.incident.found_by} <= self.buggy[Validity.INVALID].keys()
 
     @property
     def is_green(self) -> bool:
-        """Whether, with the fix, these checks say VALID, and none says INVALID."""
+        """Whether, with the fix, these checks say VALID and none says INVALID."""
         return not self.fixed[Validity.INVALID] and {*self.incident.found_by} <= self.fixed[Validity.VALID].keys()
 
     @property
@@ -61,21 +61,21 @@ class ShownIncident:
 
     @property
     def also(self) -> tuple[str, ...]:
-        """The checks that say INVALID of it besides."""
+        """Other checks that say INVALID."""
         return tuple(name for name in self.buggy[Validity.INVALID] if name not in self.incident.found_by)
 
     @property
     def finding(self) -> str:
-        """What the first of the named checks found, in words; "" where it found nothing."""
+        """The first named check's finding, in words; "" if it found nothing."""
         found = self.buggy[Validity.INVALID]
         first = next((found[name] for name in self.incident.found_by if name in found), None)
         return "" if first is None else wrong_sentence(first) or first.why
 
 
 def chosen(names: Sequence[str]) -> list[Path]:
-    """The files of these incidents, by name or by number (i03), in their order; of all where none is named.
+    """The files of these incidents, by name or number (i03), in their order; default: all.
 
-    ScenarioError for one that does not ship.
+    ScenarioError for an unknown one.
     """
     known, found = shipped("incidents"), set[Path]()
     for name in names:
@@ -87,8 +87,8 @@ def chosen(names: Sequence[str]) -> list[Path]:
 
 
 def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iterator[ShownIncident]:
-    """Each file's incident, in this order, as soon as it and those before it are done. The run folders are `out`'s
-    NAME/buggy and NAME/fixed; None: they are deleted. ScenarioError for an `out` that is there and not empty."""
+    """Each file's incident, in order, as early as possible. Run folders are `out`'s NAME/buggy and NAME/fixed; None:
+    deleted. ScenarioError for an `out` that is not empty."""
     refuse_used(out)
     with TemporaryDirectory(prefix="nemesrv-museum-") as place:
         folders = [(file, (out or Path(place)) / file.stem) for file in files]
@@ -117,7 +117,7 @@ def by_validity(found: Sequence[Verdict]) -> Said:
 
 
 def print_museum(shown: Sequence[ShownIncident]) -> None:
-    """On stdout, as wide as the terminal; in a pipe as COLUMNS says, else 180 columns."""
+    """Print on stdout, as wide as the terminal; in a pipe as COLUMNS says, else 180 columns."""
     columns = ("incident", "upstream", "what was reported", "as it was", "with its fix")
     rows = (
         (one.name, "\n".join(one.incident.upstream), one.incident.reported, _buggy(one), _fixed(one)) for one in shown
@@ -127,7 +127,7 @@ def print_museum(shown: Sequence[ShownIncident]) -> None:
 
 
 def caption(shown: Sequence[ShownIncident]) -> str:
-    """How many are as they are meant to be, and which are not."""
+    """The number as meant, and those that are not."""
     wrong = [one.name for one in shown if not one.as_meant]
     told = f"{len(shown) - len(wrong)} of {len(shown)} are INVALID as reported and VALID with their fix"
     return told + (f"; not so: {', '.join(wrong)}" if wrong else "")

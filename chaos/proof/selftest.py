@@ -34,7 +34,7 @@ from ..verdict import Validity
 from .defects import DEFECTS, Defect
 
 OWN_DIR = SHIPPED_DIR / "selftest"
-"""Scenarios that only the self-test needs; they are not listed with those that ship."""
+"""Scenarios only for the self-test; they are not listed with the shipped ones."""
 PLAIN_RUN_S = 2.5
 """A run on the virtual clock that is judged plainly takes about so long, of the machine's time."""
 

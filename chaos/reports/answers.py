@@ -1,10 +1,10 @@
-"""The end of a run in sentences, the two questions that it was made for first: are routes right, and do clients follow?
+"""The result of a run in sentences. First: are the routes right, and do clients follow them?
 
     VALID broker-partition (seed 1, profile 4.9, 37 s). broker-a was cut from ns-0 for 155 s.
     Routes: ns-0 dropped broker-a 109.0 s after the cut (90 to 130 s allowed) and had it back 14.1 s …
     Clients: 4 of 4 used the living brokers in turn; 1,961 of 1,961 messages arrived.
 
-Nothing is judged here: verdicts and their findings say what was measured, the scenario says what was injected.
+Judges nothing: verdicts and findings have the measured values, the scenario has the faults.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ _DEEDS = {
     "living_are_used": "used the living brokers in turn",
     "name_server_selection": "chose NameServers as their version does",
 }
-"""What all clients did, where the check is VALID."""
+"""What all clients did if the check is VALID."""
 _FAULTS_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What is said of a run before any table; each a sentence, or "" where there is nothing to say."""
+    """The sentences about a run that come before any table; "" for what does not apply."""
 
     verdict: Validity
     name: str
     about: str
-    """What stands in brackets behind the name."""
+    """The text in brackets after the name."""
     first: str
-    """Who did what, and what was allowed; of a run that is not decided, why."""
+    """The first violation: who did what, and what was allowed; if the run is UNKNOWN, why."""
     injected: str
     broken: str
-    """The rule that was broken first, and its check."""
+    """The first broken rule, and its check."""
     routes: str
     clients: str
     cost: str = ""
-    """What the run cost its clients."""
+    """The run's cost for its clients."""
     undecided: tuple[str, ...] = ()
 
     def with_injected(self, injected: str) -> Answers:
-        """With another sentence for what was injected."""
+        """With another sentence about the faults."""
         return replace(self, injected=injected)
 
     def lines(self) -> list[str]:
-        """As the terminal has them."""
+        """As on the terminal."""
         head = f"{self.verdict} {self.name}" + (f" ({self.about})" if self.about else "")
         named = (("Broken", self.broken), ("Routes", self.routes), ("Clients", self.clients), ("Cost", self.cost))
         lines = [". ".join(filter(None, (head, self.first.rstrip("."), self.injected.rstrip(".")))) + "."]
@@ -76,7 +76,7 @@ class Answers:
 def answers(
     verdicts: Sequence[Verdict], scenario: Scenario | None, name: str, about: str = "", cost: str = ""
 ) -> Answers:
-    """Verdict, who is guilty and what was injected; the broken rule; routes; clients; cost; what is not decided."""
+    """Verdict, guilty node and faults; broken rule; routes; clients; cost; what is not decided."""
     words = {} if scenario is None else _words(scenario)
 
     def said(parts: Sequence[str]) -> str:
@@ -99,14 +99,14 @@ def answers(
 
 
 def _rule(check: str) -> str:
-    """What the check says, its name and what its letters mean: `… silent for E (registrations_are_kept; E: …)`."""
+    """The check's rule, its name and the meaning of its letters: `… silent for E (registrations_are_kept; E: …)`."""
     says = CHECKS[check].says
     return f"{says} ({'; '.join([check, *(f'{letter}: {means}' for letter, means in legend([says]).items())])})"
 
 
 def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
-    """The answers of an imported incident, whose faults nobody injected: what happened in place of them, and the
-    labels of its faults in words. `incident`: what incident.json has."""
+    """The answers for an imported incident: what happened instead of injected faults, and labels of its faults.
+    `incident`: incident.json."""
     told = {
         number: episode["hypotheses"][0]
         for number, episode in enumerate(incident["episodes"], 1)
@@ -142,7 +142,7 @@ def counted(verdicts: Sequence[Verdict]) -> str:
 
 
 def _first(verdicts: Sequence[Verdict]) -> str:
-    """Who did what, and what was allowed; of a run that is not decided, why. "" where all is right."""
+    """The first violation: who did what, and what was allowed; if the run is UNKNOWN, why. "" if all is right."""
     wrong = first_wrong(verdicts)
     if wrong is not None and (cause := cause_of(verdicts)) is not None and wrong.examples:
         more = wrong.violations - 1
@@ -161,7 +161,7 @@ def _first(verdicts: Sequence[Verdict]) -> str:
 
 
 def _injected(scenario: Scenario) -> str:
-    """`broker-a was cut from ns-0 for 155 s`; a few faults, and how many more there are."""
+    """`broker-a was cut from ns-0 for 155 s`; the first few faults, and the number of others."""
     entries = scenario.unfolded()
     ends_s = _ends_s(scenario, entries)
     done = [(entry, end_s) for entry, end_s in zip(entries, ends_s, strict=True) if not _ends_a_fault(entry)]
@@ -171,7 +171,7 @@ def _injected(scenario: Scenario) -> str:
 
 
 def changes_nothing(scenario: Scenario) -> list[str]:
-    """A sentence for each fault of links that another makes idle, or that ends in the moment in which it begins."""
+    """A sentence for each fault of links that has no effect because of another one, or that ends when it begins."""
     entries = scenario.unfolded()
     ids = fault_ids(entries)
     lasting: list[tuple[ActionModel, str, float]] = []
@@ -220,12 +220,12 @@ def _fault(scenario: Scenario, entry: ActionModel, end_s: float | None) -> str:
 
 
 def _was(scenario: Scenario, names: Sequence[str]) -> str:
-    """Behind nodes and groups."""
+    """Verbs after nodes and groups."""
     return "was" if len(names) == 1 and len(scenario.topology().members(names[0])) <= 1 else "were"
 
 
 def _ends_s(scenario: Scenario, entries: Sequence[ActionModel]) -> list[float | None]:
-    """When each entry of the timeline is ended by a later one; None: by none, or only a part of it."""
+    """When a later entry ends each entry of the timeline; None: never, or only in part."""
     topology = scenario.topology()
     ids = fault_ids(entries)
     found: list[float | None] = [None] * len(entries)
@@ -253,7 +253,7 @@ def _ends_s(scenario: Scenario, entries: Sequence[ActionModel]) -> list[float | 
 
 
 def _words(scenario: Scenario) -> Mapping[str, str]:
-    """Of a run with one fault: the labels that verdicts give its start and its end → words for them; else nothing."""
+    """For a run with one fault: words for the labels of its start and end; else empty."""
     entries = [entry for entry in scenario.unfolded() if not _ends_a_fault(entry)]
     if len(entries) != 1 or not isinstance(entries[0].what, Fault):
         return {}
@@ -280,8 +280,8 @@ def _in_words(line: str, words: Mapping[str, str]) -> str:
 
 
 def _wrong_of(verdicts: Sequence[Verdict], groups: Sequence[Group], *, who: bool = False) -> list[str]:
-    """`INVALID: dead_brokers_avoided (producer-1)`, `UNKNOWN: order_kept` of the checks of these groups; `who`: with
-    those that were not right."""
+    """`INVALID: dead_brokers_avoided (producer-1)`, `UNKNOWN: order_kept` for the checks of these groups. `who`: with
+    the guilty nodes."""
     said = []
     for validity in (Validity.INVALID, Validity.UNKNOWN):
         of = [v for v in verdicts if v.verdict is validity and _is_of(v, groups)]
@@ -312,7 +312,7 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
 
 
 def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    """(check, who, what) of what the answers are about: what was wrong or not decided, the latest drop and return."""
+    """(check, who, what) of the answers: what was wrong or undecided, the latest drop and return."""
     told = [
         first_wrong(verdicts),
         *(v for kind in (Validity.INVALID, Validity.UNKNOWN) for v in verdicts if v.verdict is kind),
@@ -339,7 +339,7 @@ def _drops_and_returns(truth: Verdict) -> list[str]:
 
 
 def _changes(truth: Verdict, kind: str) -> list[Finding]:
-    """The changes after an injected fault that came in time, each once, the longest first."""
+    """The changes after injected faults that came in time, each once, the longest first."""
     found = [f for f in truth.findings if f.kind == kind and f.measured_ms is not None and not (f.wrong or f.late)]
     found = [f for f in found if f.after not in ("", "begin") and not f.after.startswith(STALL)]
     of = {(f.after, f.subject, f.object): f for f in sorted(found, key=_shortest)}
@@ -347,7 +347,7 @@ def _changes(truth: Verdict, kind: str) -> list[Finding]:
 
 
 def _shortest(change: Finding) -> float:
-    """How long it took, as it is shown: of changes that look alike the first by name is told."""
+    """The shortest time among changes that look alike; the first by name of equals."""
     return round(change.measured_ms or 0.0, -2)
 
 
@@ -380,7 +380,7 @@ def _count(v: Verdict) -> int:
 
 
 def _when(right: Verdict) -> str:
-    """` (consumer-0 the last, 16.0 s after broker-a was lost; 50 s allowed)`; "" where nobody used what was lost."""
+    """` (consumer-0 the last, 16.0 s after broker-a was lost; 50 s allowed)`; "" if nobody used the lost node."""
     last = next(iter(right.measured.get("last_use") or right.measured.get("left") or ()), None)
     if last is None:
         return ""

@@ -1,6 +1,6 @@
-"""What a CI server reads of a run: its verdicts as JUnit XML, one test case a check, and as Markdown.
+"""The verdicts for a CI server: as JUnit XML, one test case per check, and as Markdown.
 
-INVALID is a failure, UNKNOWN an error; what was left out is skipped.
+INVALID is a failure, UNKNOWN an error; checks that were left out are skipped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _clean(text: str) -> str:
 
 
 INCIDENT = "incident.json"
-"""Beside the history of an import."""
+"""File beside the history of an import."""
 
 _NOTHING_LEFT_OUT: Mapping[str, str] = {}
 
@@ -67,7 +67,7 @@ _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"
 
 
 def read_incident(run_dir: Path) -> dict[str, Any] | None:
-    """The document beside the history; None where the run is no import."""
+    """The document beside the history; None if the run is no import."""
     try:
         document = json.loads((run_dir / INCIDENT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -76,7 +76,7 @@ def read_incident(run_dir: Path) -> dict[str, Any] | None:
 
 
 def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) -> str:
-    """The command that repeats a run, or an import's incident."""
+    """The command that repeats a run, or replays an import."""
     if (folder := Path(scenario_file).parent).joinpath(INCIDENT).is_file():
         return f"nemesrv replay {folder}"
     return f"nemesrv run {scenario_file} --seed {seed}" + (" --clock virtual" if virtual else "")
@@ -85,9 +85,9 @@ def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) 
 def summary(
     told: Answers, verdicts: Sequence[Verdict], replay: str, left_out: Mapping[str, str] = _NOTHING_LEFT_OUT
 ) -> str:
-    """For the page of a CI job (GitHub's `$GITHUB_STEP_SUMMARY`): a heading, answers, the line that repeats it, groups.
+    """For a CI job's page (`$GITHUB_STEP_SUMMARY`): heading, answers, the repeating command, groups.
 
-    A group is a line; below them stand the checks that are not VALID, with their first counterexamples.
+    A group is one line; below it are its checks that are not VALID, with their first examples.
     """
     named = {"Broken": told.broken, "Routes": told.routes, "Clients": told.clients, "Cost": told.cost}
     lines = [f"### {_SIGN[told.verdict]} {_cell(told.name)}: {told.verdict}", ""]
@@ -107,7 +107,7 @@ def summary(
 
 
 def _wrong(group: CheckGroup) -> list[str]:
-    """The checks of the group that are not VALID, the letters that they need, and their counterexamples."""
+    """The group's checks that are not VALID, the letters that they use, and their examples."""
     if not group.told:
         return ["", _cell(f"{group.label}: {group.again_line}")] if group.again else []
     lines = ["", "| check | verdict | examined | violations | measured | allowed |", "|---|---|---:|---:|---|---|"]
@@ -123,11 +123,11 @@ def _wrong(group: CheckGroup) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """`text` in one line that cannot end its cell, nor begin a tag."""
+    """`text` in one line that cannot end its cell or begin a tag."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def append(file: Path, text: str) -> None:
-    """Add `text` to the end of `file`, which several steps of a job share. OSError."""
+    """Append `text` to `file`, which several steps of a job share. OSError."""
     with file.open("a", encoding="utf-8") as out:
         out.write(text)

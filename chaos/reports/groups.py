@@ -1,7 +1,7 @@
-"""The checks of a run in groups: one line a group, until something in it is wrong.
+"""The checks of a run in groups, for terminal, Markdown summary and report. A group is one line until something in it
+is wrong.
 
-Terminal, Markdown summary and report show them so.
-What was exercised is a line above them, for it says nothing of the servers.
+`exercised` is a line above the groups, because it says nothing about the servers.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
 
 
 class CheckGroup(NamedTuple):
-    """Checks that ask one question."""
+    """Checks about one question."""
 
     label: str
     verdicts: tuple[Verdict, ...]
     """Those that are not VALID first."""
     again: tuple[Verdict, ...] = ()
-    """Those of them that show once more what another check shows of the guilty node."""
+    """Verdicts that show once more what another check shows about the guilty node."""
 
     @property
     def verdict(self) -> Validity:
@@ -39,12 +39,13 @@ class CheckGroup(NamedTuple):
 
     @property
     def told(self) -> tuple[Verdict, ...]:
-        """Those of them that are told by themselves."""
+        """Those that get a row of their own."""
         return tuple(v for v in self.wrong if v not in self.again)
 
     @property
     def again_line(self) -> str:
-        """`the same is seen by routes_converge (11 violations) and routes_are_true (11 violations)`; "" for none."""
+        """`the same is seen by routes_converge (11 violations) and routes_are_true (11 violations)`; "" if there is
+        none."""
         seen = [f"{v.name} ({v.violations:,} violation{'s' * (v.violations != 1)})" for v in self.again]
         return f"the same is seen by {all_of(seen)}" if seen else ""
 
@@ -55,13 +56,13 @@ class CheckGroup(NamedTuple):
 
 
 def of_each(verdicts: Sequence[Verdict]) -> str:
-    """How many of each verdict, the worst first: `1 INVALID, 20 VALID`."""
+    """The number of each verdict, worst first: `1 INVALID, 20 VALID`."""
     counts = ((sum(v.verdict is each for v in verdicts), each) for each in _ORDER)
     return ", ".join(f"{count} {each}" for count, each in counts if count)
 
 
 def groups(verdicts: Sequence[Verdict]) -> list[CheckGroup]:
-    """The groups that have a check here. One of what was exercised is among them only where that is not VALID."""
+    """The groups with a check in this run. `exercised` is in one only if it is not VALID."""
     found: dict[str, list[Verdict]] = {_label(group): [] for group in Group}
     same = followed(verdicts)
     for v in sorted(verdicts, key=lambda v: _ORDER.index(v.verdict)):
@@ -74,7 +75,7 @@ _EXERCISED = "exercised"
 
 
 def exercised_line(verdicts: Sequence[Verdict]) -> str:
-    """`Exercised: 1 fault with 9 effects, 4 clients.`; "" where nobody asked, or it is not VALID."""
+    """`Exercised: 1 fault with 9 effects, 4 clients.`; "" if the check is missing or not VALID."""
     said = [measured_sentences(v) for v in verdicts if v.name == _EXERCISED and v.verdict is Validity.VALID]
     return f"Exercised: {'; '.join(said[0])}." if said and said[0] else ""
 

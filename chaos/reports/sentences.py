@@ -1,6 +1,6 @@
-"""A verdict as sentences: what was measured, what was wrong (who, when, by how much), and what is allowed.
+"""A verdict as sentences: the measured values, the violation (who, when, by how much), and the allowed values.
 
-Times that a person reads count from where the scenario's timeline starts, as its `at_s` do.
+Times count from the start of the scenario's timeline, like `at_s`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .text import all_of, phrase, phrases
 _OPERATIONS = {"send": "sends", "pull": "pulls", "name_server_call": "look-ups"}
 _LONGEST = 60
 _STRETCHES = 3
-"""So many quiet stretches are named, and how many more there are."""
+"""Most quiet stretches that are listed; then the number of others."""
 
 
 def measured_sentences(v: Verdict) -> list[str]:
-    """What was measured, the most important sentence first; none where the numbers speak for themselves."""
+    """The measured values, the most important sentence first; empty if numbers suffice."""
     if v.name == "availability" and v.measured:
         return [*_availability(v.measured, v.timeline_ms), *undecided_sentences(v)]
     check = CHECKS.get(v.name)
@@ -30,12 +30,12 @@ def measured_sentences(v: Verdict) -> list[str]:
 
 
 def undecided_sentences(v: Verdict) -> list[str]:
-    """What of the check the history cannot decide: `not decided: first choices uniform: …`."""
+    """What the check could not decide: `not decided: first choices uniform: …`."""
     return [f"not decided: {name}: {why}" for name, why in v.undecided.items()]
 
 
 def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
-    """What happened, in words (`happened`), and what else is known of it; moments count from `timeline_ms`."""
+    """What happened, in words (`happened`), with further details; times count from `timeline_ms`."""
     e = e.since(timeline_ms)
     rest = {key: value for key, value in e.more.items() if key not in SAID}
     if slow := rest.pop("slow", None):
@@ -44,13 +44,13 @@ def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
 
 
 def _rest(e: Example, more: Mapping[str, Any]) -> list[str]:
-    """Other moments, and what else the check has to say, as far as it is short."""
+    """Further times and short details."""
     times = [f"{name} at {seconds(at_ms)}" for name, at_ms in e.times.items()]
     return times + [f"{name} {text}" for name, text in phrases(more) if len(text) <= _LONGEST]
 
 
 def wrong_sentence(v: Verdict) -> str:
-    """Who, when and by how much, of the worst example, and how many more there are; "" of a VALID verdict."""
+    """Who, when and by how much, for the worst example, and the number of others; "" if VALID."""
     if v.verdict is Validity.VALID or not v.examples:
         return ""
     more = v.violations - 1
@@ -59,8 +59,8 @@ def wrong_sentence(v: Verdict) -> str:
 
 
 def allowed_sentence(v: Verdict) -> str:
-    """`33.0 s (R + C), tolerance 0.6 s`; `10.0 ± 0.5 s (1·S)` of what may be neither late nor early; the formula alone
-    where nothing is timed."""
+    """`33.0 s (R + C), tolerance 0.6 s`; `10.0 ± 0.5 s (1·S)` for an exact time; only the formula if nothing is
+    timed."""
     bound_ms, formula = v.allowed.get("bound_ms"), str(v.allowed.get("formula") or "")
     earliest_ms = v.allowed.get("earliest_ms")
     if (bound_ms is None and earliest_ms is None) or formula == NEVER:
@@ -76,9 +76,9 @@ def allowed_sentence(v: Verdict) -> str:
 
 
 def nearest_sentence(v: Verdict) -> str:
-    """For which finding the bound of a VALID verdict is shown, the one nearest to its limit.
+    """The finding whose bound is shown for a VALID verdict: the one nearest to its limit.
 
-    `nearest to it: 19.9 s (ns-0, ns-2: must be equal, after the start)`; "" where no finding is timed.
+    `nearest to it: 19.9 s (ns-0, ns-2: must be equal, after the start)`; "" if no finding is timed.
     """
     f = max((f for f in v.findings if f.examined), key=lambda f: f.badness, default=None)
     if v.verdict is not Validity.VALID or f is None or f.measured_ms is None or v.allowed.get("bound_ms") is None:
@@ -89,7 +89,7 @@ def nearest_sentence(v: Verdict) -> str:
 
 
 def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
-    """`10.0` where nothing but that is allowed, as it is shown; "" where there is a window, or one end of it."""
+    """`10.0` if only that time is allowed, as rounded; "" for a window."""
     if earliest_ms is None or bound_ms is None:
         return ""
     earliest, latest = f"{earliest_ms / 1000:.1f}", f"{bound_ms / 1000:.1f}"
@@ -97,7 +97,7 @@ def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
 
 
 def clients_sentence(clients: Sequence[Clients]) -> str:
-    """`2 producers, 2 consumers: ours, java-4.9`; those of another make behind a semicolon."""
+    """`2 producers, 2 consumers: ours, java-4.9`; clients of another kind after a semicolon."""
     of_make: dict[tuple[str, str], list[str]] = {}
     for group in clients:
         noun = group.kind if group.count == 1 else f"{group.kind}s"
@@ -133,7 +133,7 @@ def _quiet(measured: Mapping[str, Any], timeline_ms: float) -> str:
 
 
 def _worst(measured: Mapping[str, Any], timeline_ms: float) -> str:
-    """The bucket in which the greatest share failed; of several, the one with the most failures, then the first."""
+    """The bucket with the greatest share of failures; of equals the one with most failures, then the first."""
     width_ms = measured.get("bucket_ms") or 0.0
     found = [
         (failed / ended, failed, -at, ended, plural)

@@ -1,8 +1,8 @@
-"""stdout and stderr that never fail a command: a reader that has left, or an encoding that lacks a character.
+"""stdout and stderr that never fail a command: not for a reader that has ended, nor for a missing character.
 
-What `| head -1` no longer reads is dropped, so the exit status stays the verdict's. A character that the encoding does
-not know becomes its nearest in ASCII (`≥` becomes `>=`), or a question mark. (click.echo itself writes UTF-8 where the
-encoding is ASCII, as it takes that for a mistake.)
+Output after the end of `| head -1` is dropped, so the exit status stays the verdict's. A character missing in the
+encoding becomes its nearest in ASCII (`≥` becomes `>=`), or a question mark. (click.echo would write UTF-8 if the
+encoding is ASCII.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ERRORS = "nemesrv.nearest"
 
 
 class _Fd(io.FileIO):
-    """A file descriptor that becomes /dev/null when nobody reads it any more."""
+    """A file descriptor that becomes /dev/null once nobody reads it."""
 
     def write(self, data: object, /) -> int:
         try:
@@ -37,7 +37,7 @@ def _handle(error: UnicodeError) -> tuple[str, int]:
 
 
 def use_lasting_streams() -> None:
-    """From now on sys.stdout and sys.stderr are such streams; one that is closed or replaced stays as it is."""
+    """Replace sys.stdout and sys.stderr by such streams; closed or already replaced ones stay."""
     codecs.register_error(_ERRORS, _handle)
     sys.stdout = _lasting(sys.stdout, 1)
     sys.stderr = _lasting(sys.stderr, 2)

@@ -1,5 +1,5 @@
-"""What a terminal shows: the verdict table, and any table that fits there. Where columns would be cut into single
-letters it is a paragraph a row.
+"""Terminal output: the verdict table, and other tables. Where columns would be too narrow, each row becomes a
+paragraph.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .sentences import (
 from .text import nearest, phrases
 
 PIPE_COLUMNS = 160
-"""Of a pipe, where COLUMNS does not say how wide it is."""
+"""Width of a pipe if COLUMNS does not say it."""
 _LEAST = 20
 
 
@@ -43,7 +43,7 @@ def standard_output(pipe_columns: int = PIPE_COLUMNS, *, highlight: bool = True)
 
 
 class _Console(Console):
-    """Wraps what is written, where the encoding lacks characters: `>=` is a column wider than `≥`."""
+    """Wraps by the written width, where the encoding lacks characters: `>=` is wider than `≥`."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         if (options or self.options).ascii_only:
@@ -64,7 +64,7 @@ def print_rows(
     numbers: bool = False,
     show_lines: bool = False,
 ) -> None:
-    """A table of these rows, as `print_fitting` prints it. `numbers`: its cells end below each other."""
+    """A table of these rows, as by `print_fitting`. `numbers`: columns that are right-aligned."""
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", show_lines=show_lines)
     for at, column in enumerate(columns):
         table.add_column(column, justify="right" if numbers else "left", no_wrap=show_lines and not at)
@@ -74,13 +74,13 @@ def print_rows(
 
 
 def print_fitting(console: Console, table: Table) -> None:
-    """The table, or its rows as paragraphs where a word of it would not fit its column."""
+    """The table, or its rows as paragraphs if a word would not fit its column."""
     least = Measurement.get(console, console.options.update_width(10_000), table).minimum
     console.print(table if least <= console.width else paragraphs(table))
 
 
 def paragraphs(table: Table) -> RenderableType:
-    """Its title; of each row the first cell, and below it the others with their columns' names; its caption."""
+    """The title; for each row the first cell, below it the others with their columns' names; the caption."""
     parts: list[RenderableType] = [] if table.title is None else [_text(table.title, "italic")]
     headers = [column.header for column in table.columns]
     for row in zip_longest(*(column.cells for column in table.columns)):
@@ -103,19 +103,19 @@ def _text(said: RenderableType, style: str = "") -> Text:
 LONGEST = 60
 
 NARROW = 100
-"""Columns below which a check is a paragraph, and not a row."""
+"""Below so many columns a check is a paragraph, not a row."""
 
 _STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN: "yellow"}
 
 
 def brief(values: Mapping[str, object]) -> str:
-    """A verdict's numbers and short texts; the nested and the long are left to report.html and verdicts.json."""
+    """A verdict's numbers and short texts; report.html and verdicts.json have the rest."""
     flat = {key: value for key, value in values.items() if isinstance(value, int | float | str)}
     return ", ".join(f"{name} {text}" for name, text in phrases(flat) if len(text) <= LONGEST)
 
 
 def measured(v: Verdict) -> str:
-    """What the check measured, in a line or two; of one that is not VALID first who, when and by how much."""
+    """The check's measured values in a line or two; the violation first if it is not VALID."""
     undecided = undecided_sentences(v)
     told = [sentence for sentence in measured_sentences(v) if sentence not in undecided]
     said = "; ".join(filter(None, ("; ".join(told[:2]) or brief(v.measured), *undecided)))
@@ -123,14 +123,14 @@ def measured(v: Verdict) -> str:
 
 
 def allowed(v: Verdict) -> str:
-    """What the check allows, in a line or two."""
+    """The check's allowed values in a line or two."""
     if v.verdict is Validity.UNKNOWN and v.why:
         return v.why
     return "; ".join(filter(None, (allowed_sentence(v), nearest_sentence(v))))
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
-    """One row a check: verdict, how much it examined, what was measured against what was allowed."""
+    """One row per check: verdict, number examined, measured and allowed values."""
     table = Table(caption=legend_line(verdicts) or None, caption_justify="left")
     table.add_column("check", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -150,22 +150,22 @@ def _whose(verdicts: Sequence[Verdict]) -> str:
 
 
 def left_out_line(left_out: Mapping[str, str], *, full: bool = True) -> str:
-    """`left out, because there was nothing to examine: a (why); b (why)`, or `a, b (--full says why)`; "" for none."""
+    """`left out, because there was nothing to examine: a (why); b (why)`, or `a, b (--full says why)`; "" if none
+    was."""
     named = "; ".join(f"{name} ({why})" for name, why in left_out.items())
     named = named if full else f"{', '.join(left_out)} (--full says why)"
     return f"left out, because there was nothing to examine: {named}" if left_out else ""
 
 
 def legend_line(verdicts: Sequence[Verdict]) -> str:
-    """What the symbols in the formulas of these verdicts stand for, in a line; "" where there are none."""
+    """The meaning of the letters in these verdicts' formulas, in a line; "" if there are none."""
     known = legend(str(v.allowed.get("formula") or "") for v in verdicts)
     return "; ".join(f"{symbol}: {meaning}" for symbol, meaning in known.items())
 
 
 def print_answers(verdicts: Sequence[Verdict], lines: Sequence[str], *, full: bool = False) -> None:
-    """The lines on stdout; below them what was exercised and a line a group, with a table of those of its checks that
-    are not VALID, but for those that only show once more what the guilty node did; `full`: of all its checks. In a pipe
-    no line is wrapped."""
+    """Print the answers; below them `exercised` and one line per group, with a table of its checks that are not VALID,
+    except those that only repeat the guilty node's violation. `full`: all checks. In a pipe no line is wrapped."""
     console = standard_output(highlight=False)
     for line in filter(None, (*lines, exercised_line(verdicts))):
         console.print(_coloured(line), soft_wrap=not console.is_terminal)

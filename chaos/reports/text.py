@@ -1,5 +1,5 @@
-"""Text for people without Rich, which would cost a command that prints a list a tenth of a second: values and names as
-words, rows in aligned columns, and what an encoding lacks.
+"""Plain text output without Rich, whose import takes 0.1 s: values and names as words, rows in columns, characters for
+an encoding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def label(key: str) -> str:
 
 
 def phrase(value: object, *, milliseconds: bool = False) -> str:
-    """One value as text; "" where there is nothing to say. Nested values become short lists of words."""
+    """One value as text; "" for none. Nested values become short lists of words."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -35,7 +35,7 @@ def phrase(value: object, *, milliseconds: bool = False) -> str:
 
 
 def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iterator[tuple[str, str]]:
-    """(label, text) of each entry that says something, in order. The bound of what may never happen is no time."""
+    """(label, text) of each entry with a text, in order. The bound of what may never happen is no time."""
     for key, value in values.items():
         if key == "bound_ms" and values.get("formula") == NEVER:
             continue
@@ -62,19 +62,19 @@ def _joined(names: Iterable[str], word: str) -> str:
 _GAP = 2
 
 _LEAST_LAST = 30
-"""Of columns, for the last cell to be wrapped beside the others."""
+"""Least width of the last column for wrapping within it."""
 
 
 def width_of_output() -> int | None:
-    """Columns of the terminal; in a pipe what COLUMNS says, else None, which is a line a row however long."""
+    """Columns of the terminal; in a pipe COLUMNS, else None: one line per row of any length."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None
 
 
 def rows_fitting(rows: Sequence[Sequence[str]], width: int | None, indent: str = "") -> Iterator[str]:
-    """The rows' lines, in aligned columns, indented. The last cell is wrapped in its column, if that leaves it room;
-    else each row is its first cell and below it the others."""
+    """The rows' lines in aligned columns, indented. The last cell is wrapped within its column if there is room; else
+    each row is its first cell with the others below."""
     columns = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     before_last = len(indent) + sum(columns[:-1]) + _GAP * (len(columns) - 1)
     fits = width is None or before_last + min(columns[-1], _LEAST_LAST) <= width

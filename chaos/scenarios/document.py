@@ -22,8 +22,7 @@ _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 LETTERS_MAX, VALUES_MAX = 1_000_000, 200_000
 """Limits of a document; keys count as values. 25,000 entries of a timeline have as many and take minutes to
-validate.
-"""
+validate."""
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]
@@ -35,8 +34,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
 
     def _values_of(self, node: yaml.Node, known: dict[int, int]) -> int:
         """Number of values of the node, with each use of an alias. `known`: number by node, 0 for one that is being
-        counted.
-        """
+        counted."""
         if not isinstance(node, yaml.CollectionNode):
             return 1
         if (count := known.get(id(node))) == 0:
@@ -114,8 +112,7 @@ def refuse_booleans(
     place: tuple[str, ...] = (),
 ) -> None:
     """ScenarioError for true or false at a key that is not in `allowed`; pydantic would take it for 1 or 0. `words`:
-    what is allowed at a place.
-    """
+    what is allowed at a place."""
     if isinstance(document, bool):
         if not place or place[-1] not in allowed:
             raise ScenarioError(file, ".".join(place), str(document).lower(), words(place))

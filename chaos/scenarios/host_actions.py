@@ -28,8 +28,7 @@ from .action import ActionModel
 
 AFTER_S = 0.001
 """Time between the actions of a host's loss: the black hole comes first, so that nobody sees the killed nodes'
-connections close.
-"""
+connections close."""
 _OURS = (NodeKind.PROBER, NodeKind.ADMIN)
 
 

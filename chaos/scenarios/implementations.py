@@ -25,8 +25,7 @@ def implementations_of(
     cluster: str, workload: str, nodes: Mapping[str, str], kinds: Mapping[str, NodeKind]
 ) -> dict[str, str]:
     """Node to implementation, for nodes that are not ours. `cluster` sets it for servers, `workload` for producers and
-    consumers, `nodes` for single nodes.
-    """
+    consumers, `nodes` for single nodes."""
     found = {}
     for name, kind in kinds.items():
         said = nodes.get(name, cluster if kind in SERVERS else workload)
@@ -37,8 +36,7 @@ def implementations_of(
 
 def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
     """The document with defaults: the profile from its servers' implementation, the time scale from whether any node is
-    Apache's.
-    """
+    Apache's."""
     found = dict(document)
     cluster = found.get("cluster")
     if isinstance(cluster, Mapping) and "profile" not in cluster and isinstance(cluster.get("implementation"), str):

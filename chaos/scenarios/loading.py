@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
     """The scenario of a YAML file with the changes of `--set` and the `implementation` of its servers, whose profile it
-    then has unless `--set` names one. ScenarioError with one sentence for any error.
-    """
+    then has unless `--set` names one. ScenarioError with one sentence for any error."""
     file = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -206,8 +205,7 @@ def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
 SHIPPED_DIR = Path(__file__).parent
 KINDS_SHIPPED = ("", "drills", "upgrades", "roles", "incidents")
 """Folders of scenarios: those of `nemesrv run all`; drills from real clusters (docs/drills.md); upgrades of Apache's
-servers; roles that only Apache's brokers have; reported incidents (docs/incidents.md).
-"""
+servers; roles that only Apache's brokers have; reported incidents (docs/incidents.md)."""
 
 
 def shipped(kind: str = "") -> dict[str, Path]:

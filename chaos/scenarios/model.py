@@ -77,20 +77,17 @@ class ClusterModel(_Model):
     """Program of NameServers and brokers: ours, apache-VERSION, or apache:FOLDER."""
     name_server_list: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
     """First answer of an address server, which brokers and clients then ask for their lists by HTTP; None: everybody
-    has a configured list.
-    """
+    has a configured list."""
     warm_up: bool = True
     """Whether each of Apache's brokers gets a message before clients begin, so that no client meets a JVM that loads
-    its classes.
-    """
+    its classes."""
     external: bool = False
     """Whether clients outside the experiment may connect; every server then has a proxy for them, too."""
     operator: bool = False
     """Whether there is an operator node even without acts in the timeline, for a test that controls the experiment."""
     clients: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,39}$")], str | None] = {}
     """Clients under test by name, each with its profile (None: our own clients'): other people's programs with their
-    own proxies and fronts (docs/clients-under-test.md).
-    """
+    own proxies and fronts (docs/clients-under-test.md)."""
 
 
 class TimersModel(_Model):
@@ -120,8 +117,7 @@ class WorkloadModel(_Model):
     broadcasting: bool = False
     ordered: bool = False
     """Messages with one sharding key go to one queue, and each consumer has one thread. order_kept then judges
-    receipts, too.
-    """
+    receipts, too."""
     ordered_keys: int = Field(24, ge=1, le=100_000)
     implementation: str = OURS
     """Program of producers and consumers: ours, apache-VERSION, or apache:FOLDER."""
@@ -173,8 +169,7 @@ class NodeModel(_Model):
     """For a consumer: its group; None: one for all readers of its topic."""
     client_profile: ClientProfileName | None = None
     """For a client: the profile by which it chooses NameServers and is judged; None: Java's, as the cluster's
-    profile.
-    """
+    profile."""
     cluster_name: Name | None = None
     """For a broker: its cluster (brokerClusterName)."""
     implementation: str | None = None
@@ -197,8 +192,7 @@ class Scenario(_Model):
     workload: WorkloadModel = WorkloadModel()
     phases: dict[str, Annotated[float, Field(ge=0, le=100_000)]] = {}
     """By node, on the virtual clock: how many seconds after the timeline's start its timer fires (a broker's
-    registration, a client's poll, a NameServer's scan). By default drawn from the seed.
-    """
+    registration, a client's poll, a NameServer's scan). By default drawn from the seed."""
     timeline: tuple[ActionModel, ...] = ()
     steady_s: float = Field(60, ge=0, le=100_000)
     settle_s: float = Field(70, ge=0, le=100_000)

@@ -29,8 +29,7 @@ _LISTING = (*GROUPS["brokers"], NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 def addresses_of(timeline: Sequence[ActionModel], members: Members) -> dict[str, tuple[str, ...]]:
     """Node to the address of each of its processes, by their names in links (`later_address`), for nodes that change
-    it.
-    """
+    it."""
     if not any(map(moves, timeline)):
         return {}
     found: dict[str, list[str]] = {}
@@ -51,8 +50,7 @@ def readdressed(
     timeline: Sequence[ActionModel], topology: Topology
 ) -> tuple[tuple[ActionModel, ...], Mapping[str, float], tuple[str, ...]]:
     """The timeline without moves of NameServers, the new ones' join times in order, and the nodes whose list must be
-    the first NameServers; unchanged if no NameServer moves.
-    """
+    the first NameServers; unchanged if no NameServer moves."""
     first = topology.of(NodeKind.NAME_SERVER)
     now, joins = {name: name for name in first}, dict[str, float]()
     done: list[ActionModel] = []

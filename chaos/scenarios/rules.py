@@ -179,8 +179,7 @@ def topics_of_clients(scenario: Scenario) -> None:
 
 def kept_channels(scenario: Scenario) -> None:
     """No packet loss on clients whose channels outlast a time-out: nothing bounds when a kernel resends, so no check
-    could judge it.
-    """
+    could judge it."""
     said = scenario.settings()
     kept = [
         node for node in scenario.topology().clients if said.get(node, {}).get("clientCloseSocketIfTimeout") is False

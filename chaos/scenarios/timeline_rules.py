@@ -87,8 +87,7 @@ def _links(action: ActionModel, expression: str, topology: Topology) -> None:
 
 def order_of_actions(scenario: Scenario) -> None:
     """Without faults of hosts: each node is in the right state for its action, each heal ends something, and series do
-    not overlap with others. An entry is named by its number in the file.
-    """
+    not overlap with others. An entry is named by its number in the file."""
     topology, hosts = scenario.topology(), scenario.hosts()
     entries = taken_apart(scenario.timeline, topology, hosts)
     timeline = [action for _, action in entries]
@@ -129,8 +128,7 @@ def _states(timeline: Iterable[ActionModel]) -> None:
 
 def _series(timeline: Sequence[ActionModel], members: Members, joins_s: Mapping[str, float]) -> None:
     """Flapping and restarts in a row: not too many turns, no heal of a part, no other action on their nodes, and no
-    node that is down or not there yet.
-    """
+    node that is down or not there yet."""
     flapping = next((name for entry, name in zip(timeline, fault_ids(timeline), strict=True) if entry.period_s), None)
     for index, entry in enumerate(timeline):
         key = f"timeline.{index}"

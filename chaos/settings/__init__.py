@@ -1,4 +1,4 @@
-"""RocketMQ's settings by RocketMQ's names: the one catalogue, and what a scenario's `config:` makes of it.
+"""RocketMQ's settings by RocketMQ's names: the catalogue, and the values of a scenario's `config:`.
 
-No node is made here; the oracle asks for timers, the experiment for the fields of a node's own configuration.
+The oracle gets timers from here, the experiment the fields of a node's configuration.
 """

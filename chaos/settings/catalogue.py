@@ -1,8 +1,8 @@
-"""The catalogue of settings: each by RocketMQ's name, with its class, default, allowed values, and which nodes take it.
+"""The catalogue of settings: RocketMQ's name, class, default, allowed values, and the nodes that have it.
 
-docs/settings.md is written from it. A setting stands here only when our nodes obey it; what RocketMQ has beside these
-stands below and is refused by name. Defaults are those of the nodes' own configurations. Read from Apache
-RocketMQ 4.9.8 and 5.3.3; `constant` says where Java has a literal in place of a setting.
+docs/settings.md is generated from it. It has settings that our nodes obey; RocketMQ's others are below and are refused
+by name. Defaults are those of the nodes' configurations. Read from Apache RocketMQ 4.9.8 and 5.3.3; `constant`: Java
+has a literal instead of a setting.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .server_settings import OF_BROKERS, OF_NAME_SERVERS
 from .setting import BROKERS, CLIENTS, CONSUMERS, NAME_SERVERS, PRODUCERS, Setting
 
 CATALOGUE: tuple[Setting, ...] = (*OF_NAME_SERVERS, *OF_BROKERS, *OF_CLIENTS, *OF_PRODUCERS, *OF_CONSUMERS)
-"""Every setting that our nodes obey. A name may stand twice, for other nodes each time."""
+"""Every setting that our nodes obey. A name may occur twice, for different nodes."""
 
 GROUPS: Mapping[str, tuple[NodeKind, ...]] = {
     "name_servers": NAME_SERVERS,
@@ -28,17 +28,17 @@ GROUPS: Mapping[str, tuple[NodeKind, ...]] = {
     "producers": PRODUCERS,
     "consumers": CONSUMERS,
 }
-"""What `config:` may name beside single nodes; what a smaller group says comes before what a larger one says."""
+"""Groups allowed in `config:` beside single nodes; a smaller group's value has priority."""
 
 
 def group_of(setting: Setting) -> tuple[NodeKind, ...]:
-    """The smallest group that has every kind of node that takes it."""
+    """The smallest group with every kind of node that has the setting."""
     return min((kinds for kinds in GROUPS.values() if set(setting.taken_by) <= set(kinds)), key=len)
 
 
 @cache
 def settings_for(*kinds: NodeKind) -> Mapping[str, Setting]:
-    """Name to setting, of those that any node of these kinds takes."""
+    """Name to setting, for settings of any of these kinds."""
     return MappingProxyType({one.name: one for one in CATALOGUE if set(one.taken_by) & set(kinds)})
 
 
@@ -137,7 +137,7 @@ NOT_OBEYED = frozenset(
 
 
 def why_not(name: str) -> str | None:
-    """Why a setting that RocketMQ has cannot be set in a scenario; None for a name that it does not have either."""
+    """Why a RocketMQ setting cannot be set in a scenario; None for an unknown name."""
     if name in SAID_ELSEWHERE:
         return SAID_ELSEWHERE[name]
     if name in NOT_OBEYED or name in known_keys(Profile.V5_X) - settings_for(*NAME_SERVERS).keys():

@@ -1,9 +1,9 @@
-"""What a scenario's `config:` comes to: each node's own settings, checked, and as the fields of its configuration.
+"""From a scenario's `config:` to each node's validated settings and the fields of its configuration.
 
-timers:, workload:          what older keys say of the same settings
+timers:, workload:          older keys for the same settings
   └─ clients                a group of groups
        └─ producers         a group
-            └─ producer-0   a single node: what is said of it comes before all else
+            └─ producer-0   a single node: has priority over all
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .catalogue import GROUPS, settings_for, why_not
 from .setting import BROKERS, CONSTANTS, Setting, Value
 
 Said = Mapping[str, Mapping[str, object]]
-"""Group or node → RocketMQ's name → value, as in the file."""
+"""Group or node to RocketMQ's name to value, as in the file."""
 Settings = Mapping[str, Mapping[str, Value]]
-"""Node → RocketMQ's name → value, of what was said; what was not has its default."""
+"""Node to RocketMQ's name to value, for values in the file; others have their default."""
 
 
 def settings_of(
     config: Said, nodes: Mapping[str, NodeKind], profile: Profile, *, before: Mapping[str, Mapping[str, Value]]
 ) -> dict[str, dict[str, Value]]:
-    """Each node's settings that were said. NotAllowed for the first that is wrong.
+    """The settings given for each node. NotAllowed for the first error.
 
-    `before`: what other keys of the scenario say, group by group. Saying something else here for the same is refused.
+    `before`: values from other keys of the scenario, by group. A different value for the same setting is refused.
     """
     found: dict[str, dict[str, Value]] = {}
     ours = {where: _checked(where, config[where], GROUPS[where], profile) for where in config if where in GROUPS}
@@ -58,7 +58,7 @@ def settings_of(
 
 
 def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profile: Profile) -> None:
-    """NotAllowed where NameServers would drop healthy brokers between two registrations: no window is made for it."""
+    """NotAllowed if NameServers would drop healthy brokers between two registrations, because no window covers that."""
 
     def value(node: str, name: str) -> int:
         setting = settings_for(nodes[node])[name]
@@ -84,8 +84,8 @@ def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profil
 
 
 def _refuse_short_idleness(nodes: Mapping[str, NodeKind], value: Callable[[str, str], int]) -> None:
-    """NotAllowed where channels between clients and brokers would be closed between two heartbeats, and with them
-    the client's membership of its group: no window is made for that either."""
+    """NotAllowed if channels between clients and brokers would close between two heartbeats and end the client's
+    membership of its group, because no window covers that."""
     clients = [name for name, kind in nodes.items() if kind in (NodeKind.PRODUCER, NodeKind.CONSUMER)]
     beat_ms = max((value(client, "heartbeatBrokerInterval") for client in clients), default=0)
     idle = [(broker, "serverChannelMaxIdleTimeSeconds", beat_ms) for broker, kind in nodes.items() if kind in BROKERS]
@@ -97,7 +97,7 @@ def _refuse_short_idleness(nodes: Mapping[str, NodeKind], value: Callable[[str, 
 
 
 def _refuse_another(ours: Mapping[str, Mapping[str, Value]], group: str, said: Mapping[str, Value]) -> None:
-    """NotAllowed where `config:` says something else of the very setting that another key of the file says."""
+    """NotAllowed if `config:` has another value for a setting than another key of the file."""
     for name, value in said.items():
         now = ours.get(group, {}).get(name, value)
         if now != value:
@@ -125,7 +125,7 @@ def _place_of(config: Said, node: str, kind: NodeKind) -> str:
 
 
 def _checked(where: str, said: object, kinds: tuple[NodeKind, ...], profile: Profile) -> dict[str, Value]:
-    """The values of one group or node. NotAllowed for a name that none of `kinds` takes, or a value that is none."""
+    """The values of one group or node. NotAllowed for a name that none of `kinds` has, or an invalid value."""
     place = f"config.{where}"
     if not isinstance(said, Mapping):
         raise NotAllowed(place, repr(said), "a mapping of settings to values")
@@ -157,7 +157,7 @@ def _unknown(name: str, where: str, known: Mapping[str, Setting]) -> str:
 def config_fields(
     values: Mapping[str, Value], kind: NodeKind, profile: Profile, *, place: str = "config"
 ) -> dict[str, object]:
-    """The fields of the node's configuration that these settings come to. NotAllowed for what cannot go together."""
+    """The fields of the node's configuration for these settings. NotAllowed for an impossible combination."""
     known = settings_for(kind)
     fields: dict[str, object] = {}
     constants = Constants()

@@ -1,4 +1,4 @@
-"""What a setting is: RocketMQ's name for it, its class, default and allowed values, and which nodes take it."""
+"""A setting: RocketMQ's name, class, default and allowed values, and the nodes that have it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Value = bool | int | str | tuple[int, ...]
 
 
 class Allowed(Protocol):
-    """A kind of value. `str` of it is what is allowed, in words."""
+    """A kind of value. `str` of it says what is allowed."""
 
     def taken(self, value: object) -> Value:
-        """The value as a node has it; ValueError when it is none of these."""
+        """The value as a node has it; ValueError if it is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Whole numbers from `least` to `most`, of `unit` (empty: a plain count); `also`: one more, such as -1 for off."""
+    """Whole numbers from `least` to `most` in `unit` (empty: a count); `also`: one more value, such as -1 for off."""
 
     least: int
     most: int
@@ -75,7 +75,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Ascending:
-    """A list of whole numbers from 0 on; `ascends` where each must be more than the one before."""
+    """A list of whole numbers from 0 on; `ascends`: each is greater than the one before."""
 
     unit: str
     ascends: bool = True
@@ -112,16 +112,16 @@ CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
 V4_9, V5_X = Profile.V4_9, Profile.V5_X
 BOTH = (V4_9, V5_X)
 CONSTANTS = "constants."
-"""How the field of a NameServer's constant begins."""
+"""Prefix of the fields of a NameServer's constants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting. `name` and `upstream` (the class) are RocketMQ's; `fields` is where a node's configuration has it.
+    """One setting. `name` and `upstream` (the class) are RocketMQ's; `fields` are those of a node's configuration.
 
-    `factor`: so many of the field's units are one of the setting's. `symbol`: the window's timer (oracle/timers.py)
-    that it sets, in milliseconds `symbol_factor` each. `profiles`: where it exists. `constant`: where Java has a
-    literal. `defaults`: where they differ by profile from the configuration's own.
+    `factor`: the field's units per unit of the setting. `symbol`: the window's timer (oracle/timers.py) that it sets,
+    in units of `symbol_factor` milliseconds. `profiles`: where it exists. `constant`: where Java has a literal.
+    `defaults`: where they differ by profile from the configuration's.
     """
 
     name: str
@@ -136,10 +136,10 @@ class Setting:
     constant: tuple[Profile, ...] = ()
     defaults: Mapping[Profile, Value] = field(default_factory=dict)
     of_apache: bool = False
-    """Whether Apache's programs alone have it: nodes of ours that are told of it are refused (`fields` is empty)."""
+    """Whether only Apache's programs have it: it is refused for our nodes (`fields` is empty)."""
 
     def default(self, profile: Profile) -> Value:
-        """RocketMQ's own value in this profile."""
+        """RocketMQ's default in this profile."""
         if profile in self.defaults:
             return self.defaults[profile]
         of = self.fields.removeprefix(CONSTANTS)
@@ -161,9 +161,8 @@ COUNT = Whole(1, 1_000_000)
 
 
 def of_class(upstream: str, taken_by: tuple[NodeKind, ...]) -> Callable[..., Setting]:
-    """What makes the settings of one of RocketMQ's classes: from a name, what is allowed, what it says, and what else
-    there is to it. A node's configuration has it by the same name in snake case, with `_ms` behind or without, where
-    no `fields` says another."""
+    """Makes settings of one of RocketMQ's classes from name, allowed values, meaning and the rest. Without `fields` the
+    configuration's field has the name in snake case, with or without `_ms`."""
 
     def setting(name: str, allowed: Allowed, says: str, *, fields: str | None = None, **more: Any) -> Setting:
         own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -107,8 +107,7 @@ def _key(asked: Asked) -> str:
 
 def sends_on_the_wire(watched: Watched) -> list[Send]:
     """Each message of the topic sent to a broker, in order of first tries. Messages of a trace have another topic and
-    no retry.
-    """
+    no retry."""
     found: dict[str, Send] = {}
     open_: dict[tuple[int, int], tuple[Send, int]] = {}
     for one in watched.seen:

@@ -28,15 +28,13 @@ LASTS = ("quiet", "slow", "broker_silent", "broker_refuses", "route_changes", "b
 """Situations that are run for `sticky` alone; NameServers stay well in them."""
 TIE_MS, TIES_SHARE = 1.0, 0.1
 """Connects of a client's two threads this near may be seen in either order (C++ 3.0.0: 0.6 ms, once in 16). At most one
-in ten successions, because a client out of turn may connect as quickly.
-"""
+in ten successions, because a client out of turn may connect as quickly."""
 AGAIN = "the lost one again, then the next"
 ENOUGH = 1 / ODDS
 """A list is called `as given`, or a start fixed, if chance looks like that no more often than this."""
 ENOUGH_TURNS = 0.1
 """`next` is decided if other ways look like that no more often than this. If a call makes one try, it meets four
-refusing NameServers no more often in two polls. `p` says how often.
-"""
+refusing NameServers no more often in two polls. `p` says how often."""
 NO_LIST = LeftOut(why="it does not go through a list: it turns to any NameServer at any request")
 
 
@@ -48,8 +46,7 @@ def first_choice(watched: Watched) -> str | None:
 
 def choices(watched: Watched) -> list[list[str]]:
     """The NameServers in the order of its choices; one that was kept or tried again counts once. A choice without a
-    reason, which `sticky` reports, begins a new order.
-    """
+    reason, which `sticky` reports, begins a new order."""
     left = {b for a, b, tied in free_steps(watched) if a.front != b.front and not tied}
     parts: list[list[Try]] = [[]]
     for one in tries(watched):
@@ -281,8 +278,7 @@ def _next_of_turns(watched: Sequence[Watched], *, as_given: bool) -> Measured:
 
 def _again(watched: Sequence[Watched]) -> tuple[int, int]:
     """How often it reconnected to the NameServer that closed its connections before trying another, and the number of
-    cases.
-    """
+    cases."""
     again = lost = 0
     for one in watched:
         when = broken(one) if one.situation in ("refused", "syn_dropped", "closes_each") else None

@@ -240,8 +240,7 @@ def label_in(watched: Sequence[Watched]) -> Label:
 
 def walk(watched: Watched, *, coded: bool = False) -> Walk:
     """Its steps from NameServers that had answered (`coded`: also with an error code) and have not failed since. Steps
-    of concurrent look-ups have no known order.
-    """
+    of concurrent look-ups have no known order."""
     place = {front: number for number, front in enumerate(watched.name_servers)}
     steps = free_steps(watched, ENDED_WITH_ANSWER if coded else (TryOutcome.ANSWERED,))
     return len(place), [Step(place[a.front], place[b.front], tied=tied) for a, b, tied in steps]
@@ -251,8 +250,7 @@ def free_steps(
     watched: Watched, outcomes: Collection[TryOutcome] = (TryOutcome.ANSWERED,)
 ) -> Iterator[tuple[Try, Try, bool]]:
     """Each try with one of these outcomes and the one after it, if nothing was a reason to leave; and whether others
-    ran at once. A client that closes a connection itself may have waited too long for it.
-    """
+    ran at once. A client that closes a connection itself may have waited too long for it."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
     made = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED and one.front in fronts]

@@ -158,8 +158,7 @@ class Rule:
 
     def judge(self, measured: Measured, expected: Expected, late_s: float = 0.0) -> Validity:
         """UNKNOWN if nothing was decided, if chance has not ruled the expected out, or if a machine `late_s` late may
-        be the reason.
-        """
+        be the reason."""
         several = expected if isinstance(expected, tuple) else (expected,)
         value = measured.value
         if value is not None and any(self._meets(value, one) for one in several):

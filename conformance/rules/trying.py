@@ -194,8 +194,7 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measurement:
 
 def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
     """Whether the request after an unanswered connect belongs to the same call, not to another thread that waited, nor
-    to the next call, in which Java asks for the default topic's route.
-    """
+    to the next call, in which Java asks for the default topic's route."""
     if dropped.began_ms < _one_at_a_time_ms(watched):
         return False
     asked_at_once = then.asked_ms is not None and then.asked_ms - (then.opened_ms or then.began_ms) <= EARLY_JOIN_MS

@@ -24,8 +24,7 @@ SETTLES_S = 3.0
 CONNECT_S = 3.0
 SCANS_S = 15.0
 """One NameServer drops a silent host this much later than another: idle close against scan, S = 10 s (5 in 5.x), plus
-the interval of looks.
-"""
+the interval of looks."""
 SILENT_S = 5.0
 PERIOD_S = 30.0
 """registerNameServerPeriod, until a broker has answered with its own."""
@@ -46,8 +45,7 @@ class Problem(NamedTuple):
 
 Sightings = Iterator[tuple[Problem, tuple[float, str]]]
 """The problems that one look shows, each with its sentence and the time for which it must last before it is
-reported.
-"""
+reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

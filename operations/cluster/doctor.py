@@ -55,8 +55,7 @@ def ask_servers(
 
 def status_of(answers: ServerAnswers, causes: Sequence[NoRouteCause]) -> int:
     """The exit status. A cause that affects only some clients (the dialect) does not count if the topic is routed
-    everywhere.
-    """
+    everywhere."""
     if any(cause.certain for cause in causes):
         return CERTAIN
     if is_routed_everywhere(answers) and all(cause.name.startswith("dialect") for cause in causes):

@@ -144,8 +144,7 @@ class ServerAnswers:
 
     def speaks_our_names(self, broker: BrokerAnswer) -> bool:
         """Whether its list can be compared with the given addresses. Behind a proxy, or with other host names, every
-        NameServer that has the broker would look unlisted.
-        """
+        NameServer that has the broker would look unlisted."""
         held = [server.address for server in self.registered_at(broker)]
         return bool(broker.lists) and bool(held) and all(address in broker.lists for address in held)
 
@@ -179,8 +178,7 @@ class ServerCalls:
 
     async def list_of(self, broker: Address, group: str, client: str) -> frozenset[str]:
         """A consumer's own NameServers, asked for through a broker (307). Empty if it has or reports none.
-        RocketMQError if it does not answer.
-        """
+        RocketMQError if it does not answer."""
         header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client)
         body = fastjson.loads((await self.ok(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)).body)
         said = body.get("properties", {}) if isinstance(body, dict) else {}
@@ -214,8 +212,7 @@ class Questions:
 
     async def ask(self, topic: str, *, brokers: Iterable[Address] = (), group: str | None = None) -> ServerAnswers:
         """All answers about `topic`. `brokers` are asked even if no NameServer lists them, `group`'s members for their
-        lists.
-        """
+        lists."""
         servers = await asyncio.gather(*(self._name_server(address, topic) for address in self._name_servers))
         known = {
             address: (data.broker_name, number)

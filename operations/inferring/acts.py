@@ -51,8 +51,7 @@ def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
 
 def _doubt(seen: Seen, one: Hypothesis) -> None:
     """Why an act is not certain: the clock of its log, whose log it is (for lists), or a NameServer without a log
-    here.
-    """
+    here."""
     worth = dict.fromkeys(one.observers, GAINED)
     named = {node for entry in one.timeline for node in entry.get("nodes") or ()}
     if named and named <= {*seen.name_servers} and not all(map(seen.is_written, seen.name_servers)):
@@ -211,8 +210,7 @@ class _Lives:
 
     def moved(self, broker: str, address: str, other: str) -> Episode | None:
         """A life at one address followed by a life at the other, if the broker moved. None: they overlap, or nothing
-        ended the first. Certain if NameServers lost the first and its own log has the start of the second.
-        """
+        ended the first. Certain if NameServers lost the first and its own log has the start of the second."""
         first, second = self._rows[broker, address], self._rows[broker, other]
         if not first or not second:
             return None
@@ -236,8 +234,7 @@ class _Lives:
 
 def _first_registered(seen: Seen) -> dict[str, str]:
     """For each broker with several addresses, the address that NameServers had first; others are its additional
-    ones.
-    """
+    ones."""
     found: dict[str, str] = {}
     for row in seen.rows:
         if row["event"] == "registration" and row.get("broker_name") and value_of(row).get("learnt") != "inferred":
@@ -380,8 +377,7 @@ def _parts_of_the_list(seen: Seen) -> list[Episode]:
 
 def _own_lists(seen: Seen) -> list[Episode]:
     """Clients whose log has another list than all others. Host names are not judged, nor lists without a known
-    NameServer.
-    """
+    NameServer."""
     clients, servers = {*seen.clients}, {*seen.name_servers}
     first: dict[str, Row] = {}
     lists: dict[str, frozenset[str]] = {}

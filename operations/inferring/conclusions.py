@@ -120,8 +120,7 @@ def _changes(node: str, told: Sequence[tuple[float, int, Row]]) -> Iterator[Role
 
 TELLS_ARRIVALS = 3
 """After so many registrations of one broker a period apart, the log is known to have each of them (5.x: only the
-first).
-"""
+first)."""
 
 
 def concluded(seen: Seen) -> None:
@@ -242,8 +241,7 @@ def _own_missed(seen: Seen) -> None:
 
 def _paired(seen: Seen) -> None:
     """Pairs: an unanswered registration that arrived, and the close of its channel; a lost route, and the close of its
-    channel.
-    """
+    channel."""
     for edge, signs in seen.by_edge.items():
         if not edge.peer:
             continue
@@ -324,8 +322,7 @@ def _used(seen: Seen, brokers: Mapping[str, Any], *, masters_only: bool) -> froz
 
 def _lost_to_clients(seen: Seen) -> dict[Edge, list[float]]:
     """Client and broker, and when the client took a route that had lost the broker. A producer reports that it is alive
-    only to brokers with id 0.
-    """
+    only to brokers with id 0."""
     had: dict[tuple[str, str], frozenset[str]] = {}
     lost: dict[Edge, list[float]] = defaultdict(list)
     for row in seen.rows:

@@ -26,8 +26,7 @@ AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
 """Highest score of a certain cause, and of one that is not."""
 DOUBT, RIVALS = 0.45, 0.25
 """Weights of the unknown cause and of rival causes against the first, fitted so that scores are as often right as they
-say (`python -m tests.operations.importing.calibration --fit`).
-"""
+say (`python -m tests.operations.importing.calibration --fit`)."""
 AGAIN, AGAIN_AT_MOST = 0.5, 3.5
 """A line that is there n times weighs this times ln n more, at most the second."""
 LINES = 3

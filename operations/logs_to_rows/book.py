@@ -298,8 +298,7 @@ def ids_of(
     sources: Sequence[Source], routes: Mapping[str, int]
 ) -> tuple[dict[str, tuple[str, int]], dict[str, list[Became]]]:
     """For brokers whose log shows a slave or a changing role: address to name and id, and to its ids in order.
-    `routes`: ids in clients' routes.
-    """
+    `routes`: ids in clients' routes."""
     members: dict[str, list[_Member]] = defaultdict(list)
     for source in sources:
         if source.kind == BROKER and (found := _member(source)) is not None:

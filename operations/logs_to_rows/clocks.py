@@ -144,8 +144,7 @@ def _extent(clocks: Sequence[LogClock], members: Iterable[int]) -> tuple[float, 
 
 def _over(clocks: Sequence[LogClock], members: Collection[int], others: tuple[float, float]) -> None:
     """Move logs that share nothing with the others to them: by as little as possible, and completely if their clock was
-    not set.
-    """
+    not set."""
     first, last = _extent(clocks, members)
     apart_ms = (first + last - sum(others)) / 2
     if abs(apart_ms) >= UNSET_MS:
@@ -605,8 +604,7 @@ def _shared(
 
 def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[float, float, float] | None:
     """The stretch that most of these allow, each exact to less than ± half, and their weight; None if too many
-    contradict.
-    """
+    contradict."""
     ends = sorted(
         [(apart - half, True, weight) for apart, weight in told]
         + [(apart + half, False, weight) for apart, weight in told]

@@ -77,8 +77,7 @@ def _with_their_own(
     groups: Sequence[list[int]], sources: Sequence[Source], said: Sequence[_Said]
 ) -> list[list[int]]:  # fmt: skip
     """Join NameServers' logs, which do not have their own address, with the logs that list NameServers without a log,
-    unless they use different addresses for one broker name.
-    """
+    unless they use different addresses for one broker name."""
     alone = [members for members in groups if all(sources[one].kind == NAME_SERVER for one in members)]
     found = [list(members) for members in groups if members not in alone]
     for members in alone:

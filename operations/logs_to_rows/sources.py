@@ -185,8 +185,7 @@ _PROGRAMS = {NAME_SERVER: "namesrv", BROKER: "broker", CLIENT: "client"}
 
 def _of_each_program(file: str, prefix: str, lines: list[Line]) -> dict[tuple[str, str], list[Line]]:
     """Split a file with the lines of several programs, pasted together or of one container. A line that any of them may
-    write belongs to the writer of the line before it in its layout.
-    """
+    write belongs to the writer of the line before it in its layout."""
 
     def program_of(line: Line) -> str:
         kind = _SAYS.get(line.event, "")

@@ -31,8 +31,7 @@ TOGETHER_MS = 3_600_000.0
 """Episodes that begin within this time after the first are replayed in one run."""
 _STARTS_S = 35.0
 """The first part of a replay's timeline that is not compared: clients take their first routes and send their first
-heartbeats, as the original's did long before.
-"""
+heartbeats, as the original's did long before."""
 _AHEAD_S = 10.0
 """Comparing begins this long before the first fault."""
 _SETTLE_S = 150.0
@@ -55,8 +54,7 @@ _FITTED_MS = 1_500.0
 _NAME = re.compile(r"[A-Za-z0-9_.|%:/-]+")
 _BOOTS_MS = 2_000.0, 300_000.0
 """A restarted broker of Apache's takes up to this long to boot and register; a replay's registers at once. A longer
-time has another cause.
-"""
+time has another cause."""
 UNNAMED_TOPIC = "orders"
 _MOST_BROKERS, _MOST_NAME_SERVERS, _MOST_CLIENTS = 26, 9, 60
 
@@ -77,8 +75,7 @@ def imported(
     folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episodes: Sequence[int], *, virtual: bool = True
 ) -> Original:
     """The incident in this folder as a scenario. ScenarioError if no fault is known, or a named one is missing. If the
-    replay is not `virtual`, phases are not set.
-    """
+    replay is not `virtual`, phases are not set."""
     file = incident_file(folder)
     incident = read_incident(file)
     world = World.of_rows(rows)
@@ -215,8 +212,7 @@ def _timeline(
     chosen: Sequence[_Chosen], from_ms: float, to_ms: float, names: _Names, rows: Sequence[Row], notes: list[str]
 ) -> tuple[list[dict[str, Any]], dict[int, str]]:
     """The entries in order of time, under scenarios' names, with their places in incident.json. A fault without an end
-    lasts until comparing ends.
-    """
+    lasts until comparing ends."""
     entries = [
         (said | {"at_s": round(float(said["at_s"]) - from_ms / 1000, 3)}, f"{one.place}.{at}")
         for one in chosen

@@ -194,8 +194,7 @@ def as_logged(shown: Iterable[Transition], logged: Iterable[Transition]) -> list
 
 def _could_be_seen(one: Transition, visible: set[tuple[str, str]], told: set[tuple[str, str, str]]) -> bool:
     """Whether the original's logs could show it: some log has such a line. Some clients log failures and never
-    successes.
-    """
+    successes."""
     if one.kind in ("looks up", "registers") and one.how in ("answered", "ok"):
         return (one.node, one.kind, one.how) in told
     return (one.node, one.kind) in visible

@@ -101,8 +101,7 @@ def similarity(
     exact_ms: Callable[[str], float] = lambda _node: EXACT_MS,
 ) -> Similarity:
     """`tick_ms`: R, a distance that is no better than chance. `exact_ms`: the error of a node's stamps in the
-    original.
-    """
+    original."""
     pairs = matched(original, replay)
     both = [pair for pair in pairs if pair.original is not None and pair.replay is not None]
     exact = {node: max(EXACT_MS, exact_ms(node)) for node in {one.node for one in original}}
@@ -136,8 +135,7 @@ def _in_time(pair: TransitionPair, exact: dict[str, float], tick_ms: float) -> f
 
 def _order(both: Sequence[TransitionPair], exact: dict[str, float]) -> float:
     """Of two transitions that the original's stamps order, how often the replay has the same order; 1 if there are
-    none.
-    """
+    none."""
     some = [(a.at_ms, b.at_ms, exact[a.node]) for a, b in both if a is not None and b is not None]
     if len(some) > _ORDERED_MAX:
         step = len(some) / _ORDERED_MAX

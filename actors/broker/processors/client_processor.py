@@ -99,8 +99,7 @@ class ClientProcessor:
 
     def check_client(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """46: an SQL filter, which a consumer has checked before it starts. A consumer whose filter is refused does not
-        start.
-        """
+        start."""
         body = CheckClientRequestBody.decode(request.body)
         try:
             wanted_by(body.subscription_data, self._services.config)
@@ -182,8 +181,7 @@ class ClientProcessor:
 
     def update_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """15: store how far a group has consumed. Only for topics and groups that exist, so that the table stays
-        small.
-        """
+        small."""
         header = UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
         if services.groups.find(header.consumer_group, now_ms=services.now_ms) is None:

@@ -151,8 +151,7 @@ class PullProcessor:
 
     def check(self) -> dict[str, float]:
         """The check of all held pulls, each 5 s. Returns how long the pulls waited that were answered since the last
-        check.
-        """
+        check."""
         services = self._services
         for pull in services.holds.check(services.now_ms, services.store.max_offset):
             self._finish(pull)

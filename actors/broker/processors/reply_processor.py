@@ -104,8 +104,7 @@ class ReplyProcessor:
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader, queue_id: int
     ) -> Append | None:
         """Store the reply in its topic. Where that fails the log says so, and the reply counts as delivered all the
-        same.
-        """
+        same."""
         services = self._services
         if not services.config.store_reply_message_enable:
             return None

@@ -245,8 +245,7 @@ class SendProcessor:
 
     def _retry_is_dead(self, request: RemotingCommand, header: SendMessageRequestHeader) -> TopicConfig | None:
         """The dead-letter topic, where a retry that came as an ordinary send has used up its tries; else None. Raises
-        Refused.
-        """
+        Refused."""
         services, group = self._services, header.topic[len(RETRY_GROUP_TOPIC_PREFIX) :]
         settings = services.groups.find(group, now_ms=services.now_ms)
         if settings is None:

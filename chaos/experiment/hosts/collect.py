@@ -170,8 +170,7 @@ class Collector:
 
     def finish(self) -> None:
         """Fetch the rest from all hosts; for a lost host `gone` says why it is missing. OSError if it cannot be
-        written.
-        """
+        written."""
         self._ended.set()
         for thread in self._threads:
             with suppress(RuntimeError):  # it never began

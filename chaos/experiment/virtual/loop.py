@@ -333,8 +333,7 @@ class VirtualClock:
 
 HANGS_CPU_S = 20.0
 """Limit for one callback in CPU seconds. Callbacks take milliseconds; the longest seen, a registration of 20,000
-topics, took less than a second.
-"""
+topics, took less than a second."""
 
 LOOK_S = 1.0
 

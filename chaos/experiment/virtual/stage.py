@@ -119,8 +119,7 @@ _FIRST_TICK_S = {
     NodeKind.CONSUMER: 0.010,
 }
 """How long after a node's start its timer first fires (`BrokerController.start`, `MQClientInstance`). None: by
-profile.
-"""
+profile."""
 
 _BROKERS = (NodeKind.BROKER, NodeKind.SLAVE)
 

@@ -39,8 +39,7 @@ class ConsumerNode:
 
     async def start(self) -> None:
         """Start to consume. If no NameServer is reachable the start fails as Java's does, and is repeated, as by a
-        supervisor.
-        """
+        supervisor."""
         try:
             await self.client.start()
         except TransportError as exc:

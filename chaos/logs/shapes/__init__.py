@@ -252,8 +252,7 @@ def _group_end(pattern: str, at: int) -> int:
 @cache
 def cut_pattern(pattern: str) -> re.Pattern[str] | None:
     """Matches text that begins like the shape and ends anywhere after its first field; None for a shape without
-    fields.
-    """
+    fields."""
     tokens = tokens_of(pattern)
     first = next((number for number, token in enumerate(tokens) if "(?P<" in token.replace(_SPELT, "")), None)
     if first is None or first + 1 >= len(tokens):

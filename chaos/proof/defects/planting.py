@@ -38,7 +38,7 @@ Change = TypeVar("Change", bound=Callable[..., Any])
 
 
 class Where(NamedTuple):
-    """The nodes that a defect is planted in: every one of these kinds, or those of these names."""
+    """The nodes of a defect: every one of these kinds, or those of these names."""
 
     kinds: tuple[NodeKind, ...]
     nodes: tuple[str, ...] = ()
@@ -55,18 +55,18 @@ CONSUMERS = Where((NodeKind.CONSUMER,))
 CONSUMER_0 = Where((NodeKind.CONSUMER,), ("consumer-0",))
 LASTING_CLIENTS = Where((NodeKind.PRODUCER, NodeKind.CONSUMER))
 EVERY_CLIENT = Where(CLIENTS)
-"""Those that the prober starts for one look-up, too."""
+"""With those that the prober starts for one look-up."""
 
 
 class Planted(list[Defect]):
-    """The defects of one module, in the order in which they stand there."""
+    """The defects of one module, in their order."""
 
     def __init__(self, *, of_apache: bool = False) -> None:
         super().__init__()
         self._of_apache = of_apache
 
     def __call__(self, where: Where, scenario: str = "", *, caught_by: str = "") -> Callable[[Plant], Plant]:
-        """The defect that the function plants is one of them. Checks are named with a space between."""
+        """Adds the defect that the function plants. Names of checks are separated by spaces."""
 
         def add(plant: Plant) -> Plant:
             what = (inspect.getdoc(plant) or "").split("\n\n")[0]
@@ -89,7 +89,7 @@ class Planted(list[Defect]):
 
 
 def may_find(also: str) -> Callable[[Plant], Plant]:
-    """Which checks may see the same wrong from another side; those that must find it anyhow do not count."""
+    """Checks that may find the same defect, besides those that must."""
 
     def note(plant: Plant) -> Plant:
         vars(plant)["also"] = also
@@ -99,7 +99,7 @@ def may_find(also: str) -> Callable[[Plant], Plant]:
 
 
 def around(part: object, name: str) -> Callable[[Change], Change]:
-    """Calls of this method of this one object go to the decorated function, with the method in front of them."""
+    """Calls of this method of this object go to the decorated function, with the method as first argument."""
 
     def put(change: Change) -> Change:
         replace_part(part, name, partial(change, getattr(part, name)))
@@ -109,30 +109,30 @@ def around(part: object, name: str) -> Callable[[Change], Change]:
 
 
 def does_nothing(*_: object, **__: object) -> None:
-    """In place of any method."""
+    """Replaces any method."""
 
 
 async def does_nothing_async(*_: object, **__: object) -> None:
-    """In place of any method that is awaited."""
+    """Replaces any coroutine method."""
 
 
 def with_settings(part: object, name: str, **changed: Any) -> None:
-    """The settings that this object keeps under the name have other values in these fields."""
+    """Change these fields of the object's settings under this name."""
     replace_part(part, name, replace(getattr(part, name), **changed))
 
 
 def so_many_times(part: object, name: str, field: str, factor: float) -> None:
-    """The settings that this object keeps under the name have so many times this field's value, a whole number."""
+    """Multiply this field of the object's settings, a whole number."""
     with_settings(part, name, **{field: round(getattr(getattr(part, name), field) * factor)})
 
 
 def every(nth: int) -> Callable[[], bool]:
-    """Whether this call of what is returned is the nth, or twice the nth …"""
+    """Whether this call of the result is the nth, or twice the nth …"""
     calls = count(1)
     return lambda: next(calls) % nth == 0
 
 
 def instance_of(node: Node) -> MQClientInstance:
-    """What the producer or consumer shares with every other of its process."""
+    """The part that all producers and consumers of a process share."""
     assert isinstance(node, ProducerNode | ConsumerNode)
     return node.instance

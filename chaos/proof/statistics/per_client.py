@@ -1,4 +1,4 @@
-"""What each client went through in a run, and what differs in another one: two sides client by client. Pure."""
+"""What each client experienced in a run, and how that differs from another run, client by client. Pure."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ...history.transitions import Transition
 
 EVENTS = ("send", "receive", "route_changed", "name_server_chosen", "fault", "phase")
 _FAR = 0.1
-"""Shares, and seconds, that differ by less than this part are the same."""
+"""Shares and seconds whose difference is less than this part are equal."""
 CHANGED_MAX = 12
-"""So many transitions that differ are named."""
+"""Most differing transitions that are listed."""
 _APART_MS = 1_000.0
 
 
 @dataclass(slots=True)
 class ClientFigures:
-    """What one client went through. Times in milliseconds; None: nothing to say."""
+    """What one client experienced. Times in milliseconds; None: nothing."""
 
     sends: int = 0
     failed: int = 0
     longest_gap_ms: float | None = None
-    """Between two successes: sends of a producer, receipts of a consumer; from the first on, and until the end."""
+    """Between two successes: sends of a producer, receipts of a consumer; from the first until the end."""
     recovered_ms: float | None = None
-    """From the first fault to the last failed send, 0 where none failed after it; None for a consumer."""
+    """From the first fault to the last failed send, 0 if none failed after it; None for a consumer."""
     transitions: int = 0
     _last_ms: float | None = field(default=None, repr=False)
 
@@ -48,7 +48,7 @@ def clients_of(
     transitions: Sequence[Transition],
     names: Mapping[str, str],
 ) -> dict[str, ClientFigures]:
-    """Client to what it went through between these times of the history's axis; rows in order."""
+    """Client to what it experienced between these times of the history's axis; rows in order."""
     found: dict[str, ClientFigures] = defaultdict(ClientFigures)
     fault_ms: float | None = None
     for row in rows:
@@ -80,7 +80,7 @@ def clients_of(
 
 
 def typical(runs: Sequence[Mapping[str, ClientFigures]]) -> dict[str, ClientFigures]:
-    """Client to the median of what it went through in each of the runs."""
+    """Client to the median of the runs."""
     found = {}
     for name in sorted({name for run in runs for name in run}):
         each = [run[name] for run in runs if name in run]
@@ -105,7 +105,7 @@ def beside(
     now: Mapping[str, ClientFigures],
     transitions: tuple[Sequence[Transition], Sequence[Transition]],
 ) -> dict[str, Any]:
-    """Both sides of each client, and what differs in a sentence. `vary`: what was changed."""
+    """Both sides of each client, and the difference in a sentence. `vary`: what was changed."""
     pairs = matched(*transitions)
     changed = [pair for pair in pairs if pair.apart_ms is None or abs(pair.apart_ms) > _APART_MS]
     changes = {
@@ -131,7 +131,7 @@ def beside(
 def _sentence(
     vary: str, was: Mapping[str, ClientFigures], now: Mapping[str, ClientFigures], changes: Mapping[str, int]
 ) -> str:
-    """What differs; what does not is left out."""
+    """Only what differs."""
     failed = sum(one.failed for one in was.values()), sum(one.failed for one in now.values())
     sends = sum(one.sends for one in was.values()), sum(one.sends for one in now.values())
     parts = []
@@ -158,7 +158,7 @@ def _sentence(
 
 
 def _changed(pair: TransitionPair) -> str:
-    """`ns-0 lost broker-a (silent): at 209.2 s in place of 165.0 s`."""
+    """`ns-0 lost broker-a (silent): at 209.2 s instead of 165.0 s`."""
     was, now = pair
     told = pair.what.words
     if was is None or now is None:
@@ -171,7 +171,7 @@ def _worst(of: Mapping[str, ClientFigures], name: str) -> float | None:
 
 
 def client_lines(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Of what `beside` gives: the sentences, and one table of the clients."""
+    """From `beside`: the sentences, and one table of the clients."""
     if not variants:
         return
     for one in variants:

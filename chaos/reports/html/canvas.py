@@ -1,8 +1,8 @@
-"""What all plots of the page share: one time axis, fault bands with labels, a linked crosshair, the highlight.
+"""The common parts of all plots: time axis, fault bands with labels, linked crosshair, highlight.
 
-Plotting is Bokeh's: well kept, its runtime can be inlined (1.3 MB without widgets and tables), its ranges and
-crosshairs link across plots, legends toggle, and arrays are embedded as binary. Nothing here sets a colour: every
-glyph carries a tag (`held`, `over`, `fault` …), and page.js colours by tag for light and dark.
+Bokeh plots: its runtime can be inlined (1.3 MB), ranges and crosshairs link across plots, legends toggle, and arrays
+are embedded as binary. Glyphs have a tag (`held`, `over`, `fault` …) and no colour; page.js colours by tag, for light
+and dark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LABELS_MAX = 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """A fault as it is drawn across all plots."""
+    """A fault, drawn across all plots."""
 
     fault_id: str
     title: str
@@ -44,7 +44,7 @@ class Band:
 
 @dataclass(slots=True, kw_only=True)
 class Canvas:
-    """The frame of every plot. Times on the axis are seconds of RocketMQ time since the timeline's start."""
+    """The frame of every plot. The time axis has seconds of RocketMQ time since the timeline's start."""
 
     start_ms: float
     end_ms: float
@@ -60,7 +60,7 @@ class Canvas:
             self.crosshair = Span(dimension="height", line_width=1, line_dash="dotted", tags=["line:crosshair"])
 
     def plot(self, section: str, height: int, *, y_range: Any = None, y_axis_type: str = "linear") -> Any:
-        """An empty plot of this section: drag zooms, Ctrl and the wheel zoom, the page scrolls as ever."""
+        """An empty plot: drag zooms, Ctrl and the wheel zoom, too; the wheel alone scrolls the page."""
         drag = BoxZoomTool(dimensions="width", name="zoom")
         tools = [
             drag,
@@ -111,7 +111,8 @@ class Canvas:
             )
 
     def label_bands(self, plot: Any, y: float) -> None:
-        """The faults' names at height `y`; those that would lie over an earlier one are left to the hover above."""
+        """Write the faults' names at height `y`. Labels that would overlap an earlier one are left to the hover
+        text."""
         shown: list[Band] = []
         for band in self.bands:
             apart_ms = (self.end_ms - self.start_ms) / 8
@@ -131,9 +132,9 @@ def source_of(rows: Sequence[tuple[Any, ...]], *columns: str) -> Any:
 
 
 def hover(plot: Any, renderers: Sequence[Any], columns: Sequence[tuple[str, str]] = (), **options: Any) -> None:
-    """Show of what lies under the pointer its `text`, or these (name, value) pairs.
+    """Show `text`, or these (name, value) pairs, for what is under the pointer.
 
-    Bokeh has a tooltip for each renderer and lays them over each other; the page has one for all (page.js).
+    Bokeh has one tooltip per renderer, which overlap; the page has one for all (page.js).
     """
     if renderers:
         told = CustomJS(args={"lines": [list(pair) for pair in columns]}, code="nemesrvHover(cb_data, lines)")
@@ -141,7 +142,7 @@ def hover(plot: Any, renderers: Sequence[Any], columns: Sequence[tuple[str, str]
 
 
 def legend(plot: Any, items: Sequence[tuple[str, Sequence[Any]]]) -> None:
-    """A row above the plot; a click on an entry hides what it names."""
+    """A row above the plot; a click on an entry hides its glyphs."""
     entries = [LegendItem(label=label, renderers=list(renderers)) for label, renderers in items if renderers]
     if entries:
         plot.add_layout(

@@ -1,10 +1,10 @@
-"""What a run cost its clients: who was without which broker for how long, sends that failed, messages that waited.
+"""The cost of a run for its clients: time without a broker, failed sends, messages that waited.
 
     producer-0 at broker-a   ok ok ok ok ──────── 41 s ──────── ok ok ok
                                         └ fault ┘
 
-A client was without a broker while nothing that it sent there, or pulled from there, was answered; told where that is
-longer than LEAST_MS, than it ever was in a time without faults, and something had happened to the broker.
+A client was without a broker while none of its sends and pulls there was answered. It is reported if that lasted longer
+than LEAST_MS and than ever without faults, and something had happened to the broker.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .flow import MessageFlow
 from .node_lanes import by_pair
 
 LEAST_MS = 5000.0
-"""A held pull is looked at every 5 s; what takes no longer is no wait."""
+"""A waiting pull is tested every 5 s, so shorter times are no wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Without:
-    """The longest stretch in which one client had nothing from one broker."""
+    """The longest stretch in which one client had no answer from one broker."""
 
     client: str
     broker: str
@@ -41,8 +41,8 @@ class Without:
 
 
 def cost_sentence(recorded: Recorded, flow: MessageFlow, gaps: Sequence[Without]) -> str:
-    """`consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`; what it
-    cost nobody is said too. "" where no client worked."""
+    """`consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`; also if
+    there was no cost. "" if no client worked."""
     sends = {outcome: int(recorded.traffic.where("send", outcome).sum()) for outcome in ("ok", "fail", "info")}
     if not sum(sends.values()) and not recorded.traffic.where("pull", "ok").any():
         return ""
@@ -69,7 +69,7 @@ def _by_broker(gaps: Sequence[Without]) -> Mapping[str, list[Without]]:
 
 
 def _without(broker: str, gaps: Sequence[Without]) -> str:
-    """Of one broker; the client that was without it for the longest first."""
+    """For one broker, the client with the longest time first."""
     longest = gaps[0]
     span = f"{longest.from_ms / 1000:.1f} to {seconds(longest.to_ms)}"
     when = f"{seconds(longest.took_ms)} ({span}{'' if longest.came_back else ', the end of its work'})"
@@ -79,7 +79,7 @@ def _without(broker: str, gaps: Sequence[Without]) -> str:
 
 
 def gaps_of(recorded: Recorded, world: World) -> list[Without]:
-    """One for each client and broker that have such a stretch."""
+    """One for each client and broker with such a stretch."""
     troubled = _troubles(recorded, world)
     if not troubled or not len(recorded.traffic.time_ms):
         return []
@@ -102,8 +102,8 @@ def gaps_of(recorded: Recorded, world: World) -> list[Without]:
 
 
 def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """The longest stretch between two times that meets a trouble, from the trouble's beginning on; None where others
-    are half as long."""
+    """The longest stretch between two times that overlaps a trouble, from the trouble's begin on; None if others are
+    half as long."""
     starts, ends = times, np.append(times[1:], max(end_ms, float(times[-1])))
     lengths = ends - starts
     met = np.zeros(len(times), dtype=bool)
@@ -122,7 +122,7 @@ def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]
 
 
 def _troubles(recorded: Recorded, world: World) -> Mapping[str, list[tuple[float, float]]]:
-    """Broker → when a fault was on it or on a link of it, and when a NameServer dropped it."""
+    """Broker to the times of faults on it or its links, and of its drops by NameServers."""
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     brokers = {node.name for node in world.of_kind("broker")}
     for fault in world.faults:
@@ -135,7 +135,7 @@ def _troubles(recorded: Recorded, world: World) -> Mapping[str, list[tuple[float
 
 
 def _lives(world: World, client: str, from_ms: float, to_ms: float) -> bool:
-    """Whether one process of the client was there all the time, and not paused."""
+    """Whether one process of the client ran all the time without a pause."""
     there = any(life.start_ms <= from_ms and life.end_ms >= to_ms - 1 for life in world.lives_of(client))
     own = any(f.source == client and f.target is None and f.start_ms < to_ms for f in world.faults)
     return there and not own

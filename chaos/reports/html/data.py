@@ -1,11 +1,11 @@
-"""What the report reads of a history: its columns, all at once, so that a million events take seconds.
+"""Reads a history for the report by columns, so that a million events take seconds.
 
     part-*.parquet ──► one Arrow table ──┬─► Traffic: sends, tries, pulls as numpy arrays (a million rows)
-                                         ├─► Routes, Lags: likewise what NameServers held, how late timers were
-                                         └─► notable: the rest that a person may want to read, as dicts, thinned
+                                         ├─► Routes, Lags: likewise NameServers' tables, and how late timers were
+                                         └─► notable: other rows that a person may read, as dicts, thinned
 
-No list of a million dicts. Of the notable rows at most NOTABLE_MAX of an event are kept, first and last of each slice
-of time, so that nothing that changed goes unseen; `left_out` says how many were not.
+At most NOTABLE_MAX notable rows per event are kept, the first and last of each slice of time. `left_out` has the number
+of others.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from ...history.schema import SCHEMA, arrow_schema
 from ...history.stored import parquet_files
 
 NOTABLE_MAX = 4000
-"""How many rows of one event are kept to be read."""
+"""Most rows of one event that are kept."""
 Array = npt.NDArray[Any]
 
 _TRAFFIC = ("send", "send_attempt", "pull")
 _WORLD = ("run_begin", "run_end", "node", "phase", "fault", "gone", "started", "stopped", "host_clock", "rows_missing")
-"""As large as the scenario: never thinned."""
+"""Events that are as rare as the scenario's actions and never thinned."""
 _FAILED = ("register", "name_server_call", *_TRAFFIC)
-"""Notable where they failed."""
+"""Events that are notable if they failed."""
 _NOTABLE: tuple[str, ...] = (
     *("broker_dropped", "boot", "topic", "name_server_chosen", "route_changed", "assigned", "channel"),
     *("queue_taken", "queue_dropped", "registration", *_FAILED),
 )
 _FINE_CODES = (0, 17, 19, 20, 21, 25)
-"""Answers that are no failure: done, no such topic (yet), nothing to pull, retry the pull, offset moved, newest
+"""Answers that are no failure: success, no such topic (yet), nothing to pull, retry the pull, offset moved, newest
 subscription not there yet."""
 _READ = [column.name for column in SCHEMA if column.name not in ("broker_id", "offset")]
 _TEXTS = ["node", "role", "event", "type", "f", "topic", "broker_name", "address", "name_server", "fault_id", "fault"]
@@ -55,7 +55,7 @@ _OUTCOMES = ("invoke", "ok", "fail", "info")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Sends, their tries and pulls, one element a row, in order of time."""
+    """Sends, their tries and pulls, one element per row, in order of time."""
 
     time_ms: Array
     event: Array
@@ -68,12 +68,12 @@ class Traffic:
     answered: Array
     """Whether the peer answered with a code that is no failure, so that `info` means no trouble."""
     rows: pa.Table
-    """All columns of them."""
+    """All their columns."""
     nodes: tuple[str, ...]
     brokers: tuple[str, ...]
 
     def where(self, event: str, *outcomes: str) -> Array:
-        """A mask of the rows of this event that ended so."""
+        """A mask of the rows of this event with this outcome."""
         mask: Array = self.event == _TRAFFIC.index(event)
         if outcomes:
             mask &= np.isin(self.outcome, [_OUTCOMES.index(outcome) for outcome in outcomes])
@@ -82,7 +82,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteColumns:
-    """The `route` rows: which topic's route named which brokers, from when on, at which NameServer process."""
+    """The `route` rows: topic, brokers, time, and process of the NameServer."""
 
     time_ms: Array
     node: Array
@@ -105,24 +105,24 @@ class Lags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """One run's history, as far as the report needs it."""
+    """The part of one run's history that the report needs."""
 
     timeline_ms: float
-    """Where the scenario's timeline starts, in the history's time; all times here count from there."""
+    """Start of the scenario's timeline in the history's time; all times here count from it."""
     last_ms: float
     world_rows: list[dict[str, Any]]
     notable: list[dict[str, Any]]
     left_out: Mapping[str, int]
-    """Event → how many notable rows of it were not kept."""
+    """Event to the number of notable rows left out."""
     traffic: Traffic
     routes: RouteColumns
     lags: Lags
     table: pa.Table
-    """All rows, in order of time; times as they were recorded."""
+    """All rows in order of time, with times as recorded."""
 
 
 def read(run_dir: Path) -> Recorded:
-    """The history of `run_dir`; an empty one when nothing was recorded."""
+    """The history of `run_dir`; empty if nothing was recorded."""
     return _Columns(_table(run_dir)).recorded()
 
 
@@ -136,7 +136,7 @@ def _table(run_dir: Path) -> pa.Table:
 
 
 class TextColumn:
-    """A column of texts as numbers: `codes` has one a row, -1 for null, and `names` the text of each."""
+    """A column of texts as numbers: `codes` has one per row (-1: null), `names` the text of each."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         encoded = column.dictionary_encode().combine_chunks()
@@ -144,7 +144,7 @@ class TextColumn:
         self.names: tuple[str, ...] = tuple(encoded.dictionary.to_pylist())
 
     def among(self, *texts: str) -> Array:
-        """A mask of the rows that have one of these."""
+        """A mask of the rows with one of these."""
         found: Array = np.isin(self.codes, [at for at, name in enumerate(self.names) if name in texts])
         return found
 
@@ -156,14 +156,14 @@ class TextColumn:
 
 
 def numbers(column: pa.ChunkedArray, dtype: str) -> Array:
-    """A column of numbers as an array; nulls are NaN, or -1 where `dtype` is of integers."""
+    """A column of numbers as an array; nulls are NaN, or -1 for integers."""
     filler = -1 if np.dtype(dtype).kind == "i" else float("nan")
     found: Array = column.fill_null(filler).to_numpy()
     return found.astype(dtype)
 
 
 class _Columns:
-    """The table's columns, each decoded once for all that ask."""
+    """The table's columns, each decoded once."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -279,7 +279,7 @@ def _order(row: Mapping[str, Any]) -> tuple[float, str, int, int]:
 
 
 def spread(time_ms: Array, most: int) -> Array:
-    """Indices of at most `most` of these times: the first and the last of each of most / 2 slices of time."""
+    """Indices of at most `most` of these times: first and last of each of most / 2 slices."""
     slices = max(most // 2, 1)
     span_ms = max(float(time_ms.max() - time_ms.min()), 1e-9)
     slice_of = np.minimum(((time_ms - time_ms.min()) / span_ms * slices).astype("i8"), slices - 1)

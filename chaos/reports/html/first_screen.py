@@ -1,7 +1,7 @@
-"""What the page says first: who is guilty, the two answers, what it cost, what to do next; and the lanes of these.
+"""The first screen of the page: guilty node, the two answers, cost, next steps, and the lanes of these.
 
 answers.py ─► sentences ─┐
-cost.py ─► cost ─────────┼─► a list of answers, and below it a time line of the lanes that they speak of
+cost.py ─► cost ─────────┼─► a list of answers, and below it a time line of their lanes
 found.py ─► places, logs ┘
 """
 
@@ -26,7 +26,7 @@ LANES_MAX = 8
 
 
 def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
-    """The answers, of verdicts as they were given."""
+    """The answers from the verdicts."""
     said = answers(verdicts, told.run.scenario, told.run.name, cost=told.cost)
     injected = said.injected
     wrong = first_wrong(told.verdicts)
@@ -38,7 +38,7 @@ def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
 
 
 def first_sentence(told: RunToDraw, said: Answers) -> str:
-    """Who did what; of a run that is not decided why; else that all is right."""
+    """The first violation; if the run is UNKNOWN, why; else that all is right."""
     if said.first:
         return said.first
     if not told.verdicts:
@@ -47,7 +47,7 @@ def first_sentence(told: RunToDraw, said: Answers) -> str:
 
 
 def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
-    """Fault, routes, clients, cost, and what is not decided, each with its name."""
+    """Fault, routes, clients, cost, and what is not decided, each with its label."""
     named = [("Broken rule", said.broken), ("Fault", said.injected), ("Routes", said.routes)]
     named += [("Clients", said.clients), ("Cost", said.cost)]
     named += [("Not decided", line.replace(": not decided: ", ": ")) for line in said.undecided]
@@ -55,13 +55,13 @@ def answer_list(told: RunToDraw, said: Answers) -> list[tuple[str, str]]:
 
 
 def first_place(told: RunToDraw) -> Place | None:
-    """Of what was wrong first; None where nothing was, or it says no place."""
+    """The place of the first violation; None if there is none, or it has no place."""
     wrong = first_wrong(told.verdicts)
     return next(iter(told.of_examples[wrong.name]), None) if wrong is not None else None
 
 
 def story_lanes(told: RunToDraw) -> list[Lane]:
-    """The lanes that the answers speak of: what was wrong, what was dropped and came back, who was without whom."""
+    """The lanes of the answers: violations, drops and returns, clients without a broker."""
     lanes_of = {lane.key: lane for section in ("found", "routes", "clients") for lane in told.lanes[section]}
     wanted = [lane_of(check, who, what, lanes_of.keys()) for check, who, what in spoken_of(told.verdicts)]
     wanted += [f"{gap.client}/{gap.broker}" for gap in sorted(told.gaps, key=lambda gap: -gap.took_ms)]
@@ -69,7 +69,7 @@ def story_lanes(told: RunToDraw) -> list[Lane]:
 
 
 def story_plot(told: RunToDraw, canvas: Canvas) -> tuple[Any, Mapping[str, float]] | None:
-    """These lanes with the fault bands, and where on the y axis each is; None where the answers speak of none."""
+    """These lanes with the fault bands, and their places on the y axis; None if there are none."""
     found = story_lanes(told)
     if not found:
         return None

@@ -21,14 +21,14 @@ from ..sentences import exact_s, example_sentence
 from .stretches import Lane, LaneStretch, thin
 
 LANE_MAX = 400
-"""How many stretches one lane shows."""
+"""Most stretches of one lane."""
 ON_LANES = (Section.ROUTES, Section.CLIENTS)
-"""The sections whose nodes have lanes; checks of messages, operations and the run have lanes of their own."""
+"""Sections whose nodes have lanes; other checks have lanes of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongStretch:
-    """One stretch in which a check found something out of bounds."""
+    """One stretch that a check found out of bounds."""
 
     check: str
     who: str
@@ -37,12 +37,12 @@ class WrongStretch:
 
 
 def section_of(check: str) -> Section:
-    """The section of the report in which the check's findings are drawn."""
+    """The report's section for the check's findings."""
     return CHECKS[check].section if check in CHECKS else Section.RUN
 
 
 def wrongs(verdicts: Iterable[Verdict], world: World) -> list[WrongStretch]:
-    """All of them, in order of time; an example of a check that keeps no findings is one."""
+    """All of them in order of time; for a check without findings, its examples."""
     return sorted((wrong for v in verdicts for wrong in _of_verdict(v, world)), key=lambda w: w.stretch.start_ms)
 
 
@@ -81,12 +81,12 @@ def _tolerated(f: Finding) -> str:
 
 
 def own_key(check: str, who: str) -> str:
-    """The key of the check's own lane."""
+    """Key of the check's own lane."""
     return f"{check}/{who}" if who else check
 
 
 def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
-    """The key of the lane that shows this: one of `keys`, the lanes of nodes, else the check's own."""
+    """Key of the lane for this: one of `keys`, the lanes of nodes, else the check's own."""
     if section_of(check) in ON_LANES:
         known = keys if isinstance(keys, set | frozenset) else set(keys)
         for key in (f"{who}/{what}", f"{what}/{who}", who):
@@ -96,7 +96,7 @@ def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
 
 
 def drawn_on(lanes: Sequence[Lane], found: Sequence[WrongStretch]) -> list[Lane]:
-    """The lanes of the checks' own; what belongs on `lanes` is drawn there."""
+    """The checks' own lanes, without what is drawn on `lanes`."""
     of: dict[str, Lane] = {lane.key: lane for lane in lanes}
     over: dict[str, list[LaneStretch]] = defaultdict(list)
     own: dict[str, list[WrongStretch]] = defaultdict(list)
@@ -134,7 +134,7 @@ def _own(found: Mapping[str, Sequence[WrongStretch]]) -> list[Lane]:
 # without any time leads to the faults of the run, because something must be seen to be believed.
 
 OF_CHECKS = "found"
-"""The section of the lanes that are the checks' own."""
+"""Section of the checks' own lanes."""
 
 _PLOT_OF: Mapping[Section, str] = {
     Section.ROUTES: "routes",
@@ -143,12 +143,12 @@ _PLOT_OF: Mapping[Section, str] = {
     Section.OPERATIONS: "sends",
     Section.RUN: "faults",
 }
-"""Where a verdict leads that has nothing to show: the plot of its section."""
+"""The plot for a verdict without anything to show: that of its section."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A stretch of time in one section of the page, and the lane in it where the example names one."""
+    """A stretch of time in one section, with the example's lane."""
 
     check: str
     from_ms: float
@@ -158,9 +158,9 @@ class Place:
     text: str
     bad: bool
     log: tuple[str, ...] = ()
-    """What the node that it names wrote then."""
+    """What its node logged then."""
     logged_by: str = ""
-    """That node; "" where none has a log."""
+    """That node; "" if none has a log."""
 
     def link(self) -> str:
         """The fragment of the page's address: `#at=207.795,232.693&in=routes&lane=ns-0/broker-a`."""
@@ -169,7 +169,7 @@ class Place:
 
 
 def place_of_example(v: Verdict, e: Example, world: World, lanes: Mapping[str, str]) -> Place:
-    """The example's own place; the run's faults where it names no time. `lanes`: key → the section it is in."""
+    """The example's place; the run's faults if it has no time. `lanes`: key to its section."""
     lane = lane_of(v.name, e.who, e.what, lanes.keys()) if e.from_ms is not None else None
     from_ms, to_ms = _faults(world)
     if e.from_ms is not None:

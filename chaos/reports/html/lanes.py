@@ -1,4 +1,4 @@
-"""The lanes as Bokeh plots: faults and phases on top, a row per (NameServer, broker), rows per client."""
+"""Lanes as Bokeh plots: faults and phases on top, a row per (NameServer, broker), rows per client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GAP = 0.5
 """Rows between two groups."""
 LABEL_MAX = 26
 ABOVE, BELOW = 0.1, -0.24
-"""Where marks are, of a lane's height."""
+"""Place of marks, in parts of a lane's height."""
 
 Phase = tuple[str, float, float]
 
@@ -67,7 +67,7 @@ LEGEND: Sequence[tuple[str, Sequence[str]]] = (
     ("over", ("over", "mark:over")),
     ("example of a check", ("mark:example",)),
 )
-"""Of what a lane shows; a plot names what it has."""
+"""Entries for what a lane shows; a plot shows those that it has."""
 
 
 def lanes_plot(
@@ -81,7 +81,7 @@ def lanes_plot(
     entries: Sequence[tuple[str, Sequence[str]]] = LEGEND,
     colour: str = "ns",
 ) -> tuple[Any, Mapping[str, float]]:
-    """The plot, and where on its y axis each lane is. `names`: nodes, of which `colour` and the index are the kind."""
+    """The plot, and the place of each lane on its y axis. `names`: nodes; `colour` and the index are the kind."""
     heights = _heights(lanes)
     top, bottom = 0.5 + 16 / row_px, min(heights.values(), default=0.0) - 0.6
     plot = canvas.plot(section, int((top - bottom) * row_px) + 74, y_range=Range1d(bottom, top))
@@ -130,7 +130,7 @@ def _label(lane: Lane) -> str:
 
 
 def _heights(lanes: Sequence[Lane]) -> dict[str, float]:
-    """Lane key → its place on the y axis, from 0 down, with a gap between groups."""
+    """Lane key to its place on the y axis, from 0 down, with a gap between groups."""
     heights: dict[str, float] = {}
     y = 0.0
     for at, lane in enumerate(lanes):

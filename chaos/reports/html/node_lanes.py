@@ -1,12 +1,12 @@
-"""What lanes show of nodes and queues: bars of what was, windows of what had to be, marks of what failed.
+"""Lanes of nodes and queues: bars for what was, windows for what had to be, marks for failures.
 
-A NameServer has a lane for each broker: held, partly held, missing, and stale where it was held and must not be.
+A NameServer has a lane for each broker: held, partly held, missing, or stale (held and must not be).
 
     bars   ▇▇▇▇▇▇▇▇▇▇ held ▇▇▇▇▇▇▇▇▇▇▇▇▇│░░░░ missing ░░░░│▇▇▇▇ held
     rules  ── must hold ──┤▒▒▒ may ▒▒▒├── must not hold ──┤▒▒ may ▒▒├── must hold
 
-Held counts topics: a broker is held whose name stands in a topic's route, partly held while it stands in fewer topics
-than it has. A lane of the NameServer's own says when its routes had to equal those of the others.
+A broker is held if a topic's route has it, and partly held if fewer routes have it than it has topics. A further lane
+shows when the NameServer's routes had to equal the others'.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EQUAL = "routes_converge"
 
 
 def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = ()) -> list[Lane]:
-    """The lanes, NameServer by NameServer."""
+    """The lanes by NameServer."""
     counts = _counts(recorded)
     due = _topics_due(recorded)
     ruled = rules(world)
@@ -66,7 +66,7 @@ def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = (
 
 
 def _equal(verdicts: Sequence[Verdict], world: World) -> Mapping[str, list[LaneStretch]]:
-    """NameServer → when its routes had to equal those of others that the same brokers reach."""
+    """NameServer to the times when its routes had to equal those of others that the same brokers reach."""
     found: dict[str, list[LaneStretch]] = defaultdict(list)
     for finding in (f for v in verdicts if v.name == EQUAL for f in v.findings):
         start_ms, end_ms = finding.from_ms, min(finding.to_ms, world.end_ms)
@@ -83,9 +83,9 @@ Change = tuple[float, int]
 
 
 def _counts(recorded: Recorded) -> Mapping[tuple[str, str, int], list[Change]]:
-    """(NameServer, broker, incarnation) → (time, number of topics whose route names the broker), at each change.
+    """(NameServer, broker, incarnation) to (time, number of topics whose route has the broker), at each change.
 
-    The retry topics of consumer groups come and go with the groups and say nothing of the broker.
+    Retry topics of consumer groups are left out; they come and go with the groups.
     """
     routes = recorded.routes
     held: dict[tuple[int, int, int], frozenset[str]] = {}
@@ -108,7 +108,7 @@ def _counts(recorded: Recorded) -> Mapping[tuple[str, str, int], list[Change]]:
 
 
 def _topics_due(recorded: Recorded) -> Mapping[str, list[Change]]:
-    """Broker → (time, how many topics it has); empty when the report did not keep all those rows."""
+    """Broker to (time, its number of topics); empty if the report left out such rows."""
     if recorded.left_out.get("topic"):
         return {}
     has: dict[str, set[str]] = defaultdict(set)
@@ -124,7 +124,7 @@ def _topics_due(recorded: Recorded) -> Mapping[str, list[Change]]:
 def _bars(
     life: Life, broker: str, changes: Sequence[Change], due: Mapping[str, list[Change]], until_ms: float
 ) -> list[LaneStretch]:
-    """What one process of a NameServer held of the broker, from its start to its end."""
+    """The bars for the broker in one process of a NameServer, from its start to its end."""
     end_ms = min(life.end_ms, until_ms)
     if life.start_ms >= end_ms:
         return []
@@ -151,7 +151,7 @@ def _bars(
 
 
 def _away(lives: Sequence[Life], world: World) -> list[LaneStretch]:
-    """The gaps between the lives of a NameServer."""
+    """Gaps between the processes of a NameServer."""
     found = []
     for before, after in zip(lives, [*lives[1:], None], strict=True):
         start_ms, end_ms = before.end_ms, after.start_ms if after else world.end_ms
@@ -170,17 +170,17 @@ def _away(lives: Sequence[Life], world: World) -> list[LaneStretch]:
 # than a few pixels are one bar. Below the bars stands in which stretch the client had to have left a lost broker.
 
 ACROSS = 250
-"""How many bars a row shows at most: a gap shorter than a 250th of the run is not drawn."""
+"""Most bars of a row: a gap shorter than a 250th of the run is not drawn."""
 
 MARKS_MAX = 150
-"""How many failures a row shows one by one."""
+"""Most failures shown singly in a row."""
 
 LEAST_GAP_MS = 4000.0
-"""A client takes the queues of its brokers in turn, so that some seconds without one of them are no gap."""
+"""Clients take queues in turn, so seconds without one broker are no gap."""
 
 
 def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane]:
-    """The lanes, client by client: first its NameServer (key: the client), then each broker (key: client/broker)."""
+    """The lanes by client: first its NameServer (key: the client), then each broker (key: client/broker)."""
     uses, failures = by_pair(recorded.traffic, "invoke"), by_pair(recorded.traffic, "fail", "info")
     ruled = rules(world)
     chosen, calls = _chosen(recorded, world), _failed_calls(recorded, Names(world))
@@ -218,8 +218,8 @@ def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane
 
 
 def by_pair(traffic: Traffic, *outcomes: str, answered: bool = False) -> Mapping[tuple[str, str], Array]:
-    """(client, broker) → times of its tries and pulls that have one of these outcomes, in order; `answered`: and of its
-    pulls to which the broker answered that there is no message."""
+    """(client, broker) to the times of its tries and pulls with these outcomes, in order. `answered`: also of pulls
+    that found no message."""
     mask = (traffic.where("send_attempt", *outcomes) | traffic.where("pull", *outcomes)) & (traffic.broker >= 0)
     if "info" in outcomes:
         mask &= ~(traffic.answered & (traffic.event == 2))
@@ -273,7 +273,7 @@ def _clusters(times: Array, most: int) -> list[tuple[float, int]]:
 
 
 def _chosen(recorded: Recorded, world: World) -> Mapping[str, list[LaneStretch]]:
-    """Client → the NameServers it had chosen, one after the other; kind is `ns` and the NameServer's index."""
+    """Client to its chosen NameServers in order; the kind is `ns` and the NameServer's index."""
     names = {node.address: node.name for node in world.of_kind("name_server")}
     rows: dict[str, list[tuple[float, str | None, str]]] = defaultdict(list)
     for row in recorded.notable:
@@ -306,7 +306,7 @@ def _failed_calls(recorded: Recorded, names: Names) -> Mapping[str, list[LaneMar
 
 
 def _stays(client: str, chosen: Sequence[LaneStretch], world: World) -> list[LaneStretch]:
-    """How long the client may stay on a lost NameServer that it had chosen, and from when on it must have left."""
+    """How long the client may stay on a lost NameServer, and from when on it must have left."""
     found = []
     for loss in name_server_losses(world):
         if loss.client != client:
@@ -340,11 +340,11 @@ def _kind_of_name_server(world: World, address: str) -> str:
 # broker-a 0   ▇▇▇▇▇▇ consumer-0 ▇▇▇▇▇▇▇▇│▇▇▇▇▇ consumer-1 ▇▇▇▇▇▇▇
 
 COLOURS = 8
-"""So many consumers are told apart by colour."""
+"""Number of consumers with a colour of their own."""
 
 
 def queue_lanes(recorded: Recorded, world: World) -> list[Lane]:
-    """The lanes, broker by broker; key `queue/orders/broker-a/0`. The kind of a bar is `owner0` … by the consumer."""
+    """The lanes by broker; key `queue/orders/broker-a/0`. A bar's kind is `owner0` … by consumer."""
     rows = [row for row in recorded.notable if row["event"] in ("queue_taken", "queue_dropped")]
     topics = {row["topic"] for row in rows}
     consumers = [node.name for node in world.of_kind("consumer")]

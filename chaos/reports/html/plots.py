@@ -39,7 +39,7 @@ def _slice_of(time_ms: Array, edges: Array) -> Array:
 
 
 def latency_plot(canvas: Canvas, traffic: Traffic) -> Any:
-    """How long sends took: the slowest of them, and all that failed, as points."""
+    """How long sends took: slices' slowest sends and all failed ones, as points."""
     plot = canvas.plot("latency", 260, y_axis_type="log")
     plot.yaxis.axis_label = "send latency, ms"
     ok = _points(plot, traffic, traffic.where("send", "ok"), "circle", 5, "mark:send")
@@ -129,7 +129,7 @@ def lateness_plot(canvas: Canvas, lags: Lags) -> Any:
 
 
 def lag_plot(canvas: Canvas, flow: MessageFlow) -> Any:
-    """How many messages were acknowledged and not received yet."""
+    """Number of messages acknowledged and not yet received."""
     edges = _edges(canvas.start_ms, canvas.end_ms, len(flow.acknowledged_ms), SLICES_MAX / 3)
     lag = flow.lag(edges)
     plot = canvas.plot("lag", 150, y_range=Range1d(0, max(float(lag.max(initial=0)) * 1.08, 1)))

@@ -1,5 +1,5 @@
-"""A replay beside its original, drawn from replay.json: in each lane the original above, the replay beneath, and what
-is the same change in both joined. Nothing is compared here.
+"""A replay beside its original, drawn from replay.json: in each lane the original above, the replay below, with equal
+changes joined.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LaneName = tuple[str, str]
 
 
 def read_replay(run_dir: Path) -> dict[str, Any] | None:
-    """The document beside the history; None where the run is no replay."""
+    """The document beside the history; None if the run is no replay."""
     try:
         document = json.loads((run_dir / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -46,17 +46,17 @@ def read_replay(run_dir: Path) -> dict[str, Any] | None:
 
 
 def badge(document: Mapping[str, Any]) -> tuple[str, str]:
-    """How it is coloured, and what it says."""
+    """Its colour and text."""
     return str(SHOWN_AS[document["happens"]]), _SAID[document["happens"]]
 
 
 def lane_of(one: Mapping[str, Any]) -> LaneName:
-    """The lane in which the transition is drawn."""
+    """The lane of the transition."""
     return one["node"], _LANE_OF.get(one["kind"]) or one["subject"]
 
 
 def lanes_of(document: Mapping[str, Any]) -> tuple[list[LaneName], int]:
-    """The lanes in which anything changed, those of NameServers first; and how many more there are."""
+    """The lanes with changes, those of NameServers first; and the number of others."""
     changed = dict.fromkeys(lane_of(one) for one in document["transitions"])
     servers = {
         lane[0] for lane in changed if any(o["node"] == lane[0] and o["kind"] == "route" for o in _all(document))
@@ -86,11 +86,11 @@ _LEGEND: Sequence[tuple[str, Sequence[str]]] = (
     ("only in the replay", ("mark:extra",)),
 )
 _OF_SIDE = {"original": ("held", "partly"), "replay": ("replayed", "replayed_partly")}
-"""How a bar is coloured: with all brokers that the lane ever had, and with fewer."""
+"""A bar's colour: with all brokers that the lane ever had, and with fewer."""
 
 
 def replay_plot(canvas: Canvas, document: Mapping[str, Any]) -> Any:
-    """Both time lines on the axis of the run: bars of the original, and below them those of the replay."""
+    """Both time lines on the run's axis: bars of the original above those of the replay."""
     kept, _ = lanes_of(document)
     drawn = {lane: Lane(key="/".join(lane), label=lane[1], group=lane[0]) for lane in kept}
     servers = sorted({what for one in document["lanes"] if one["of"] == "NameServer" for *_, what in _bars(one)})

@@ -1,13 +1,13 @@
-"""What the oracle demanded and allowed, as stretches below a lane's bar.
+"""The oracle's requirements, as stretches below a lane's bar.
 
     ── must ──┤▒▒ may (the window) ▒▒├── must not ──┤▒▒ may ▒▒├── must ──
 
-    NameServer, broker   its table names the broker                  must · may · must not
+    NameServer, broker   its table has the broker                    must · may · must not
     client, broker       it sends to it, or pulls from it                   may · must not
 
-Each pair is told without gaps from the start of a process of the first to its end, by the sources that checks judge by
-(promises.py, lost_brokers.py). `may` is every time that the project's failure-detection table leaves open; its window
-says why. What was over is drawn of the checks' findings (found.py).
+Each pair is covered without gaps from the start of the first one's process to its end, from the same sources as the
+checks (promises.py, lost_brokers.py). `may` is every time in between; its window says why. Violations come from
+findings (found.py).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from .stretches import LaneStretch
 
 
 class Ruled(NamedTuple):
-    """In [from_ms, to_ms) this is demanded."""
+    """The requirement in [from_ms, to_ms)."""
 
     kind: str
     """must, must_not or may."""
     from_ms: float
     to_ms: float
     window: Window | None = None
-    """The one that led here; None where none was opened."""
+    """The window that led here; None if there was none."""
     fault_id: str = ""
-    """The fault that this follows from, begun or healed; empty for none."""
+    """The fault that it follows from, by its begin or end; "" for none."""
     at_ms: float = 0.0
-    """The change that the window counts from."""
+    """The change from which the window counts."""
 
 
 def rules(world: World) -> Mapping[tuple[str, str], list[LaneStretch]]:
-    """(NameServer or client, broker) → stretches of kind must, must_not and may, in order of time."""
+    """(NameServer or client, broker) to stretches of kind must, must_not and may, in order of time."""
     return world.memoized("rules", lambda: _rules(world))
 
 
@@ -68,7 +68,7 @@ def _rules(world: World) -> Mapping[tuple[str, str], list[LaneStretch]]:
 
 
 def _without_gaps(ruled: Iterable[Ruled], now_ms: float, end_ms: float) -> list[Ruled]:
-    """In order of time, with `may` between them; the later of two that overlap is cut."""
+    """In order of time, with `may` between them; of two that overlap the later is cut."""
     found: list[Ruled] = []
     for one in sorted(ruled, key=lambda one: one.from_ms):
         from_ms, to_ms = max(one.from_ms, now_ms), min(one.to_ms, end_ms)

@@ -1,4 +1,4 @@
-"""The run in plain words: the names of its faults, and one line for each event that a person may look up."""
+"""The run in words: the names of its faults, and a line for each event in the list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .data import Recorded, spread
 
 
 def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:
-    """What one fault (all rows of a fault_id) did to whom: `black hole broker-a → ns-0`."""
+    """The fault with its targets, from all rows of a fault_id: `black hole broker-a → ns-0`."""
     first = faults[0]
     kind = first.kind.words
     where = sorted({f.source if f.target is None else f"{f.source} → {f.target}" for f in faults})
@@ -26,7 +26,7 @@ def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:
 
 
 def by_fault(world: World) -> list[list[Fault]]:
-    """The faults of the run, in order, the rows of one fault together."""
+    """The run's faults in order, each with all its rows."""
     ordered = sorted(world.faults, key=lambda f: f.fault_id)
     groups = [list(rows) for _, rows in groupby(ordered, key=lambda f: f.fault_id)]
     return sorted(groups, key=lambda rows: rows[0].start_ms)
@@ -36,7 +36,7 @@ _BAD = ("fail", "info")
 
 
 class Names:
-    """The names of nodes in place of their addresses, which no person knows by heart."""
+    """Names of nodes instead of their addresses."""
 
     def __init__(self, world: World) -> None:
         self._of = {
@@ -53,7 +53,7 @@ class Names:
 
 
 def describe(row: Mapping[str, Any]) -> str:
-    """One event as a line of words."""
+    """One event as a line of text."""
     parts = [str(row["event"]).replace("_", " ")]
     for key in ("type", "f", "phase", "fault", "msg_key", "topic", "broker_name", "name_server", "address", "source"):
         if row.get(key) is not None and row.get(key) not in parts:
@@ -75,7 +75,7 @@ def describe(row: Mapping[str, Any]) -> str:
 
 
 def tone(row: Mapping[str, Any]) -> str:
-    """How an event is coloured: fault, bad, change or plain."""
+    """An event's colour: fault, bad, change or plain."""
     event = row["event"]
     if event in ("fault", "phase"):
         return "fault"
@@ -89,7 +89,7 @@ def tone(row: Mapping[str, Any]) -> str:
 # -- the events that a person can look up below the plots, as lines of words; nothing that matters is thinned away.
 
 EVENTS_MAX = 6000
-"""How many events can be looked up below the plots."""
+"""Most events in the list below the plots."""
 
 _SILENT = ("run_begin", "node", "host_clock")
 
@@ -97,7 +97,7 @@ _SILENT = ("run_begin", "node", "host_clock")
 def listed(
     recorded: Recorded, logged: Sequence[Mapping[str, Any]], end_ms: float, names: Names
 ) -> tuple[list[list[Any]], int]:
-    """[seconds, node, tone, text] of what can be looked up, and how many are left out."""
+    """[seconds, node, tone, text] of the list, and the number of events left out."""
     rows = sorted([*recorded.world_rows, *recorded.notable, *logged], key=lambda row: row["time_ms"])
     rows = [row for row in rows if row["event"] not in _SILENT and row["time_ms"] <= end_ms]
     more = sum(recorded.left_out.values())
@@ -113,7 +113,7 @@ def listed(
 
 
 def _every(rows: Sequence[Any], most: int, *, always: Sequence[Any]) -> list[Any]:
-    """`always`, and of the rest first and last of each slice of time, about `most` together."""
+    """`always`, and of the rest the first and last of each slice of time, about `most` together."""
     if most <= 0 or not rows:
         return list(always)
     picked = spread(np.array([row["time_ms"] for row in rows]), most)
@@ -122,7 +122,7 @@ def _every(rows: Sequence[Any], most: int, *, always: Sequence[Any]) -> list[Any
 
 
 def left_out(recorded: Recorded, more: int) -> str:
-    """How many events there are, and how many of them cannot be looked up."""
+    """The number of events, and of those left out."""
     text = f"{len(recorded.table):,} events were recorded."
     if more:
         text += f" {more:,} that were worth a line are left out, between the first and the last of a moment."

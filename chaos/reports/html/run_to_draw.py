@@ -1,4 +1,4 @@
-"""One run, made ready to be drawn: its history in columns, its lanes, and where each verdict and example is in them."""
+"""One run, ready to be drawn: its history in columns, its lanes, and the places of verdicts and examples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .run_in_words import Names, by_fault, fault_title
 from .stretches import Lane
 
 ROWS_MAX = 120
-"""How many lanes a plot shows; those where something was wrong come first."""
+"""Most lanes of a plot; those with violations come first."""
 _ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
 
 
@@ -44,14 +44,14 @@ class Run:
     again: str = ""
     """The command that repeats it."""
     explain: str = ""
-    """The command that says who must have what, and when."""
+    """The command that shows which routes each NameServer must have."""
     scenario: Scenario | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """The checks that had nothing to look at, and why."""
+    """The checks that had nothing to examine, and why."""
 
 
 class RunToDraw:
-    """A run and what its checks said. Times count from where the scenario's timeline starts."""
+    """A run with its verdicts. Times count from the start of the scenario's timeline."""
 
     def __init__(self, run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> None:
         self.run, self.run_dir = run, run_dir
@@ -70,7 +70,7 @@ class RunToDraw:
         self.shown = {section: fewer(lanes, named) for section, lanes in self.lanes.items()}
 
     def _lanes(self) -> dict[str, list[Lane]]:
-        """Section → its lanes."""
+        """Section to its lanes."""
         recorded, world = self.recorded, self.world
         routes = pair_lanes(recorded, world, self.verdicts)
         clients = client_lanes(recorded, world, self.start_ms)
@@ -88,7 +88,7 @@ class RunToDraw:
         )
 
     def _logged(self, place: Place, e: Example) -> Place:
-        """The place with what the node that the example names wrote around the moment when it went wrong."""
+        """The place, with what the example's node logged around the violation."""
         names = [name for name in (e.who, e.what) if (self.run_dir / "logs" / f"{file_name(name)}.log").is_file()]
         if not names or e.from_ms is None:
             return place
@@ -101,23 +101,23 @@ class RunToDraw:
 
     @cached_property
     def gaps(self) -> list[Without]:
-        """Which client was without which broker, and when."""
+        """Clients without a broker, with the times."""
         return gaps_of(self.recorded, self.world)
 
     @cached_property
     def cost(self) -> str:
-        """What the run cost its clients, in a sentence; "" where nothing was recorded."""
+        """The run's cost for its clients, in a sentence; "" if nothing was recorded."""
         return cost_sentence(self.recorded, self.flow, self.gaps) if len(self.recorded.table) else ""
 
     @property
     def guilty(self) -> str:
-        """The node that broke a rule first; "" where nothing is INVALID."""
+        """The node that broke a rule first; "" if nothing is INVALID."""
         first = first_wrong(self.verdicts)
         return first.examples[0].who if first is not None and first.examples else ""
 
     @property
     def places(self) -> list[Place]:
-        """Of all verdicts and examples."""
+        """The places of all verdicts and examples."""
         return [*self.of_verdict.values(), *(place for some in self.of_examples.values() for place in some)]
 
     @cached_property
@@ -126,7 +126,7 @@ class RunToDraw:
 
     @cached_property
     def logged(self) -> list[dict[str, Any]]:
-        """What nodes wrote into their logs with WARNING or worse, while the run was judged."""
+        """Nodes' log lines of level WARNING or worse during the judged time."""
         rows = log_rows(self.run_dir, dict(self.world.run), self.recorded.timeline_ms)
         return [row for row in rows if self.start_ms <= row["time_ms"] <= self.end_ms]
 
@@ -141,7 +141,7 @@ class RunToDraw:
 
     @property
     def wall_ms(self) -> float | None:
-        """What the wall clock said where the timeline starts, in milliseconds since 1970; None where nobody knows."""
+        """The wall clock at the start of the timeline, in milliseconds since 1970; None if unknown."""
         origin_ms = self.world.run.get("origin_wall_ms")
         if self.virtual or not isinstance(origin_ms, int | float):
             return None
@@ -166,7 +166,7 @@ class RunToDraw:
 
 
 def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
-    """At most ROWS_MAX lanes, whole groups, in their order: those with trouble or an example before the others."""
+    """At most ROWS_MAX lanes in whole groups, in their order; those with trouble or an example first."""
     if len(lanes_) <= ROWS_MAX:
         return list(lanes_)
     groups: dict[str, list[Lane]] = {}
@@ -190,18 +190,18 @@ def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
 # what both count from. Without it nobody knows when a line was written, and none is shown.
 
 LINES_MAX = 300
-"""Of one node, the last: a node that is in trouble says so again and again."""
+"""Most lines of one node, from its end, because a node in trouble repeats itself."""
 
 TEXT_MAX = 200
 
 BYTES_MAX = 8_000_000
-"""Of one file, its end."""
+"""Most bytes of one file, from its end."""
 
 NEAR_MS = 2000.0
-"""Lines as near to a moment as this, in RocketMQ time, are shown beside it,"""
+"""Lines this near to a moment, in RocketMQ time, are shown beside it,"""
 
 NEAR_MAX = 8
-"""and of more these, the nearest."""
+"""and at most so many, the nearest."""
 
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) ([A-Z]+) (?:nemesrv\.)?[^:]*: (.*)")
 
@@ -209,7 +209,7 @@ _GRAVE = ("WARNING", "ERROR", "CRITICAL")
 
 
 class LogLine(NamedTuple):
-    """One line of a node's log; the time in the timeline's axis."""
+    """One line of a node's log; its time on the timeline's axis."""
 
     time_ms: float
     level: str
@@ -217,7 +217,7 @@ class LogLine(NamedTuple):
 
 
 def log_rows(run_dir: Path, run: dict[str, Any], timeline_ms: float) -> list[dict[str, Any]]:
-    """One row a line, with the columns of an event: node, event `log`, type the level, value the text."""
+    """One row per line with an event's columns: node, event `log`, type the level, value the text."""
     found: list[dict[str, Any]] = []
     for path in sorted((run_dir / "logs").glob("*.log")):
         lines: deque[dict[str, Any]] = deque(maxlen=LINES_MAX)
@@ -229,13 +229,13 @@ def log_rows(run_dir: Path, run: dict[str, Any], timeline_ms: float) -> list[dic
 
 
 def lines_of(run_dir: Path, node: str, run: dict[str, Any], timeline_ms: float) -> list[LogLine]:
-    """All lines of the node's log, as far as its end goes; none where there is no such file."""
+    """All lines of the node's log within its last bytes; empty without such a file."""
     path = run_dir / "logs" / f"{file_name(node)}.log"
     return list(_lines(path, run, timeline_ms)) if path.is_file() else []
 
 
 def near(lines: list[LogLine], at_ms: float) -> list[str]:
-    """What the node wrote around a moment, a text a line."""
+    """What the node logged around a moment, one text per line."""
     close = [line for line in lines if abs(line.time_ms - at_ms) <= NEAR_MS]
     nearest = sorted(close, key=lambda line: abs(line.time_ms - at_ms))[:NEAR_MAX]
     return [f"{line.time_ms / 1000:.3f} s {line.level} {_short(line.text)}" for line in close if line in nearest]

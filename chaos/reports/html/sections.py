@@ -1,4 +1,4 @@
-"""The sections of the page: their titles, and the plots of one run in them."""
+"""The sections of the page: their titles, and one run's plots in them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
 
 
 def drawn(told: RunToDraw, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Mapping[str, float]]]:
-    """Section → its plot; section → where on the y axis each of its lanes is."""
+    """Section to its plot; section to each lane's place on the y axis."""
     recorded, world = told.recorded, told.world
     found: dict[str, Any] = {"faults": lanes.faults_plot(canvas, _phases(told))}
     rows: dict[str, Mapping[str, float]] = {}
@@ -104,11 +104,11 @@ HEADINGS = {
         "The inferred faults that are certain or likely; unsure ones are in incident.json.",
     ),
 }
-"""Of sections that an import calls otherwise than a run."""
+"""Titles that differ for an import."""
 
 
 def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
-    """The faults that explain the logs; then what checks found, and how many could decide nothing."""
+    """The faults that explain the logs; then findings, and the number of checks without a decision."""
     told = [_hypothesis(episode) for episode in document["episodes"][:EPISODES_MAX]]
     more = len(document["episodes"]) - len(told)
     told += [f"And {more} more in {INCIDENT}."] if more > 0 else []
@@ -121,7 +121,7 @@ def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int
 
 
 def facts(document: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """What stands beneath: how many logs there are, and how much of them was understood."""
+    """The number of logs, and the share of lines understood."""
     sources = document.get("sources") or []
     lines = sum(int(source.get("lines") or 0) for source in sources)
     understood = sum(int(source.get("understood") or 0) for source in sources)

@@ -1,8 +1,8 @@
-"""Stretches of time on a lane, and how many of them are thinned without hiding what was wrong.
+"""Stretches of time on a lane, thinned without hiding violations.
 
-A lane of the page is some hundred pixels wide, so that a thousand stretches on it cannot be told apart. `thin` joins
-neighbours in one slice of time to one stretch that shows the gravest of them and says how many it stands for. What was
-over stays over: a joined stretch is never drawn as better than any of its parts.
+A lane is some hundred pixels wide, too few for a thousand stretches. `thin` joins neighbours within a slice of time
+into one stretch, which shows the gravest of them and their number. A joined stretch is never drawn better than any of
+its parts.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from ...verdict import seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneStretch:
-    """From `start_ms` to `end_ms` this lane was in the state `kind`; `text` says it in words."""
+    """From `start_ms` to `end_ms` the lane was in the state `kind`; `text` says it in words."""
 
     start_ms: float
     end_ms: float
     kind: str
     text: str
     count: int = 1
-    """How many recorded stretches or events it stands for."""
+    """Number of recorded stretches or events that it stands for."""
 
     @classmethod
     def said(cls, kind: str, start_ms: float, end_ms: float, says: str, tail: str = "", count: int = 1) -> LaneStretch:
-        """`says` and from when to when, and behind that the `tail`."""
+        """`says`, the times, and the `tail`."""
         text = f"{says} {span(start_ms, end_ms)}{tail}"
         return cls(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text, count=count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneMark:
-    """Something at one moment of a lane that must be seen at every zoom."""
+    """One moment of a lane that must be visible at every zoom."""
 
     at_ms: float
     kind: str
     text: str
     count: int = 1
     is_below: bool = False
-    """Whether it is one of what is drawn below the lane's bars."""
+    """Whether it is drawn below the lane's bars."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Lane:
-    """One row of the page. `key` is what links name: `ns-0/broker-a`, `producer-0/broker-a`, `producer-0`."""
+    """One row of the page. Links use `key`: `ns-0/broker-a`, `producer-0/broker-a`, `producer-0`."""
 
     key: str
     label: str
     group: str
     bars: Sequence[LaneStretch] = ()
     windows: Sequence[LaneStretch] = ()
-    """What the oracle demands and allows, drawn below the bars."""
+    """The oracle's requirements, drawn below the bars."""
     marks: Sequence[LaneMark] = ()
 
     @property
@@ -62,16 +62,16 @@ class Lane:
 
 
 SEVERITY: Mapping[str, int] = {"over": 5, "failed": 4, "late": 3, "missing": 2, "partly": 1}
-"""Kinds by how much they must not be hidden; all others 0."""
+"""Kinds by gravity; all others 0."""
 
 
 def gravest(kinds: Iterable[str]) -> str:
-    """The kind that must be seen; the first among equals."""
+    """The gravest kind; the first of equals."""
     return max(kinds, key=lambda kind: SEVERITY.get(kind, 0))
 
 
 def thin(stretches: Sequence[LaneStretch], most: int) -> list[LaneStretch]:
-    """At most about `most` stretches, in order of time; long ones stay as they are."""
+    """About `most` stretches in order of time; long ones stay as they are."""
     if len(stretches) <= most:
         return list(stretches)
     ordered = sorted(stretches, key=lambda s: s.start_ms)
@@ -106,7 +106,7 @@ def _joined(parts: Sequence[LaneStretch]) -> LaneStretch:
 
 
 def thin_marks(marks: Sequence[LaneMark], most: int) -> list[LaneMark]:
-    """At most `most` marks: in each slice of time the gravest, which says how many it stands for."""
+    """At most `most` marks: each slice's gravest, with the number that it stands for."""
     if len(marks) <= most:
         return list(marks)
     ordered = sorted(marks, key=lambda m: m.at_ms)
