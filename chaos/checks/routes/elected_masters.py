@@ -1,4 +1,6 @@
-"""Of one_master: a name that elects its master has one again in time, and clients' routes have that one.
+"""Of one_master: a name whose master changes. One that elects it has one again in time, and clients' routes have that
+one; of a slave that acts as master nobody may write to what the name has. Of the latter where nobody recorded what
+NameServers read: else it is routes_as_registered's.
 
 leader lost        ── election ──┤ each NameServer's table has a living broker as id 0
                                  ├── P + A + J ──┤ so have the routes of each client
@@ -8,21 +10,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from ...oracle.intervals import until_next
+from ...oracle.intervals import Stretch, longest, merged, until_next, without
 from ...oracle.link import hung_brokers
 from ...oracle.reach import failed_calls, undisturbed
-from ...oracle.roles import Settled, at_work, members_of, settled
-from ...oracle.windows import client_leave_window
+from ...oracle.roles import NO_ID, Members, Settled, at_work, election, members_of, settled, unsettled
+from ...oracle.windows import Window, client_leave_window
 from ...oracle.world import World
+from ...topology import is_slave
 from ...verdict import Finding
-from ..findings import finding
+from ..findings import NEVER, at_no_time, finding, lasting
 from ..record.control import Control, Row, decoded
 from ..record.known_brokers import MASTER_ID, words
+from ..record.received import received
+from ..record.route_tables import route_tables
 from ..record.settling import Due, Settling, Wrong
 from ..tolerance import tolerance
 
 NO_MASTER, NOT_TOLD = "without a master", "a client without its master"
+_ROW = "one master"
+_WRITE = 2
+_WAITS = "an id that its broker only waits with"
 _Routes = Mapping[tuple[str, int, str], Sequence[Row]]
 """Node, incarnation and topic to the routes that it had, in order of time."""
 
@@ -99,3 +108,54 @@ def _finding(
         more={"came": seen.worst.about} if seen.worst and out else {},
         **measured | {"measured_ms": measured["measured_ms"] or 0.0},
     )
+
+
+class _Shown(NamedTuple):
+    """What a table showed of a name, and when."""
+
+    stretch: Stretch
+    topic: str
+    came: str
+
+
+def of_tables(control: Control, world: World) -> Iterator[Finding]:
+    """Of names whose master changes: for each NameServer one finding of what it showed wrongly, else of all routes."""
+    members = {name: of for name, of in members_of(world).items() if of.elects or of.has_acting_master}
+    permitted = {act.broker for act in world.acts if act.may_be_done}
+    shown: dict[tuple[str, str, str], list[_Shown]] = defaultdict(list)
+    for (node, incarnation), topics in route_tables(control, world).stretches.items():
+        life = next(life for life in world.lives_of(node) if life.incarnation == incarnation)
+        if received(control, world).routes(life) is not None:
+            continue
+        for topic, stretches in topics.items():
+            for st in stretches:
+                route = decoded(st.value) or {}
+                for name in (route.get("brokers") or {}).keys() & members.keys() - permitted:
+                    kind = _kind(members[name], route["brokers"][name], (route.get("queues") or {}).get(name))
+                    stretch = Stretch(st.s, max(st.e, st.s + 1.0))
+                    shown[node, name, kind].append(_Shown(stretch, topic, words(route)))
+    for (node, name, kind), seen in sorted(shown.items()):
+        span = min(one.stretch.start_ms for one in seen), max(one.stretch.end_ms for one in seen)
+        if not kind:
+            yield finding((node, name), "as it is", span, at_no_time(_ROW), examined=len(seen))
+            continue
+        # Of all topics together: for how long the node showed the broker so, at a stretch.
+        window, lasts = Window(0, 0, NEVER, _ROW), merged(one.stretch for one in seen)
+        if kind == _WAITS:
+            window, away = election(world.timers, members[name]), unsettled(world, name)
+            lasts = [left for one in lasts for left in without(*one, away)]
+        worst = longest(lasts)
+        lag_ms = control.lateness.largest(world, (node,), worst.start_ms - world.timers.R_ms, worst.end_ms)
+        measured = lasting(worst, window, tolerance(world.timers, lag_ms, window.timers))
+        measured |= {"more": {"came": seen[0].came}} | ({} if kind == _WAITS else {"wrong": 1})
+        yield finding((node, name, seen[0].topic), kind, span, window, examined=len(seen), **measured)
+
+
+def _kind(members: Members, ids: Mapping[str, str], row: Sequence[int] | None) -> str:
+    """In words, what is wrong; "" for nothing."""
+    if str(NO_ID) in ids and members.elects:
+        return _WAITS
+    is_led = not is_slave(members.owner(ids.get(MASTER_ID, "")) or "broker/1")
+    if members.has_acting_master and not members.elects and not is_led and row is not None and row[2] & _WRITE:
+        return "without a master, and with the write permission"
+    return ""

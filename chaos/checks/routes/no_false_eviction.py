@@ -29,7 +29,6 @@ NAME = "no_false_eviction"
 _ROW = "a broker that registered stays until its channel ends, or it was silent for long enough"
 _SOON_ROW = "a NameServer drops a broker for silence"
 _SOON = {"expired": "not before E", "idle": "not before I"}
-_REASONS = ("closed", "exception", "expired", "idle", "unregistered")
 
 
 class _Drop(NamedTuple):
@@ -39,6 +38,8 @@ class _Drop(NamedTuple):
     reason: str
     age_ms: float | None
     """How long after its last registration, by the clock that the NameServer counts by; None: it had none."""
+    soon_ms: float | None
+    """How old a broker must be to be dropped for this reason; None where its age is no matter."""
     short_ms: float
     """For how much longer the NameServer had to have the broker; 0: not at all."""
     back_ms: float | None = None
@@ -59,7 +60,7 @@ def judge(control: Control, world: World) -> Verdict:
         findings += [_finding(control, world, life, broker, machine, drop) for drop in counted]
     ages = (drop.age_ms for drop in every if drop.reason in _SOON and drop.age_ms is not None)
     measured = {
-        "drops": {reason: count for reason in _REASONS if (count := Counter(d.reason for d in every)[reason])},
+        "drops": dict(sorted(Counter(drop.reason for drop in every).items())),
         "of_live_brokers": sum(f.wrong + f.late for f in findings),
         "shortest_silence_ms": rounded(min(ages, default=None)),
     }
@@ -79,14 +80,13 @@ CHECK = Check(
     section=Section.ROUTES,
     needs=(Needs.TABLES, Needs.BROKERS),
     judge=judge,
-    tells=lambda measured: _told(measured),
+    tells=lambda measured: f"{measured.get('of_live_brokers', 0)} drops of live brokers{_silence(measured)}",
 )
 
 
-def _told(measured: Mapping[str, Any]) -> str:
-    said = f"{measured.get('of_live_brokers', 0)} drops of live brokers"
+def _silence(measured: Mapping[str, Any]) -> str:
     shortest_ms = measured.get("shortest_silence_ms")
-    return said if shortest_ms is None else f"{said}; shortest silence before a drop {shortest_ms / 1000:.1f} s"
+    return "" if shortest_ms is None else f"; shortest silence before a drop {shortest_ms / 1000:.1f} s"
 
 
 def _told_of(control: Control, world: World) -> Mapping[tuple[str, int, str], Sequence[Row]]:
@@ -111,21 +111,16 @@ def _drops(world: World, timers: Timers, kept: Sequence[tuple[float, float]], ro
         age_ms = None if last_ms is None else row.time_ms - last_ms
         if reason == "expired" and last_ms is not None:  # by its own wall clock
             age_ms = world.wall_ms(row.node, row.time_ms) - world.wall_ms(row.node, last_ms)
-        soon_ms = _soon_ms(timers, reason)
+        soon_ms = {"expired": timers.E_ms, "idle": timers.I_ms}.get(reason)
         short_ms = max((to_ms - row.time_ms for from_ms, to_ms in kept if from_ms < row.time_ms < to_ms), default=0.0)
         if soon_ms is not None and age_ms is not None:
             short_ms = max(short_ms, soon_ms - age_ms)
-        found.append(_Drop(row.time_ms, reason, age_ms, short_ms))
+        found.append(_Drop(row.time_ms, reason, age_ms, soon_ms, short_ms))
     return found
 
 
-def _soon_ms(timers: Timers, reason: str) -> float | None:
-    """How old a broker must be to be dropped for this reason; None where its age is no matter."""
-    return {"expired": timers.E_ms, "idle": timers.I_ms}.get(reason)
-
-
 def _finding(control: Control, world: World, life: Life, broker: str, machine: Machine, drop: _Drop) -> Finding:
-    age_ms, soon_ms = drop.age_ms or 0.0, _soon_ms(machine.timers, drop.reason)
+    age_ms, soon_ms = drop.age_ms or 0.0, drop.soon_ms
     rule = at_no_time(_ROW) if soon_ms is None else Rule(_SOON_ROW, _SOON[drop.reason], earliest_ms=soon_ms)
     tolerance = received(control, world).tolerance(life, broker, drop.time_ms - age_ms, drop.time_ms)
     said: dict[str, Any] = {"measured_ms": drop.short_ms if soon_ms is None else drop.age_ms, "over_ms": drop.short_ms}

@@ -39,11 +39,8 @@ def judge(control: Control, world: World) -> Verdict:
     seen = [(o, _look(o, Settling(tolerances[o.id]), tables, demands)) for o in demanded]
     _excuse(control, world, seen)
     findings = [_finding(*one) for one in seen]
-    measured = {
-        "drops": _times(seen, ObligationKind.DROP),
-        "returns": _times(seen, ObligationKind.RETURN),
-        **wrongs(findings),
-    }
+    drops, returns = (_times(seen, demand) for demand in (ObligationKind.DROP, ObligationKind.RETURN))
+    measured = {"drops": drops, "returns": returns, **wrongs(findings)}
     verdict = verdict_of(
         NAME,
         findings,
