@@ -28,7 +28,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import python_version
 from typing import Any, NamedTuple
 
 from ..remoting.node.clock import Clock
@@ -66,7 +65,6 @@ class AgentFacts(NamedTuple):
     """What stands where the agent runs."""
 
     pid: int
-    python: str
     nemesrv: str | None
 
 
@@ -147,7 +145,7 @@ class HostAgent:
             installed = version("nemesrv")
         except PackageNotFoundError:
             installed = None
-        return AgentFacts(os.getpid(), python_version(), installed)
+        return AgentFacts(os.getpid(), installed)
 
     def stay(self) -> None:
         """The driver is there."""

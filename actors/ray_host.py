@@ -22,6 +22,7 @@ from .watch import ClusterError
 log = logging.getLogger("nemesrv.cluster")
 
 KILL_LIMIT_S = 5.0
+_OBJECT_STORE_BYTES = 100_000_000
 
 
 @functools.cache
@@ -53,8 +54,8 @@ class RayHost:
     `after_ctrl_c_s`: its processes are killed so long after a Ctrl-C at the latest; None: Ctrl-C need not be the end.
     """
 
-    def __init__(self, *, workers: int = 12, object_store_mb: int = 100, after_ctrl_c_s: float | None = None) -> None:
-        self._workers, self._object_store_mb, self._after_ctrl_c_s = workers, object_store_mb, after_ctrl_c_s
+    def __init__(self, *, workers: int = 12, after_ctrl_c_s: float | None = None) -> None:
+        self._workers, self._after_ctrl_c_s = workers, after_ctrl_c_s
         self._folder: Path | None = None
         self._reaper: Reaper | None = None
         self._left = ExitStack()
@@ -90,7 +91,7 @@ class RayHost:
             ray.init(
                 address="local",
                 num_cpus=self._workers,
-                object_store_memory=self._object_store_mb * 1_000_000,
+                object_store_memory=_OBJECT_STORE_BYTES,
                 include_dashboard=False,
                 namespace=folder.name,
                 log_to_driver=False,

@@ -54,10 +54,10 @@ def _hashable(value: object) -> object:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES, max_depth: int = MAX_DEPTH) -> object:
+def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES) -> object:
     """The value in `data`: dict, list, str, int, float, bool or None. RemoteProtocolError when it cannot be read.
 
-    `max_bytes` and `max_depth` bound what is not standard JSON, or has a `$ref`.
+    `max_bytes` and MAX_DEPTH bound what is not standard JSON, or has a `$ref`.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if b'"$ref"' not in raw:
@@ -67,7 +67,7 @@ def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES, max_depth: i
             pass
     if len(raw) > max_bytes:
         raise RemoteProtocolError(f"JSON dialect of {len(raw)} B exceeds {max_bytes} B")
-    return _Reader(raw.decode("utf-8", "replace"), max_depth).read()
+    return _Reader(raw.decode("utf-8", "replace")).read()
 
 
 def dumps(value: object, *, browser_compatible: bool = False) -> bytes:
@@ -96,9 +96,8 @@ _STEP = re.compile(r"""\.((?:\\.|[^.\[\\])+)|\[(\d+)\]|\[(?:'([^']*)'|"([^"]*)")
 
 
 class _Reader:
-    def __init__(self, text: str, max_depth: int) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._max_depth = max_depth
         self._at = 0
         self._root: object = None
         self._open: list[object] = []  # the containers around the current place, outermost first
@@ -140,8 +139,8 @@ class _Reader:
         return _LITERALS[name[0]]
 
     def _enter(self, container: object) -> None:
-        if len(self._open) >= self._max_depth:
-            raise RemoteProtocolError(f"JSON is nested deeper than {self._max_depth} levels")
+        if len(self._open) >= MAX_DEPTH:
+            raise RemoteProtocolError(f"JSON is nested deeper than {MAX_DEPTH} levels")
         if not self._open:
             self._root = container
         if self._place is not None:  # at once, so that a `$ref` further on finds its way through the unfinished
@@ -251,8 +250,8 @@ class _Reader:
         if self._referable < 0:
             raise RemoteProtocolError(f"JSON refers to more than {REFERRED_MAX} values")
         items = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-        if items and depth >= self._max_depth:
-            raise RemoteProtocolError(f"JSON is nested deeper than {self._max_depth} levels")
+        if items and depth >= MAX_DEPTH:
+            raise RemoteProtocolError(f"JSON is nested deeper than {MAX_DEPTH} levels")
         for item in items:
             self._pay_for(item, depth + 1)
 

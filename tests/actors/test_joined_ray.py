@@ -94,4 +94,4 @@ def test_a_package_that_a_host_lacks_is_named_with_the_host(said: str, missing: 
 def test_another_nemesrv_on_a_host_is_refused() -> None:
     host: Any = Host(RuntimeError())
     with pytest.raises(ClusterError, match=r"the host b has nemesrv 0\.0\.1, and this one \S+: install the same"):
-        _require_same(host, AgentFacts(pid=1, python="3.11.7", nemesrv="0.0.1"))
+        _require_same(host, AgentFacts(pid=1, nemesrv="0.0.1"))

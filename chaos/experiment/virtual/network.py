@@ -442,7 +442,7 @@ class MemoryLinkFaults(LinkFaultInjector):
 
     def __init__(self, network: MemoryNetwork, clock: VirtualClock, record: Recorder) -> None:
         super().__init__(clock, record)
-        self._network, self._time = network, clock
+        self._network = network
         self._peers: dict[Link, Address] = {}
 
     def open(self, upstreams: Mapping[Link, Address]) -> None:
