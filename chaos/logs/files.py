@@ -287,29 +287,7 @@ def _opened(part: Part, stack: ExitStack) -> tuple[IO[bytes], Any]:
 
 
 def _lines_read(part: Part, read: Read, reader: Reader, file: IO[bytes]) -> Iterator[LogRow]:
-    first, left = b"", part.end
-    if part.start:
-        file.seek(part.start - 1)
-        _skip_line(file)
-        if part.end is not None and file.tell() >= part.end:
-            return  # one line goes over the whole range
-        left = None if part.end is None else part.end - file.tell()
-    else:
-        first = file.read(8192 if part.end is None else min(8192, part.end))
-        if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            file = cast(IO[bytes], codecs.EncodedFile(cast(Any, _Joined(first, file)), "utf-8", "utf-16", "replace"))
-            first = b""
-        elif (encoding := _wide(first)) is not None:
-            file = cast(IO[bytes], codecs.EncodedFile(cast(Any, _Joined(first, file)), "utf-8", encoding, "replace"))
-            first = b""
-        elif _is_binary(first):
-            read.notes.append(f"{part.file} is not text and was not read")
-            return
-        left = None if left is None else left - len(first)
-        first = first.removeprefix(codecs.BOM_UTF8)
-        if _FRAME.match(first) is not None and b"\n" not in first:
-            file, first, left = cast(IO[bytes], _Framed(_Joined(first, file))), b"", None
-    for block, cut in _blocks(file, first, left):
+    for block, cut in _blocks_in(part, file, read.notes):
         if cut:
             read.notes.append(
                 f"{part.file}: a line is longer than {LONGEST // 1000:,} kB; its first {KEPT // 1000} kB were read"
@@ -318,17 +296,32 @@ def _lines_read(part: Part, read: Read, reader: Reader, file: IO[bytes]) -> Iter
 
 
 def blocks_of(part: Part) -> Iterator[bytes]:
-    """Whole lines of the part's file, unpacked and unchanged; empty if it cannot be read."""
+    """Whole lines of the part, unpacked, as they stand there; none of what cannot be read."""
     with suppress(*_CANNOT), ExitStack() as stack:
-        file, _ = _opened(part, stack)
-        first = file.read(8192)
-        if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            file = cast(IO[bytes], codecs.EncodedFile(cast(Any, _Joined(first, file)), "utf-8", "utf-16", "replace"))
-            first = b""
-        if _FRAME.match(first) is not None and b"\n" not in first:
-            file, first = cast(IO[bytes], _Framed(_Joined(first, file))), b""
-        if b"\0" not in first:
-            yield from (block for block, _ in _blocks(file, first.removeprefix(codecs.BOM_UTF8), None))
+        yield from (block for block, _ in _blocks_in(part, _opened(part, stack)[0], []))
+
+
+def _blocks_in(part: Part, file: IO[bytes], notes: list[str]) -> Iterator[tuple[bytes, bool]]:
+    """Its lines in UTF-8, or GBK, each block with whether it is a line that was cut."""
+    if part.start:
+        file.seek(part.start - 1)
+        _skip_line(file)
+        if part.end is None or file.tell() < part.end:  # else one line goes over the whole range
+            yield from _blocks(file, b"", None if part.end is None else part.end - file.tell())
+        return
+    first = file.read(8192 if part.end is None else min(8192, part.end))
+    left = None if part.end is None else part.end - len(first)
+    marked = first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if (encoding := "utf-16" if marked else _wide(first)) is not None:
+        file = cast(IO[bytes], codecs.EncodedFile(cast(Any, _Joined(first, file)), "utf-8", encoding, "replace"))
+        first, left = b"", part.end if left is None else left + len(first)
+    elif _is_binary(first):
+        notes.append(f"{part.file} is not text and was not read")
+        return
+    first = first.removeprefix(codecs.BOM_UTF8)
+    if _FRAME.match(first) is not None and b"\n" not in first:
+        file, first, left = cast(IO[bytes], _Framed(_Joined(first, file))), b"", None
+    yield from _blocks(file, first, left)
 
 
 def _wide(first: bytes) -> str | None:

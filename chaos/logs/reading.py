@@ -17,12 +17,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate, chain, islice
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .files import LogError, Part, Plan, Read, planned, read_part
 from .skim import Aside, Skim, taken
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 SHAPES_SHOWN = 20
 _BATCH = 8_192
 _TASK = 8 << 20
@@ -79,16 +83,36 @@ def read_plain(places: Sequence[str | Path]) -> LogsRead:
     return LogsRead(sorted(rows, key=lambda row: (row.file, row.line)), files, [*plan.notes, *_notes(files)])
 
 
+LARGE = 256 << 20
+"""Bytes of logs from which on all cores read them, and lines that nobody asks for become no events."""
+
+
+def are_large(places: Sequence[str | Path]) -> bool:
+    """What is wrong with the places, who reads them says."""
+    try:
+        sizes = {part.path: part.size for part in planned(places).parts}
+    except LogError:
+        return any("://" in str(place) for place in places)
+    return sum(sizes.values()) > LARGE
+
+
+def by_processes(work: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
+    """What the work finds of each, in their order; as many processes of this machine as it has cores."""
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
+        yield from processes.map(work, items)
+
+
 def skimmed(
-    spark: SparkSession,
+    spark: SparkSession | None,
     places: Sequence[str | Path],
     events: Collection[str],
     hosts_in: Callable[[list[LogRow]], Collection[str]],
 ) -> LogsRead:
     """The rows of these events, unordered; lines of other events are only counted.
 
-    `hosts_in`: from all rows but connections, the hosts whose connections are needed, too. LogError for a missing
-    place, and if there is no log at all; what cannot be read is a note.
+    Without Spark processes of this machine read, and all places are on it. `hosts_in`: of all rows but connections,
+    the hosts whose connections are wanted, too. LogError for a place that is not there, and where no log is at all;
+    what cannot be read is a note.
     """
     ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
     try:
@@ -99,7 +123,7 @@ def skimmed(
         hosts = frozenset(hosts_in(rows))
         held = [(number, offsets[number], plan.parts[number]) for number, one in enumerate(told) if one["aside"]]
         if held:
-            rows += spark.sparkContext.parallelize(held, len(held)).flatMap(_Taken(str(ours[0]), hosts)).collect()
+            rows += _mapped(spark, _Taken(str(ours[0]), hosts), held)
         files = _files_of(plan.parts, told)
         return LogsRead(rows, files, [*plan.notes, *_notes(files)])
     finally:
@@ -107,10 +131,18 @@ def skimmed(
             shutil.rmtree(each, ignore_errors=True)
 
 
-def _done(spark: SparkSession, plan: Plan, read: _Tasks) -> list[dict[str, Any]]:
+def _mapped(
+    spark: SparkSession | None, work: Callable[[Item], Sequence[Found]], items: Sequence[Item]
+) -> Iterable[Found]:
+    if spark is None:
+        return chain.from_iterable(by_processes(work, items))
+    found: list[Found] = spark.sparkContext.parallelize(items, max(1, len(items))).flatMap(work).collect()
+    return found
+
+
+def _done(spark: SparkSession | None, plan: Plan, read: _Tasks) -> list[dict[str, Any]]:
     """The summary of each part."""
-    bins = _bins(plan)
-    told = dict(spark.sparkContext.parallelize(bins, max(1, len(bins))).flatMap(read).collect())
+    told = dict(_mapped(spark, read, _bins(plan)))
     return [told[number] for number in range(len(plan.parts))]
 
 
@@ -194,11 +226,13 @@ class _Taken:
     folder: str
     hosts: frozenset[str]
 
-    def __call__(self, held: tuple[int, int, Part]) -> Iterator[LogRow]:
+    def __call__(self, held: tuple[int, int, Part]) -> list[LogRow]:
         number, offset, part = held
+        found = list[LogRow]()
         for line, text in taken(_aside(self.folder, number), self.hosts):
             reader = Reader(part.file, first_line=line + offset)
-            yield from (*reader.rows([text]), *reader.finished())
+            found += (*reader.rows([text]), *reader.finished())
+        return found
 
 
 def _batched(rows: Iterable[LogRow]) -> Iterator[list[LogRow]]:
@@ -310,12 +344,12 @@ def _notes(files: Iterable[FileRead]) -> list[str]:
 # --- files elsewhere
 
 
-def _here(spark: SparkSession, places: Sequence[str | Path], ours: list[Path]) -> list[str | Path]:
-    """Places on this machine; those on Hadoop's file systems are copied here with this Spark's settings."""
+def _here(spark: SparkSession | None, places: Sequence[str | Path], ours: list[Path]) -> list[str | Path]:
+    """Places on this machine; what Hadoop's file systems have is copied here, as this Spark is set up for them."""
     here, folder = list[str | Path](), None
     for number, place in enumerate(places):
         scheme, found, _rest = str(place).partition("://")
-        if not found or scheme == "file":
+        if not found or scheme == "file" or spark is None:
             here.append(place)
             continue
         if folder is None:

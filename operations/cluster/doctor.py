@@ -17,16 +17,17 @@ from pathlib import Path
 
 from ...chaos.errors import HarnessError
 from ...chaos.logs.files import LogError
+from ...chaos.logs.reading import are_large
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..inferring.episodes import episodes_of
 from ..inferring.said import text_at, texts_in
-from ..logs_to_rows.gather import plain_logs
+from ..logs_to_rows.gather import gather, plain_logs
 from ..logs_to_rows.reconstruct import reconstruct
 from .answer_causes import is_routed_everywhere
 from .causes import NoRouteCause, numbered_lines
 from .log_causes import causes_in
-from .logged import NO_ANSWER, Failure, Logged, logged
+from .logged import LOOK_UPS, NO_ANSWER, Failure, Logged, logged
 from .probable import Answer, is_told, probable
 from .server_answers import NameServerAnswer, Questions, ServerAnswers
 
@@ -181,7 +182,7 @@ def diagnosed(
 ) -> Diagnosis:
     """What these logs say; `zones` and `offsets` as of `import`. LogError if no log is there, or none is RocketMQ's."""
     texts = texts_in(places)
-    lines, files, notes = plain_logs(places)
+    lines, files, notes, *_ = gather(None, places, LOOK_UPS) if are_large(places) else plain_logs(places)
     is_ours = bool(lines or texts.said) or texts.are_rocketmqs or any(one.understood for one in files)
     if not is_ours:
         said = "; ".join(notes[:3]) or "no line with a time was understood"

@@ -21,6 +21,8 @@ from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
 from ..logs_to_rows.sources import BROKER, CLIENT, NAME_SERVER, Source
 
+LOOK_UPS = frozenset({"route_missing", "client_exception", "route_put", "crc_mismatch", "not_ready"})
+"""Events of which no row is made."""
 NO_ROUTE, NO_ANSWER = "no route", "no answer"
 TOPIC_NOT_EXIST = "17"
 APART_MS = 120_000

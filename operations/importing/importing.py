@@ -22,7 +22,8 @@ from ...chaos.history.rows import write_parquet
 from ...chaos.history.schema import Row
 from ...chaos.installation import require_extras
 from ...chaos.judging import Engine, exit_status, find, judge, reasons, show
-from ...chaos.logs.files import LogError, planned
+from ...chaos.logs.files import LogError
+from ...chaos.logs.reading import are_large
 from ...chaos.preflight import MachineNeeds, require
 from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
@@ -41,13 +42,6 @@ from .printing import lines_of, undecided_lines
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TOO_LARGE = (
-    "causes that single lines say (a full disk, a port in use) are looked for in up to 256 MB of logs; `nemesrv "
-    "doctor` looks for them in any"
-)
-LARGE_LOGS = 256 * 1024 * 1024
-"""Bytes of logs from which on Spark is set up for a large history."""
-
 
 def import_and_judge(
     logs: Sequence[str],
@@ -65,7 +59,7 @@ def import_and_judge(
     refuse_used(out)
     require_extras("nemesrv import", "spark")
     require(MachineNeeds(), out.parent if out.parent.exists() else Path())
-    with Harness(spark_master=spark_master, gentle=False, large=_are_large(logs)) as harness:
+    with Harness(spark_master=spark_master, gentle=False, large=are_large(logs)) as harness:
         spark = harness.spark()
         one = import_logs(spark, logs, out, zones=given_zones, offsets=given_offsets, configs=settings)
         if not as_json:
@@ -88,15 +82,6 @@ def import_and_judge(
         for line in undecided_lines(left_out):
             click.echo(line)
     return exit_status([judged])
-
-
-def _are_large(logs: Sequence[str]) -> bool:
-    """Whether Spark must be set up for a large history. Wrong places are reported by their reader."""
-    try:
-        sizes = {part.path: part.size for part in planned(logs).parts}
-    except LogError:
-        return any("://" in place for place in logs)
-    return sum(sizes.values()) > LARGE_LOGS
 
 
 def zones_given(given: Sequence[str]) -> dict[str, int]:
@@ -173,7 +158,6 @@ def import_logs(
     """The run folder of the incident in these logs. HarnessError if there is none."""
     try:
         read = gather(spark, places)
-        is_large = _are_large([str(place) for place in places])
         return written(
             out,
             read.lines,
@@ -181,9 +165,9 @@ def import_logs(
             zones=zones,
             offsets=offsets,
             configs=configs,
-            reading=[*read.notes, *([_TOO_LARGE] if is_large else [])],
+            reading=read.notes,
             shapes=read.shapes,
-            texts=None if is_large else texts_in(places),
+            texts=texts_in(places),
         )
     except LogError as exc:
         if (run := next(filter(None, map(_run_of, places)), None)) is None:

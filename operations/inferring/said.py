@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...chaos.logs.files import Part, blocks_of, planned
+from ...chaos.logs.reading import are_large, by_processes
 from ...chaos.logs.shapes import event_of
 
 SHOWN = 300
@@ -110,6 +111,18 @@ class Texts:
         if self.times[one.cause] <= KEPT:
             self.said.append(one)
 
+    def take(self, other: Texts, lines: int) -> None:
+        """What other lines say, too, before which `lines` of their file stand."""
+        for one in other.said:
+            self.add(replace(one, line=one.line + lines))
+        self.times += Counter({cause: max(0, times - KEPT) for cause, times in other.times.items()})
+        for file, (first_ms, last_ms) in other.spans.items():
+            self.spans[file] = self.spans.get(file, (first_ms, 0.0))[0], last_ms
+        self.lines += other.lines
+        self.troubled += other.troubled
+        self.fails |= other.fails
+        self.are_rocketmqs |= other.are_rocketmqs
+
     def lasts_ms(self, file: str) -> float:
         """From its first stamp to its last."""
         first_ms, last_ms = self.spans.get(file, (0.0, 0.0))
@@ -117,16 +130,20 @@ class Texts:
 
 
 def texts_in(places: Iterable[str | Path]) -> Texts:
-    """All statements of causes, in the order of files and lines. LogError for a place that is not there."""
+    """All that lines there say of causes, in the order of files and lines. LogError for a place that is not there."""
+    here = [place for place in places if "://" not in str(place)]
+    parts = planned(here).parts if here else []
+    read = by_processes if are_large(here) else map
     texts = Texts()
-    for part in planned(places).parts:
-        if not part.start:
-            _read(part, texts)
+    before: Counter[str] = Counter()
+    for part, one in zip(parts, read(_read, parts), strict=True):
+        texts.take(one, before[part.file])
+        before[part.file] += one.lines
     return texts
 
 
-def _read(part: Part, texts: Texts) -> None:
-    number = 0
+def _read(part: Part) -> Texts:
+    texts = Texts()
     before = b""
     for block in blocks_of(part):
         first, last = block[:_HEAD_BYTES].split(b"\n"), block[-_HEAD_BYTES:].split(b"\n")
@@ -145,11 +162,11 @@ def _read(part: Part, texts: Texts) -> None:
                 around = b"\n".join((lines[at - 1] if at else before, *_trace(lines, at + 1)))
                 text, context = (each.decode("utf-8", "replace") for each in (lines[at].rstrip(b"\r"), around))
                 stamp_ms = next(_stamps(reversed(lines[max(0, at - _STAMP_LINES) : at + 1])), None)
-                for one in of_line(text, context, part.file, number + at + 1):
+                for one in of_line(text, context, part.file, texts.lines + at + 1):
                     texts.add(replace(one, stamp_ms=stamp_ms))
-        number += block.count(b"\n")
+        texts.lines += block.count(b"\n")
         before = last[-2] if len(last) > 1 else last[-1]
-    texts.lines += number
+    return texts
 
 
 _ANY = "|".join(
@@ -186,13 +203,15 @@ def text_at(places: Iterable[str | Path], wheres: Collection[str]) -> dict[str, 
         file, _, line = where.rpartition(":")
         wanted[file].add(int(line))
     found: dict[str, str] = {}
+    before: Counter[str] = Counter()
     for part in planned(places).parts if wanted else ():
-        if part.start or part.file not in wanted:
-            continue
-        lines = (raw for block in blocks_of(part) for raw in block.splitlines())
-        for number, raw in enumerate(islice(lines, max(wanted[part.file])), 1):
-            if number in wanted[part.file]:
-                found[f"{part.file}:{number}"] = raw.decode("utf-8", "replace").strip()[:SHOWN]
+        for block in blocks_of(part) if before[part.file] < max(wanted.get(part.file, {0})) else ():
+            first, count = before[part.file] + 1, block.count(b"\n")
+            if any(first <= number < first + count + 1 for number in wanted[part.file]):
+                for number, raw in enumerate(block.split(b"\n"), first):
+                    if number in wanted[part.file]:
+                        found[f"{part.file}:{number}"] = raw.decode("utf-8", "replace").strip()[:SHOWN]
+            before[part.file] += count
     return found
 
 

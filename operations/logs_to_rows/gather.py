@@ -28,13 +28,13 @@ class Gathered(NamedTuple):
     """Patterns of lines that were not understood, commonest first."""
 
 
-def gather(spark: SparkSession, places: Sequence[Path | str]) -> Gathered:
-    """The relevant lines of all logs. LogError if there is none."""
+def gather(spark: SparkSession | None, places: Sequence[Path | str], more: frozenset[str] = frozenset()) -> Gathered:
+    """The lines that matter of all logs there, those of `more` events among them. LogError where there is none."""
 
     def wanted(rows: Iterable[LogRow]) -> set[str]:
         return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
 
-    read = skimmed(spark, places, USED, wanted)
+    read = skimmed(spark, places, USED | more, wanted)
     lines = _dated([line for line in lines_of_rows(read.rows) if line.is_whole])
     hosts = hosts_in(line for line in lines if line.event not in _CHANNELS)
     kept = [line for line in lines if line.event not in _CHANNELS or _peer(line) in hosts]

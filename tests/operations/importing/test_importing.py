@@ -166,18 +166,26 @@ def test_logs_of_a_run_of_nemesrv_s_own_are_the_run_s(tmp_path: Path, monkeypatc
         importing.import_logs(Mock(), [run / "logs"], tmp_path / "out", zones={}, offsets={})
 
 
-def test_spark_is_started_for_a_large_history_where_there_is_much_to_read(
+def test_large_logs_are_read_by_processes_and_told_as_small_ones_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nemesrv.operations.importing import importing
+    from nemesrv.chaos.logs import files, reading
+    from nemesrv.operations.cluster.doctor import diagnosed
 
-    places = [str(logs(tmp_path))]
+    places = [logs(tmp_path)]
+    full = "2026-06-27 16:05:{second:02d} ERROR StoreThread - append\njava.io.IOException: No space left on device\n"
+    with next(tmp_path.rglob("broker.log")).open("a") as file:
+        file.writelines(full.format(second=second) for second in range(40))
     size = sum(file.stat().st_size for file in tmp_path.rglob("*.log"))
-    assert not importing._are_large(places)
-    monkeypatch.setattr(importing, "LARGE_LOGS", size - 1)
-    assert importing._are_large(places)
-    assert not importing._are_large([str(tmp_path / "nowhere")])  # who reads them says so
-    assert importing._are_large(["hdfs://there/logs"])
+    assert not reading.are_large(places)
+    small = diagnosed(places)
+    monkeypatch.setattr(reading, "LARGE", size - 1)
+    monkeypatch.setattr(files, "RANGE", 4_000)
+    assert reading.are_large(places)
+    assert diagnosed(places).answer == small.answer
+    assert small.answer.name == "disk-full"
+    assert not reading.are_large([tmp_path / "nowhere"])  # who reads them says so
+    assert reading.are_large(["hdfs://there/logs"])
 
 
 def test_a_cause_that_lines_say_outright_is_an_episode_with_its_lines(tmp_path: Path) -> None:
