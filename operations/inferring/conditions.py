@@ -23,10 +23,10 @@ UNKNOWN = 2.0
 CERTAIN, LIKELY = 0.992, 0.6
 """Shares of the total likelihood from which a cause is called certain, and likely."""
 AT_MOST, LIKELY_AT_MOST = 0.99, 0.98
-"""Highest score of a certain cause, and of one that is not."""
-DOUBT, RIVALS = 0.45, 0.25
-"""Weights of the unknown cause and of rival causes against the first, fitted so that scores are as often right as they
-say (`python -m tests.operations.importing.calibration --fit`)."""
+"""What is told of it, where it is certain and where it is not."""
+DOUBT, RIVALS = 0.6, 0.3
+"""How much of what nobody thought of, and of other causes, which often are the same by another name, counts against the
+first: claims are then right as often as they say (`python -m tests.operations.importing.calibration --fit`)."""
 AGAIN, AGAIN_AT_MOST = 0.5, 3.5
 """A line that is there n times weighs this times ln n more, at most the second."""
 LINES = 3

@@ -13,17 +13,20 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.operations.cluster.doctor import diagnosed
 from nemesrv.operations.inferring.conditions import LIKELY_AT_MOST, said_of
 from nemesrv.operations.inferring.episodes import episodes_of
+from nemesrv.operations.inferring.said import CAUSES
 from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from tests.chaos.logs.corpus import cases
@@ -46,10 +49,12 @@ from tests.operations.made_logs import (
 
 from . import distortion
 from .proof import names_of
-from .recording import drawn, recorded
+from .recording import KINDS, STANDING, drawn, recorded
 from .truth import done, is_true, truly_done
 from .writing import sources_of
 
+SAYS = 4.0
+"""Nats from which on a line that is there once names its cause."""
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
@@ -79,6 +84,16 @@ def _into_broker(*texts: str) -> Made:
         said = [(at_s, rng.choice(texts)) for at_s in times]
         beside = [(rng.uniform(300, 590), _no_answer(NS_1)) for _ in range(rng.choice((0, 0, 1, 5)))]
         return logs_of(broker_a=broker("broker-a", BROKER_A, f"{NS_0};{NS_1}", *said, *beside), producer=client())
+
+    return logs
+
+
+def _outright(*texts: str) -> Made:
+    """A broker that is well but for these lines."""
+
+    def logs(rng: random.Random) -> Logs:
+        said = [(rng.uniform(100, 590), rng.choice(texts)) for _ in range(rng.choice((1, 3, 30)))]
+        return logs_of(broker_a=broker("broker-a", BROKER_A, f"{NS_0};{NS_1}", *said), producer=[])
 
     return logs
 
@@ -238,7 +253,7 @@ def _strangers(rng: random.Random) -> Logs:
     return logs_of(broker_a=broker("broker-a", BROKER_A, f"{NS_0};{NS_1}", *((at, said) for at in times)), producer=[])
 
 
-MADE: Mapping[str, tuple[Made, Sequence[str]]] = {
+MADE: dict[str, tuple[Made, Sequence[str]]] = {
     "disk full": (
         _into_broker(
             "putMessage failed\njava.io.IOException: No space left on device",
@@ -285,7 +300,22 @@ MADE: Mapping[str, tuple[Made, Sequence[str]]] = {
     "a visit": (_visits, ["nothing"]),
 }
 
+SAID = {
+    name: said
+    for name, about in CAUSES.items()
+    if name[0] != "-"
+    and name not in ("nothing", "no-name-server-given")  # of a start that is another, and what peers are
+    and (said := [one.has for one in about.says if one.pattern.pattern == re.escape(one.has) and one.weight >= SAYS])
+}
+"""Causes that a line says outright, and such lines: of each, logs are made from the table."""
+MADE = {**MADE, **{f"says {name}": (_outright(*said), [name]) for name, said in SAID.items()}}
+
 RECORDED: Mapping[str, Sequence[str]] = {
+    "host stood still": ["host-stood-still"],
+    "address changed": ["address-changed"],
+    "wrong order": ["stopped-in-order"],
+    "unregistered by hand": ["unregistered-by-hand"],
+    "nothing": ["nothing"],
     "crash": ["process-ended"],
     "clean stop": ["stopped-in-order"],
     "hang": ["process-stood-still"],
@@ -354,15 +384,19 @@ def made(each: int, folder: Path) -> Iterator[Claim]:
             yield from answered("doctor, made", f"{name} {seed}", place, lambda said, right=right: said in right)
 
 
-def recordings(seeds: Iterable[int], folder: Path, level: str) -> Iterator[Claim]:
+def recordings(seeds: Iterable[int], folder: Path, level: str, kinds: Mapping[str, Any] = KINDS) -> Iterator[Claim]:
     for seed in seeds:
-        incident, own = drawn(seed), folder / str(seed)
+        incident = drawn(seed, kinds)
+        own = folder / f"{incident.kind}-{seed}"
         run = recorded(incident, own / "run")
         of, sources = sources_of(run, slf4j=["producer-1"])
-        distortion.drawn(seed, of, sources, level).written(own / "logs", of, sources)
+        how = level if incident.scenario.timeline else "clocks"  # what is cut is cut around a fault
+        distortion.drawn(seed, of, sources, how).written(own / "logs", of, sources)
         about = f"{incident.kind} {seed}"
         named = RECORDED[incident.kind]
         yield from answered("doctor, recorded", about, own / "logs", lambda said, named=named: said in named)
+        if kinds is not KINDS:
+            continue
         found = reconstruct(plain_logs([own / "logs"])[0])
         names, nodes = names_of(found.topology, of.addresses), [*of.kinds]
         true = truly_done(incident.scenario, nodes)
@@ -411,6 +445,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             *posted(set_aside=None if asked.set_aside else False),
             *made(asked.each, Path(temporary, "made")),
             *recordings(range(asked.incidents), Path(temporary, "recorded"), asked.level),
+            *recordings(range(asked.incidents // 2), Path(temporary, "standing"), asked.level, STANDING),
         ]
     for one in claims:
         if not one.is_right:

@@ -1,4 +1,4 @@
-"""Random incidents of ten kinds, recorded on the virtual clock: one fault each, what else there is drawn too.
+"""Random incidents of ten kinds, and of five that are no partition, recorded on the virtual clock: one fault each.
 
 seed ─► drawn ─► Incident(kind, scenario) ─► recorded ─► run folder: history and logs, half a second's work
 """
@@ -6,7 +6,7 @@ seed ─► drawn ─► Incident(kind, scenario) ─► recorded ─► run fol
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,10 +107,45 @@ KINDS: dict[str, Callable[[_Cast, float], Entries]] = {
 }
 
 
-def drawn(seed: int) -> Incident:
-    """The incident of this seed; ten seeds in a row are of ten kinds."""
+def _asleep(cast: _Cast, at_s: float) -> Entries:
+    nodes, end_s = [*cast.name_servers, *cast.brokers, "producer-0", "consumer-0"], at_s + cast.rng.uniform(200, 900)
+    return [{"at_s": at_s, "do": "pause", "nodes": nodes}, {"at_s": end_s, "do": "resume", "nodes": nodes}]
+
+
+def _moved(cast: _Cast, at_s: float) -> Entries:
+    node, end_s = cast.broker(), at_s + cast.rng.uniform(20, 140)
+    return [
+        {"at_s": at_s, "do": "kill", "nodes": [node]},
+        {"at_s": end_s, "do": "restart", "nodes": [node], "new_address": True},
+    ]
+
+
+def _wrong_order(cast: _Cast, at_s: float) -> Entries:
+    end_s = at_s + cast.rng.uniform(20, 120)
+    return [
+        {"at_s": at_s, "do": "stop", "nodes": list(cast.name_servers)},
+        {"at_s": end_s, "do": "stop", "nodes": list(cast.brokers)},
+    ]
+
+
+def _unregistered(cast: _Cast, at_s: float) -> Entries:
+    return [{"at_s": at_s, "do": "unregister", "nodes": list(cast.name_servers), "broker": cast.broker()}]
+
+
+STANDING: dict[str, Callable[[_Cast, float], Entries]] = {
+    "host stood still": _asleep,
+    "address changed": _moved,
+    "wrong order": _wrong_order,
+    "unregistered by hand": _unregistered,
+    "nothing": lambda cast, at_s: [],
+}
+"""What is no fault of a link or of one process."""
+
+
+def drawn(seed: int, kinds: Mapping[str, Callable[[_Cast, float], Entries]] = KINDS) -> Incident:
+    """The incident of this seed; as many seeds in a row as there are kinds are one of each."""
     rng = random.Random(f"{seed} incident")
-    kind = list(KINDS)[seed % len(KINDS)]
+    kind = list(kinds)[seed % len(kinds)]
     many = rng.randint(2, 3)
     cluster: dict[str, Any] = {
         "name_servers": 4 if kind == "list changed" else many,
@@ -122,13 +157,13 @@ def drawn(seed: int) -> Incident:
     if kind == "list changed":
         cluster["name_server_list"] = name_servers[:2]
     cast = _Cast(rng, name_servers, [f"broker-{chr(ord('a') + number)}" for number in range(cluster["brokers"])])
-    timeline = KINDS[kind](cast, round(rng.uniform(40, 100), 3))
+    timeline = kinds[kind](cast, round(rng.uniform(40, 100), 3))
     document = {
         "description": f"{kind}, drawn by {seed}",
         "cluster": cluster,
         "workload": {
-            "producers": rng.randint(1, 2),
-            "consumers": rng.randint(1, 2),
+            "producers": 1 if kind == "host stood still" else rng.randint(1, 2),  # so that all stand still with it
+            "consumers": 1 if kind == "host stood still" else rng.randint(1, 2),
             "client_starts": rng.choice((0, 0, 20)),
             "sends_per_s": 1,
         },

@@ -26,6 +26,9 @@ def name_server_log(of: Cluster, node: str) -> list[Entry]:
 def _name_server_starts(of: Cluster, node: str) -> Iterator[Entry]:
     host, _, port = of.addresses[node].rpartition(":")
     for row in of.by_node[node]:
+        if row["event"] == "stopped":
+            hook = "shutdown hook was invoked, 1 times."  # of a JVM that gets SIGTERM
+            yield Entry(row["time_ms"], "INFO", "ShutdownHook", "RocketmqNamesrv", hook)
         if row["event"] == "started":
             at = row["time_ms"]
             said = [
@@ -85,6 +88,9 @@ def _broker_starts(of: Cluster, node: str) -> Iterator[Entry]:
     host, _, port = of.addresses[node].rpartition(":")
     addresses = ";".join(of.name_servers())
     for row in of.by_node[node]:
+        if row["event"] == "stopped":
+            over = "Shutdown hook over, consuming total time(ms): 37"
+            yield Entry(row["time_ms"], "INFO", "Thread-1", "RocketmqBroker", over)
         if row["event"] != "started":
             continue
         at = row["time_ms"] - 1
