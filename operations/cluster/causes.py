@@ -1,4 +1,4 @@
-"""The causes for which a client finds no usable route of a topic. no_route.toml has their texts.
+"""The causes for which a client finds no usable route of a topic. inferring/causes.toml has their texts.
 
     answer_causes.py   finds them in the answers of a live cluster  ─┬─► cause(name, …) ─► NoRouteCause ─► doctor.py
     log_causes.py      finds them in logs                           ─┘
@@ -9,24 +9,14 @@ Upstream: RouteInfoManager, MQClientInstance.updateTopicRouteInfoFromNameServer,
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...chaos.reports.text import all_of
+from ..inferring import said
 
-
-class Wording(NamedTuple):
-    sentence: str
-    remedy: str
-
-
-CAUSES: Mapping[str, Wording] = {
-    name: Wording(**about)
-    for name, about in tomllib.loads(Path(__file__).with_name("no_route.toml").read_text(encoding="utf-8")).items()
-}
+CAUSES = {name: about for name, about in said.CAUSES.items() if about.shows}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +40,9 @@ class NoRouteCause:
 
 def cause(name: str, *about: str, certain: bool = True, lines: Iterable[str] = (), **words: object) -> NoRouteCause:
     """The cause of that name. `words` fill in its text."""
-    sentence, remedy = CAUSES[name]
+    sentence = CAUSES[name].shows.format(**words)
     return NoRouteCause(
-        name=name, certain=certain, about=about, sentence=sentence.format(**words), then=remedy, lines=tuple(lines)
+        name=name, certain=certain, about=about, sentence=sentence, then=CAUSES[name].remedy, lines=tuple(lines)
     )
 
 

@@ -50,6 +50,8 @@ class Cause(NamedTuple):
     says: Sequence[Says]
     faults: Sequence[str]
     """By the names of episodes."""
+    shows: str
+    """The sentence of a finder that has it from servers' answers, or from logs of all."""
 
 
 _ADDRESS = r"(?:<(?P<address>[^<>]*)>|\[?/?(?P<address_>[^\s\[\]]*?(?: :\d+)?)\]?)"
@@ -62,7 +64,8 @@ def _causes_read() -> Iterator[tuple[str, Cause]]:
             Says(weight, has, re.compile("".join(more).replace("ADDRESS", _ADDRESS) or re.escape(has)))
             for weight, has, *more in about.get("lines", ())
         ]
-        yield name, Cause(about.get("sentence", ""), about.get("remedy", ""), says, about.get("faults", ()))
+        sentence, remedy, shows = (about.get(key, "") for key in ("sentence", "remedy", "shows"))
+        yield name, Cause(sentence, remedy, says, about.get("faults", ()), shows)
 
 
 CAUSES = dict(_causes_read())
