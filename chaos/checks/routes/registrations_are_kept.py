@@ -10,8 +10,9 @@ read is no_resurrection's. Presence is read from the NameServer's `route` rows.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...oracle.intervals import until_next
 from ...oracle.name_server import BrokerAtNameServer, Kept, Silence, joined
@@ -28,11 +29,15 @@ from ..record.registered_rows import registered_rows
 from ..record.route_tables import RouteStretch, route_tables
 
 NAME = "registrations_are_kept"
-_NEVER, _SILENT = "must not hold what never registered", "must not hold what was silent"
 _HOLD_ROW = "an acknowledged registration stays until unregistered, closed or silent for min(E, I, i)"
-_EXPIRY_ROW = "silence counts from the last registration that arrived"
-_END_ROW = "RouteInfoManager.onChannelDestroy: with the channel of its last registration a broker goes"
-_NEVER_ROW = "RouteInfoManager.registerBroker: nothing but a registration brings a broker into the table"
+_NEVER, _SILENT, _LEFT = (
+    (
+        "must not hold what never registered",
+        "registerBroker: only a registration brings a broker into the table",
+    ),
+    ("must not hold what was silent", "silence counts from the last registration that arrived"),
+    ("must not hold what left", "onChannelDestroy: with the channel of its last registration a broker goes"),
+)
 
 
 class _Hold(NamedTuple):
@@ -54,11 +59,14 @@ def judge(control: Control, world: World) -> Verdict:
             continue
         pair = _Pair(control, world, life, broker, machine)
         holds += map(pair.hold_finding, pair.holds())
-        expiries += (f for f in map(pair.expiry_finding, machine.must_not()) if f.kind != _NEVER or f.over_ms)
+        expiries += (f for f in map(pair.expiry_finding, machine.must_not()) if f.kind != _NEVER[0] or f.over_ms)
     return verdict_of(
         NAME,
         [*holds, *expiries],
-        measured={"acknowledged": sum(f.examined for f in holds), "silences": sum(f.kind == _SILENT for f in expiries)},
+        measured={
+            "acknowledged": sum(f.examined for f in holds),
+            "silences": sum(f.kind == _SILENT[0] for f in expiries),
+        },
         nothing="no NameServer acknowledged a registration, or no broker recorded it",
         noun="acknowledged registrations or silences were not kept",
     )
@@ -87,28 +95,25 @@ class _Pair:
     def holds(self) -> Iterator[_Hold]:
         """What the NameServer must have, registrations of the same topics that touch as one."""
         rows, by_id = registered_rows(self.control, self.world), elects(self.world, self.broker)
-        of_topics: dict[tuple[str, ...], list[Kept]] = {}
+        of_topics: dict[tuple[str, ...], list[Kept]] = defaultdict(list)
         for kept in self.machine.must():
+            topics: tuple[str, ...] = ()
             if self.routes is not None:
                 topics = tuple(self.routes.shown)
-            elif kept.sent is None or (by_id and kept.sent.id_):  # topics are taken of a master only
-                continue
-            else:
+            elif kept.sent is not None and not (by_id and kept.sent.id_):  # topics are taken of a master only
                 topics = rows.topics(self.broker, kept.sent.version)
-            if topics:
-                of_topics.setdefault(topics, []).append(kept)
+            of_topics[topics].append(kept)
         for topics, stretches in of_topics.items():
-            for group in joined(stretches):
+            for group in joined(stretches) if topics else ():
                 yield _Hold(group[0].start_ms, max(kept.end_ms for kept in group), topics, len(group))
 
     def hold_finding(self, hold: _Hold) -> Finding:
         tolerance = received(self.control, self.world).tolerance(self.life, self.broker, hold.from_ms, hold.to_ms)
         over_ms, topic, stretch = self._missing(hold)
-        said: dict[str, Any] = counted(over_ms, tolerance)
+        said = counted(over_ms, tolerance)
         if said["wrong"] and stretch is not None and not self.machine.is_witnessed:
-            missing = Missing((self.life.node, self.broker), *stretch)
-            if self.control.lateness.stalled(self.world, {0: missing}):
-                said = {"wrong": 0, "late": 1}
+            missing = {0: Missing((self.life.node, self.broker), *stretch)}
+            said = {"wrong": 0, "late": 1} if self.control.lateness.stalled(self.world, missing) else said
         return finding(
             (self.life.node, self.broker, topic),
             "must hold what it acknowledged",
@@ -122,11 +127,7 @@ class _Pair:
 
     def expiry_finding(self, silence: Silence) -> Finding:
         due_ms, never = silence.start_ms, silence.last_ms is None
-        kind, row = _SILENT, _EXPIRY_ROW
-        if never:
-            kind, row = _NEVER, _NEVER_ROW
-        elif silence.formula == "closed":
-            kind, row = "must not hold what left", _END_ROW
+        kind, row = _NEVER if never else _LEFT if silence.formula == "closed" else _SILENT
         last_ms = due_ms if silence.last_ms is None else silence.last_ms
         tolerance = received(self.control, self.world).tolerance(self.life, self.broker, last_ms, due_ms, timers=2)
         held = [
@@ -166,12 +167,9 @@ class _Pair:
     def _due(self, topic: str, from_ms: float, to_ms: float) -> Iterator[tuple[float, float]]:
         """When the broker's registrations, and what somebody did by hand, made the topic's route name it."""
         if self.routes is None:
-            acts = (
-                act
-                for act in self.world.acts
-                if (act.f, act.node, act.topic) == ("delete_topic", self.life.node, topic)
-            )
-            yield from_ms, min([to_ms, *(act.began_ms for act in acts)])
+            deleted = "delete_topic", self.life.node, topic
+            acts = (act.began_ms for act in self.world.acts if (act.f, act.node, act.topic) == deleted)
+            yield from_ms, min([to_ms, *acts])
             return
         shown = until_next(self.routes.shown[topic], to_ms)
         stretches = [RouteStretch(at_ms, until_ms, route) for (at_ms, route), until_ms in shown]
