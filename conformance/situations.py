@@ -147,7 +147,7 @@ _ALL: tuple[Situation, ...] = (
         is_fine=True,
         steps=(SituationStep(None, Target.NAME_SERVERS, Behaviour(delay_ms=1000.0)),),
     ),
-    _chosen("refused", "closes its connections and refuses dials", REFUSES),
+    _chosen("refused", "closes its connections and refuses new ones", REFUSES),
     _chosen("syn_dropped", "closes its connections and drops SYNs", DROPS_SYNS),
     _chosen("black_hole", "goes silent on what is connected and drops SYNs", BLACK_HOLE),
     _chosen("silent", "accepts and never answers", SILENT),

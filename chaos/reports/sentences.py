@@ -40,6 +40,8 @@ def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
     rest = {key: value for key, value in e.more.items() if key not in SAID}
     if slow := rest.pop("slow", None):
         rest = {f"{slow:,} of {rest['of']:,}": "were late"}
+    elif (failed := rest.pop("failed", None)) is not None and "succeeded" in rest:
+        rest = {f"{failed:,} of {failed + rest['succeeded']:,}": "failed"}
     return "; ".join(filter(None, (happened(e), ", ".join(_rest(e, rest)))))
 
 

@@ -337,7 +337,7 @@ RULES = (
     ),
     Rule(
         "connect_timeout_s",
-        "how long a dial without an answer is waited for",
+        "how long the client waits for an unanswered connect",
         _DROPPED,
         _connect_timeout,
         unit="s",
