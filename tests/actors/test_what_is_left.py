@@ -87,6 +87,19 @@ def test_nothing_survives_a_harness_that_is_killed(driver: subprocess.Popen[str]
             assert not Path(folder).exists()
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("processes", [1, 3, 5])
+def test_nothing_survives_a_harness_that_is_killed_while_it_starts(driver: subprocess.Popen[str], processes: int):
+    everything: list[Process] = []
+    for attempt in tenacity.Retrying(stop=tenacity.stop_after_delay(60), wait=tenacity.wait_fixed(0.02), reraise=True):
+        with attempt:
+            everything = family(driver.pid, lambda _: True)
+            assert len(everything) >= processes
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    assert all(process.gone(10) for process in everything)
+
+
 def test_what_a_harness_left_behind_is_swept_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ended = subprocess.Popen(["true"])

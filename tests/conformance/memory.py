@@ -111,10 +111,12 @@ class _ClosesAtOnce(asyncio.Protocol):
 
 
 class _OfProcess:
-    """A process's way into the network: each of its dials is seen, and refused or dropped where the front does so."""
+    """A process's way into the network: each of its dials is seen, and refused or dropped where the front does so.
+    `thread`: of a program with several clients, as each of Java's dials from one of its own."""
 
-    def __init__(self, stand: MemoryStand, number: int) -> None:
-        self._stand, self._number = stand, number
+    def __init__(self, stand: MemoryStand, number: int, thread: int | None = None) -> None:
+        self._stand, self._number, self._thread = stand, number, thread
+        self.beside: list[_OfProcess] = []
         self._transports: list[asyncio.BaseTransport] = []
         self._is_dead = False
 
@@ -125,7 +127,7 @@ class _OfProcess:
             raise ConnectError(f"connect to {address} failed: this process is dead")
         if front is None:
             return await stand.network.connect(address, factory)
-        dialled = Dialled(at_ms=_now_ms(), address=address, front=front.name, process=self._number)
+        dialled = Dialled(at_ms=_now_ms(), address=address, front=front.name, process=self._number, thread=self._thread)
         stand.saw_of(self._number, dialled)
         if front.behaviour.dials is Dials.REFUSED:
             await CLOCK.sleep(0.0003)
@@ -148,6 +150,8 @@ class _OfProcess:
         self._is_dead = True
         for transport in self._transports:
             transport.close()
+        for each in self.beside:
+            each.die()
 
 
 class _OfServer(MortalNetwork):
@@ -219,6 +223,8 @@ class MemoryStand(Stand):
             self._asked_routes.add((seen.connection, seen.opaque))
         elif isinstance(seen, Answered) and seen.code == 0 and (seen.connection, seen.opaque) in self._asked_routes:
             self.at_work.setdefault(self.process_of[seen.connection], seen.at_ms)
+        if isinstance(seen, Asked):
+            seen = seen._replace(language="JAVA")  # whose clients are told apart by the thread that dials
         self._all.append((None, seen))
 
     def saw_of(self, process: int, seen: Observation) -> None:
@@ -245,7 +251,8 @@ class MemoryStand(Stand):
         stopping: dict[int, float] = {}
         others: list[Client] = []
         for each in seats:
-            networks[each] = _OfProcess(self, each)
+            networks[each] = _OfProcess(self, each, thread=1 if beside else None)
+            networks[each].beside = [_OfProcess(self, each, thread=2 + other) for other in range(beside)]
             context = self._context(f"client-{each}", networks[each])
             place: dict[str, Any] = {"name_servers": self.name_servers}
             if self.address_server is not None:
@@ -274,7 +281,8 @@ class MemoryStand(Stand):
             for other in range(beside):
                 name = f"beside-{other}"
                 more = {"topic": name, "group": name, "profile": profile, "every_s": SEND_EVERY_S}
-                others.append(Client(self._context(f"client-{each}-{name}", networks[each]), **place, **more))
+                own = self._context(f"client-{each}-{name}", networks[each].beside[other])
+                others.append(Client(own, **place, **more))
                 with suppress(RocketMQError):
                     await others[-1].start()
         await self._go_on(seats, clients, networks, stopping)

@@ -404,9 +404,8 @@ class Wrong:
     may: frozenset[str] = frozenset()
     """Rules that may call it INVALID besides, because what it does wrong is in their measure."""
     starts: int = 20
-    alone: bool = False
-    """Beside others it need not be told: their NameServer may be the one that fails, and whose a connection is on which
-    nothing is asked is not seen."""
+    repeats: int = 1
+    """Beside others it is put through each situation so often: their NameServer may be the one that fails."""
 
 
 def prefers_the_first(of: NameServerClient, client: Client) -> None:
@@ -549,7 +548,6 @@ WRONG: tuple[Wrong, ...] = (
         frozenset({"next"}),
         name_server(goes_back_to_the_failed),
         shows_in=("all_gone", "refused", "quiet"),
-        alone=True,
     ),
     Wrong(
         "fails-back",
@@ -557,9 +555,9 @@ WRONG: tuple[Wrong, ...] = (
         name_server(fails_back),
         shows_in=("closed", "quiet"),
         may=frozenset({"phase_lock", "next"}),  # it goes back to one that is still dead, and out of turn
-        alone=True,
+        repeats=3,
     ),
-    Wrong("dials-all", frozenset({"start"}), name_server(dials_all), shows_in=("starts", "quiet"), alone=True),
+    Wrong("dials-all", frozenset({"start"}), name_server(dials_all), shows_in=("starts", "quiet")),
     Wrong("draws-each-time", frozenset({"sticky"}), name_server(draws_each_time), shows_in=("starts", *_CALM)),
     Wrong(
         "polls-each-45-s",
