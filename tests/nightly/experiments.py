@@ -32,7 +32,7 @@ _HAND_WRITTEN = "tests/chaos/checks/messages/test_order_kept.py"
 _BY_HAND = f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_not_done_as_asked_is_found"
 _LESS_ALIKE = "tests/operations/replay/test_replay.py::test_what_is_not_the_same_is_less_alike"
 _RESTARTED = "tests/operations/cluster/test_watch.py::test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row"
-_SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
+_SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_the_links_between_its_sides_are_parted_and_every_table_is_true"
 
 _TWO_ODD = (
     "a restart of a broker that still runs",
