@@ -67,7 +67,8 @@ class NodeSpec:
     data_dir: Path | None = None
     log_file: Path | None = None
     links: Mapping[Address, Address] | None = field(default_factory=dict)
-    """Where to dial each peer. Empty: nobody can be dialled until links are set. None: peers are dialled directly."""
+    """The address at which each peer is reached. Empty: no peer can be reached until links are set. None: peers' own
+    addresses."""
     niceness: int | None = None
     """What its process is to have, where it may choose; None: as Ray started it."""
     patience_s: float = 0.0
@@ -145,7 +146,7 @@ class NodeActor:
         return Listening(self._pid, self._address, children_of(self.node))
 
     async def set_links(self, links: Mapping[Address, Address]) -> None:
-        """From now on dial only through these."""
+        """From now on connect only through these."""
         if isinstance(self._network, TcpNetwork):
             self._network.set_links(links)
 

@@ -65,7 +65,7 @@ class NodesByName(ABC, Generic[_Known]):
         return tuple(self._members)
 
     def address(self, name: str) -> Address | None:
-        """Where the node listens, the same after every restart; None for a node that only dials."""
+        """The node's listening address, the same after every restart; None if it only connects."""
         return self._member(name).address
 
     def incarnation(self, name: str) -> int:
@@ -219,7 +219,7 @@ class Cluster(NodesByName[_Member]):
         return max([limit_s, *(self._members[name].spec.patience_s for name in names if name in self._members)])
 
     def set_links(self, links: Mapping[str, Mapping[Address, Address]]) -> None:
-        """Each node named dials only through its own links from now on, after a restart too."""
+        """Each named node connects only through its own links from now on, after a restart, too."""
         asked = {}
         for name, dials in links.items():
             member = self._member(name)
@@ -228,7 +228,8 @@ class Cluster(NodesByName[_Member]):
         self._answers(asked, "set_links", START_LIMIT_S)
 
     def redial(self, name: str, dials: Mapping[Address, Address]) -> None:
-        """The node dials only so from now on, after a restart too; one that is paused, as soon as it runs on."""
+        """The node connects only through these from now on, after a restart, too. A paused node takes them once it
+        resumes."""
         member = self._members.get(name)
         if member is None:
             return

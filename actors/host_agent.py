@@ -62,14 +62,14 @@ end(fds.values(), folder)
 
 
 class AgentFacts(NamedTuple):
-    """What stands where the agent runs."""
+    """The environment of the agent."""
 
     pid: int
     nemesrv: str | None
 
 
 class Guardian:
-    """A small process that outlives its maker only to end others and remove a folder; told by lines as they come.
+    """A small process that outlives its maker, ends the processes and removes the folder named in its input lines.
 
     It is nobody's child, and of a session of its own: a Ray worker that ends kills its children first.
     """

@@ -29,7 +29,7 @@ POLL_LIMIT_S = 30.0
 
 
 class HostLost(ClusterError):
-    """A host answers no more: its Ray node or its agent has ended, or nobody can reach it."""
+    """A host does not answer any more: its Ray node or its agent has ended, or it cannot be reached."""
 
 
 class AnyProcess(Protocol):
@@ -206,7 +206,7 @@ class RemoteProcess:
 
 
 class HostsWatch:
-    """Context manager: a thread a host, to which its agent tells who died. As ProcessWatch (watch.py) for the rest.
+    """Context manager: one thread per host, whose agent reports dead processes. Otherwise as ProcessWatch (watch.py).
 
     `host_of` says where a node is. Once a host is lost, its nodes are taken for dead at once.
     """

@@ -58,7 +58,7 @@ class _Head(NamedTuple):
         return f"{self.host}:{self.port}"
 
     def dial(self, limit_s: float = DIAL_LIMIT_S) -> None:
-        """It takes a connection; else OSError."""
+        """Return if it accepts a connection; else OSError."""
         socket.create_connection((self.host, self.port), limit_s).close()
 
     def answers(self) -> bool:

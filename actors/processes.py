@@ -43,7 +43,7 @@ class Process:
         """Readable when the process has ended."""
 
     def exit_code(self) -> int | None:
-        """How it ended, as subprocess has it: below 0 by that signal. None while it runs, or where nobody tells.
+        """Exit status as of subprocess: below 0 for a signal. None while it runs, or if unknown.
 
         Of one that is not our child the kernel tells while it is a zombie, since Linux 6.15 by its pidfd later too.
         """

@@ -1,4 +1,4 @@
-"""A process that stands before the work: signals come to it, and nothing of the work outlives it. Linux only.
+"""A process that gets the signals for the work and leaves nothing of it behind. Linux only.
 
     shell ── SIGINT, SIGTERM, SIGHUP ──► supervisor ── SIGINT, once ──► the work ──► Ray, a JVM, Toxiproxy, nodes
                                              └── SIGKILL to every descendant: at a second signal, after GRACE_S,
@@ -46,14 +46,14 @@ class Ended:
 
     @property
     def exit_status(self) -> int:
-        """Of the whole command: 128 + its number where a signal ended it, 4 when somebody else killed the work."""
+        """Of the whole command: 128 + the signal's number, or 4 if somebody else killed the work."""
         if self.asked is not None and (self.status is None or self.status >= 128):
             return 128 + self.asked
         return EXIT_HARNESS if self.status is None else self.status
 
 
 class AtASignal(IntEnum):
-    """What the work needs when it is told to stop; a second signal ends it at once, whatever it needs."""
+    """What the work needs at a signal to stop; a second signal ends it at once."""
 
     NOTHING_TO_KEEP = 0
     """QUICK_S, to end its processes in order."""
@@ -64,11 +64,11 @@ class AtASignal(IntEnum):
 
 
 _needs: mmap.mmap | None = None
-"""One byte that work and supervisor share; None in a process that nobody supervises."""
+"""One byte shared by work and supervisor; None in an unsupervised process."""
 
 
 def at_a_signal(need: AtASignal) -> None:
-    """For the work: what it needs from now on. Does nothing where nobody supervises."""
+    """For the work: what it needs from now on. Does nothing without a supervisor."""
     if _needs is not None:
         _needs[0] = need
 

@@ -1,4 +1,4 @@
-"""Processes watched by their pidfd: who died, when, by which signal, and that nobody of the experiment did it.
+"""Watches processes by pidfd: which died, when, by which signal, and not by the experiment.
 
     Cluster ── add, remove before a planned end ──► ProcessWatch ── Death ──► told (a record) ──► Alarm ──► who waits
                                                        └── at once ──► dials to it are refused
@@ -31,7 +31,7 @@ log = logging.getLogger("nemesrv.watch")
 REPEATING_LIMIT_S = 10.0
 """So long a look may take that is under way when nobody needs another."""
 TOGETHER_S = 0.05
-"""Who dies so soon after another may have died of that: Ray's nodes go with their raylet."""
+"""Processes that die within this time may have died together: Ray's nodes end with their raylet."""
 
 
 class ClusterError(HarnessError):
@@ -75,7 +75,7 @@ class Death:
 
 
 class DialGate(Protocol):
-    """Who lets dials to a node through, or refuses them. May raise HarnessError."""
+    """Lets connections to a node through, or refuses them. May raise HarnessError."""
 
     def refuse(self, name: str, pid: int) -> None:
         """This process of the node is gone: dials to the node are refused. An older process than the one that was

@@ -67,7 +67,7 @@ class Example:
     over_ms: float | None = None
     """By how much that was exceeded: `measured_ms - latest_ms`, or `earliest_ms - measured_ms`, too early."""
     after: str = ""
-    """The fault that it followed, begun or healed."""
+    """The fault that came before it: its begin or its end."""
     times: Mapping[str, float] = field(default_factory=dict)
     """Other moments that matter, by name: when it was lost, when it was back."""
     more: Mapping[str, Any] = field(default_factory=dict)

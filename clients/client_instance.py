@@ -256,10 +256,10 @@ class MQClientInstance:
         self.route_cache._before_poll()
 
     async def update_route(self, topic: str) -> bool:
-        """Ask the NameServer for `topic`; whether a route was taken (it changed, or somebody lacked it).
+        """Ask the NameServer for `topic`. Whether a route was taken: it changed, or was missing somewhere.
 
-        An error code (17 above all) is logged and keeps the cached route. Raises TransportError or ProtocolError
-        when there was no readable answer.
+        An error code (17 above all) is logged and keeps the cached route. Raises TransportError or ProtocolError when
+        there was no readable answer.
         """
         return await self._update_route(topic, topic, None)
 

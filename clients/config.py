@@ -49,7 +49,7 @@ class ClientConfig:
     selection: SelectionRules = JAVA
     """How it chooses NameServers: as Java's clients, or as one of another language does."""
     client_ip: str = "127.0.0.1"
-    """The first half of the client id; the address itself is never dialled."""
+    """The first half of the client id; nothing connects to this address."""
     instance_name: str = DEFAULT_INSTANCE_NAME
     """DEFAULT becomes the node's name and start time, as Java makes it pid#nanos."""
     poll_name_server_interval_ms: int = 30_000

@@ -129,7 +129,7 @@ class NameServerClient:
         self.update_addresses(self._configured)
 
     def update_addresses(self, addresses: Sequence[Address], task: str | None = None) -> None:
-        """Take a new list; nothing happens when it holds the same servers as the old one. `task`: who brings it."""
+        """Take a new list; a list of the same servers changes nothing. `task`: the timer that brings it."""
         before = self.selector.chosen
         if not self.selector.update(addresses):
             return

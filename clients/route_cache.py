@@ -92,7 +92,7 @@ def _comparable(route: TopicRouteData) -> object:
 
 
 def dialable_addresses(broker_addrs: Mapping[int, str]) -> dict[int, Address]:
-    """The addresses that can be dialled at all; a broker may have registered any text."""
+    """The addresses that can be connected to at all; a broker may have registered any text."""
     addresses: dict[int, Address] = {}
     for broker_id, text in broker_addrs.items():
         try:
@@ -123,7 +123,7 @@ class RouteCache:
         return True
 
     def _apply(self, topic: str, route: TopicRouteData) -> None:
-        """Take `route`: each broker's address map is replaced whole, and who depends on the topic is told."""
+        """Take `route`: replace each broker's address map, and inform the topic's users."""
         for broker in route.broker_datas:
             self.broker_addr_table[broker.broker_name] = dialable_addresses(broker.broker_addrs)
         self._on_applied(topic, route)

@@ -1,4 +1,4 @@
-"""A dialling end: one cached channel per address, made when it is first needed. Upstream: `NettyRemotingClient`.
+"""The connecting end: one cached channel per address, opened on first use. Upstream: `NettyRemotingClient`.
 
 Which NameServer to ask is not decided here but in clients/; this answers `is_active` and does as it is told.
 """
@@ -104,7 +104,7 @@ class RemotingClient:
         connection.send(command)
 
     async def connect(self, address: Address) -> Connection:
-        """The active channel to `address`, dialled if there is none. ConnectError after `connect_timeout_s` at most."""
+        """The active channel to `address`, opened if there is none. ConnectError after `connect_timeout_s` at most."""
         connection = self._channels.get(address)
         if connection is not None and not connection.closed:
             return connection
@@ -127,7 +127,7 @@ class RemotingClient:
         return connection is not None and not connection.closed
 
     def close_channel(self, address: Address) -> None:
-        """Close the channel to `address` if there is one: its calls in flight fail, the next call dials."""
+        """Close the channel to `address`, if there is one: its calls in flight fail, the next call reconnects."""
         connection = self._channels.get(address)
         if connection is not None:
             connection.close()

@@ -1,4 +1,4 @@
-"""One channel, whichever side dialled: frames in and out, answers matched to questions, idle and overload limits.
+"""One channel of either side: frames in and out, answers matched to requests, idle and overload limits.
 
 An `Endpoint` is what all channels of one server or client have in common. Everything on one channel happens in the
 event loop's thread, in the order of its bytes:
@@ -74,7 +74,7 @@ class Endpoint:
         language: LanguageCode | None,
         version: int | None,
     ) -> None:
-        """`on_unasked` is told of a response to no request of its channel: not even to one that was given up."""
+        """`on_unasked` gets responses to no request of the channel, not even a given-up one."""
         self.clock = clock
         self.log = log
         self.handler = handler
@@ -173,7 +173,7 @@ class Connection(asyncio.Protocol):
     )
 
     def __init__(self, endpoint: Endpoint, remote_address: Address | None = None) -> None:
-        """`remote_address`: the peer's own, where it was dialled through a proxy; None takes the socket's."""
+        """`remote_address`: the peer's own, if a proxy is in between; None takes the socket's."""
         self.id = 0
         self.closed = False
         self.ended_by_peer = False

@@ -1,4 +1,5 @@
-"""The two message ids: where a message is stored, and who sent it when. Upper-case hex, alike in shape on IPv4.
+"""The two message ids: one with the storing broker's address, one with the sender's. Upper-case hex, equal in form on
+IPv4.
 
     offset id    store host IP 4 or 16 · port 4 · commit-log offset 8                        32 or 56 characters
     uniq id      IP 4 or 16 · pid 2 · class-loader hash 4 · ms since the month began 4 · counter 2

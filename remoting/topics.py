@@ -39,7 +39,7 @@ def is_system_topic(topic: str) -> bool:
 
 
 def is_own(topic: str) -> bool:
-    """Whether RocketMQ made it of itself, so that nobody who reads of a cluster takes it for one of a user's.
+    """Whether RocketMQ created it itself, so that it is none of a user's topics.
 
     True for system topics, those of groups (%RETRY%, %DLQ%, of a namespace too) and replies, and the default cluster's.
     Of other clusters and of brokers only who knows them can say it.

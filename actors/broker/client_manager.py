@@ -1,12 +1,12 @@
-"""Who is connected: producers and consumers by group, as their heartbeats say. Pure; time and channels are arguments.
+"""Connected producers and consumers by group, from their heartbeats. Pure; time and channels are arguments.
 
     producers: group -> channel id -> client
     consumers: group -> settings, topic -> subscription, channel id -> client
 
 A client leaves by unregistering, by its channel closing, or after 120 s without a heartbeat. Every method that may
-change who consumes returns the groups to be told (NOTIFY_CONSUMER_IDS_CHANGED is the caller's business).
-Beside them, which client of a group may consume a queue in order: leases of 60 s, renewed by asking again.
-Upstream: `ConsumerManager`, `ConsumerGroupInfo`, `ProducerManager`, `RebalanceLockManager`.
+change who consumes returns the groups to be told (NOTIFY_CONSUMER_IDS_CHANGED is the caller's business). Beside them,
+which client of a group may consume a queue in order: leases of 60 s, renewed by asking again. Upstream:
+`ConsumerManager`, `ConsumerGroupInfo`, `ProducerManager`, `RebalanceLockManager`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a broker can be told: RocketMQ's names and defaults, from a properties file or from Python.
+"""A broker's settings: RocketMQ's names and defaults, from a properties file or from Python.
 
-`BrokerConfig.from_properties` reads RocketMQ's own `-c` files. A key that RocketMQ knows and this broker has no use
-for (thread pool sizes, say) is passed over, as RocketMQ passes over keys it does not know; a value that cannot be what
-its key needs is refused by name. Upstream: `BrokerConfig`, `MessageStoreConfig`, `NettyServerConfig`, `BrokerStartup`.
+`BrokerConfig.from_properties` reads RocketMQ's own `-c` files. A key that RocketMQ knows and this broker has no use for
+(thread pool sizes, say) is passed over, as RocketMQ passes over keys it does not know; a value that cannot be what its
+key needs is refused by name. Upstream: `BrokerConfig`, `MessageStoreConfig`, `NettyServerConfig`, `BrokerStartup`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BrokerConfig:
     """The HTTP server that gives the list of NameServers where `namesrv_addr` is empty
     (`fetchNamesrvAddrByAddressServer`)."""
     broker_ip1: str = ""
-    """The host told to NameServers and written into messages; empty means the listening host."""
+    """The host registered with NameServers and written into messages; empty: the listening host."""
     listen_port: int = 10911
     bind_address: str = ""
     """Where the stand-alone broker listens; empty means on the address that it tells, brokerIP1."""

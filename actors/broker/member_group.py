@@ -74,7 +74,7 @@ class MemberGroup:
             await work()
 
     async def _beat_all(self) -> None:
-        """Send a heartbeat to every NameServer without waiting. A NameServer that is still being dialled gets none."""
+        """Send a heartbeat to every connected NameServer without waiting."""
         for target in self._targets():
             under_way = self._beats.get(target)
             if under_way is None or under_way.done():

@@ -1,4 +1,4 @@
-"""Where each consumer group stands in each queue: a table in memory, persisted as RocketMQ's consumerOffset.json.
+"""Each consumer group's offset in each queue: a table in memory, persisted as RocketMQ's consumerOffset.json.
 
 Keys are `topic@group`, as in the file. The table decides nothing: which group or topic may have an offset is the
 processor's question. Upstream: `ConsumerOffsetManager`.

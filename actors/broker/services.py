@@ -49,7 +49,7 @@ class HeldRequest:
 
 @dataclass(slots=True, kw_only=True)
 class Services:
-    """One broker's parts, as its processors use them. `address` is the one told to NameServers and clients."""
+    """One broker's parts, for its processors. `address` is the one registered with NameServers."""
 
     context: NodeContext
     config: BrokerConfig

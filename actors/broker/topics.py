@@ -88,7 +88,7 @@ class TopicTable(VersionedTable):
         return topic in self._system or is_system_topic(topic)
 
     def begin_with(self, topic: TopicConfig) -> None:
-        """Have the topic as if the file had had it. Nobody is told; a topic that exists stays as it is."""
+        """Add the topic as if the file had had it, without a registration. An existing topic stays."""
         self._dirty = topic.topic_name not in self.topic_config_table or self._dirty
         self.topic_config_table.setdefault(topic.topic_name, topic)
 

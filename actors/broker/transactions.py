@@ -91,7 +91,7 @@ class Transactions:
         self._services.put([copied(stored, HALF_TOPIC, 0, properties)])
 
     def end(self, stored: StoredMessage) -> None:
-        """Record that a half message is ended, so that nobody is asked for it. Raises MessageIllegal, StoreFull."""
+        """Record that a half message is ended, so that its producer is not asked. Raises MessageIllegal, StoreFull."""
         services = self._services
         if self._uniq_ids is None:
             # not before one is needed: what is drawn here shifts everything that a seed repeats

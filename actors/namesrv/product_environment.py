@@ -35,7 +35,7 @@ CALL_TIMEOUT_S = 5.0
 FIRST_REFRESH_S, REFRESH_PERIOD_S = 10.0, 120.0
 
 FetchAddresses = Callable[[], Awaitable[str | None]]
-"""The production NameServers as host:port;host:port, None while nobody knows."""
+"""The production NameServers as host:port;host:port; None if unknown."""
 
 
 class ProductEnvironment:
@@ -69,7 +69,7 @@ class ProductEnvironment:
             await self._context.clock.sleep(REFRESH_PERIOD_S)
 
     async def route(self, topic: str) -> TopicRouteData | None:
-        """Production's route of `topic`. None where nobody answers within CALL_TIMEOUT_S, or nobody has a route."""
+        """Production's route of `topic`. None without an answer within CALL_TIMEOUT_S, or without a route."""
         addresses: Sequence[Address] = self._addresses
         until_s = self._context.clock.monotonic_s() + CALL_TIMEOUT_S
         for _ in addresses:

@@ -1,8 +1,8 @@
-"""The route table: which brokers exist, which topics they serve, and what a client is told.
+"""The route table: brokers, their topics, and the answers to clients.
 
-Single-threaded and pure: decoded values in, values out, time as an argument. It opens nothing, answers nobody and
-keeps no clock; processor.py speaks the wire, server.py owns channels and timers. What removes brokers is in
-unregister.py, the tables themselves in tables.py.
+Single-threaded and pure: decoded values in, values out, time as an argument. It opens nothing, answers nobody and keeps
+no clock; processor.py speaks the wire, server.py owns channels and timers. What removes brokers is in unregister.py,
+the tables themselves in tables.py.
 
 Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3; `ZoneRouteRPCHook` (5.x).
 """
@@ -400,7 +400,7 @@ class RouteTable(Tables):
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def route(self, topic: str) -> TopicRouteData | None:
-        """What a client is told about `topic`: all its rows, and those brokers that exist; None without either."""
+        """The answer about `topic`: all its rows, and those of its brokers that exist; None without either."""
         rows = self.topic_queue_table.get(topic)
         if not rows:
             return None

@@ -1,4 +1,4 @@
-"""What stands in the NameServer's tables, goes in and comes out: data only, no rules.
+"""Data of the NameServer's tables, and its input and output; no rules.
 
     topic_queue_table     topic        -> broker name -> QueueData
     broker_addr_table     broker name  -> BrokerGroup (cluster, broker id -> address)

@@ -307,7 +307,7 @@ def _routes(verdicts: Sequence[Verdict], scenario: Scenario | None) -> list[str]
     name_servers = 0 if scenario is None else scenario.cluster.name_servers
     decided = converge is not None and converge.verdict is Validity.VALID and not converge.undecided
     if decided and name_servers > 1:
-        said.append(f"all {name_servers} NameServers agree")
+        said.append(f"{'both' if name_servers == 2 else f'all {name_servers}'} NameServers agree")
     return said
 
 

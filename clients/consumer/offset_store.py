@@ -56,7 +56,7 @@ class OffsetStore(ABC):
 
 
 class RemoteBrokerOffsetStore(OffsetStore):
-    """Clustering: the master of the queue's broker keeps it. Updates are oneway: nobody knows that they arrived."""
+    """Clustering: the master of the queue's broker has it. Updates are oneway, so their arrival is unknown."""
 
     def __init__(self, instance: MQClientInstance, group: str, *, log: logging.Logger) -> None:
         super().__init__()

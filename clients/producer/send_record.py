@@ -26,7 +26,7 @@ _CODE_OF_STATUS = {
 
 
 def outcome(error: RocketMQError) -> str:
-    """The history's word for an error: it certainly did not happen, or nobody knows."""
+    """The history's word for an error: it certainly failed, or its outcome is unknown."""
     return "fail" if error.definite else "info"
 
 
@@ -77,7 +77,7 @@ class SendRecord:
             )
 
     def unknown(self) -> None:
-        """A oneway send that left, or a call that was cancelled: nobody will know."""
+        """A oneway send, or a cancelled call: its outcome stays unknown."""
         for message, op_id in self._each():
             # An attempt that is cut off right now is not among them yet.
             attempt = max(1, self.maybe_stored)

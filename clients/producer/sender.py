@@ -122,7 +122,7 @@ class Sender:
     async def send_oneway(
         self, request: SendRequest, record: SendRecord, queue: MessageQueue | None, timeout_ms: int
     ) -> None:
-        """One try, at `queue` or the next in turn; nobody will say whether it arrived."""
+        """One try, at `queue` or the next in turn; its outcome is unknown."""
         begin_ms = self._now_ms()
         if queue is None:
             publish = await self._publish_table.find(request.topic)

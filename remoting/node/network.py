@@ -1,8 +1,8 @@
-"""The one source of connections in a node: dial and listen, in asyncio's transport/protocol terms.
+"""A node's only source of connections: connect and listen, by asyncio's transports and protocols.
 
-`TcpNetwork` with links is how an experiment sees every byte: a node asks for its peer's own address and is connected
-to the proxy of that (node, peer) pair. An address without a link is refused, because traffic that goes around its
-proxy cannot be cut and would make every verdict worthless.
+`TcpNetwork` with links is how an experiment sees every byte: a node asks for its peer's own address and is connected to
+the proxy of that (node, peer) pair. An address without a link is refused, because traffic that goes around its proxy
+cannot be cut and would make every verdict worthless.
 """
 
 from __future__ import annotations
@@ -87,17 +87,17 @@ class _TcpListener:
 
 
 class TcpNetwork:
-    """Real sockets. With `links`, every dial goes to the proxy that the harness made for that peer."""
+    """Real sockets. With `links`, every connection goes to the harness's proxy for that peer."""
 
     def __init__(self, links: Mapping[Address, Address] | None = None) -> None:
         self._links = None if links is None else dict(links)
 
     def set_links(self, links: Mapping[Address, Address]) -> None:
-        """From now on dial only through `links`: peer's address to proxy's address."""
+        """From now on connect only through `links`: peer's address to proxy's address."""
         self._links = dict(links)
 
     def dialled_at(self, address: Address) -> Address | None:
-        """Where this peer is dialled now; None: this node has no link to it."""
+        """The address at which this peer is reached now; None: this node has no link to it."""
         return address if self._links is None else self._links.get(address)
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:

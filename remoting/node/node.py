@@ -39,7 +39,7 @@ class Node(Protocol):
     """Lifecycle: listen, then start, then stop. Restarting makes a new node over the same data_dir."""
 
     async def listen(self) -> Address | None:
-        """Bind, and return the address that peers may be told; None for a node that only dials."""
+        """Bind, and return the address to advertise; None for a node that only connects."""
 
     async def start(self) -> None:
         """Begin work: timers, registrations, clients. Returns once the node is working."""
