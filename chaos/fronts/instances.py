@@ -272,9 +272,9 @@ class Instances:
         return self._of_broker(held, living, is_over)
 
     def _waits_for_its_thread(self, held: _Held, living: Sequence[Instance]) -> bool:
-        """Whether it is a failed connect whose Java client is known once the same thread has dialled a connection on
-        which something is asked."""
-        if held.thread is None or not all(isinstance(one, Dialled | GaveUp) for one in held.seen):
+        """Whether nothing was asked on it, and its Java client is known once its thread has dialled a connection on
+        which something is."""
+        if held.thread is None or held.asked or not held.closed:
             return False
         unknown = any(each.language == "JAVA" and each.thread is None for each in living)
         return unknown and all(each.thread != held.thread for each in living)
