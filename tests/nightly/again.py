@@ -70,6 +70,11 @@ NIGHTLY = (
         (f"{_STOPPING}::test_a_second_signal_ends_it_at_once_while_ray_starts", _INTERRUPTED),
     ),
     Nightly(
+        "tests/actors/test_what_is_left.py::test_nothing_survives_a_harness_that_is_killed_while_it_starts",
+        "a harness killed while one, three and five of its processes are there",
+        ("tests/actors/test_what_is_left.py::test_nothing_survives_a_harness_that_is_killed",),
+    ),
+    Nightly(
         "tests/actors/test_what_is_left.py::test_a_harness_prints_nothing_of_rays_and_leaves_nothing",
         "what a harness prints and leaves",
         (
