@@ -12,7 +12,7 @@ from nemesrv.chaos.reports.answers import answers
 from nemesrv.chaos.reports.ci import junit
 from nemesrv.chaos.reports.html.found import Place
 from nemesrv.chaos.reports.html.page import template
-from nemesrv.chaos.reports.sentences import measured_sentences, nearest_sentence, wrong_sentence
+from nemesrv.chaos.reports.sentences import example_sentence, measured_sentences, nearest_sentence, wrong_sentence
 from nemesrv.chaos.reports.terminal import allowed, legend_line, measured
 from nemesrv.chaos.verdict import Example, Finding, Validity, Verdict
 
@@ -41,6 +41,17 @@ def test_availability_is_told_in_three_sentences_and_never_rounded_up() -> None:
         "when it was quiet, 2.0 to 20.0 s and 98.0 to 150.0 s, all 1,335 operations succeeded",
         "at worst, from 6.0 to 8.0 s, 6 of 8 sends failed",
     ]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"operation": "send", "slow": 184, "of": 1840}, "184 of 1,840 were late"),
+        ({"operation": "pull", "succeeded": 2, "failed": 79, "floor": 1.0}, "79 of 81 failed"),
+    ],
+)
+def test_an_example_says_how_many_of_how_many(more: dict[str, Any], said: str) -> None:
+    assert example_sentence(Example(who="broker-a", from_ms=0.0, more=more)).endswith(f"; {said}")
 
 
 def test_what_is_not_decided_is_named_wherever_a_verdict_is_told() -> None:
