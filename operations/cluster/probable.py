@@ -38,7 +38,7 @@ KNOWN_WEIGHT, EXPLAINED = 3.5, 4.0
 FOLLOWS = frozenset({
     "name-server-not-reached", "name-server-gives-no-answer", "broker-address-not-reached", "broker-gives-no-answer",
     "process-ended", "no-route", "peer-not-reached", "peer-gives-no-answer", "consumer-not-online", "no-master",
-    "broker-is-not-registered", "slave-not-available", "consumer-too-slow", "consumer-fails", "no-permission",
+    "broker-is-not-registered", "slave-not-available", "consumer-too-slow", "consumer-fails",
 })  # fmt: skip
 BEFORE_MS = 300_000.0
 """A fault that ended longer before the clients' trouble is not its cause."""
