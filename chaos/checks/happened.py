@@ -22,6 +22,8 @@ _STATES: Mapping[str, str] = {
     "must not hold what was silent": "{who} still held {about} until {end}, {took} after its last registration",
     "must not hold what left": "{who} still held {about} until {end}, after its channel had ended",
     "must not hold what never registered": "{who} held {about} from {at} on; it never registered",
+    "must not hold what registered uncalled": "{what} registered at {who}, which is on no list of it; "
+    "{who} held {about} {until}",
     "must be equal": _DIFFERED,
     "promised to agree": _DIFFERED,
     "promised to stay": "the master of {what} at {who} changed its address from {at} on, for {took} ({masters})",

@@ -73,6 +73,15 @@ class Received:
         """What this process must show; None where its transport did not record what was registered."""
         return self._read(life) if any(one.said.get("topics") for one in self.requests(life)) else None
 
+    def came_uncalled(self, broker: str, name_server: str) -> bool:
+        """Whether a broker registered at a NameServer that is on no list of it; if so, the broker is to blame for what
+        the table has."""
+        return name_server not in {node.name for node in self._world.listed(broker)} and any(
+            one.f == REGISTERED and one.name == broker_name(broker)
+            for life in self._world.lives_of(name_server)
+            for one in self.requests(life)
+        )
+
     def _read(self, life: Life) -> RoutesRead:
         key = life.node, life.incarnation
         if key not in self._routes:

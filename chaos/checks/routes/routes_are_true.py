@@ -21,10 +21,12 @@ from ..findings import Rule, finding, rounded, verdict_of, wrongs
 from ..record.control import Control
 from ..record.demands import Demands, demand_tolerances, open_at_the_end
 from ..record.lateness import Missing
+from ..record.received import received
 from ..record.route_tables import RouteTables, route_tables
 from ..record.settling import Settling, Wrong
 
 NAME = "routes_are_true"
+UNCALLED = "must not hold what registered uncalled"
 _SHOWN = 60
 
 
@@ -38,7 +40,8 @@ def judge(control: Control, world: World) -> Verdict:
     tolerances, demands = demand_tolerances(control, world), Demands(tables, world)
     seen = [(o, _look(o, Settling(tolerances[o.id]), tables, demands)) for o in demanded]
     _excuse(control, world, seen)
-    findings = [_finding(*one) for one in seen]
+    found = received(control, world)
+    findings = [_finding(o, of, found.came_uncalled(o.broker, o.name_server)) for o, of in seen]
     drops, returns = (_times(seen, demand) for demand in (ObligationKind.DROP, ObligationKind.RETURN))
     measured = {"drops": drops, "returns": returns, **wrongs(findings)}
     verdict = verdict_of(
@@ -103,11 +106,12 @@ def _excuse(control: Control, world: World, seen: Sequence[tuple[Obligation, Set
             of.excuse()
 
 
-def _finding(o: Obligation, seen: Settling) -> Finding:
+def _finding(o: Obligation, seen: Settling, uncalled: bool) -> Finding:
+    kind = "must hold" if o.demand is not ObligationKind.DROP else UNCALLED if uncalled else "must not hold"
     worst = seen.worst if seen.reaches_ms > 0 else None
     return finding(
         (o.name_server, o.broker, seen.due.topic if worst and seen.due else ""),
-        "must not hold" if o.demand is ObligationKind.DROP else "must hold",
+        kind,
         (o.from_ms, o.to_ms),
         Rule(o.window.row, ""),
         out=(max(worst.s, o.from_ms), min(worst.e, o.to_ms)) if worst else None,
@@ -116,6 +120,7 @@ def _finding(o: Obligation, seen: Settling) -> Finding:
         wrong=seen.wrong,
         late=seen.late,
         after=str(o.label),
+        more={"holder": o.broker} if kind == UNCALLED else {},
         **_measured(o, seen),
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.checks.cause import cause_of
 from nemesrv.chaos.checks.routes.routes_are_true import judge
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
@@ -266,3 +267,15 @@ def test_a_topic_that_a_broker_made_when_it_was_lost_to_a_name_server_need_not_b
     for link in (("broker-a", "ns-0"), ("broker-b", "ns-0")):
         builder.at(100).fault("f1", *BLACK_HOLE, *link)
     assert check(builder.end(180)).verdict is expected
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_of_a_table_of_no_list_of_a_broker_the_broker_is_guilty_where_it_registered_there(registered: bool) -> None:
+    builder = cluster(2, ("broker-a",), nodes={"broker-a": {"name_servers": ["ns-1"]}}).at(20)
+    if registered:
+        builder.registers("ns-0", "broker-a")
+    verdict = check(builder.route("ns-0", "orders", "broker-a").end(200))
+    cause = cause_of([verdict])
+    assert cause is not None
+    assert cause.node == ("broker-a" if registered else "ns-0")
+    assert ("which is on no list of it" in cause.sentence) is registered
