@@ -50,7 +50,7 @@ class Received:
         if key not in self._made:
             world, servers = self._world, self._world.of_kind("name_server")
             read, is_alone, name = None, True, broker_name(broker)
-            if self.is_recorded and world.made_by(life.node) == OURS:
+            if self.was_read(life):
                 of = self._read(life)
                 own = next(node.addresses for node in world.of_kind("broker", "slave") if node.name == broker)
                 read = sorted(one for at in own for one in of.read.get((name, at or ""), ()))
@@ -61,6 +61,10 @@ class Received:
                 sent = self._rows.sent(broker, life.node)
                 self._made[key] = BrokerAtNameServer(world, life, broker, sent, read, is_alone=is_alone)
         return self._made[key]
+
+    def was_read(self, life: Life) -> bool:
+        """Whether this process's transport recorded what it read."""
+        return self.is_recorded and self._world.made_by(life.node) == OURS
 
     def every(self) -> Iterator[tuple[Life, str, Machine]]:
         """Each process of a NameServer, and each broker."""

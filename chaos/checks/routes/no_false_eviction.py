@@ -52,7 +52,7 @@ def judge(control: Control, world: World) -> Verdict:
     for life, broker, machine in received(control, world).every():
         rows = told.get((life.node, life.incarnation, broker), ())
         kept = [(group[0].start_ms, max(one.end_ms for one in group)) for group in joined(machine.must())]
-        here = _drops(world, machine.timers, kept, rows)
+        here = _drops(world, machine.timers, kept, rows, was_read=received(control, world).was_read(life))
         every += here
         if any(row.event == "registration" for row in rows):
             findings += [finding((life.node, broker), "must not be dropped", span, at_no_time(_ROW)) for span in kept]
@@ -100,7 +100,11 @@ def _told_of(control: Control, world: World) -> Mapping[tuple[str, int, str], Se
     return found
 
 
-def _drops(world: World, timers: Timers, kept: Sequence[tuple[float, float]], rows: Sequence[Row]) -> list[_Drop]:
+def _drops(
+    world: World, timers: Timers, kept: Sequence[tuple[float, float]], rows: Sequence[Row], *, was_read: bool
+) -> list[_Drop]:
+    """`was_read`: the transport's record says what came. Elsewhere the NameServer's own word for its last registration
+    counts, for what a broker says that it sent may not have arrived."""
     found, last_ms = list[_Drop](), None
     for row in rows:
         if row.event == "registration":
@@ -114,7 +118,7 @@ def _drops(world: World, timers: Timers, kept: Sequence[tuple[float, float]], ro
         soon_ms = {"expired": timers.E_ms, "idle": timers.I_ms}.get(reason)
         short_ms = max((to_ms - row.time_ms for from_ms, to_ms in kept if from_ms < row.time_ms < to_ms), default=0.0)
         if soon_ms is not None and age_ms is not None:
-            short_ms = max(short_ms, soon_ms - age_ms)
+            short_ms = max(short_ms if was_read else 0.0, soon_ms - age_ms)
         found.append(_Drop(row.time_ms, reason, age_ms, soon_ms, short_ms))
     return found
 
