@@ -221,8 +221,9 @@ class Dues:
         before: Mapping[str, str] = {}
         for (at_ms, brokers), end_ms in until_next(states, self.world.end_ms):
             addresses = brokers.get(broker) or {}
-            master = self.world.owners.get(addresses.get("0", ""), broker)
-            if "0" in addresses and (not is_slave(master) or elects(self.world, broker)):
+            address = addresses.get("0", "")
+            master = self.world.owners.get(address, "") if address else broker  # who registered by hand may be nobody
+            if "0" in addresses and master and (not is_slave(master) or elects(self.world, broker)):
                 late_ms = 0.0 if "0" in before else HELD_MS if before else PAUSE_MS
                 yield Stretch(at_ms + late_ms, end_ms), master
             before = addresses
@@ -351,19 +352,23 @@ class Dues:
             return []  # not everybody is told of this broker
         if held and held[0].offset and acked_ms <= held[0].start_ms:
             return []  # where a group begins is its consumeFromWhere's to say
-        key = "quiet", queue[:2], asker.name
-        if key not in self._memo:
-            asked = [(member, *queue[:2]) for member in asker.members]
-            taken = [one for each in asked for one in (*self._untold(*each), *self._unrouted(*each))]
-            quiet_ = self.world.memoized("quiet for groups", lambda: quiet_for_groups(self.world))
-            self._memo[key] = [left for stretch in quiet_ for left in without(*stretch, taken)]
-        quiet_ = self._memo[key]
+        quiet_ = self.quiet(queue, asker)
         at = bisect_left(quiet_, acked_ms + PROMPT_MS, key=lambda stretch: stretch.end_ms)
         for start_ms, end_ms in quiet_[at:]:
             from_ms = max(start_ms, acked_ms)
             if from_ms + PROMPT_MS <= end_ms:
                 return [Due(from_ms + PROMPT_MS, from_ms, "quiet")]
         return []
+
+    def quiet(self, queue: Queue, asker: Asker) -> Sequence[Stretch]:
+        """When somebody of the group must be pulling from the queue, whoever holds it."""
+        key = "quiet", queue[:2], asker.name
+        if key not in self._memo:
+            asked = [(member, *queue[:2]) for member in asker.members]
+            taken = [one for each in asked for one in (*self._untold(*each), *self._unrouted(*each))]
+            quiet_ = self.world.memoized("quiet for groups", lambda: quiet_for_groups(self.world))
+            self._memo[key] = [left for stretch in quiet_ for left in without(*stretch, taken)]
+        return self._memo[key]
 
 
 def _began_ms(row: Any) -> float:

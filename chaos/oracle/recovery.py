@@ -44,8 +44,9 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     """
     if not is_alone(world, client, moment.at_ms):
         return _never("several faults meet: what must happen follows from each part")
-    if len(world.views_of(client)) > 1:
-        return _never("by the lists of `nodes:` its NameServers name different brokers to it")
+    views = world.views_of(client)
+    if len(views) > 1 or frozenset() in views:
+        return _never("by the lists of `nodes:` its NameServers name different brokers to it, or none")
     hit = _Hit.of(world, client, moment)
     if not routed and hit.servers:
         return _never("its start may fail at a NameServer that is hit, and begins anew with the first")

@@ -31,8 +31,8 @@ from typing import Any, NamedTuple
 
 from ....remoting.node.profile import Profile
 from ...oracle.deliveries import Asker, Dues, Holding, askers
+from ...oracle.deliveries import Queue as Queue3
 from ...oracle.intervals import Stretch, until_next
-from ...oracle.queue_owners import quiet_for_groups
 from ...oracle.quiet import aftermath_ms, clients_began_ms
 from ...oracle.recorded import OURS
 from ...oracle.time_outs import avoidance, avoids, isolation_ms
@@ -233,49 +233,38 @@ def _retries(shares: BrokerShares, routes: Routes, control: Control, world: Worl
 
 
 def _reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Finding]:
-    """One for each group and queue that had to be read, which is so while somebody holds it and nothing keeps that one
-    from pulling, and in quiet times whoever should hold it."""
+    """One for each group and queue that had to be read: while somebody holds it and nothing keeps that one from it,
+    be it from a slave, as the route has no master; and in quiet times whoever should hold it."""
     if world.views_differ:
         return
-    quiet = quiet_for_groups(world)
     due_by = dues_of(control, world)
-    held = due_by.held
-    by_queue: dict[tuple[str, str, int], dict[str, Mapping[int, int]]] = defaultdict(dict)
+    read_in: dict[tuple[str, str, int], list[tuple[str, Mapping[int, int]]]] = defaultdict(list)
     for of, parts in shares.reads.items():
-        by_queue[of.topic, of.broker_name, of.queue_id][of.node] = parts
-    for group in askers(world):
-        for topic, broker, queue_id, from_ms, until_ms in _queues(control, world, group):
-            queue = topic, broker, queue_id
-            free = [s for h in held.get(queue, ()) if h.node in group.members for s in due_by.free(queue, h)]
-            stretches = [Stretch(max(s.start_ms, from_ms), min(s.end_ms, until_ms)) for s in (*quiet, *free)]
-            windows = sorted({window for stretch in stretches for window in _windows(stretch)})
-            if not windows:
-                continue
-            pulled = [of for node, of in by_queue[queue].items() if node in group.members]
-            unread = [at for at in windows if not any(of.get(at + n) for of in pulled for n in range(READ_PARTS))]
-            yield _read(group, topic, (broker, queue_id), windows, unread, control, world, held.get(queue, ()))
-        yield from _of_slaves(group, due_by, by_queue, control)
-
-
-def _of_slaves(
-    group: Asker,
-    due_by: Dues,
-    by_queue: Mapping[tuple[str, str, int], Mapping[str, Mapping[int, int]]],
-    control: Control,
-) -> Iterator[Finding]:
-    """One for each queue whose master was lost to who holds it, and whose slave that consumer must pull from."""
-    for (topic, broker, queue_id), held in due_by.held.items():
-        of_group = [h for h in held if h.node in group.members and topic == due_by.world.topic_of(h.node)]
-        stretches = [stretch for h in of_group for stretch in due_by.at_slave((topic, broker, queue_id), h)]
+        read_in[of.topic, of.broker_name, of.queue_id].append((of.node, parts))
+    for group, queue, stretches in _due(due_by, control):
         windows = sorted({window for stretch in stretches for window in _windows(stretch)})
+        pulled = [parts for node, parts in read_in[queue] if node in group.members]
+        unread = [at for at in windows if not any(parts.get(at + n) for parts in pulled for n in range(READ_PARTS))]
         if windows:
-            pulled = [of for node, of in by_queue[topic, broker, queue_id].items() if node in group.members]
-            unread = [at for at in windows if not any(of.get(at + n) for of in pulled for n in range(READ_PARTS))]
-            yield _read(group, topic, (broker, queue_id), windows, unread, control, due_by.world, held)
+            yield _read(group, queue, windows, unread, control, world, due_by.held.get(queue, ()))
 
 
-def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[str, str, int, float, float]]:
-    """Topic, broker name, queue id, from when to when: of each living broker that all members may be told of."""
+def _due(due_by: Dues, control: Control) -> Iterator[tuple[Asker, Queue3, list[Stretch]]]:
+    """Each group and queue, and when somebody of the group must be pulling from it."""
+    world = due_by.world
+    for group in askers(world):
+        held = {queue: [h for h in of if h.node in group.members] for queue, of in due_by.held.items()}
+        for queue, from_ms, until_ms in _queues(control, world, group):
+            free = (stretch for h in held.get(queue, ()) for stretch in due_by.free(queue, h))
+            those = [*due_by.quiet(queue, group), *free]
+            yield group, queue, [Stretch(max(s.start_ms, from_ms), min(s.end_ms, until_ms)) for s in those]
+        for queue, of in held.items():
+            mine = [h for h in of if queue[0] == world.topic_of(h.node)]
+            yield group, queue, [stretch for h in mine for stretch in due_by.at_slave(queue, h)]
+
+
+def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[Queue3, float, float]]:
+    """Each queue, from when to when: of each living broker that all members may be told of."""
     for broker in world.of_kind("broker"):
         if not all(broker in world.seen_by(member, "broker") for member in group.members):
             continue
@@ -290,7 +279,7 @@ def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[str,
                         at_ms += aftermath_ms(world)
                     if isinstance(state, Mapping) and state.get("perm", 0) & _READABLE:
                         for queue_id in range(int(state.get("read", 0))):
-                            yield topic, broker.name, queue_id, at_ms, end_ms
+                            yield (topic, broker.name, queue_id), at_ms, end_ms
 
 
 def _windows(stretch: Stretch) -> range:
@@ -301,8 +290,7 @@ def _windows(stretch: Stretch) -> range:
 
 def _read(
     group: Asker,
-    topic: str,
-    queue: Queue,
+    queue: Queue3,
     windows: list[int],
     unread: list[int],
     control: Control,
@@ -310,17 +298,17 @@ def _read(
     held: Sequence[Holding],
 ) -> Finding:
     out, allowed, over_ms = None, None, 0.0
-    more: dict[str, object] = {"queue_id": queue[1]}
+    more: dict[str, object] = {"queue_id": queue[2]}
     if unread:
         first, parts = _longest(unread)
         from_ms, to_ms = first * PART_MS, (first + parts) * PART_MS
-        nodes = (*sorted(group.members), queue[0])
+        nodes = (*sorted(group.members), queue[1])
         allowed = tolerance(world.timers, control.lateness.largest(world, nodes, from_ms, to_ms), 1)
         over_ms = to_ms - from_ms - ASKED_MS
         out = from_ms, to_ms
         more["holder"] = next((h.node for h in held if h.start_ms < to_ms and h.end_ms > from_ms), "")
     return finding(
-        (group.name, queue[0], topic),
+        (group.name, queue[1], queue[0]),
         "read by nobody" if unread else "read by the group",
         (windows[0] * PART_MS, (windows[-1] + READ_PARTS) * PART_MS),
         Rule(_READ, "15 s + 5 s, counted in parts of 10 s", ASKED_MS if out else None),

@@ -101,3 +101,10 @@ def test_a_client_whose_start_may_fail_at_a_lost_name_server_is_promised_nothing
     crash = moments(world)[0]
     assert bound(world, client, operation, crash, routed=True).latest_ms < math.inf
     assert bound(world, client, operation, crash, routed=False).latest_ms == math.inf
+
+
+def test_a_producer_whose_name_servers_are_on_no_brokers_list_is_promised_nothing() -> None:
+    nodes = {"producer-0": {"name_servers": ["ns-0"]}, "broker-a": {"name_servers": ["ns-1"]}}
+    cut = [{"at_s": 20, "do": "black_hole", "links": ["producer-0 <-> ns-0"]}]
+    found = bounds(cut, cluster={"brokers": 1, "name_servers": 2}, nodes=nodes)
+    assert set(found.values()) == {math.inf}

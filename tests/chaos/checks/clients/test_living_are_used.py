@@ -275,6 +275,14 @@ def test_a_queue_that_nobody_reads_is_wrong_whether_somebody_holds_it_or_not() -
     assert kinds(verdict(unheld)) == ["read by nobody"]
 
 
+def test_a_queue_whose_route_names_an_address_where_nobody_is_need_not_be_read() -> None:
+    """Somebody registered the broker by hand."""
+    held = reading(story(("consumer-0",)), skipped=("broker-b", 2))
+    route = route_of("broker-a", "broker-b") or {}
+    route["brokers"]["broker-b"] = {"0": "10.9.9.9:10911"}
+    assert not kinds(verdict(held.at(4).event("consumer-0", "route_changed", topic="orders", value=route)))
+
+
 def test_pulls_that_a_broker_refuses_read_nothing() -> None:
     refused = reading(story(("consumer-0",)))
     for row in refused.rows:
