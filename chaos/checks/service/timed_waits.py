@@ -25,7 +25,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 from ....remoting.codes import RequestCode
@@ -309,45 +308,24 @@ class Waits(Process):
         )
 
     def _heartbeats(self) -> Iterator[Finding]:
-        """Rounds that missed a broker which the round before had reached, or which the routes name, though nothing was
-        in the way.
-
-        Each round forgets first the brokers that the routes have lost (cleanOfflineBroker); heartbeats between rounds,
-        as a rebalance sends them, still go to those.
-        """
+        """Rounds that missed a broker which the routes name: it handled no heartbeat, and the client had none that
+        failed there. A round that meets another one, of a rebalance, leaves it to that one, which may wait for each
+        that hangs."""
         rounds = [run for run in self._rows("scheduled_task") if run.row.f == HEARTBEAT]
-        heard = self._heard()
         if not rounds or not self.control.rows("client_heartbeat"):
             return
-        routed = [run.ended_ms for run in self._rows("route_changed")]
-        # A round's row is stamped after it was measured: a process that stood still between seems to have begun late.
-        late_ms = self.timers.lateness_cap_ms
-        examined, missed, forgot_ms = 0, [], rounds[0].began_ms
-        for before, run in pairwise(rounds):
-            until_ms = run.ended_ms + self.timers.delivery_ms
-            at = bisect_left(routed, forgot_ms - late_ms - self.timers.delivery_ms)
-            named_ms = forgot_ms - late_ms - self.timers.delivery_ms
-            forgot_ms = before.began_ms
-            changed = at < len(routed) and routed[at] <= until_ms
-            silent = self.troubles.among(self.name_servers, run.began_ms - late_ms, until_ms)
-            if silent or until_ms > self.end_ms or self.held(before.began_ms, until_ms):
+        heard, failed = self._heard(), self._failed()
+        examined, missed = 0, []
+        for run in rounds:
+            # A round's row is stamped after it was measured: a process that stood still between seems to begin late.
+            from_ms, until_ms = self._with_waits(run.began_ms - self.timers.lateness_cap_ms, run.ended_ms)
+            until_ms += self.timers.delivery_ms
+            if until_ms > self.end_ms or self.held(from_ms, until_ms):
                 continue
-            hung = self.troubles.among(self.brokers, run.began_ms - late_ms, until_ms)
-            due = self._routed(named_ms, until_ms) if changed else self._routed(run.began_ms, run.began_ms)
-            if (
-                not changed
-                and not hung
-                and not self.troubles.among([*self.name_servers, *self.brokers], before.began_ms, run.began_ms)
-            ):
-                reached_ms = before.began_ms - late_ms, before.ended_ms + self.timers.delivery_ms
-                due |= {broker for broker, at_ms in heard.items() if self._within(at_ms, *reached_ms)}
-            # A round that meets another one, of a rebalance, leaves it to that one, which may wait for each that hangs.
-            other_ms = len(hung) * max(self.timers.A_ms, self.timers.C_ms)
-            if until_ms + other_ms > self.end_ms:
-                continue
-            for broker in due.difference(hung):
+            for broker in self._routed(from_ms - self.timers.delivery_ms, until_ms):
                 examined += 1
-                if not self._within(heard.get(broker, ()), run.began_ms - late_ms - other_ms, until_ms + other_ms):
+                ends = heard.get(broker, ()), failed.get(broker, ())
+                if not any(self._within(at_ms, from_ms, until_ms) for at_ms in ends):
                     missed.append(run.began_ms)
         if examined:
             yield finding(
@@ -359,6 +337,25 @@ class Waits(Process):
                 examined=examined,
                 wrong=len(missed),
             )
+
+    def _failed(self) -> Mapping[str, Sequence[float]]:
+        """Node to when a call of this client there ran out, or its channel was refused or ended."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for run in sorted((*self._rows("timed_out"), *self._rows("channel")), key=lambda run: run.ended_ms):
+            if run.row.event == "timed_out" or run.row.f != "open":
+                found[self.world.owners.get(run.row.address or "", "")].append(run.ended_ms)
+        return found
+
+    def _with_waits(self, from_ms: float, until_ms: float) -> tuple[float, float]:
+        """That time, and the calls that ran out one behind the other as it began and ended."""
+        near_ms, waits = self.timers.delivery_ms, self._rows("timed_out")
+        for wait in reversed(waits):
+            if wait.began_ms < from_ms <= wait.ended_ms + near_ms:
+                from_ms = wait.began_ms - near_ms
+        for wait in waits:
+            if wait.began_ms - near_ms <= until_ms < wait.ended_ms:
+                until_ms = wait.ended_ms
+        return from_ms, until_ms
 
     def _routed(self, from_ms: float, to_ms: float) -> set[str]:
         """The brokers of ours that its heartbeats have to reach, whichever of its routes of that time they go by."""

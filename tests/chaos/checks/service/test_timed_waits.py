@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -277,8 +277,15 @@ def test_a_send_tries_again_by_the_route_with_which_it_began() -> None:
     assert told(36.5) == [("ends when it has passed", True)]
 
 
+def routed(told: HistoryBuilder, **addresses: Mapping[str, str]) -> HistoryBuilder:
+    """The consumer's route has these: broker name to id to address."""
+    brokers = {f"broker-{letter}": ids for letter, ids in addresses.items()}
+    route = {"brokers": brokers, "queues": {name: [4, 4, 6, 0] for name in brokers}}
+    return told.event("consumer-0", "route_changed", topic="orders", value=route)
+
+
 def heartbeats(*missing_s: float, early_s: float = 0.0) -> Verdict:
-    told = story()
+    told = routed(story().at(0.02), a={"0": address_of("broker-a")})
     for at_s in (1, 31, 61, 91):
         if at_s not in missing_s:
             value = {"client": "127.0.0.1@consumer-0#1"}
@@ -296,22 +303,21 @@ def test_a_round_of_heartbeats_reaches_every_broker_that_the_one_before_did() ->
 def test_a_broker_that_does_not_answer_keeps_no_heartbeat_from_the_others(reached: bool) -> None:
     told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",))
     runs(runs(told, HEARTBEAT, [1]), HEARTBEAT, [31, 61, 91], took_s=3.0)
-    route = {"brokers": {name: {"0": address_of(name)} for name in ("broker-a", "broker-b")}, "queues": {}}
-    told.at(0.02).event("consumer-0", "route_changed", topic="orders", value=route)
+    routed(told.at(0.02), a={"0": address_of("broker-a")}, b={"0": address_of("broker-b")})
     told.at(20).fault("f1", "pause", "sigstop", "broker-a")
+    for at_s in (34, 64, 94):
+        told.at(at_s).event("consumer-0", "timed_out", f="HEART_BEAT", address=address_of("broker-a"), duration_ms=3000)
     for at_s in (1, 31, 61, 91) if reached else (1, 31, 61):
         told.at(at_s + 3).event("broker-b", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
     missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
     assert sum(found.wrong for found in missed) == (0 if reached else 1)
 
 
-@pytest.mark.parametrize(("ids", "wrong_"), [({"0": "broker-a"}, 1), ({"1": "broker-a"}, 1), ({}, 0)])
+@pytest.mark.parametrize(("ids", "wrong_"), [({"0": "broker-a"}, 3), ({"1": "broker-a"}, 3), ({}, 0)])
 def test_and_every_broker_of_its_routes_which_the_round_before_may_have_missed_too(
     ids: dict[str, str], wrong_: int
 ) -> None:
-    told = story()
-    route = {"brokers": {"broker-a": {id_: address_of(name) for id_, name in ids.items()}}, "queues": {}}
-    told.at(0.02).event("consumer-0", "route_changed", topic="orders", value=route)
+    told = routed(story().at(0.02), a={id_: address_of(name) for id_, name in ids.items()})
     told.at(1).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-1#1"})
     missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
     assert sum(found.wrong for found in missed) == wrong_
@@ -328,13 +334,12 @@ def test_a_heartbeat_shortly_before_its_broker_left_the_route_is_not_of_the_roun
     """Nor where the route lost it before: only a round forgets a broker (random scenario 53015)."""
 
     def judged(*changed_s: float) -> Verdict:
-        told = story()
+        told = routed(story().at(0.02), a={"0": address_of("broker-a")})
         for at_s in (1, 31, 60.1):
             value = {"client": "127.0.0.1@consumer-0#1"}
             told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
         for at_s in changed_s:
-            value = {"brokers": {"broker-b": {"0": "10.0.2.2:10911"}}, "queues": {"broker-b": [4, 4, 6, 0]}}
-            told.at(at_s).event("consumer-0", "route_changed", topic="orders", value=value)
+            routed(told.at(at_s), b={"0": "10.0.2.2:10911"})
         return check(told)
 
     for changed_s in (60.2, 57, 40):
