@@ -283,6 +283,12 @@ def test_a_queue_whose_route_names_an_address_where_nobody_is_need_not_be_read()
     assert not kinds(verdict(held.at(4).event("consumer-0", "route_changed", topic="orders", value=route)))
 
 
+def test_a_group_whose_last_consumer_has_died_reads_nothing() -> None:
+    assert kinds(verdict(reading(story(("consumer-0",)), until_s=100)))
+    died = reading(story(("consumer-0",)), until_s=100).at(101).fault("f1", "kill", "sigkill", "consumer-0")
+    assert not kinds(verdict(died))
+
+
 def test_pulls_that_a_broker_refuses_read_nothing() -> None:
     refused = reading(story(("consumer-0",)))
     for row in refused.rows:
