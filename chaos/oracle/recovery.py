@@ -87,6 +87,12 @@ class _Hit:
     # -- what is common
 
     @property
+    def _left(self) -> int:
+        """How many brokers the client can reach once the moment has come."""
+        gone = lost(self.world, self.client, "broker", self.moment.at_ms)
+        return self._all_brokers - len(gone)
+
+    @property
     def _hung(self) -> int:
         return sum(not loss.closes for loss in self.brokers.values())
 
@@ -162,7 +168,7 @@ class _Hit:
         queues, lost_ = world.queues_of(self.client) or 4, len(self.brokers)
         period_ms = 1000.0 / float(workload.get("sends_per_s") or 1.0)
         each_ms = world.timers_of(self.client).T_ms + period_ms
-        if self._is_all_lost and self.moment.phase == "start":
+        if self._is_all_lost and not self._left:
             return _never("every broker is lost to the client")
         if self._is_all_lost:
             back = self._back()
@@ -217,7 +223,7 @@ class _Hit:
         left = self._all_brokers - len(self.brokers)
         if self.hidden:
             left = max(1, left - len(self.hidden))  # a route names one at least
-        if queues * left < consumers and self.moment.phase == "start":
+        if queues * left < consumers and (self.moment.phase == "start" or queues * self._left < consumers):
             return _never("its NameServers may name so few brokers to it that it has no queue")
         if queues * left < consumers:
             timers, back = world.timers_of(self.client), self._back()

@@ -74,6 +74,18 @@ def test_a_producer_that_lost_every_broker_is_promised_one_when_they_are_back_in
     assert set(bounds(timeline).values()) == {math.inf, 33_000 + 30_000 + 2 * 3_100}
 
 
+def test_what_ends_for_somebody_else_brings_no_lost_broker_back() -> None:
+    timeline = [
+        {"at_s": 20, "do": "stop", "nodes": ["broker-a"]},
+        {"at_s": 25, "do": "restart", "nodes": ["producer-1"]},
+        {"at_s": 290, **RESTART},
+    ]
+    for client, operation in (("producer-0", "send"), ("consumer-0", "pull")):
+        *before, back_ms = bounds(timeline, client, operation, cluster={"brokers": 1}).values()
+        assert set(before) == {math.inf}
+        assert back_ms < math.inf
+
+
 @pytest.mark.parametrize(("queues", "after_ms"), [(1, 33_000 + 30_000 + 20_000 + 40_000), (4, 40_000)])
 def test_a_consumer_whose_group_has_too_few_queues_left_is_promised_one_after_the_heal(
     queues: int, after_ms: float
