@@ -212,9 +212,16 @@ def test_refused_dials_that_nobody_sees_decide_no_order() -> None:
 
 
 def test_one_name_server_leaves_nothing_to_choose() -> None:
-    alone = Story("quiet", name_servers=1).ask("ns-0", 0.05).watched()
-    for rule in ("list_order", "sticky", "next"):
-        assert isinstance(RULES[rule].measure([alone]), LeftOut)
+    polls = Story("quiet", name_servers=1)
+    for poll in range(40):
+        polls.ask("ns-0", 0.05 + poll)
+    seen = [polls.watched(), *starts(60)]
+    for rule in (rule for rule in RULES.values() if rule.of_choice):
+        measured = rule.measure([one for one in seen if one.situation in rule.situations])
+        if not isinstance(measured, LeftOut):
+            assert measured.value is None, rule.name
+            assert measured.why
+            assert {rule.judge(measured, rule.read(word)) for word in rule.words} == {Validity.UNKNOWN}
 
 
 def test_of_turns_taken_at_every_request_each_goes_on_to_the_next() -> None:
