@@ -11,6 +11,8 @@ from ...chaos.reports.text import rows_fitting, width_of_output
 
 SHOWN = 24
 """Most entries of the time line."""
+LEAST_SCORE = 0.05
+"""Alternatives of a lower score are in incident.json only."""
 
 
 def lines_of(document: Mapping[str, Any]) -> Iterator[str]:
@@ -174,12 +176,15 @@ def episode_lines(
     if not episodes:
         yield f"  none: {none}"
     for number, episode in enumerate(episodes, 1):
-        for hypothesis in episode["hypotheses"][:3]:
-            head = f"  {number}." if hypothesis is episode["hypotheses"][0] else "    or"
-            yield f"{head} {hypothesis['certainty']} ({hypothesis['score']:.2f}): {hypothesis['sentence']}"
-            if hypothesis is episode["hypotheses"][0]:
-                yield from (f"       + {one['says']}{_place(one)}" for one in (hypothesis.get("for") or ())[:3])
-                yield from (f"       - {one['says']}{_place(one)}" for one in (hypothesis.get("against") or ())[:2])
+        first, *others = episode["hypotheses"][:3]
+        yield f"  {number}. {_scored(first)}"
+        yield from (f"       + {one['says']}{_place(one)}" for one in (first.get("for") or ())[:3])
+        yield from (f"       - {one['says']}{_place(one)}" for one in (first.get("against") or ())[:2])
+        yield from (f"    or {_scored(other)}" for other in others if other["score"] >= LEAST_SCORE)
+
+
+def _scored(hypothesis: Mapping[str, Any]) -> str:
+    return f"{hypothesis['certainty']} ({hypothesis['score']:.2f}): {hypothesis['sentence']}"
 
 
 def _place(one: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.verdict import Validity
 from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
-from nemesrv.operations.importing.printing import _timeline, lines_of, undecided_lines
+from nemesrv.operations.importing.printing import _timeline, episode_lines, lines_of, undecided_lines
 from nemesrv.operations.inferring.said import texts_in
 from nemesrv.operations.logs_to_rows.gather import Gathered, plain_logs
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server, stamped
@@ -91,6 +91,11 @@ def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(tmp_path
     lost = {(entry["node"], entry["subject"], entry["how"]) for entry in one.found.timeline if entry["what"] == "lost"}
     assert lost == dropped
     assert [v.name for v in verdicts(one.folder.path) if v.verdict is Validity.INVALID] == []
+
+
+def test_an_alternative_that_hardly_fits_is_not_printed() -> None:
+    told = [{"certainty": "unsure", "sentence": f"{score}", "score": score} for score in (0.04, 0.05, 0.04)]
+    assert list(episode_lines([{"hypotheses": told}])) == ["  1. unsure (0.04): 0.04", "    or unsure (0.05): 0.05"]
 
 
 @pytest.mark.parametrize(
