@@ -23,7 +23,7 @@ from ..check import Check, Group, Needs, Reads, Section
 from ..findings import counted, finding, rounded, verdict_of
 from ..plain.broker_uses import broker_uses
 from ..plain.part import Gathering
-from ..record.broker_uses import BrokerUses, Uses, departures, key_of
+from ..record.broker_uses import BrokerUses, LastUse, Use, Uses, departures, key_of
 from ..record.control import Control
 from ..record.lateness import LagWindow
 from ..tolerance import Tolerance, tolerance
@@ -107,20 +107,22 @@ def measured_lags(control: Control, world: World, found: Sequence[Absence]) -> d
 def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
     worst = uses.worst
     reaches_ms = worst.reaches_ms if worst else 0.0
+    shown: Use | LastUse | None = worst
     last_ms, over_ms = uses.last_ms, 0.0
-    if worst is not None and reaches_ms > tolerance_.valid_up_to_ms:
-        last_ms, over_ms = absence.from_ms + worst.over_ms, worst.over_ms
+    if uses.last is not None and reaches_ms > tolerance_.valid_up_to_ms:
+        shown, over_ms = uses.last, uses.last.over_ms
+        last_ms = absence.from_ms + over_ms
     elif worst is not None:  # in time but for the tolerance, counted from the nearer end
         last_ms, over_ms = absence.from_ms + reaches_ms, reaches_ms
-    more = {"op_id": worst.op_id, "late_uses": uses.late} if worst else {}
+    more = {"op_id": shown.op_id, "late_uses": uses.late} if shown else {}
     if absence.address:
         more["at"] = absence.address
     return finding(
-        (absence.client, absence.broker, worst.topic if worst else ""),
+        (absence.client, absence.broker, shown.topic if shown else ""),
         "must not use",
         (absence.from_ms, absence.end_ms),
         absence.window,
-        out=(worst.time_ms, None) if worst else None,
+        out=(shown.time_ms, None) if shown else None,
         tolerance=tolerance_,
         **counted(reaches_ms, tolerance_),
         measured_ms=None if last_ms is None else last_ms - absence.start_ms,

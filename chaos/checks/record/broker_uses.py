@@ -41,8 +41,16 @@ class Use(NamedTuple):
     topic: str
     op_id: str
     """Empty for a pull that has none."""
+
+
+class LastUse(NamedTuple):
+    """A use of the lost broker after the window; the greatest was chosen last."""
+
     over_ms: float
     """How long after the window it was chosen."""
+    time_ms: float
+    topic: str
+    op_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,8 @@ class Uses(Facts):
     """When the last use of the lost one was chosen that was in time, or late for such a topic."""
     worst: Use | None = largest()  # noqa: RUF009
     """Of the late ones."""
+    last: LastUse | None = largest()  # noqa: RUF009
+    """Of the late ones, too."""
     lag_ms: float | None = largest()
     """How late the machine was when the window lasted; None: nobody measured it."""
 

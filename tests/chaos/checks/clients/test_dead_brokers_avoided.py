@@ -8,7 +8,7 @@ import pytest
 
 from nemesrv.chaos.checks.clients.dead_brokers_avoided import CHECK, judge
 from nemesrv.chaos.checks.plain.verdicts import COUNTED_ONLY, in_memory
-from nemesrv.chaos.checks.record.broker_uses import BrokerUses, Use, Uses
+from nemesrv.chaos.checks.record.broker_uses import BrokerUses, LastUse, Use, Uses
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
@@ -105,6 +105,17 @@ def test_a_producer_that_keeps_using_it_is_invalid() -> None:
     )
 
 
+def test_it_is_the_last_use_that_is_told_however_near_to_the_end_of_the_absence() -> None:
+    builder = cluster(clients=("producer-0",)).at(100).fault(*KILL)
+    for at_s in (160, 188):  # the first is further from both ends of 130 to 190 s
+        send(builder, at_s, "broker-a")
+    verdict = check(send(builder.at(190).fault(*KILL, end=True), 191, "broker-b").end(300))
+    (worst,) = verdict.examples
+    assert (worst.from_ms, worst.measured_ms, worst.over_ms) == (188_000.0, 88_000.0, 58_000.0)
+    assert (worst.more["op_id"], worst.more["late_uses"]) == ("op-188", 2)
+    assert verdict.measured["last_use"][0]["after_ms"] == 88_000.0
+
+
 def test_a_consumer_that_keeps_pulling_from_it_is_invalid() -> None:
     verdict = check(crash(last_send_s=129, last_pull_s=170))
     assert [example.who for example in verdict.examples] == ["consumer-0"]
@@ -119,7 +130,8 @@ def test_a_retry_may_use_the_route_its_send_began_with() -> None:
 @pytest.mark.parametrize(("lag_ms", "expected"), [(4000.0, Validity.VALID), (10.0, Validity.INVALID)])
 def test_a_use_is_late_by_no_more_than_timers_fired_late(lag_ms: float, expected: Validity) -> None:
     _, world = crash(last_send_s=135, last_pull_s=149).facts()
-    late = Uses(after=2, late=1, last_ms=135_000, worst=Use(5000, 135_000, "orders", "op-135", 5000), lag_ms=lag_ms)
+    use = 5000.0, 135_000.0, "orders", "op-135"
+    late = Uses(after=2, late=1, last_ms=135_000, worst=Use(*use), last=LastUse(*use), lag_ms=lag_ms)
     verdict = judge(BrokerUses({PRODUCER: late}), world)
     assert (verdict.verdict, verdict.violations) == (expected, int(expected is Validity.INVALID))
 
@@ -238,4 +250,4 @@ def test_the_uses_of_two_parts_of_a_history_add_up_to_those_of_the_whole() -> No
     all_of_it = CHECK.gather(whole, world)
     assert early.plus(late) == all_of_it
     assert judge(all_of_it, world) == judge(early.plus(late), world)
-    assert all_of_it.of[PRODUCER].worst == Use(20_000.0, 150_000.0, "orders", "op-150", 20_000.0)
+    assert all_of_it.of[PRODUCER].worst == Use(20_000.0, 150_000.0, "orders", "op-150")
