@@ -326,7 +326,8 @@ def spoken_of(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
 def _drops_and_returns(truth: Verdict) -> list[str]:
     drops, returns = _changes(truth, "must not hold"), _changes(truth, "must hold")
     if not drops and not returns:
-        return ["every table was right all the time"] if truth.verdict is Validity.VALID else []
+        right = f"every table was right all the time{_gone_at_once(truth)}"
+        return [right] if truth.verdict is Validity.VALID else []
     said = (
         [f"{_latest(drops, 'drops')}{drops[0].subject} dropped {drops[0].object} {_in_time(drops[0])}"] if drops else []
     )
@@ -336,6 +337,19 @@ def _drops_and_returns(truth: Verdict) -> list[str]:
     if len(drops) == len(returns) == 1 and (drops[0].subject, drops[0].object) == (back.subject, back.object):
         return [f"{said[0]} and had it back {_in_time(back)}"]
     return [*said, f"{_latest(returns, 'returns')}{back.subject} had {back.object} back {_in_time(back)}"]
+
+
+def _gone_at_once(truth: Verdict) -> str:
+    """What a fault took out of tables with no time between them that the stamps show; "" if nothing."""
+    held = {(f.subject, f.object, f.to_ms) for f in truth.findings if f.kind == "must hold"}
+    servers: dict[tuple[str, str], dict[str, None]] = {}
+    for f in truth.findings:
+        gone = f.kind == "must not hold" and f.after.endswith(" start") and (f.subject, f.object, f.from_ms) in held
+        if gone:
+            servers.setdefault((f.object, f.after), {})[f.subject] = None
+    said = [f"{all_of(of)} had {broker} no more from {after} on" for (broker, after), of in servers.items()]
+    more = f"; and {len(said) - 1} more drops at once" if len(said) > 1 else ""
+    return f": {said[0]}{more}" if said else ""
 
 
 def _changes(truth: Verdict, kind: str) -> list[Finding]:

@@ -171,6 +171,19 @@ def test_of_an_import_it_is_told_what_happened_and_not_what_was_injected() -> No
     assert of_incident(told, {"episodes": []}).injected.endswith("; no fault shows in these logs")
 
 
+def test_a_broker_that_a_fault_takes_out_of_the_tables_at_once_is_named() -> None:
+    """Stamps of whole seconds show no time between an inferred kill and the end of its channels."""
+    there = Finding(subject="ns-0", object="broker-a", kind="must hold", from_ms=0.0, to_ms=84_500.0, after="begin")
+    gone = replace(there, kind="must not hold", from_ms=84_500.0, to_ms=176_500.0, after="kill-1 start")
+    findings = [replace(f, subject=server) for server in ("ns-0", "ns-1") for f in (there, gone)]
+    told = answers([replace(TRUE, findings=(*findings,))], None, "incident")
+    kill = {"certainty": "likely", "sentence": "it ended", "timeline": [{"at_s": 84.5, "do": "kill"}]}
+    right = "every table was right all the time"
+    of = of_incident(told, {"episodes": [{"hypotheses": [kill]}]})
+    assert of.routes == f"{right}: ns-0 and ns-1 had broker-a no more from the kill on."
+    assert answers([replace(TRUE, findings=(there,))], None, "incident").routes == f"{right}."
+
+
 CUT_LINK = {"do": "cut", "links": ["broker-a <-> ns-0"]}
 
 
