@@ -199,12 +199,16 @@ def _act(e: Example, kind: str) -> str:
 
 
 def _when(e: Example) -> str:
-    """`, at 4.0 s`, or `, from 42.0 to 70.0 s (28.0 s)`."""
+    """`, at 4.0 s`, or `, from 42.0 to 70.0 s (28.0 s)`; where its bound is held against more: `(38.0 s in all)`."""
     if e.from_ms is None:
         return ""
     if e.to_ms is None or e.to_ms - e.from_ms < 1.0:
         return f", at {seconds(e.from_ms)}"
-    return f", from {tenths(e.from_ms)} to {seconds(e.to_ms)} ({length(e.to_ms - e.from_ms)})"
+    length_ms = e.to_ms - e.from_ms
+    held_ms = (e.latest_ms or 0.0) + (e.over_ms or 0.0)  # what was allowed and what was over: all that was measured
+    is_a_part = e.latest_ms and e.measured_ms is not None and abs(e.measured_ms - held_ms) < 1.0 <= held_ms - length_ms
+    took = f"{length(held_ms)} in all" if is_a_part else length(length_ms)
+    return f", from {tenths(e.from_ms)} to {seconds(e.to_ms)} ({took})"
 
 
 def _words(e: Example, from_ms: float, measured_ms: float) -> Mapping[str, object]:

@@ -68,6 +68,14 @@ def test_a_kind_without_a_sentence_is_told_by_its_name_with_its_other_moments() 
     assert example_sentence(one, 10_000.0) == "ns-0: astray broker-a, at 5.0 s; changed at 2.0 s, offset 7"
 
 
+def test_what_is_allowed_and_what_was_over_add_up_to_the_length_that_is_told() -> None:
+    over = {"measured_ms": 90_000.0, "latest_ms": 40_000.0, "over_ms": 50_000.0}
+    said = "ns-0: astray broker-a, from 60.6 to 110.6 s"
+    told = example_sentence(example("astray", 60.6, 110.6, more={}, **over), 10_000.0)
+    assert told == f"{said} (90.0 s in all); allowed 40.0 s: 50.0 s over"
+    assert example_sentence(example("astray", 60.6, 110.6, more={}), 10_000.0) == f"{said} (50.0 s)"
+
+
 def test_a_moment_that_rounds_to_nothing_has_no_sign() -> None:
     assert example_sentence(example("lost", -0.00001, more={}), 10_000.0).endswith("at 0.0 s")
 
