@@ -4,7 +4,8 @@
                                                         bound ─────┘
 
 The bounds are oracle/recovery.py's, asked where one fault at a time met the client. What ends in another fault before
-its bound is not judged, nor is a client that is itself stopped or paused. The percentiles are over all that recovered,
+its bound is not judged, nor is a client that is itself stopped or paused. A look-up is good when a NameServer answers
+it, code 17 (no route) too: that does not say that the client has a route. The percentiles are over all that recovered,
 judged or not.
 """
 
@@ -88,7 +89,8 @@ def judge(seen: Slots, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="time from each fault, and its end, to each client's next success: p50, p99, and the longest with its limit",
+    says="time from each fault, and its end, to each client's next success (a look-up's: any answer, code 17 too): "
+    "p50, p99, and the longest with its limit",
     group=Group.SERVICE,
     section=Section.OPERATIONS,
     is_of_the_whole=True,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from nemesrv.chaos.checks.service.recovery_time import judge, percentile
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
@@ -183,12 +185,13 @@ def test_a_success_is_late_by_no_more_than_timers_fired_late() -> None:
     assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
 
 
-def look_ups(first_good_s: float) -> HistoryBuilder:
+def look_ups(first_good_s: float, **first_good: Any) -> HistoryBuilder:
     """The client has chosen ns-0, whose link is black from 100 s to 200 s."""
     hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
     builder = cluster(clients=("producer-0",), workload=WORKLOAD).at(100).fault(*hole).at(200).fault(*hole, end=True)
     for at_s, type_ in ((90, "ok"), (123, "info"), (first_good_s, "ok"), (210, "ok"), (299, "ok")):
         fields = {"type": type_, "name_server": address_of("ns-0"), "duration_ms": 10}
+        fields |= first_good if at_s == first_good_s else {}
         builder.at(at_s).event("producer-0", "name_server_call", f="route", **fields)
     return builder.end(300)
 
@@ -198,6 +201,11 @@ def test_a_client_asks_another_name_server_after_one_failed_call_and_a_poll() ->
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 2)
     assert verdict.allowed["bound_ms"] == 63_000.0  # P + (1·P + A)
     assert check(look_ups(first_good_s=170)).verdict is Validity.INVALID
+
+
+@pytest.mark.parametrize(("code", "expected"), [(17, Validity.VALID), (None, Validity.INVALID)])
+def test_a_look_up_is_good_when_it_is_answered_that_there_is_no_route(code: int | None, expected: Validity) -> None:
+    assert check(look_ups(first_good_s=153, type="fail", code=code)).verdict is expected
 
 
 def without_any_broker() -> HistoryBuilder:
