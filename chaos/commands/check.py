@@ -37,6 +37,7 @@ def check(
     """Judge recorded histories again.
 
     RUN_DIR is a run folder, a folder of Parquet files, or another place that Spark can read: hdfs://..., s3a://....
+    Spark judges if it is installed, runs of the virtual clock too; --engine plain judges a small run sooner.
     Verdicts and reports are written to run folders of this machine; beyond some 400,000 events no report is drawn.
     """
     from ..judging import named_checks

@@ -191,7 +191,7 @@ engine_option = click.option(
     "--engine",
     type=click.Choice(["plain", "spark"]),
     help="Judge with Spark or with plain Python (up to 300,000 rows). Default: Spark if it is installed; plain Python "
-    "after a run on the virtual clock.",
+    "for `run --clock virtual`.",
 )
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from click.testing import CliRunner
 
 from nemesrv.chaos import judging
+from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.checks.spark.judge import check_run
@@ -52,6 +54,11 @@ def test_spark_judges_but_for_what_is_recorded_on_the_virtual_clock(small: Path)
     assert engine_for(None, virtual=True) is engine_for(None, virtual=True, where=small) is Engine.PLAIN
     assert engine_for("plain", where=small) is Engine.PLAIN
     assert engine_for("spark", virtual=True) is Engine.SPARK
+
+
+def test_the_help_of_check_says_that_spark_judges_what_the_virtual_clock_recorded_too() -> None:
+    said = " ".join(CliRunner().invoke(cli, ["check", "--help"]).output.split())
+    assert "Spark judges if it is installed, runs of the virtual clock too; --engine plain judges" in said
 
 
 def test_what_plain_python_cannot_take_spark_judges_on_either_clock(
