@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from nemesrv.chaos import judging
 from nemesrv.chaos.checks import CHECKS
@@ -30,7 +31,7 @@ from nemesrv.chaos.judging import (
     show,
 )
 from nemesrv.chaos.runner import check_all
-from nemesrv.chaos.scenarios.loading import shipped
+from nemesrv.chaos.scenarios.loading import parse, shipped
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests import generate
 
@@ -216,6 +217,19 @@ def test_what_failed_what_was_too_short_and_a_run_that_shows_nothing_at_all_stay
     assert exit_status([keep(history, said_of_all(), Engine.PLAIN)]) == 3
     named = History(where="a", checks=("dead_brokers_avoided", "routes_converge"))
     assert exit_status([keep(named, [VALID, Verdict.nothing_examined("dead_brokers_avoided", "x")], Engine.PLAIN)]) == 3
+
+
+def test_a_group_counts_as_naming_each_of_its_checks() -> None:
+    document = yaml.safe_load(shipped()["broker-crash"].read_text(encoding="utf-8"))
+    checks = parse({**document, "checks": ["client_routes"]}, file="one.yaml").checks
+    assert len(checks) > 1
+    nothing = (Verdict.nothing_examined(name, "no broker died") for name in checks[1:])
+    kept = keep(
+        History(where="a", checks=checks),
+        [Verdict(name=checks[0], verdict=Validity.VALID, examined=1), *nothing],
+        Engine.PLAIN,
+    )
+    assert (exit_status([kept]), kept.left_out) == (3, [])
 
 
 @pytest.mark.spark
