@@ -30,6 +30,8 @@ PATIENT_MS = 2_500.0
 """No client gives up a request sooner (Java: 3 s)."""
 SKEW_MS = 1_000.0
 """A client's old connection may be seen to close this long after it made a new one."""
+HELD_MAX = 100
+"""While more connects are kept back, none waits for its thread: all that wait are looked at after each observation."""
 DIAL_SKEW_MS = 50.0
 """Another thread notes connect() calls, so the connection itself may be seen first."""
 _CLIENT_ID = re.compile(rb'"clientID"\s*:\s*"([^"]+)"')
@@ -274,7 +276,7 @@ class Instances:
     def _waits_for_its_thread(self, held: _Held, living: Sequence[Instance]) -> bool:
         """Whether nothing was asked on it, and its Java client is known once its thread has dialled a connection on
         which something is."""
-        if held.thread is None or held.asked or not held.closed:
+        if held.thread is None or held.asked or not held.closed or len(self._held) > HELD_MAX:
             return False
         unknown = any(each.language == "JAVA" and each.thread is None for each in living)
         return unknown and all(each.thread != held.thread for each in living)
@@ -358,8 +360,10 @@ class Instances:
 
     def _one_of(self, instances: Sequence[Instance], held: _Held) -> Instance:
         """The first candidate. If there are others, they become `unclear`."""
+        if len(instances) == 1 or all(each.unclear for each in instances):
+            return instances[0]  # before all that they turned to is compared, at each of 10,000 dials
         is_one_like_the_other = len({tuple(each.turned_to) for each in instances}) == 1
-        if len(instances) > 1 and not (is_one_like_the_other and not any(each.topics for each in instances)):
+        if not (is_one_like_the_other and not any(each.topics for each in instances)):
             for each in instances:
                 each.unclear = each.unclear or (
                     f"{len(instances)} clients of one process ask for the same topics, and which of them connected to "

@@ -62,12 +62,22 @@ def _told_once(found: Sequence[str]) -> list[str]:
 
 
 def _with_tie_exchanged(watched: Watched) -> list[str] | None:
-    """The same with two refused connects less than TIE_MS apart exchanged, if all are then in turn; None otherwise."""
+    """The same with two refused connects less than TIE_MS apart exchanged, if all are then in turn; None otherwise.
+
+    Only an exchange near the first one out of turn can mend it: a client may redial 10,000 times, all out of turn.
+    """
     found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
-    for at, (a, b) in enumerate(itertools.pairwise(found)):
-        if a.outcome is b.outcome is TryOutcome.REFUSED and b.began_ms - a.began_ms < TIE_MS:
-            fronts = [one.front for one in (*found[:at], b, a, *found[at + 2 :])]
-            if _is_in_turn(made := _told_once(fronts), len(watched.name_servers)):
+    n = len(watched.name_servers)
+    firsts = [at for at, one in enumerate(found) if not at or one.front != found[at - 1].front]
+    wrong = next(_out_of_turn([found[at].front for at in firsts], n), None)
+    if wrong is None:
+        return None
+    for at in range(max(0, firsts[max(0, wrong - n + 1)] - 1), min(firsts[wrong] + 1, len(found) - 1)):
+        a, b = found[at], found[at + 1]
+        is_tie = a.outcome is b.outcome is TryOutcome.REFUSED and b.began_ms - a.began_ms < TIE_MS
+        if is_tie and a.front != b.front:
+            made = _told_once([one.front for one in (*found[:at], b, a, *found[at + 2 :])])
+            if _is_in_turn(made, n):
                 return made
     return None
 
@@ -82,9 +92,13 @@ def _in_order(watched: Sequence[Watched]) -> Iterator[tuple[Watched, list[str]]]
                 yield one, made
 
 
+def _out_of_turn(made: Sequence[str], name_servers: int) -> Iterator[int]:
+    """The places of those that come again before all others had their turn."""
+    return (at for at, front in enumerate(made) if front in made[max(0, at - name_servers + 1) : at])
+
+
 def _is_in_turn(made: Sequence[str], name_servers: int) -> bool:
-    """Whether none comes again before all others had their turn."""
-    return all(front not in made[max(0, at - name_servers + 1) : at] for at, front in enumerate(made))
+    return next(_out_of_turn(made, name_servers), None) is None
 
 
 def _places(watched: Watched, pairs: Iterable[tuple[str, str]]) -> list[int]:
@@ -224,11 +238,17 @@ def _next(watched: Sequence[Watched]) -> Measurement:
     if not seen:
         unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
         return Measured.undecided(unseen or "no process turned to a second NameServer")
-    in_turn = [(one, made) for one, made in seen if _is_in_turn(made, len(one.name_servers))]
-    out = [pair for pair in seen if pair not in in_turn]
+    in_turn: list[tuple[Watched, list[str]]] = []
+    out: list[tuple[Watched, list[str]]] = []
+    for one, made in seen:
+        (in_turn if _is_in_turn(made, len(one.name_servers)) else out).append((one, made))
     decided = sum(max(0, len(made) - (1 if as_given else 2)) for _, made in seen)
-    tied = [(one, made) for one, _ in out if (made := _with_tie_exchanged(one)) is not None]
-    if len(tied) < len(out) or len(out) > TIES_SHARE * decided:
+    tied: list[tuple[Watched, list[str]]] = []
+    for one, _ in out if len(out) <= TIES_SHARE * decided else ():
+        if (exchanged := _with_tie_exchanged(one)) is None:
+            break
+        tied.append((one, exchanged))
+    if len(tied) < len(out):
         examples = [_example(one, chosen=made[:8]) for one, made in out]
         return Measured(value="out of turn", count=decided, why="one came again before others' turn", examples=examples)
     seen = in_turn + tied

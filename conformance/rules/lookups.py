@@ -14,6 +14,8 @@ same topic, follows the failure within JOIN_MS; polls are many seconds apart.
 from __future__ import annotations
 
 import itertools
+import math
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -81,10 +83,10 @@ class _Connection:
     closed: Closed | None = None
 
 
-def behaviour_at(watched: Watched, front: str, at_ms: float) -> Behaviour:
-    """The front's behaviour then."""
+def behaviour_at(changes: Sequence[Behaved], front: str, at_ms: float) -> Behaviour:
+    """The front's behaviour then, by all changes of behaviour in order of time."""
     found = PASSES
-    for one in watched.of(Behaved):
+    for one in changes:
         if one.at_ms > at_ms:
             break
         if one.front == front:
@@ -98,6 +100,7 @@ def tries(watched: Watched) -> list[Try]:
     for each in watched.of(Happened):
         if each.what == NAME_SERVER_LIST:  # one of them it was not told at its start
             fronts |= {*each.whom.split(";")}
+    changes = [*watched.of(Behaved)]  # few: a client may dial 10,000 times meanwhile
     found: list[Try] = []
     channels: dict[int, _Connection] = {}
     pending: dict[str, list[float]] = defaultdict(list)
@@ -110,7 +113,7 @@ def tries(watched: Watched) -> list[Try]:
             opened_ms = undialled.pop(one.front, None)
             if opened_ms is not None and one.at_ms - opened_ms <= SKEW_MS:
                 continue
-            if behaviour_at(watched, one.front, one.at_ms).dials is Dials.REFUSED:
+            if behaviour_at(changes, one.front, one.at_ms).dials is Dials.REFUSED:
                 found.append(_dial(one.front, TryOutcome.REFUSED, one.at_ms, one.at_ms))
             else:
                 pending[one.front].append(one.at_ms)
@@ -129,7 +132,7 @@ def tries(watched: Watched) -> list[Try]:
         elif isinstance(one, Closed) and one.connection in channels:
             channels[one.connection].closed = one
     for front, left in pending.items():
-        dropped = [at_ms for at_ms in left if behaviour_at(watched, front, at_ms).dials is Dials.DROPPED]
+        dropped = [at_ms for at_ms in left if behaviour_at(changes, front, at_ms).dials is Dials.DROPPED]
         found += [_dial(front, TryOutcome.DROPPED, at_ms, None) for at_ms in dropped]
     for channel in channels.values():
         found += _of_channel(channel, watched)
@@ -201,7 +204,10 @@ def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | N
     if is_early and one.ended_ms is None and one.outcome is TryOutcome.SILENT:
         return None  # nobody can tell it from the program's own repetition
     join_ms = EARLY_JOIN_MS if is_early else JOIN_MS
-    return next((later for later in found[number + 1 :] if goes_on(one, later, join_ms)), None)
+    until_ms = one.began_ms + WAIT_MAX_MS if one.ended_ms is None else one.ended_ms + join_ms
+    later = (found[at] for at in range(number + 1, len(found)))
+    near = itertools.takewhile(lambda each: each.began_ms <= until_ms, later)
+    return next((each for each in near if goes_on(one, each, join_ms)), None)
 
 
 def settled(watched: Watched, found: Sequence[Try]) -> Sequence[Try]:
@@ -253,29 +259,31 @@ def free_steps(
     ran at once. A client that closes a connection itself may have waited too long for it."""
     fronts = {*watched.name_servers}
     changes = [one for one in watched.seen if isinstance(one, Behaved | Closed | Happened)]
+    times = [one.at_ms for one in changes]
+    listed_ms = min((one.at_ms for one in watched.of(Happened) if one.what == NAME_SERVER_LIST), default=math.inf)
     made = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED and one.front in fronts]
     at_once = [a.ended_ms is None or b.began_ms < a.ended_ms for a, b in itertools.pairwise(made)]
     for number, (a, b) in enumerate(itertools.pairwise(made)):
         if a.outcome not in outcomes or a.ended_ms is None or a.ended_ms - a.began_ms > SLOW_MS:
             continue
         may_wait = (not number or watched.late_ms >= STARVED_MS) and a.front != b.front
-        if may_wait and any(_is_closed_by_its_client(one, a, b) for one in changes):
+        since = bisect_right(times, a.began_ms)
+        if may_wait and any(
+            _is_closed_by_its_client(one, a) for one in changes[since : bisect_left(times, b.began_ms + JOIN_MS)]
+        ):
             continue
-        if not any(one.at_ms <= b.began_ms and _is_reason(one, a) for one in changes):
+        meanwhile = changes[since : bisect_right(times, b.began_ms)]
+        if listed_ms > b.began_ms and not any(_is_reason(one, a) for one in meanwhile):
             yield a, b, any(at_once[max(0, number - 1) : number + 2])
 
 
-def _is_closed_by_its_client(change: Behaved | Closed | Happened, a: Try, b: Try) -> bool:
-    by_client = isinstance(change, Closed) and change.by is By.CLIENT and change.front == a.front
-    return by_client and a.began_ms < change.at_ms < b.began_ms + JOIN_MS
+def _is_closed_by_its_client(change: Behaved | Closed | Happened, a: Try) -> bool:
+    return isinstance(change, Closed) and change.by is By.CLIENT and change.front == a.front
 
 
 def _is_reason(change: Behaved | Closed | Happened, a: Try) -> bool:
-    """Whether it may be a reason to leave that try's NameServer, or has changed the list."""
-    if isinstance(change, Happened):
-        return change.what == NAME_SERVER_LIST
-    by_client = isinstance(change, Closed) and change.by is By.CLIENT
-    return change.front == a.front and change.at_ms > a.began_ms and not by_client
+    """Whether it may be a reason to leave that try's NameServer."""
+    return not isinstance(change, Happened) and change.front == a.front and not _is_closed_by_its_client(change, a)
 
 
 def broken(watched: Watched) -> tuple[float, str] | None:

@@ -58,9 +58,10 @@ def _example(watched: Watched, tried: Try, **what: Any) -> Mapping[str, Any]:
 def _bursts(watched: Watched) -> list[list[Try]]:
     """Refused connects that follow each other at once, while every NameServer refused."""
     bursts: list[list[Try]] = []
+    changes = [*watched.of(Behaved)]
     for one in tries(watched):
         refuses_all = all(
-            behaviour_at(watched, front, one.began_ms).dials is Dials.REFUSED for front in watched.name_servers
+            behaviour_at(changes, front, one.began_ms).dials is Dials.REFUSED for front in watched.name_servers
         )
         if one.outcome is not TryOutcome.REFUSED or not refuses_all:
             continue
@@ -96,9 +97,10 @@ def _in_vain(watched: Watched, outcome: TryOutcome) -> Iterator[tuple[Try, Try |
     """Each try that ended so, and the next one of the same call, if there was one: look-ups without an answer (SILENT),
     but for the last ones, or dials that met dropped SYNs (DROPPED)."""
     found = tries(watched)
+    places = {one: number for number, one in enumerate(found)}
     for one in settled(watched, [each for each in found if each.outcome is outcome]):
         if outcome is TryOutcome.DROPPED or watched.stopping_ms - one.began_ms > WAIT_MAX_MS:
-            yield one, next_of_call(watched, found, found.index(one))
+            yield one, next_of_call(watched, found, places[one])
 
 
 def _tries_silent(watched: Sequence[Watched]) -> Measurement:
