@@ -123,6 +123,7 @@ class Conducting:
         watched = [each.watched for each in told] if any(each.many for each in chosen) else []
         watched += await self._all(chosen)
         if self._again is not None:
+            self._say("judging what was seen")
             watched = await self._repeat(watched, self._again(watched))
         return Trial(watched=tuple(watched), left_out=self._left_out, notes=self._told())
 
@@ -182,7 +183,13 @@ class Conducting:
             if progress is not None and self._clock.monotonic_s() - told_s >= each_s:
                 told_s = self._clock.monotonic_s()
                 progress.expect(self._left_s(jobs))
-                progress.say(f"{what}: {self._done} of {len(jobs)} done")
+                progress.say(f"{what}: {self._done} of {len(jobs)} done{self._outstanding(len(jobs))}")
+
+    def _outstanding(self, jobs: int) -> str:
+        """The last few that are not done; "" while others wait for a place, or many go on."""
+        last = list(self._running)
+        is_end = self._done + len(last) == jobs and 0 < len(last) <= LISTED
+        return f", not yet {_listed(last)}" if is_end else ""
 
     def _left_s(self, jobs: Sequence[Situation]) -> float:
         """Estimated remaining time: jobs begin in order, and starts take as long as the last ones."""
