@@ -110,7 +110,9 @@ def of_incident(said: Answers, incident: Mapping[str, Any]) -> Answers:
     told = {
         number: episode["hypotheses"][0]
         for number, episode in enumerate(incident["episodes"], 1)
-        if episode.get("hypotheses") and episode["hypotheses"][0].get("certainty") in ("certain", "likely")
+        if episode.get("hypotheses")
+        and episode["hypotheses"][0].get("certainty") in ("certain", "likely")
+        and "follows" not in episode
     }
     sentences = [one["sentence"].rstrip(".") for one in told.values()]
     more = f"; and {len(sentences) - _FAULTS_SHOWN} more" if len(sentences) > _FAULTS_SHOWN else ""

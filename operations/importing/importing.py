@@ -210,8 +210,8 @@ def written(
             "namesrv.log, broker.log, remoting.log, rocketmq_client.log and logs of programs with RocketMQ's loggers"
         )
     told = episodes_of(found.rows, timers=found.timers_used)
-    told.episodes += episodes_said(found, texts or Texts())
-    told.episodes.sort(key=lambda one: one.from_ms)
+    told.episodes += episodes_said(found, texts or Texts(), told.episodes)
+    told.episodes.sort(key=lambda one: (one.follows is not None, one.from_ms))
     inferred = told.to_json()
     end_ms = max(row["time_ms"] for row in found.rows)
     faults, stretches = fault_rows(found.nodes.roles, inferred["episodes"], end_ms)

@@ -172,15 +172,19 @@ def _sentence(entry: Mapping[str, Any]) -> str:
 def episode_lines(
     episodes: Sequence[Mapping[str, Any]], none: str = "nothing in these logs needs one"
 ) -> Iterator[str]:
-    """Each episode's likeliest faults, with the evidence for and against the first."""
+    """Each episode's likeliest faults, with the evidence for and against the first, and what follows from them."""
     if not episodes:
         yield f"  none: {none}"
     for number, episode in enumerate(episodes, 1):
+        if "follows" in episode:
+            continue
         first, *others = episode["hypotheses"][:3]
         yield f"  {number}. {_scored(first)}"
         yield from (f"       + {one['says']}{_place(one)}" for one in (first.get("for") or ())[:3])
         yield from (f"       - {one['says']}{_place(one)}" for one in (first.get("against") or ())[:2])
         yield from (f"    or {_scored(other)}" for other in others if other["score"] >= LEAST_SCORE)
+        effects = (one["hypotheses"][0] for one in episodes if one.get("follows") == number)
+        yield from (f"    follows from {number}: {effect['sentence']}" for effect in effects)
 
 
 def _scored(hypothesis: Mapping[str, Any]) -> str:

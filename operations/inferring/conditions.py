@@ -2,21 +2,22 @@
 
 conditions(said) ─► Condition: cause, certainty, count, strongest lines, sentence, remedy
 no_broker(found, texts) ─► NameServers with which no broker ever registered
-episodes_said(found, texts) ─► the same as episodes of an import
+episodes_said(found, texts, faults) ─► the same as episodes of an import
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..logs_to_rows.line import Line
 from ..logs_to_rows.reconstruct import Reconstructed
-from ..logs_to_rows.sources import NAME_SERVER
+from ..logs_to_rows.sources import CLIENT, NAME_SERVER, Source
 from .said import CAUSES, KEPT, Said, Texts
-from .telling import Episode, Hypothesis
+from .telling import Episode, Hypothesis, named_in
 
 UNKNOWN = 2.0
 """Weight of an unknown cause, in nats."""
@@ -231,14 +232,43 @@ _SEEN_OTHERWISE = frozenset({
 """Causes that signs of links and processes show better, or that are hardly faults."""
 
 
-def episodes_said(found: Reconstructed, texts: Texts) -> list[Episode]:
-    """Causes that lines state, each an episode from its first line on."""
+def episodes_said(found: Reconstructed, texts: Texts, faults: Sequence[Episode] = ()) -> list[Episode]:
+    """Causes that lines state, each an episode from its first line on; and which of the faults it follows from."""
     told = shared([*conditions(texts.said, texts.times), *no_broker(found, texts)])
-    return [_episode(found, texts, one) for one in told if one.cause not in _SEEN_OTHERWISE and one.share >= LIKELY]
+    return [
+        _episode(found, texts, one, faults) for one in told if one.cause not in _SEEN_OTHERWISE and one.share >= LIKELY
+    ]
 
 
-def _episode(found: Reconstructed, texts: Texts, one: Condition) -> Episode:
-    times = [at for said in texts.said if said.cause == one.cause and (at := _at_ms(found, said)) is not None]
+_EFFECTS = frozenset({"broker-address-not-reached", "broker-is-not-registered"})
+"""What clients say of a broker that a fault took away."""
+
+
+def _follows(found: Reconstructed, fault: Episode, said: Said) -> bool:
+    """Whether the line is of a client, of that fault's broker, and from its time, or before routes are whole again."""
+    first, source, at_ms = fault.hypotheses[0], _source(found, said), _at_ms(found, said)
+    if source is None or source.kind != CLIENT or first.certainty == "unsure" or not first.timeline:
+        return False
+    timers, named = found.timers_used, named_in(first.timeline[:1])
+    from_ms = fault.from_ms - (first.bounds_ms[0] or 0.0) - 1_000.0  # many stamps are whole seconds
+    to_ms = math.inf if fault.to_ms is None else fault.to_ms + timers.R_ms + timers.S_ms + timers.P_ms
+    is_of_others = "links" in first.timeline[0] and named.isdisjoint({"isolate", source.name})
+    if is_of_others and said.cause == "broker-address-not-reached":
+        return False  # clients reach a broker that is cut from others only
+    in_time = at_ms is None or from_ms <= at_ms <= to_ms
+    return in_time and any(_names(said, node, of) for node, of in found.nodes.brokers.items() if node in named)
+
+
+def _names(said: Said, broker: str, addresses: Iterable[str]) -> bool:
+    words = "|".join(map(re.escape, (broker.partition("/")[0], *addresses)))
+    return re.search(rf"(?<![\w.-])(?:{words})(?![\w-])", f"{said.text} {said.detail}") is not None
+
+
+def _episode(found: Reconstructed, texts: Texts, one: Condition, faults: Sequence[Episode]) -> Episode:
+    lines = [said for said in texts.said if said.cause == one.cause]
+    times = [at for said in lines if (at := _at_ms(found, said)) is not None]
+    are_all = one.cause in _EFFECTS and bool(lines) and one.times < KEPT
+    roots = (fault for fault in faults if all(_follows(found, fault, said) for said in lines))
     from_ms = max(0.0, min(times, default=0.0))
     places = [(where.rpartition(":"), text) for where, text in one.lines]
     first = Hypothesis(
@@ -251,12 +281,16 @@ def _episode(found: Reconstructed, texts: Texts, one: Condition) -> Episode:
         bounds_ms=[1_000.0, None],
         speaks_for=[{"says": text or one.cause, "file": at[0], "line": int(at[2])} for at, text in places],
     )
-    return Episode(from_ms=from_ms, to_ms=None, hypotheses=[first])
+    return Episode(from_ms=from_ms, to_ms=None, hypotheses=[first], follows=next(roots, None) if are_all else None)
+
+
+def _source(found: Reconstructed, said: Said) -> Source | None:
+    return next((source for source in found.found if said.file in source.files), None)
 
 
 def _at_ms(found: Reconstructed, said: Said) -> float | None:
     """Time of the line from the history's 0 on; None if unknown."""
-    source = next((source for source in found.found if said.file in source.files), None)
+    source = _source(found, said)
     if source is None or said.stamp_ms is None:
         return None
     return said.stamp_ms - source.zone_ms - source.offset_ms - found.origin_ms

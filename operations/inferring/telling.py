@@ -94,6 +94,8 @@ class Episode:
     from_ms: float
     to_ms: float | None
     hypotheses: list[Hypothesis]
+    follows: Episode | None = None
+    """The fault whose effect on clients this is."""
 
     def to_json(self) -> dict[str, Any]:
         told = [one.to_json() for one in self.hypotheses]
@@ -107,7 +109,9 @@ class Inferred:
     """Missing logs that would decide something."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"episodes": [one.to_json() for one in self.episodes], "not_seen": self.not_seen}
+        numbers = {id(one): number for number, one in enumerate(self.episodes, 1)}
+        told = [one.to_json() | ({"follows": numbers[id(one.follows)]} if one.follows else {}) for one in self.episodes]
+        return {"episodes": told, "not_seen": self.not_seen}
 
 
 def act(

@@ -109,8 +109,9 @@ HEADINGS = {
 
 def said(document: Mapping[str, Any], verdicts: Sequence[Verdict], left_out: int) -> str:
     """The faults that explain the logs; then findings, and the number of checks without a decision."""
-    told = [_hypothesis(episode) for episode in document["episodes"][:EPISODES_MAX]]
-    more = len(document["episodes"]) - len(told)
+    episodes = [episode for episode in document["episodes"] if "follows" not in episode]
+    told = [_hypothesis(episode) for episode in episodes[:EPISODES_MAX]]
+    more = len(episodes) - len(told)
     told += [f"And {more} more in {INCIDENT}."] if more > 0 else []
     told = told or ["Nothing in these logs asks for a fault."]
     wrong = [v.name for v in verdicts if v.verdict is Validity.INVALID]

@@ -6,20 +6,27 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
+from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.judging import apart
+from nemesrv.chaos.reports.answers import answers, of_incident
 from nemesrv.chaos.verdict import Validity
 from nemesrv.operations.importing import importing
 from nemesrv.operations.importing.importing import Imported, config_lines, offsets_given, written, zones_given
 from nemesrv.operations.importing.printing import _timeline, episode_lines, lines_of, undecided_lines
+from nemesrv.operations.inferring.conditions import _follows
+from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.inferring.said import texts_in
 from nemesrv.operations.logs_to_rows.gather import Gathered, plain_logs
+from nemesrv.operations.logs_to_rows.reconstruct import reconstruct
 from tests.operations.logs_to_rows.test_reconstruct import broker, name_server, stamped
 
 APACHES = Path(__file__).parents[3] / "docs" / "incident-logs"
@@ -83,14 +90,45 @@ def test_nothing_is_invalid_for_what_nobody_can_know(tmp_path: Path) -> None:
         assert [v.name for v in verdicts(one.folder.path) if v.verdict is Validity.INVALID] == [], but
 
 
-@pytest.mark.parametrize("incident", ["broker-partition", "broker-crash-5"])
-def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(tmp_path: Path, incident: str) -> None:
-    one = written(tmp_path / "run", plain_logs([APACHES / incident])[0])
+@pytest.mark.parametrize(
+    ("incident", "happened", "effect"),
+    [
+        ("broker-partition", "nothing passed on broker-a <-> ns-0, ", "A client has no address of a broker "),
+        (
+            "broker-crash-5",
+            "the process of broker-a ended without taking its leave, ",
+            "Broker address 10.0.2.1:10911 ",
+        ),
+    ],
+)
+def test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong(
+    tmp_path: Path, incident: str, happened: str, effect: str
+) -> None:
+    one = written(tmp_path / "run", plain_logs([APACHES / incident])[0], texts=texts_in([APACHES / incident]))
     truth = json.loads((APACHES / incident / "truth.json").read_text())
     dropped = {(drop["name_server"], drop["broker"], drop["reason"]) for drop in truth["broker_dropped"]}
     lost = {(entry["node"], entry["subject"], entry["how"]) for entry in one.found.timeline if entry["what"] == "lost"}
     assert lost == dropped
-    assert [v.name for v in verdicts(one.folder.path) if v.verdict is Validity.INVALID] == []
+    examined, _ = apart([*CHECKS], verdicts(one.folder.path))
+    told = of_incident(answers(examined, one.folder.scenario(), incident), one.document).lines()[0]
+    assert told.startswith(f"VALID {incident}. RocketMQ behaved as its rules say. What happened: {happened}")
+    assert effect not in told, "what follows from a fault is none"
+    first, *others = episode_lines(one.document["episodes"])
+    assert happened in first
+    assert [line for line in others if line.startswith(f"    follows from 1: {effect}")] == others[-1:]
+
+
+def test_what_a_client_says_follows_from_a_fault_of_that_broker_at_that_time_only() -> None:
+    found = reconstruct(plain_logs([APACHES / "broker-crash-5"])[0])
+    (fault,) = episodes_of(found.rows, timers=found.timers_used).episodes
+    lines = [one for one in texts_in([APACHES / "broker-crash-5"]).said if one.cause == "broker-address-not-reached"]
+    assert all(_follows(found, fault, line) for line in lines)
+    line = next(line for line in lines if line.stamp_ms)
+    assert not _follows(found, fault, replace(line, text=line.text.replace("10.0.2.1", "10.0.2.2"), detail=""))
+    assert not _follows(found, fault, replace(line, stamp_ms=(line.stamp_ms or 0) - 60_000))
+    assert not _follows(found, fault, replace(line, file="ns-0/namesrv.log.gz"))
+    cut = replace(fault.hypotheses[0], timeline=[{"at_s": 84.5, "do": "cut", "links": ["broker-a <-> ns-0"]}])
+    assert not _follows(found, replace(fault, hypotheses=[cut]), line), "clients reach it all the same"
 
 
 def test_an_alternative_that_hardly_fits_is_not_printed() -> None:
