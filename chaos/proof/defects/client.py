@@ -264,7 +264,7 @@ def producer_gives_up_after_a_failure(node: Node) -> None:
 
 
 @planted(LASTING_CLIENTS, "name-servers-restart", caught_by="availability")
-@may_find("client_routes_are_true commits_follow_work messages_delivered queue_ownership recovery_time")
+@may_find("client_routes_are_true commits_follow_work messages_delivered queue_ownership recovery_time timers_kept")
 def client_clears_routes_on_17(node: Node) -> None:
     """clients forget a topic's route when a NameServer that has just started does not know it yet"""
     instance = instance_of(node)
