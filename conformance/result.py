@@ -150,7 +150,7 @@ def write(result: ConformResult, folder: RunFolder) -> None:
         "left_out": result.left_out,
     }
     folder.verdicts_file.write_text(_json(told), encoding="utf-8")
-    folder.junit_file.write_bytes(junit(NAME, result.plan.seed, verdicts, result.left_out))
+    folder.junit_file.write_bytes(junit(NAME, result.plan.seed, verdicts, result.left_out, whole=True))
     write_evidence(result.trial.watched, folder.logs)
 
 

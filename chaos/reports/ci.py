@@ -22,8 +22,15 @@ _NONE: Mapping[str, str] = {}
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(scenario: str, seed: int, verdicts: Sequence[Verdict], left_out: Mapping[str, str] = _NONE) -> bytes:
-    """The XML document, UTF-8."""
+def junit(
+    scenario: str,
+    seed: int,
+    verdicts: Sequence[Verdict],
+    left_out: Mapping[str, str] = _NONE,
+    *,
+    whole: bool = False,
+) -> bytes:
+    """The XML document, UTF-8. `whole`: a check is right or wrong as a whole, and its `why` says what is wrong."""
     suite = ET.Element(
         "testsuite",
         name=f"nemesrv.{scenario}",
@@ -38,7 +45,9 @@ def junit(scenario: str, seed: int, verdicts: Sequence[Verdict], left_out: Mappi
         case = ET.SubElement(suite, "testcase", classname=f"nemesrv.{scenario}", name=verdict.name)
         detail = _clean(json.dumps(verdict.to_json(), indent=1, default=str, ensure_ascii=False))
         if verdict.verdict is Validity.INVALID:
-            message = f"{wrong_sentence(verdict) or verdict.why} ({verdict.violations} of {verdict.examined} examined)"
+            of = f"{verdict.examined}" if whole else f"{verdict.violations} of {verdict.examined}"
+            said = verdict.why if whole else wrong_sentence(verdict) or verdict.why
+            message = f"{said} ({of} examined)"
             ET.SubElement(case, "failure", message=_clean(message), type="INVALID").text = detail
         elif verdict.verdict is Validity.UNKNOWN:
             ET.SubElement(case, "error", message=_clean(verdict.why), type="UNKNOWN").text = detail

@@ -29,6 +29,8 @@ LASTS = ("quiet", "slow", "broker_silent", "broker_refuses", "route_changes", "b
 TIE_MS, TIES_SHARE = 1.0, 0.1
 """Connects of a client's two threads this near may be seen in either order (C++ 3.0.0: 0.6 ms, once in 16). At most one
 in ten successions, because a client out of turn may connect as quickly."""
+NAME_SERVERS_MAX = 9
+"""As `--name-servers` allows."""
 AGAIN = "the lost one again, then the next"
 ENOUGH = 1 / ODDS
 """A list is called `as given`, or a start fixed, if chance looks like that no more often than this."""
@@ -164,9 +166,17 @@ def _order(watched: Sequence[Watched]) -> Measurement:
     if not firsts and not seen:
         return Measured.undecided("no process chose a NameServer")
     why = (
-        f"{len(seen)} successions, and {sum(firsts.values())} first choices: a shuffled list looks so with p = {p:.2g}"
+        f"{len(seen)} successions, and {sum(firsts.values())} first choices: a shuffled list looks so with "
+        f"p = {p:.2g}, and p ≤ {ENOUGH:g} decides; {_to_decide(watched)}"
     )
     return Measured.undecided(why, count, p=p, examples=examples)
+
+
+def _to_decide(watched: Sequence[Watched]) -> str:
+    """What the user can do if too few successions were seen."""
+    n = max((len(one.name_servers) for one in watched if SITUATIONS[one.situation].name_servers is None), default=0)
+    more = f"examine it with more NameServers (--name-servers {n + 1}), or " if 0 < n < NAME_SERVERS_MAX else ""
+    return f"{more}leave this rule out (--rules)"
 
 
 def _start(watched: Sequence[Watched]) -> Measurement:
@@ -184,7 +194,8 @@ def _start(watched: Sequence[Watched]) -> Measurement:
         return Measured(value="scored", count=total, p=p, why=f"dials all, asks one: {says}", examples=examples)
     if len(counts) == 1:
         doubt = n ** (1.0 - total)
-        why = f"first choices {says}; chance alone gives that with p = {doubt:.2g}"
+        who = f"all {total:,} processes" if total > 1 else "the only process"
+        why = f"{who} asked {began[0][1]} first; chance alone gives that with p = {doubt:.2g}"
         if doubt > ENOUGH:
             return Measured.undecided(why, total, p=p, examples=examples)
         return Measured(value=str(next(iter(counts))), count=total, p=p, doubt=doubt, why=why, examples=examples)

@@ -145,6 +145,10 @@ def test_a_deviation_is_invalid_and_one_line_of_json_holds_it(tmp_path: Path) ->
     )
     failed = ET.parse(tmp_path / "run" / "junit.xml").getroot()[0]
     assert failed.get("failures") == "1"
+    (failure,) = failed.iter("failure")
+    message = failure.get("message", "")
+    assert message.startswith("all 20 processes asked ns-0 first; chance alone gives that with p = ")
+    assert message.endswith(" (20 examined)")
 
 
 def test_without_a_profile_it_is_measured_and_held_against_nothing(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_starts_that_are_all_at_one_place_are_not_random() -> None:
     assert verdict("start", "random", *starts(30, 0, 0)) is Validity.INVALID
     assert verdict("start", 0, *starts(30, 0, 0)) is Validity.VALID
     assert verdict("start", 1, *starts(0, 30, 0)) is Validity.VALID
+    assert found("start", *starts(0, 30, 0)).why.startswith("all 30 processes asked ns-1 first; chance alone")
     assert verdict("start", "random", *starts(50, 8, 2)) is Validity.INVALID
 
 
@@ -85,6 +86,14 @@ def test_a_list_as_given_is_known_by_its_starts_or_by_what_follows_what() -> Non
     assert found("list_order", *in_order).value == "as given"
     assert verdict("list_order", "shuffled", *in_order) is Validity.UNKNOWN  # 1 of 46,656 shuffled ones looks so
     assert verdict("list_order", "shuffled", *in_order, *starts(30, 0, 0)) is Validity.INVALID
+
+
+def test_of_a_list_that_is_not_known_it_is_said_what_decides_it() -> None:
+    in_order = [goes_through([k % 3, (k + 1) % 3, (k + 2) % 3], k, "refused", n=3) for k in range(4)]
+    assert found("list_order", *in_order, *starts(20, 20, 20)).why == (
+        "4 successions, and 60 first choices: a shuffled list looks so with p = 0.062, and p ≤ 0.0001 decides; "
+        "examine it with more NameServers (--name-servers 4), or leave this rule out (--rules)"
+    )
 
 
 def test_of_who_turns_to_name_servers_out_of_turn_no_list_is_known() -> None:
