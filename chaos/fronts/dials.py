@@ -50,6 +50,7 @@ class DialWatch:
         with contextlib.suppress(OSError):
             fcntl.fcntl(self._read, _SET_PIPE_SIZE, _PIPE_SIZE)
         self._line = b""
+        self._heard_ms = float("-inf")  # connects are told in their order
         self._watching = False
         self._looking: asyncio.Task[None] | None = None
         self._told = asyncio.Event()
@@ -132,6 +133,7 @@ class DialWatch:
             }:
                 scale = float(getattr(self._clock, "scale", 1.0))
                 at_ms = self._clock.monotonic_s() * 1000.0 - (time.monotonic_ns() - at_ns) / 1e6 * scale
+                self._heard_ms = at_ms = max(at_ms, self._heard_ms)  # both clocks are not read at one moment
                 self._dialled(Address(host, port), at_ms, process, thread if thread != process else None)
             case {"not_started": int(number)}:
                 self.not_started = OSError(number, os.strerror(number))
