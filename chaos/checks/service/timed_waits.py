@@ -323,6 +323,9 @@ class Waits(Process):
             if until_ms > self.end_ms or self.held(from_ms, until_ms):
                 continue
             for broker in self._routed(from_ms - self.timers.delivery_ms, until_ms):
+                blind = (of for of in self.world.blind if broker in of.nodes)
+                if any(of.from_ms <= until_ms and from_ms <= of.to_ms for of in blind):
+                    continue  # nobody knows what it handled
                 examined += 1
                 ends = heard.get(broker, ()), failed.get(broker, ())
                 if not any(self._within(at_ms, from_ms, until_ms) for at_ms in ends):
