@@ -168,7 +168,7 @@ def misregistered(world: World, broker: str, one: Request, name_server: str, had
     node = next((each for each in world.of_kind("broker", "slave") if each.name == broker), None)
     if node is None or one.name != broker_name(broker):
         return "registers a name that no broker has" if one.name not in members_of(world) else "registers a name"
-    if name_server not in {each.name for each in world.listed(broker)}:
+    if not world.lists(broker, name_server):
         return "registers at a NameServer that is on no list of it"
     if one.address not in node.addresses:
         return "registers an address that it has not"

@@ -311,6 +311,10 @@ class World:
         by_name = {server.name: server for server in servers}
         return tuple(by_name[entry] for entry in own if entry in by_name)
 
+    def lists(self, node: str, name_server: str) -> bool:
+        """Whether the NameServer is on the list of this broker or client, or on any that it may fetch."""
+        return any(server.name == name_server for server in self.listed(node))
+
     def addresses_of(self, node: str) -> list[str]:
         """The addresses on its list, those where nobody listens among them."""
         own = self._entries(node)

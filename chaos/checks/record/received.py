@@ -80,7 +80,7 @@ class Received:
     def came_uncalled(self, broker: str, name_server: str) -> bool:
         """Whether a broker registered at a NameServer that is on no list of it; if so, the broker is to blame for what
         the table has."""
-        return name_server not in {node.name for node in self._world.listed(broker)} and any(
+        return not self._world.lists(broker, name_server) and any(
             one.f == REGISTERED and one.name == broker_name(broker)
             for life in self._world.lives_of(name_server)
             for one in self.requests(life)

@@ -79,7 +79,7 @@ def _off_all(world: World, askers: Sequence[str], name_server: str) -> list[Stre
     on = [
         stretch
         for asker in askers
-        if any(node.name == name_server for node in world.listed(asker))
+        if world.lists(asker, name_server)
         for stretch in without(0.0, world.end_ms, certainly_off(world, asker, name_server))
     ]
     return without(0.0, world.end_ms, on)
