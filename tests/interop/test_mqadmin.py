@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from .conftest import PREFIX, World
@@ -155,7 +157,8 @@ def test_a_consume_queue_is_shown(world: World) -> None:
     target = ("-t", TOPIC, "-q", queue, "-i", offset, "-c", "5", "-b", world.brokers[broker], "-g", f"{PREFIX}-tagged")
     printed = world.mqadmin.ok("queryCq", *target)
     assert "TagA || TagC" in printed
-    assert f"max: {int(offset) + 1}, min: 0" in printed
+    [end] = re.findall(r"max: (\d+), min: 0", printed)
+    assert int(end) > int(offset)  # other tests' mqadmin may have sent to this queue by now
     assert f"idx: {offset}\nConsumeQueueData{{physicOffset=" in printed
 
 
