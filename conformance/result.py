@@ -5,14 +5,16 @@ verdicts.json    the same as any run's: one check a rule
 junit.xml        one test case a rule
 logs/            each process's output, the warnings of its servers, and its observations, as the evidence for
                  every value: refused.seen.jsonl {"seen": "Asked", "after_ms": 5012.3, "front": "ns-1", …},
-                 times in milliseconds since the process began, bodies as their length
+                 times in milliseconds since the process began, bodies as their length. Of one kind of
+                 observation, those after the first ALIKE_MAX of a step are one line with `times` and `until_ms`
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
@@ -27,7 +29,7 @@ from rich.text import Text
 
 from ..chaos.experiment.run_folder import RunFolder
 from ..chaos.fronts.behaviour import Behaviour
-from ..chaos.fronts.observed import Asked, Observation
+from ..chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from ..chaos.judging import EXIT_STATUS
 from ..chaos.reports.ci import junit
 from ..chaos.reports.terminal import standard_output
@@ -46,6 +48,8 @@ _STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOW
 MEASURED = "measured"
 """Instead of a verdict where there was no profile."""
 NAME = "conform"
+ALIKE_MAX = 1_000
+"""A client at work has fewer (700 sends within 180 s); one that redials without a pause has 275,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +221,7 @@ def name_of(watched: Watched) -> str:
 
 
 def lines(watched: Watched) -> Iterable[str]:
-    """The client and how it ended, then each observation."""
+    """The client and how it ended, then each observation; many that are alike are one line."""
     head = {
         "situation": watched.situation,
         "process": watched.process,
@@ -227,8 +231,31 @@ def lines(watched: Watched) -> Iterable[str]:
         "late_ms": round(watched.late_ms, 1),
     }
     yield json.dumps(head, ensure_ascii=False) + "\n"
+    for line in _told(watched):
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _told(watched: Watched) -> Iterator[dict[str, Any]]:
+    times: Counter[tuple[object, ...]] = Counter()
+    more: dict[tuple[object, ...], dict[str, Any]] = {}
     for seen in watched.seen:
-        yield json.dumps(_line(seen, watched.began_ms), ensure_ascii=False) + "\n"
+        if isinstance(seen, Behaved | Happened):
+            yield from more.values()
+            times.clear()
+            more.clear()
+        alike = (type(seen), *(getattr(seen, name, None) for name in _KIND))
+        times[alike] += 1
+        if times[alike] <= ALIKE_MAX:
+            yield _line(seen, watched.began_ms)
+            continue
+        if alike not in more:
+            more[alike] = _line(seen, watched.began_ms)
+        until_ms = round(seen.at_ms - watched.began_ms, 1)
+        more[alike] |= {"times": times[alike] - ALIKE_MAX, "until_ms": until_ms}
+    yield from more.values()
+
+
+_KIND = ("front", "address", "code", "by", "how", "f")
 
 
 def _line(seen: Observation, began_ms: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import pytest
 
 from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
 from nemesrv.chaos.fronts.observed import Asked, Dialled
+from nemesrv.conformance.result import ALIKE_MAX, lines
 from nemesrv.conformance.rule_verdicts import judge_all
 from nemesrv.conformance.rules import RULES
 from nemesrv.conformance.situations import Watched
@@ -68,3 +70,12 @@ def test_four_times_the_dials_take_about_four_times_the_calls(in_turn: bool, of:
     few, many = (calls_to_judge([redials(dials, in_turn=in_turn, **of)]) for dials in (500, 2_000))
     assert few > 500
     assert many < 5 * few, f"{few:,} and {many:,} calls"
+
+
+def test_its_evidence_tells_how_many_there_were_in_no_more_lines_than_for_fewer() -> None:
+    few, many = ([json.loads(line) for line in lines(redials(dials, in_turn=True))] for dials in (8_000, 80_000))
+    dials = [line for line in many if line.get("seen") == "Dialled" and line["after_ms"] >= 6_000]
+    assert len(many) == len(few) < N * ALIKE_MAX + 100
+    assert sum(line.get("times", 1) for line in dials) == 80_000 + 1  # and the one with which it comes back
+    of_ns_3 = next(line for line in dials if line["front"] == "ns-3" and "times" in line)
+    assert (of_ns_3["times"], of_ns_3["until_ms"]) == (20_000 - ALIKE_MAX, pytest.approx(16_000, abs=1))
