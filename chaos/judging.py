@@ -31,6 +31,7 @@ from .installation import has, how_to_get, require_extras
 from .reporting import write_junit, write_reports
 from .reports.answers import Answers, answers, counted, of_incident
 from .reports.ci import append, read_incident, replay_line, summary
+from .reports.cost import Cost, cost_of
 from .reports.terminal import left_out_line, print_answers
 from .scenarios.document import read
 from .scenarios.loading import load, parse
@@ -88,8 +89,8 @@ class Judged:
     engine: Engine
     left_out: Sequence[Verdict] = ()
     """With `checks: all`: checks that had nothing to examine. They do not make the run UNKNOWN."""
-    cost: str = ""
-    """What the run cost its clients, if its report was drawn."""
+    cost: Cost | None = None
+    """None: no client worked, or no report is wanted, as of a history that is too large to draw."""
 
     @property
     def verdict(self) -> Validity:
@@ -258,13 +259,14 @@ def _without_consumers(scenario: Scenario | None) -> bool:
 def keep(history: History, verdicts: Sequence[Verdict], engine: Engine) -> Judged:
     """Write the verdicts and reports into the run folder, if there is one."""
     verdicts, left_out = apart(history.checks, verdicts, without_consumers=_without_consumers(history.scenario))
+    cost = cost_of(history.folder.path) if history.folder is not None and history.drawn else None
     if history.drawn and not has("report"):
         history = replace(history, drawn=False)
-    judged = Judged(history, verdicts, engine, left_out)
+    judged = Judged(history, verdicts, engine, left_out, cost)
     if history.folder is not None and history.scenario is not None:
         _write_verdicts(judged, history.folder)
         if history.drawn:
-            judged = replace(judged, cost=write_reports(history.folder))
+            write_reports(history.folder)
         else:
             write_junit(history.folder, history.scenario, verdicts, reasons(left_out))
     return judged
@@ -361,6 +363,7 @@ def _document(judged: Judged) -> dict[str, object]:
         "timeline_ms": max((verdict.timeline_ms for verdict in verdicts), default=0.0),
         "checks": [_entry(verdict) for verdict in verdicts],
         "cause": None if cause is None else cause.to_json(),
+        "cost": None if judged.cost is None else judged.cost.to_json(),
         "left_out": reasons(judged.left_out),
     }
 

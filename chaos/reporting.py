@@ -12,6 +12,7 @@ from .errors import HarnessError
 from .experiment.run_folder import RunFolder
 from .installation import require_extras
 from .reports.ci import INCIDENT, junit, replay_line
+from .reports.cost import Cost, cost_of
 from .scenarios.model import Scenario
 from .verdict import Finding, Verdict, worst
 
@@ -42,6 +43,12 @@ def read_left_out(folder: RunFolder) -> dict[str, str]:
     return found
 
 
+def _read_cost(folder: RunFolder) -> Cost | None:
+    """From verdicts.json; if that has none, as that of a self-test's run, from the history."""
+    document = json.loads(folder.verdicts_file.read_text(encoding="utf-8")) if folder.verdicts_file.is_file() else {}
+    return Cost.from_json(document["cost"]) if document.get("cost") else cost_of(folder.path)
+
+
 def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
     """Check to its findings; empty if the run has no such file."""
     found: dict[str, list[Finding]] = defaultdict(list)
@@ -52,8 +59,8 @@ def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
     return found
 
 
-def write_reports(folder: RunFolder) -> str:
-    """Write junit.xml and report.html. Returns the run's cost for clients, in a sentence.
+def write_reports(folder: RunFolder) -> None:
+    """Write junit.xml and report.html.
 
     HarnessError if the folder has no verdicts.
     """
@@ -64,7 +71,6 @@ def write_reports(folder: RunFolder) -> str:
     told = RunToDraw(_run(folder, scenario), verdicts, folder.path)
     folder.report_file.write_text(html_of(told, verdicts), encoding="utf-8")
     write_junit(folder, scenario, verdicts, read_left_out(folder))
-    return told.cost
 
 
 def write_replay(folder: RunFolder) -> None:
@@ -102,6 +108,7 @@ def _run(folder: RunFolder, scenario: Scenario) -> Run:
         explain="" if (folder.path / INCIDENT).is_file() else f"nemesrv explain {folder.scenario_file}",
         scenario=scenario,
         left_out=read_left_out(folder) if folder.verdicts_file.is_file() else {},
+        cost=_read_cost(folder),
     )
 
 

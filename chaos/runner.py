@@ -1,4 +1,4 @@
-"""Runs scenarios: record, judge, write reports, give the exit status."""
+"""Runs scenarios: records, judges and reports each run. The worst verdict gives the exit status."""
 
 from __future__ import annotations
 

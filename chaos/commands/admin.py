@@ -104,7 +104,7 @@ def _one_of(broker: Address | None, cluster: str | None) -> None:
 
 @command("clusterList")
 async def cluster_list(session: AdminSession) -> None:
-    """Every broker of every cluster: version, load, age and space of its store."""
+    """Every broker of every cluster: its version, its load, and how old and how full its message store is."""
     info = await session.cluster_info()
     rows = [
         (cluster, data.broker_name, broker_id, parsed(text))

@@ -27,6 +27,7 @@ from ..scenarios.action import ActionModel, fault_ids, is_chosen
 from ..scenarios.model import Scenario
 from ..scenarios.series import nodes_of
 from ..verdict import Finding, Validity, Verdict, seconds, worst
+from .cost import Cost
 from .groups import of_each
 from .sentences import undecided_sentences
 from .text import all_of
@@ -74,7 +75,7 @@ class Answers:
 
 
 def answers(
-    verdicts: Sequence[Verdict], scenario: Scenario | None, name: str, about: str = "", cost: str = ""
+    verdicts: Sequence[Verdict], scenario: Scenario | None, name: str, about: str = "", cost: Cost | None = None
 ) -> Answers:
     """Verdict, guilty node and faults; broken rule; routes; clients; cost; what is not decided."""
     words = {} if scenario is None else _words(scenario)
@@ -93,7 +94,7 @@ def answers(
         broken=said([rule]),
         routes=said(_routes(verdicts, scenario)),
         clients=said(_clients(verdicts)),
-        cost=said([cost]),
+        cost="" if cost is None else said([cost.sentence]),
         undecided=tuple(said([f"{v.name}: {'; '.join(undecided_sentences(v))}"]) for v in verdicts if v.undecided),
     )
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from shutil import which
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -30,10 +34,13 @@ from nemesrv.chaos.judging import (
     of_run,
     show,
 )
+from nemesrv.chaos.reporting import write_reports
 from nemesrv.chaos.runner import check_all
+from nemesrv.chaos.scenarios.loading import find as find_scenario
 from nemesrv.chaos.scenarios.loading import parse, shipped
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests import generate
+from tests.chaos.reports.recorded import recorded
 
 
 def no_spark() -> NoReturn:
@@ -174,6 +181,51 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
     show(kept, tmp_path / "summary.md")
     assert f"1 check, 1 INVALID. Report: {folder.report_file}" in capsys.readouterr().out
     assert "order_kept" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+def test_the_cost_is_in_verdicts_json_and_the_same_on_the_terminal_and_in_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = run_with_a_lost_broker(tmp_path)
+    kept = keep(of_run(folder, folder.scenario()), [VALID], Engine.PLAIN)
+    cost = json.loads(folder.verdicts_file.read_text())["cost"]
+    assert cost["longest_without_broker_ms"] == 63_000
+    assert [(one["client"], one["broker"], one["took_ms"]) for one in cost["without_broker"]] == [
+        ("consumer-0", "broker-a", 63_000),
+        ("producer-0", "broker-a", 63_000),
+    ]
+    assert cost["sends"] == {"ok": 78, "failed": 0, "unanswered": 2}
+    assert cost["messages"] == {"waited": 0, "longest_ms": 0, "never_received": 0}
+    sentence = "2 clients were without broker-a, consumer-0 the longest, for 63.0 s (20.0 to 83.0 s, the end"
+    show(kept)
+    assert f"Cost: {sentence}" in capsys.readouterr().out
+    assert f"<dt>Cost</dt><dd>{sentence}" in folder.report_file.read_text(encoding="utf-8")
+
+
+def test_a_history_without_a_report_has_no_cost_and_its_report_has_it(tmp_path: Path) -> None:
+    folder = run_with_a_lost_broker(tmp_path)
+    keep(replace(of_run(folder, folder.scenario()), drawn=False), [VALID], Engine.PLAIN)
+    assert json.loads(folder.verdicts_file.read_text())["cost"] is None
+    write_reports(folder)
+    assert "consumer-0 the longest, for 63.0 s" in folder.report_file.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(which("jq") is None, reason="jq is not installed")
+@pytest.mark.parametrize(("longest_ms", "status"), [(119_999.9, 0), (120_000, 1)])
+def test_the_jq_line_of_the_tutorial_compares_the_cost(tmp_path: Path, longest_ms: float, status: int) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tutorial" / "5-ci.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^jq .*$", page, re.MULTILINE)
+    (tmp_path / "ci").mkdir()
+    document = {"cost": {"longest_without_broker_ms": longest_ms}}
+    (tmp_path / "ci" / "verdicts.json").write_text(json.dumps(document), encoding="utf-8")
+    assert subprocess.run(line, shell=True, cwd=tmp_path, stdout=subprocess.DEVNULL, check=False).returncode == status
+
+
+def run_with_a_lost_broker(path: Path) -> RunFolder:
+    """broker-a is lost from 20 s on."""
+    recorded(path)
+    (path / "scenario.yaml").write_text(find_scenario("broker-crash").to_yaml(), encoding="utf-8")
+    return RunFolder(path)
 
 
 def said_of_all(**others: Verdict) -> list[Verdict]:

@@ -1,7 +1,7 @@
 """The first screen of the page: guilty node, the two answers, cost, next steps, and the lanes of these.
 
 answers.py ─► sentences ─┐
-cost.py ─► cost ─────────┼─► a list of answers, and below it a time line of their lanes
+verdicts.json ─► cost ───┼─► a list of answers, and below it a time line of their lanes
 found.py ─► places, logs ┘
 """
 
@@ -27,7 +27,7 @@ LANES_MAX = 8
 
 def answered(told: RunToDraw, verdicts: Sequence[Verdict]) -> Answers:
     """The answers from the verdicts."""
-    said = answers(verdicts, told.run.scenario, told.run.name, cost=told.cost)
+    said = answers(verdicts, told.run.scenario, told.run.name, cost=told.run.cost)
     injected = said.injected
     wrong = first_wrong(told.verdicts)
     wrong_ms = wrong.examples[0].from_ms if wrong is not None and wrong.examples else None
@@ -64,7 +64,7 @@ def story_lanes(told: RunToDraw) -> list[Lane]:
     """The lanes of the answers: violations, drops and returns, clients without a broker."""
     lanes_of = {lane.key: lane for section in ("found", "routes", "clients") for lane in told.lanes[section]}
     wanted = [lane_of(check, who, what, lanes_of.keys()) for check, who, what in spoken_of(told.verdicts)]
-    wanted += [f"{gap.client}/{gap.broker}" for gap in sorted(told.gaps, key=lambda gap: -gap.took_ms)]
+    wanted += [] if told.run.cost is None else [f"{gap.client}/{gap.broker}" for gap in told.run.cost.without_broker]
     return [lanes_of[key] for key in dict.fromkeys(wanted) if key in lanes_of][:LANES_MAX]
 
 

@@ -23,7 +23,7 @@ from ...oracle.lost_name_servers import name_server_losses
 from ...oracle.recorded import Life
 from ...oracle.world import World
 from ...verdict import Verdict, seconds
-from .data import Array, Recorded, Traffic
+from ..columns import Array, Recorded
 from .found import LANE_MAX
 from .rule_stretches import bound, rules
 from .run_in_words import Names
@@ -181,7 +181,7 @@ LEAST_GAP_MS = 4000.0
 
 def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane]:
     """The lanes by client: first its NameServer (key: the client), then each broker (key: client/broker)."""
-    uses, failures = by_pair(recorded.traffic, "invoke"), by_pair(recorded.traffic, "fail", "info")
+    uses, failures = recorded.traffic.by_pair("invoke"), recorded.traffic.by_pair("fail", "info")
     ruled = rules(world)
     chosen, calls = _chosen(recorded, world), _failed_calls(recorded, Names(world))
     gap_ms = max((world.end_ms - start_ms) / ACROSS, LEAST_GAP_MS)
@@ -215,28 +215,6 @@ def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane
                 )
             )
     return lanes
-
-
-def by_pair(traffic: Traffic, *outcomes: str, answered: bool = False) -> Mapping[tuple[str, str], Array]:
-    """(client, broker) to the times of its tries and pulls with these outcomes, in order. `answered`: also of pulls
-    that found no message."""
-    mask = (traffic.where("send_attempt", *outcomes) | traffic.where("pull", *outcomes)) & (traffic.broker >= 0)
-    if "info" in outcomes:
-        mask &= ~(traffic.answered & (traffic.event == 2))
-    if answered:
-        mask |= traffic.where("pull", "info") & traffic.answered & (traffic.broker >= 0)
-    time_ms, node, broker = traffic.time_ms[mask], traffic.node[mask].astype("i8"), traffic.broker[mask]
-    if not len(time_ms):
-        return {}
-    width = len(traffic.brokers)
-    pair = node * width + broker
-    order = np.argsort(pair, kind="stable")
-    keys, first = np.unique(pair[order], return_index=True)
-    parts = np.split(time_ms[order], first[1:])
-    return {
-        (traffic.nodes[key // width], traffic.brokers[key % width]): part
-        for key, part in zip(keys.tolist(), parts, strict=True)
-    }
 
 
 def _use_bars(client: str, broker: str, times: Array, gap_ms: float, end_ms: float) -> list[LaneStretch]:

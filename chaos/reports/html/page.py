@@ -1,7 +1,7 @@
 """report.html: one self-contained file that a person opens without a network, reads in a minute and enjoys.
 
-    data.py (history, columns) ─► node_lanes.py, flow.py (plain) ───────────────────────────────┐
-    verdicts, findings ─► found.py (what was over, and where), cost.py (what it cost clients) ───┴─► run_to_draw.py
+    ../columns.py (history) ─► node_lanes.py, ../flow.py (plain) ──────────┐
+    verdicts, findings, cost ─► found.py (what was over, and where) ───────┴─► run_to_draw.py
     run_to_draw.py ─► first_screen.py, sections.py: lanes.py, plots.py (Bokeh) ─► page
 
 Bokeh's runtime, the style and the script are inside. A million events become at most 5 MB: traffic is told in slices of

@@ -15,9 +15,9 @@ import pyarrow as pa
 from bokeh.models import ColumnDataSource, Range1d
 
 from ...verdict import seconds
+from ..columns import Array, Lags, Traffic
+from ..flow import MessageFlow
 from .canvas import Canvas, hover, legend
-from .data import Array, Lags, Traffic
-from .flow import MessageFlow
 
 SLICES_MAX = 1200
 PER_SLICE = 20

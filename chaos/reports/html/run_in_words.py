@@ -12,7 +12,7 @@ import numpy as np
 from ...oracle.recorded import Fault
 from ...oracle.world import World
 from ...topology import later_address
-from .data import Recorded, spread
+from ..columns import Recorded, spread
 
 
 def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:

@@ -16,11 +16,11 @@ from ...checks.cause import first_wrong
 from ...oracle.world import World
 from ...scenarios.model import Scenario
 from ...verdict import Example, Validity, Verdict, worst
-from . import data
+from .. import columns
+from ..columns import Recorded
+from ..cost import Cost
+from ..flow import MessageFlow, read_flow
 from .canvas import Band
-from .cost import Without, cost_sentence, gaps_of
-from .data import Recorded
-from .flow import MessageFlow, read_flow
 from .found import OF_CHECKS, Place, drawn_on, place_of_example, place_of_verdict, wrongs
 from .node_lanes import client_lanes, pair_lanes, queue_lanes
 from .run_in_words import Names, by_fault, fault_title
@@ -48,6 +48,8 @@ class Run:
     scenario: Scenario | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     """The checks that had nothing to examine, and why."""
+    cost: Cost | None = None
+    """None: no client worked."""
 
 
 class RunToDraw:
@@ -55,7 +57,7 @@ class RunToDraw:
 
     def __init__(self, run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> None:
         self.run, self.run_dir = run, run_dir
-        self.recorded: Recorded = data.read(run_dir)
+        self.recorded: Recorded = columns.read(run_dir)
         self.world = World.of_rows(self.recorded.world_rows, last_ms=self.recorded.last_ms)
         timeline_ms = self.recorded.timeline_ms
         self.verdicts = sorted((v.since_timeline(timeline_ms) for v in verdicts), key=lambda v: _ORDER.index(v.verdict))
@@ -98,16 +100,6 @@ class RunToDraw:
         lines = self._logs[node]
         about = [line for line in lines if any(name in line.text for name in {e.what, e.topic} - {"", node})]
         return replace(place, log=tuple(near(about, e.from_ms) or near(lines, e.from_ms)), logged_by=node)
-
-    @cached_property
-    def gaps(self) -> list[Without]:
-        """Clients without a broker, with the times."""
-        return gaps_of(self.recorded, self.world)
-
-    @cached_property
-    def cost(self) -> str:
-        """The run's cost for its clients, in a sentence; "" if nothing was recorded."""
-        return cost_sentence(self.recorded, self.flow, self.gaps) if len(self.recorded.table) else ""
 
     @property
     def guilty(self) -> str:

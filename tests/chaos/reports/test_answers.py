@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
 import pytest
 
 from nemesrv.chaos.reports.answers import answers, changes_nothing, counted, of_incident, spoken_of
+from nemesrv.chaos.reports.cost import Cost, Without
 from nemesrv.chaos.reports.groups import exercised_line, groups
 from nemesrv.chaos.reports.terminal import print_answers
 from nemesrv.chaos.scenarios.loading import find as find_scenario
@@ -223,8 +225,19 @@ def test_a_history_without_a_scenario_has_its_answers_all_the_same() -> None:
 
 
 def test_what_it_cost_stands_behind_the_clients() -> None:
-    lines = answers([TRUE, USED], None, "x", cost="consumer-0 was without broker-a for 41.0 s").lines()
-    assert lines[-1] == "Cost: consumer-0 was without broker-a for 41.0 s."
+    gap = Without(client="consumer-0", broker="broker-a", from_s=20.0, to_s=61.0, took_ms=41_000.0, came_back=True)
+    cost = Cost(
+        longest_without_broker_ms=gap.took_ms,
+        without_broker=(gap,),
+        sends={"ok": 40, "failed": 0, "unanswered": 0},
+        messages={"waited": 65, "longest_ms": 40_500.0, "never_received": 0},
+    )
+    assert Cost.from_json(json.loads(json.dumps(cost.to_json()))) == cost
+    lines = answers([TRUE, USED], None, "x", cost=cost).lines()
+    assert lines[-1] == (
+        "Cost: consumer-0 was without broker-a for 41.0 s (20.0 to 61.0 s); "
+        "65 messages waited longer than 5 s, 40.5 s at most."
+    )
     assert lines[-2].startswith("Clients: ")
 
 

@@ -13,7 +13,8 @@ import pytest
 from nemesrv.chaos.history.rows import to_table, write_parquet
 from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.reports.html import data, plots
+from nemesrv.chaos.reports import columns
+from nemesrv.chaos.reports.html import plots
 from nemesrv.chaos.reports.html.found import drawn_on, place_of_example, place_of_verdict, wrongs
 from nemesrv.chaos.reports.html.node_lanes import client_lanes, pair_lanes
 from nemesrv.chaos.reports.html.run_in_words import Names
@@ -29,12 +30,12 @@ def run(tmp_path: Path) -> Path:
     return recorded(tmp_path)
 
 
-def world_of(found: data.Recorded) -> World:
+def world_of(found: columns.Recorded) -> World:
     return World.of_rows(found.world_rows, last_ms=found.last_ms)
 
 
 def lanes_of(run: Path, *verdicts: Verdict) -> dict[str, Lane]:
-    found = data.read(run)
+    found = columns.read(run)
     world = world_of(found)
     told = [v.since_timeline(found.timeline_ms) for v in verdicts]
     lanes = [*pair_lanes(found, world, told), *client_lanes(found, world, 0.0)]
@@ -111,7 +112,7 @@ def test_a_client_lane_says_which_name_server_and_which_brokers_and_what_failed(
 
 
 def test_series_count_every_send_and_availability_is_the_share_that_ended_ok(run: Path) -> None:
-    traffic = data.read(run).traffic
+    traffic = columns.read(run).traffic
     sliced = plots.sends_in_slices(traffic, -STEADY_S * 1000, END_S * 1000)
     assert tuple(sliced[f"n_{how}"].sum() for how in ("ok", "unknown", "failed")) == (78, 2, 0)
     ended = sliced["n_ok"] + sliced["n_unknown"]
@@ -125,7 +126,7 @@ def test_of_very_many_failures_each_slice_keeps_its_slowest_and_says_how_many_it
     number = 50_000
     rng = np.random.default_rng(1)
     durations = rng.exponential(5, number).astype("f4")
-    traffic = data.Traffic(
+    traffic = columns.Traffic(
         time_ms=np.sort(rng.uniform(0, 1e6, number)),
         event=np.zeros(number, "i1"),
         outcome=np.full(number, 2, "i1"),
@@ -144,7 +145,7 @@ def test_of_very_many_failures_each_slice_keeps_its_slowest_and_says_how_many_it
 
 
 def test_the_history_may_be_in_several_files_and_what_is_hidden_is_none_of_it(run: Path) -> None:
-    whole = data.read(run)
+    whole = columns.read(run)
     table = pq.read_table(parquet_path(run))
     middle = len(table) // 2
     pq.write_table(table.slice(0, middle), parquet_path(run))
@@ -152,31 +153,31 @@ def test_the_history_may_be_in_several_files_and_what_is_hidden_is_none_of_it(ru
     (run / "history" / "_raw").mkdir()
     pq.write_table(table, run / "history" / "_raw" / "part-00000.parquet")
     pq.write_table(table, run / "history" / ".part-00002.parquet")
-    again = data.read(run)
+    again = columns.read(run)
     assert again.notable == whole.notable
     rows = again.traffic.rows.filter(pa.array(again.traffic.where("send", "info"))).to_pylist()
     assert sorted(row["msg_key"] for row in rows) == ["k-18", "k-20"]
 
 
 def test_a_run_without_a_history_is_read_as_nothing(tmp_path: Path) -> None:
-    assert len(data.read(tmp_path).table) == 0
+    assert len(columns.read(tmp_path).table) == 0
 
 
 def test_of_too_many_notable_rows_the_first_and_last_of_each_moment_stay(tmp_path: Path) -> None:
     rows = [
         {"time_ms": float(i), "seq": i, "node": "producer-0", "role": "producer", "incarnation": 0, "event": "channel"}
-        for i in range(3 * data.NOTABLE_MAX)
+        for i in range(3 * columns.NOTABLE_MAX)
     ]
     parquet_path(tmp_path).parent.mkdir()
     pq.write_table(pa.concat_tables([to_table(rows[::2]), to_table(rows[1::2])]), parquet_path(tmp_path))
-    found = data.read(tmp_path)
-    assert len(found.notable) <= data.NOTABLE_MAX
+    found = columns.read(tmp_path)
+    assert len(found.notable) <= columns.NOTABLE_MAX
     assert found.left_out["channel"] + len(found.notable) == len(rows)
     assert (found.notable[0]["time_ms"], found.notable[-1]["time_ms"]) == (0.0, float(len(rows) - 1))
 
 
 def test_an_example_leads_to_its_stretch_and_its_lane(run: Path) -> None:
-    world = world_of(data.read(run))
+    world = world_of(columns.read(run))
     keys = {"ns-0/broker-a": "routes", "ns-0/broker-b": "routes"}
     told = VERDICTS[0].since_timeline(STEADY_S * 1000)
     place = place_of_example(told, told.examples[0], world, keys)
@@ -185,7 +186,7 @@ def test_an_example_leads_to_its_stretch_and_its_lane(run: Path) -> None:
 
 
 def test_a_verdict_without_examples_leads_to_the_faults(run: Path) -> None:
-    world = world_of(data.read(run))
+    world = world_of(columns.read(run))
     place = place_of_verdict(VERDICTS[1], world, {})
     assert (place.section, place.from_ms, place.to_ms) == ("sends", KILL_S * 1000, END_S * 1000)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import arrow_schema, parquet_path
+from nemesrv.chaos.reports.cost import cost_of
 from nemesrv.chaos.reports.html import Run, html_report
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
@@ -22,7 +24,8 @@ MOST_BYTES = 5_000_000
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return html_report(RUN, VERDICTS, recorded(tmp_path_factory.mktemp("run")))
+    folder = recorded(tmp_path_factory.mktemp("run"))
+    return html_report(replace(RUN, cost=cost_of(folder)), VERDICTS, folder)
 
 
 def test_nothing_is_fetched(page: str) -> None:

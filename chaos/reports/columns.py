@@ -1,4 +1,4 @@
-"""Reads a history for the report by columns, so that a million events take seconds.
+"""Reads a history by columns for the report and the cost, so that a million events take seconds.
 
     part-*.parquet ──► one Arrow table ──┬─► Traffic: sends, tries, pulls as numpy arrays (a million rows)
                                          ├─► Routes, Lags: likewise NameServers' tables, and how late timers were
@@ -22,8 +22,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...history.schema import SCHEMA, arrow_schema
-from ...history.stored import parquet_files
+from ..history.schema import SCHEMA, arrow_schema
+from ..history.stored import parquet_files
 
 NOTABLE_MAX = 4000
 """Most rows of one event that are kept."""
@@ -78,6 +78,27 @@ class Traffic:
         if outcomes:
             mask &= np.isin(self.outcome, [_OUTCOMES.index(outcome) for outcome in outcomes])
         return mask
+
+    def by_pair(self, *outcomes: str, answered: bool = False) -> Mapping[tuple[str, str], Array]:
+        """(client, broker) to the times of its tries and pulls with these outcomes, in order. `answered`: also of pulls
+        that found no message."""
+        mask = (self.where("send_attempt", *outcomes) | self.where("pull", *outcomes)) & (self.broker >= 0)
+        if "info" in outcomes:
+            mask &= ~(self.answered & (self.event == 2))
+        if answered:
+            mask |= self.where("pull", "info") & self.answered & (self.broker >= 0)
+        time_ms, node, broker = self.time_ms[mask], self.node[mask].astype("i8"), self.broker[mask]
+        if not len(time_ms):
+            return {}
+        width = len(self.brokers)
+        pair = node * width + broker
+        order = np.argsort(pair, kind="stable")
+        keys, first = np.unique(pair[order], return_index=True)
+        parts = np.split(time_ms[order], first[1:])
+        return {
+            (self.nodes[key // width], self.brokers[key % width]): part
+            for key, part in zip(keys.tolist(), parts, strict=True)
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

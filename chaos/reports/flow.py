@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .data import Array, Recorded, TextColumn, numbers
+from .columns import Array, Recorded, TextColumn, numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

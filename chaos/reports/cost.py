@@ -1,0 +1,186 @@
+"""The cost of a run for its clients: time without a broker, failed sends, messages that waited.
+
+    producer-0 at broker-a   ok ok ok ok ──────── 41 s ──────── ok ok ok
+                                        └ fault ┘
+
+    history ─► cost_of ─► verdicts.json ─► the sentence on the terminal and in the report
+
+A client was without a broker while none of its sends and pulls there was answered. It is reported if that lasted longer
+than LEAST_MS and than ever without faults, and something had happened to the broker.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ..oracle.world import World
+from ..verdict import seconds
+
+if TYPE_CHECKING:
+    from .columns import Array, Recorded
+
+LEAST_MS = 5000.0
+"""A waiting pull is tested every 5 s, so shorter times are no wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Without:
+    """The longest stretch in which one client had no answer from one broker."""
+
+    client: str
+    broker: str
+    from_s: float
+    """In seconds since the start of the timeline."""
+    to_s: float
+    took_ms: float
+    came_back: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """`cost` of verdicts.json. Lengths in milliseconds."""
+
+    longest_without_broker_ms: float
+    """0: no client was without a broker."""
+    without_broker: tuple[Without, ...]
+    """One for each client and broker, the longest first."""
+    sends: Mapping[str, int]
+    """ok, failed, unanswered."""
+    messages: Mapping[str, float]
+    """waited: messages received more than LEAST_MS after their send; longest_ms: the longest such wait; never_received:
+    messages acknowledged and not received."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As in verdicts.json."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The cost that `to_json` wrote."""
+        without = tuple(Without(**one) for one in document["without_broker"])
+        return cls(**{**document, "without_broker": without})
+
+    @property
+    def sentence(self) -> str:
+        """`consumer-0 was without broker-a for 41.0 s (20.1 to 61.1 s); 65 messages waited longer than 5 s, …`; also
+        if there was no cost."""
+        of_broker: dict[str, list[Without]] = defaultdict(list)
+        for one in self.without_broker:
+            of_broker[one.broker].append(one)
+        said = [_without(broker, of) for broker, of in of_broker.items()]
+        if failed := self.sends["failed"] + self.sends["unanswered"]:
+            said.append(f"{failed:,} of {failed + self.sends['ok']:,} sends failed or ended without an answer")
+        if waited := self.messages["waited"]:
+            noun = "message" if waited == 1 else "messages"
+            at_most = f", {seconds(self.messages['longest_ms'])} at most"
+            said.append(f"{waited:,} {noun} waited longer than {LEAST_MS / 1000:g} s{at_most}")
+        if behind := self.messages["never_received"]:
+            said.append(
+                f"{behind:,} acknowledged {'message was' if behind == 1 else 'messages were'} received by nobody"
+            )
+        nothing = f"no client was without a broker, and no message waited, for more than {LEAST_MS / 1000:g} s"
+        return "; ".join(said) or f"{nothing}; no send failed"
+
+
+def _without(broker: str, gaps: Sequence[Without]) -> str:
+    """For one broker, the client with the longest time first."""
+    longest = gaps[0]
+    span = f"{longest.from_s:.1f} to {longest.to_s:.1f} s"
+    when = f"{seconds(longest.took_ms)} ({span}{'' if longest.came_back else ', the end of its work'})"
+    if len(gaps) == 1:
+        return f"{longest.client} was without {broker} for {when}"
+    return f"{len(gaps)} clients were without {broker}, {longest.client} the longest, for {when}"
+
+
+def cost_of(run_dir: Path) -> Cost | None:
+    """The cost of the run whose history is in `run_dir`; None if no client worked."""
+    from .columns import read  # pyarrow, which commands that judge nothing need not wait for
+    from .flow import read_flow
+
+    recorded = read(run_dir)
+    sends = {outcome: int(recorded.traffic.where("send", outcome).sum()) for outcome in ("ok", "fail", "info")}
+    if not sum(sends.values()) and not recorded.traffic.where("pull", "ok").any():
+        return None
+    gaps = _gaps_of(recorded, World.of_rows(recorded.world_rows, last_ms=recorded.last_ms))
+    flow = read_flow(recorded)
+    slow = flow.took_ms[flow.took_ms > LEAST_MS]
+    return Cost(
+        longest_without_broker_ms=max((gap.took_ms for gap in gaps), default=0.0),
+        without_broker=tuple(sorted(gaps, key=lambda gap: -gap.took_ms)),
+        sends={"ok": sends["ok"], "failed": sends["fail"], "unanswered": sends["info"]},
+        messages={
+            "waited": len(slow),
+            "longest_ms": round(float(slow.max(initial=0.0)), 1),
+            "never_received": len(flow.acknowledged_ms) - len(flow.received_ms),
+        },
+    )
+
+
+def _gaps_of(recorded: Recorded, world: World) -> list[Without]:
+    """One for each client and broker with such a stretch."""
+    troubled = _troubles(recorded, world)
+    if not troubled or not len(recorded.traffic.time_ms):
+        return []
+    found = []
+    answered = recorded.traffic.by_pair("ok", answered=True)
+    works_until: dict[str, float] = {}
+    for (client, _), times in answered.items():
+        works_until[client] = max(works_until.get(client, 0.0), float(times[-1]))
+    everybody_until = max(works_until.values(), default=0.0)
+    for (client, broker), times in answered.items():
+        if broker not in troubled or client == "prober" or len(times) < 2:
+            continue
+        end_ms = max(works_until[client], everybody_until)
+        gap = _longest(times, end_ms, troubled[broker])
+        if gap is not None and _lives(world, client, *gap):
+            from_ms, to_ms = gap
+            span = {"from_s": round(from_ms / 1000, 1), "to_s": round(to_ms / 1000, 1)}
+            took_ms, back = round(to_ms - from_ms, 1), to_ms < end_ms
+            found.append(Without(client=client, broker=broker, **span, took_ms=took_ms, came_back=back))
+    return found
+
+
+def _longest(times: Array, end_ms: float, troubles: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """The longest stretch between two times that overlaps a trouble, from the trouble's begin on; None if others are
+    half as long."""
+    starts, ends = times, np.append(times[1:], max(end_ms, float(times[-1])))
+    lengths = ends - starts
+    met = np.zeros(len(times), dtype=bool)
+    begun = ends.copy()
+    for start_ms, stop_ms in troubles:
+        meets = (starts < stop_ms) & (ends > start_ms)
+        met |= meets
+        begun[meets] = np.minimum(begun[meets], np.maximum(starts[meets], start_ms))
+    usual_ms = float(lengths[~met].max()) if (~met).any() else 0.0
+    if not met.any():
+        return None
+    at = int(np.argmax(np.where(met, lengths, 0.0)))
+    if lengths[at] <= max(LEAST_MS, 2 * usual_ms):
+        return None
+    return float(begun[at]), float(ends[at])
+
+
+def _troubles(recorded: Recorded, world: World) -> Mapping[str, list[tuple[float, float]]]:
+    """Broker to the times of faults on it or its links, and of its drops by NameServers."""
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    brokers = {node.name for node in world.of_kind("broker")}
+    for fault in world.faults:
+        for name in {fault.source, fault.target} & brokers:
+            found[str(name)].append((fault.start_ms, min(fault.end_ms, world.end_ms)))
+    for row in recorded.notable:
+        if row["event"] == "broker_dropped" and row["broker_name"] in brokers and row["time_ms"] < world.end_ms:
+            found[row["broker_name"]].append((row["time_ms"], row["time_ms"]))
+    return found
+
+
+def _lives(world: World, client: str, from_ms: float, to_ms: float) -> bool:
+    """Whether one process of the client ran all the time without a pause."""
+    there = any(life.start_ms <= from_ms and life.end_ms >= to_ms - 1 for life in world.lives_of(client))
+    own = any(f.source == client and f.target is None and f.start_ms < to_ms for f in world.faults)
+    return there and not own
