@@ -327,16 +327,18 @@ class Dues:
 
     def at_slave(self, queue: Queue, holding: Holding) -> list[Stretch]:
         """Where in the holding its consumer must read a slave of the broker, and nothing keeps it from that: its route
-        has named no master for so long that a pull of the master is over, and routes of other topics have followed."""
+        has named no master for so long that a pull of the master is over, and routes of other topics have followed.
+        Where an address of the route is nobody's (registered by hand), its pulls may go there."""
         topic, broker, _ = queue
+        slaves = slaves_of(self.world, broker)
         states = until_next(self._routed.get((holding.node, topic), ()), self.world.end_ms)
         alone = merged(
             Stretch(at_ms, end_ms)
             for (at_ms, brokers), end_ms in states
-            if (addresses := brokers.get(broker)) and "0" not in addresses
+            if (named := brokers.get(broker)) and "0" not in named
+            if {self.world.owners.get(address) for address in named.values()} <= {*slaves}
         )
         after_ms = self.world.timers_of(holding.node).P_ms + PULL_MS + self.world.timers.C_ms
-        slaves = slaves_of(self.world, broker)
         taken = [one for slave in slaves for one in self._unreached(holding.node, topic, slave)]
         return [
             free

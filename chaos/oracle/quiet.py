@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 
 from ..faults.fault import Loss
 from ..faults.process_faults import Absent, Pause, Remove
+from ..topology import ADMIN
 from .intervals import Stretch, merged, without
 from .link import MOMENT_MS, leave_ms, most_hung_brokers
 from .lists import changing
@@ -207,7 +208,8 @@ def alone_until(world: World, client: str, at_ms: float) -> float:
 
 def several(world: World, client: str) -> Sequence[Stretch]:
     """When several faults meet for the client: from the beginning of the second until it has settled after the last.
-    Those that begin together are one until the first of them ends."""
+    Those that begin together are one until the first of them ends. An act by hand counts as several, as long as clients
+    may feel it: what it does to them nobody promises."""
 
     def found() -> Sequence[Stretch]:
         meet: list[Stretch] = []
@@ -225,6 +227,8 @@ def several(world: World, client: str) -> Sequence[Stretch]:
                 second_ms = min(ends) if max(ends) > min(ends) + MOMENT_MS else math.inf
             else:
                 second_ms = min(second_ms, span.start_ms)
+            if fault.by_hand and fault.source == ADMIN:
+                meet.append(span)
             over_ms = max(over_ms, _settled_ms(world, client, fault))
         return merged([*meet, Stretch(second_ms, over_ms)])
 

@@ -4,7 +4,8 @@
 |-----------------------------------|--------------------------------------------------------------------------------|
 | connect                           | C                                                                              |
 | send, with all its tries          | T; one try but the last sendMsgMaxTimeoutPerRequest, if that is less (5.3.3)   |
-| 105 of a NameServer               | A, its choice and the connect included                                         |
+| 105 of a NameServer               | A, its choice and the connect included; a client whose profile asks the next   |
+|                                   | entry of its list after a silent one: A at each                                |
 | 34, 35, 38, 29, 30 of a broker    | A; 30 of a producer, which probes, 200 ms                                      |
 | 14, 36 of a broker                | 5 s                                                                            |
 | 11, held up to 15 s at the broker | 30 s (`consumerTimeoutMillisWhenSuspend`)                                      |
@@ -40,6 +41,7 @@ from typing import NamedTuple
 
 from ...remoting.codes import ResponseCode
 from ...remoting.node.profile import Profile
+from .client_profiles import Outcome
 from .lists import fetches
 from .recorded import OURS
 from .timers import UNREGISTER_MS, Schedule
@@ -100,6 +102,14 @@ def time_out(world: World, node: str, kind: str, what: str) -> Wait | None:
     if what == "CONSUMER_SEND_MSG_BACK":
         return Wait(_SEND_BACK_MS, "5 s")
     return Wait(_PULL_MS, "30 s") if what == "PULL_MESSAGE" else None
+
+
+def look_up(world: World, client: str, entries: int) -> Wait:
+    """The longest that a look-up takes which asked so many entries of the client's list."""
+    timers = world.timers_of(client)
+    if Outcome.NO_ANSWER in world.client_profile_of(client).retries:
+        return Wait(timers.A_ms * max(entries, 1), f"{entries}·A")
+    return Wait(max(timers.A_ms, timers.C_ms * entries), f"A, or {entries}·C")
 
 
 def send_cap_ms(world: World, producer: str) -> float | None:

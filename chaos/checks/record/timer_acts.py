@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,6 +23,9 @@ from ..tolerance import Tolerance, tolerance
 from .control import Control, Row
 from .known_brokers import MASTER_ID
 from .lateness import LagWindow
+
+_Brokers = Mapping[str, Mapping[str, str]]
+"""Broker name → id → address, of one route."""
 
 
 class Run(NamedTuple):
@@ -69,21 +72,31 @@ class Process(Stops):
     @cached_property
     def named(self) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Address → from when until when some route that it had named it; ascending."""
-        return self._named(lambda _: True)
+        return self._spans(lambda routes: {at for brokers in routes for ids in brokers.values() for at in ids.values()})
 
     @cached_property
-    def named_masters(self) -> Mapping[str, Sequence[tuple[float, float]]]:
-        """The same of those that a route named as masters."""
-        return self._named(lambda broker_id: broker_id == MASTER_ID)
+    def told(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """The same of those that its heartbeats go to, a producer's to masters alone.
 
-    def _named(self, counts: Callable[[str], bool]) -> Mapping[str, Sequence[tuple[float, float]]]:
+        Its table has a broker name's addresses of the route that it took last (`MQClientInstance.brokerAddrTable`); a
+        route taken anew, but not changed, leaves no row. So those that each of its routes has.
+        """
+        return self._spans(self._agreed)
+
+    def _agreed(self, routes: Collection[_Brokers]) -> set[str]:
+        by_name: dict[str, list[set[tuple[str, str]]]] = defaultdict(list)
+        for name, ids in (one for brokers in routes for one in brokers.items()):
+            by_name[name].append(set(ids.items()))
+        agreed = (one for those in by_name.values() for one in set.intersection(*those))
+        return {address for id_, address in agreed if self.kind == "consumer" or id_ == MASTER_ID}
+
+    def _spans(self, addresses: Callable[[Collection[_Brokers]], set[str]]) -> Mapping[str, list[tuple[float, float]]]:
         found: dict[str, list[tuple[float, float]]] = defaultdict(list)
         since: dict[str, float] = {}
-        last: dict[str, set[str]] = {}
+        routes: dict[str, _Brokers] = {}
         for run in by_process(self.control, "route_changed").get(self.process, ()):
-            brokers = (run.row.decoded or {}).get("brokers") or {}
-            last[run.row.topic or ""] = {at for ids in brokers.values() for id_, at in ids.items() if counts(id_)}
-            now = set().union(*last.values())
+            routes[run.row.topic or ""] = (run.row.decoded or {}).get("brokers") or {}
+            now = addresses(routes.values())
             for address in now - since.keys():
                 since[address] = run.ended_ms
             for address in since.keys() - now:

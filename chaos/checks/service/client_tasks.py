@@ -16,7 +16,7 @@ from ....remoting.node.profile import Profile
 from ....remoting.top_addressing import TASK as FETCH
 from ....remoting.top_addressing import TIMEOUT_S
 from ...oracle.recorded import Life
-from ...oracle.time_outs import HEARTBEAT, OFFSET_CALL_MS, PERSIST, POLL, REBALANCE, client_tasks
+from ...oracle.time_outs import HEARTBEAT, OFFSET_CALL_MS, PERSIST, POLL, REBALANCE, client_tasks, look_up
 from ...oracle.timers import Act
 from ...oracle.world import World
 from ...topology import ADDRESS_SERVER, broker_name
@@ -106,17 +106,18 @@ class ClientTasks(Tasks):
         return len(self.brokers) if task == HEARTBEAT else super().calls_of(task, run)
 
     def call_ms(self, tried: int) -> float:
-        return max(self.timers.A_ms, self.timers.C_ms * tried)
+        return look_up(self.world, self.life.node, tried).ms
 
     def _look_ups(self) -> Iterator[Act]:
         """Each look-up: its answer by A, or a connect by C for each NameServer that it met; and its turn before."""
         for number, call in enumerate(self.calls):
             tried = len((call.row.decoded or {}).get("tried") or ())
-            bound_ms = self.call_ms(tried) + self.timers.delivery_ms
+            wait = look_up(self.world, self.life.node, tried)
+            bound_ms = wait.ms + self.timers.delivery_ms
             beside = self.calls[max(0, number - 20) : number + 20]
             if any(o is not call and o.began_ms <= call.ended_ms and o.ended_ms >= call.began_ms for o in beside):
                 bound_ms += self._lock_ms
-            yield self.length(call, bound_ms, f"A, or {tried}·C")
+            yield self.length(call, bound_ms, wait.symbol)
 
     # -- polls
 

@@ -43,6 +43,7 @@ from ...oracle.time_outs import (
     avoids,
     check_period,
     isolation_ms,
+    look_up,
     pull_delay,
     send_cap_ms,
     time_out,
@@ -126,13 +127,11 @@ class Waits(Process):
     def _at_each_entry(self, run: Run, wait: Wait) -> Act | None:
         """A look-up of a client whose language asks the next entry of its list, and waits anew, where one is silent."""
         node = self.life.node
-        if run.row.f != RequestCode.GET_ROUTEINFO_BY_TOPIC.name:
+        asks_on = Outcome.NO_ANSWER in self.world.client_profile_of(node).retries
+        if run.row.f != RequestCode.GET_ROUTEINFO_BY_TOPIC.name or not asks_on:
             return None
-        if Outcome.NO_ANSWER not in self.world.client_profile_of(node).retries:
-            return None
-        entries = len(self.world.addresses_of(node))
-        act = self._exactly(run, wait.ms * entries, f"{wait.symbol}, at up to {entries} entries of its list")
-        return act._replace(earliest_ms=wait.ms)
+        whole = look_up(self.world, node, len(self.world.addresses_of(node)))
+        return self._exactly(run, whole.ms, whole.symbol)._replace(earliest_ms=wait.ms)
 
     def _exactly(self, run: Run, wait_ms: float, symbol: str) -> Act:
         latest_ms = self.after_pauses(run.began_ms + wait_ms) - run.began_ms
@@ -362,10 +361,9 @@ class Waits(Process):
 
     def _routed(self, from_ms: float, to_ms: float) -> set[str]:
         """The brokers of ours that its heartbeats have to reach, whichever of its routes of that time they go by."""
-        named = self.named if self.kind == "consumer" else self.named_masters
         owners = (
             (address, self.world.owners.get(address))
-            for address, of in named.items()
+            for address, of in self.told.items()
             if any(since_ms <= from_ms and to_ms < until_ms for since_ms, until_ms in of)
         )
         return {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations, told_by_hand
-from nemesrv.chaos.oracle.quiet import calm
+from nemesrv.chaos.oracle.quiet import calm, is_alone
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
@@ -108,3 +108,12 @@ def test_a_5_x_broker_brings_a_deleted_topic_back_at_its_next_tick_unless_it_ask
 
     asks = {"node_timers": {"broker-a": {"F_ms": 24_000.0}}}
     assert (away_at(70), away_at(200), away_at(70, **asks), away_at(200, **asks)) == (True, False, True, True)
+
+
+def test_nothing_of_the_whole_is_promised_to_a_client_while_it_may_feel_an_act_by_hand() -> None:
+    """The act alone is enough: with the only broker's write permission wiped no send has a queue."""
+    builder = story()
+    for name in ("broker-a", "broker-b"):
+        act(builder, 60, "wipe_write_perm", broker_name=name)
+    world = World.of_rows(builder.end(300).rows)
+    assert [is_alone(world, "producer-0", at_s * 1000) for at_s in (59, 61, 299)] == [True, False, False]

@@ -283,6 +283,19 @@ def test_a_queue_whose_route_names_an_address_where_nobody_is_need_not_be_read()
     assert not kinds(verdict(held.at(4).event("consumer-0", "route_changed", topic="orders", value=route)))
 
 
+@pytest.mark.parametrize(("address", "wrong"), [(address_of("broker-b/1"), ["read by nobody"]), ("10.9.9.9:10911", [])])
+def test_nor_at_a_slave_that_somebody_registered_by_hand(address: str, wrong: list[str]) -> None:
+    brokers = ("broker-a", "broker-b", "broker-b/1")
+    held = reading(
+        cluster(brokers=brokers, clients=("consumer-0",), workload={"topic": "orders", "queues": 4}),
+        skipped=("broker-b", 2),
+    )
+    held.at(2).fault("f1", "kill", "sigkill", "broker-b")
+    route = route_of("broker-a", "broker-b") or {}
+    route["brokers"]["broker-b"] = {"1": address}
+    assert kinds(verdict(held.at(4).event("consumer-0", "route_changed", topic="orders", value=route))) == wrong
+
+
 def test_a_group_whose_last_consumer_has_died_reads_nothing() -> None:
     assert kinds(verdict(reading(story(("consumer-0",)), until_s=100)))
     died = reading(story(("consumer-0",)), until_s=100).at(101).fault("f1", "kill", "sigkill", "consumer-0")

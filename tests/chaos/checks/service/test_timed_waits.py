@@ -323,6 +323,23 @@ def test_and_every_broker_of_its_routes_which_the_round_before_may_have_missed_t
     assert sum(found.wrong for found in missed) == wrong_
 
 
+@pytest.mark.parametrize(("named", "wrong_"), [({"1": "broker-a/1"}, 0), ({"0": "broker-a", "1": "broker-a/1"}, 1)])
+def test_no_heartbeat_goes_to_a_master_that_the_last_route_of_its_name_left_out(
+    named: Mapping[str, str], wrong_: int
+) -> None:
+    told = story().at(0.02)
+    of_both = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
+    told.event("consumer-0", "route_changed", topic="%RETRY%g", value={"brokers": {"broker-a": of_both}, "queues": {}})
+    routed(told, a=of_both)
+    for at_s in (1, 31, 61, 91):
+        if at_s != 61:
+            value = {"client": "127.0.0.1@consumer-0#1"}
+            told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
+    routed(told.at(50), a={id_: address_of(name) for id_, name in named.items()})
+    missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
+    assert sum(found.wrong for found in missed) == wrong_
+
+
 def test_a_round_may_seem_to_begin_after_its_heartbeats_came_where_its_process_stood_still_before_it_was_recorded() -> (
     None
 ):

@@ -202,6 +202,18 @@ def test_a_look_up_ends_by_its_time_out() -> None:
     assert (found.object, found.measured_ms) == ("look-up", pytest.approx(3_300))
 
 
+def test_a_client_that_asks_the_next_entry_after_a_silent_one_takes_a_time_out_at_each() -> None:
+    def judged(took_s: float) -> list[str]:
+        told = story()
+        told.rows[0]["value"] |= {"workload": {"client_profile": "go"}}
+        tried = [{"name_server": f"10.0.1.{of}:9876", "outcome": "no_answer"} for of in (1, 2)]
+        look_up(told, 50, took_s, "info").rows[-1]["value"] = {"tried": tried}
+        return [found.object for found in wrong(check(told))]
+
+    assert judged(6.0) == []
+    assert judged(6.3) == ["look-up"]
+
+
 def test_a_poll_that_asks_for_nothing_is_found() -> None:
     told = story(POLL)
     runs(told, POLL, [0.01, 30.01])
