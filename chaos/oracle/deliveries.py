@@ -129,10 +129,10 @@ class Dues:
         """The channels by which a broker, or slave, had heard of the consumer."""
         for (broker, client), channels in listed_by(world, rows).items():
             self._listed[node_of_client_id(client), broker] += channels
-        self._heard: dict[tuple[str, str], list[float]] = defaultdict(list)
-        """When it handled a heartbeat of it."""
+        self._heard: dict[str, list[Any]] = defaultdict(list)
+        """The heartbeats of it that brokers handled."""
         for row in rows("client_heartbeat"):
-            self._heard[node_of_client(row), row.node].append(row.time_ms)
+            self._heard[node_of_client(row)].append(row)
         self._shared: dict[tuple[str, str], list[float]] = defaultdict(list)
         """When the queues changed that a consumer has of a topic."""
         for row in rows("assigned"):
@@ -143,6 +143,7 @@ class Dues:
                 self._rounds[row.node].append(row)
         self._lost = [row for row in rows("timed_out") if row.f == RequestCode.PULL_MESSAGE.name]
         self._memo: dict[Any, list[Stretch]] = {}
+        self._told: dict[tuple[str, str], list[tuple[float, str, float]]] = {}
 
     def of(self, queue: Queue, offset: int, acked_ms: float, asker: Asker) -> Due | None:
         """None: nothing makes it due before the run's end."""
@@ -277,22 +278,38 @@ class Dues:
         if not self._tells(consumer, broker):
             heard_ms = timers.H_ms + timers.A_ms * most_hung_brokers(self.world) + PAUSE_MS
             return [Stretch(at_ms, at_ms + heard_ms) for at_ms in changes]
-        heard = self._heard[consumer, broker]
-        over_ms = [(at_ms, self._next(heard, self._round_over(consumer, at_ms))) for at_ms in changes]
-        return [Stretch(at_ms, told_ms + PAUSE_MS) for at_ms, told_ms in over_ms]
+        return [Stretch(at_ms, self._told_ms(consumer, topic, broker, at_ms) + PAUSE_MS) for at_ms in changes]
+
+    def _told_ms(self, consumer: str, topic: str, broker: str, at_ms: float) -> float:
+        """When the broker handled the first heartbeat that tells of a change then: made after it, so with a subVersion
+        that no heartbeat had before, and in no round that was under way."""
+        heard = self._versions(consumer, topic)
+        before = bisect_left(heard, at_ms, key=lambda one: one[0])
+        known = max((version for _, _, version in heard[:before]), default=-math.inf)
+        over_ms = self._round_over(consumer, at_ms)
+        told = (
+            heard_ms
+            for heard_ms, node, version in heard[before:]
+            if node == broker and heard_ms >= over_ms and (version > known or known == -math.inf)
+        )
+        return next(told, math.inf)
+
+    def _versions(self, consumer: str, topic: str) -> Sequence[tuple[float, str, float]]:
+        """When which broker handled a heartbeat of it, and the topic's subVersion in it; -inf where no row has that."""
+        if (consumer, topic) not in self._told:
+            heard = [(row.time_ms, row.node, (row.decoded or {}).get("versions", {})) for row in self._heard[consumer]]
+            said = [(at_ms, node, float(of.get(topic, -math.inf))) for at_ms, node, of in heard]
+            self._told[consumer, topic] = said
+        return self._told[consumer, topic]
 
     def _tells(self, consumer: str, broker: str) -> bool:
         """Whether the broker says whose heartbeats it handled."""
-        return (consumer, broker) in self._heard and self.world.made_by(broker) == OURS
+        return any(row.node == broker for row in self._heard[consumer]) and self.world.made_by(broker) == OURS
 
     def _round_over(self, consumer: str, at_ms: float) -> float:
         """When the round of heartbeats is over that was under way then: what it says is older, and no other begins."""
         over_ms: list[float] = [r.time_ms for r in self._rounds[consumer] if _began_ms(r) <= at_ms < r.time_ms]
         return max([at_ms, *over_ms])
-
-    def _next(self, heard: Sequence[float], at_ms: float) -> float:
-        after = bisect_left(heard, at_ms)
-        return heard[after] if after < len(heard) else math.inf
 
     def _unrouted(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
         """When a consumer that says what its route is had none of the broker."""

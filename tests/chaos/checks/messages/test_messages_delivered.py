@@ -29,9 +29,12 @@ def dropped(builder: HistoryBuilder, node: str = "consumer-0", op_id: str = "tak
     return builder.event(node, "queue_dropped", op_id=op_id, offset=None, **AT)
 
 
-def heard(builder: HistoryBuilder, node: str = "consumer-0", event: str = "client_heartbeat") -> HistoryBuilder:
+def heard(
+    builder: HistoryBuilder, node: str = "consumer-0", event: str = "client_heartbeat", version: int | None = None
+) -> HistoryBuilder:
     """broker-a handles a heartbeat of the consumer, or the end of the channel by which they came."""
-    return builder.event("broker-a", event, op_id=f"of-{node}", value={"client": f"127.0.0.1@{node}#1"})
+    versions = {} if version is None else {"versions": {"orders": version}}
+    return builder.event("broker-a", event, op_id=f"of-{node}", value={"client": f"127.0.0.1@{node}#1", **versions})
 
 
 def sent(builder: HistoryBuilder, seconds: float, offset: int = 0, digest: int | None = 7) -> HistoryBuilder:
@@ -227,6 +230,18 @@ def test_a_heartbeat_of_a_round_that_had_begun_before_says_nothing_of_the_change
         return verdict(received(heard(builder.at(130)), until_s)).verdict
 
     assert (waited(130 + 1 + 4), waited(130 + 1 + 6)) == (Validity.VALID, Validity.INVALID)
+
+
+def test_a_heartbeat_that_was_made_before_the_change_says_nothing_of_it() -> None:
+    def waited(until_s: float, *, version: int) -> Validity:
+        builder = heard(story().at(11), version=7).at(100)
+        builder.event("consumer-0", "assigned", topic="orders", value=[["broker-a", 0]])
+        builder = heard(sent(builder, 101).at(102), version=version)
+        return verdict(received(heard(builder.at(130), version=8), until_s)).verdict
+
+    assert waited(130 + 1 + 4, version=7) is Validity.VALID  # a pause, D
+    assert waited(130 + 1 + 6, version=7) is Validity.INVALID
+    assert waited(102 + 1 + 6, version=8) is Validity.INVALID
 
 
 def test_a_pull_that_a_fault_swallowed_is_repeated_when_it_has_run_out() -> None:
