@@ -46,7 +46,7 @@ class Cause:
     delay: Delay | None = None
     """How late a latency fault makes what passes."""
     begins_late_ms: float = 0.0
-    """How much later its beginning may show: a list by HTTP is fetched now and then."""
+    """How much later its beginning may show: a list by HTTP is fetched now and then, a clean stop takes its time."""
     ends_late_ms: float = 0.0
     """How much later its end may."""
     ended_by: str = ""
@@ -107,40 +107,44 @@ def leave_ms(world: World) -> float:
     return max([UNREGISTER_MS * len(world.of_kind("name_server")), *took_ms])
 
 
+def earliest_effect_ms(world: World, fault: Fault) -> float:
+    """When the fault may have been felt first: its row comes when it is complete.
+
+    A link's fault was asked for before, and a broker or NameServer that stops cleanly serves nobody on its way.
+    """
+    asked_ms = fault.value.get("asked_ms")
+    if asked_ms is not None:
+        return min(fault.start_ms, float(asked_ms))
+    return fault.start_ms - (leave_ms(world) if fault.loss(world.timers) is Loss.GRACEFUL else 0.0)
+
+
 def process_causes(world: World, node: str, on: str = "broker") -> Sequence[Cause]:
     """When this node's process is not running or not answering: its faults, and the gaps between its lives.
 
-    A clean stop of a broker begins `leave_ms` before its row, but not before its process did. The end of the run is not
-    one of them.
+    A clean stop of a broker begins before its row, but not before its process did; the row is its end. The end of the
+    run is not one of them.
     """
-
-    def found() -> Sequence[Cause]:
-        causes = _process_causes(world, node, on)
-        if on != "broker":
-            return causes
-        early_ms = leave_ms(world)
-        begun = [life.start_ms for life in world.lives_of(node)]
-
-        def began_ms(cause: Cause) -> float:  # not before the process that stopped
-            return max([cause.start_ms - early_ms, *(at_ms for at_ms in begun if at_ms < cause.start_ms)])
-
-        return [
-            replace(c, start_ms=began_ms(c)) if c.loss is Loss.GRACEFUL and c.start_ms < world.end_ms else c
-            for c in causes
-        ]
-
-    return world.memoized(("process causes", node, on), found)
+    return world.memoized(("process causes", node, on), lambda: _process_causes(world, node, on))
 
 
 def _process_causes(world: World, node: str, on: str) -> list[Cause]:
-    causes = [Cause.of(fault, on, world.timers) for fault in world.process_faults(node)]
-    by_start = {cause.start_ms: cause for cause in reversed(causes)}
+    lives, faults = world.lives_of(node), world.process_faults(node)
+
+    def begun(cause: Cause, asked_ms: float) -> Cause:
+        if on != "broker" or cause.loss is not Loss.GRACEFUL or not -math.inf < cause.start_ms < world.end_ms:
+            return cause
+        asked_ms = max([asked_ms, *(life.start_ms for life in lives if life.start_ms < cause.start_ms)])
+        return replace(cause, start_ms=asked_ms, begins_late_ms=cause.start_ms - asked_ms)
+
+    causes = [begun(Cause.of(fault, on, world.timers), earliest_effect_ms(world, fault)) for fault in faults]
+    by_start = {fault.start_ms: fault for fault in reversed(faults)}
     gap_ms = -math.inf
-    for start_ms, end_ms in [*((life.start_ms, life.end_ms) for life in world.lives_of(node)), (math.inf, math.inf)]:
+    for start_ms, end_ms in [*((life.start_ms, life.end_ms) for life in lives), (math.inf, math.inf)]:
         if start_ms > gap_ms:
             ended_by = by_start.get(gap_ms)
-            loss, fault_id = (ended_by.loss, ended_by.fault_id) if ended_by else (Loss.GRACEFUL, "")
-            causes.append(Cause(gap_ms, start_ms, on, loss, fault_id))
+            loss, fault_id = (ended_by.loss(world.timers), ended_by.fault_id) if ended_by else (Loss.GRACEFUL, "")
+            asked_ms = earliest_effect_ms(world, ended_by) if ended_by else gap_ms - leave_ms(world)
+            causes.append(begun(Cause(gap_ms, start_ms, on, loss, fault_id), asked_ms))
         gap_ms = end_ms
     return causes
 
@@ -268,7 +272,6 @@ class Way:
         lists = (cause for cause in link_causes(world, source, life.node) if cause.is_for_ever or cause.begins_late_ms)
         self._causes = sorted([*faults, *lists, *self.pauses], key=lambda cause: cause.start_ms)
         self._sender = [cause for cause in process_causes(world, source) if cause.start_ms > -math.inf]
-        self._leave_ms = leave_ms(world)
 
     def is_shut(self, from_ms: float, to_ms: float) -> bool:
         """Whether a fault of the sender, or of the link, kept it from being heard at some time in between."""
@@ -317,7 +320,7 @@ class Way:
     def _end_of(self, cause: Cause) -> Handled:
         if not cause.loss.closes:  # the sender runs on, and gives up what it was waiting for
             return self.arrives(cause.end_ms)._replace(sure=False)
-        leaves_ms = self._leave_ms if cause.loss is Loss.GRACEFUL else 0.0
+        leaves_ms = cause.begins_late_ms
         begun, over = self.arrives(cause.start_ms), self.arrives(cause.start_ms + leaves_ms)
         last_ms = max(begun.last_ms, over.last_ms)  # behind all that was sent before
         return Handled(cause.start_ms, last_ms, over.sure, cause.start_ms + max(leaves_ms, MOMENT_MS))

@@ -44,8 +44,7 @@ from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
 from ..faults.process_faults import Stop
 from .by_hand import expires_ms
-from .link import Handled, Way
-from .quiet import earliest_effect_ms
+from .link import Handled, Way, earliest_effect_ms
 from .recorded import OURS, Life
 from .timers import Schedule, Timers
 from .world import World
@@ -196,7 +195,7 @@ class BrokerAtNameServer:
             if not came.sure or sent is None:
                 continue
             ends_ms = [max(end.first_ms, came.first_ms) for end in self._ends if end.last_ms > came.first_ms]
-            until_ms = min([self.end_ms, *ends_ms])
+            until_ms = min([self.end_ms, *ends_ms, *self._set_anew_ms(came)])
             silent_ms = self._silent_from_ms(came.first_ms)
             for at_ms in refreshed_ms:
                 if came.last_ms < at_ms < min(silent_ms, until_ms):
@@ -204,6 +203,11 @@ class BrokerAtNameServer:
             until_ms = min(until_ms, silent_ms)
             if came.last_ms < until_ms:
                 yield Kept(came.last_ms, until_ms, sent)
+
+    def _set_anew_ms(self, came: Handled) -> Iterator[float]:
+        """When the next registration sets its time anew, which a wall clock that was set may make an older one."""
+        if self._changes():
+            yield from (one.first_ms for one, _ in self.registered if one.first_ms > came.last_ms)
 
     def must_not(self) -> Iterator[Silence]:
         """Nothing is there before a registration, behind the end of its channel, and behind too long a silence."""

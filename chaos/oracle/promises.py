@@ -29,7 +29,7 @@ from ..faults.fault import Loss
 from ..topology import broker_name, is_slave
 from .by_hand import Act
 from .intervals import Stretch
-from .link import MOMENT_MS, Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds
+from .link import MOMENT_MS, Cause, healed_from_ms, link_causes, process_causes, resend_ms, timers_of_rounds
 from .name_server import Kept, Registered, Silence
 from .recorded import Life
 from .roles import elects, taken_over
@@ -195,8 +195,8 @@ class _Pair:
         return is_pause and episode.end_ms - episode.start_ms <= self.timers.B_ms - self.timers.C_ms
 
     def _over_ms(self, cause: Cause) -> float:
-        """By when nothing of the cause is under way any more: at once, where it only had not begun."""
-        return cause.end_ms if cause.start_ms == -math.inf and not cause.fault_id else self._back_ms(cause)
+        """By when nothing of the cause is under way any more: at once, where its process only had not begun."""
+        return cause.end_ms if cause.start_ms == -math.inf and cause.on != "link" else self._back_ms(cause)
 
     def _back_ms(self, cause: Cause) -> float:
         """By when the broker is back for sure."""
@@ -273,7 +273,7 @@ class _Pair:
         if cause.loss is Loss.GRACEFUL:
             dead = sum(self._is_lost(other.name, cause.start_ms) for other in self.world.of_kind("name_server"))
             window = drop_window(self.timers, cause.loss, dead_name_servers=dead)
-            return window._replace(latest_ms=window.latest_ms + leave_ms(self.world))
+            return window._replace(latest_ms=window.latest_ms + cause.begins_late_ms)
         window = drop_window(self.timers, cause.loss)
         return window.plus(cause.begins_late_ms, "N") if cause.begins_late_ms else window
 

@@ -28,11 +28,11 @@ from typing import Any, NamedTuple
 from ..topology import node_of_client_id
 from .broker import CLIENT_SCAN_MS
 from .intervals import Stretch, without
+from .link import earliest_effect_ms
 from .quiet import (
     aftermath_ms,
     brokers_joined,
     clients_began_ms,
-    earliest_effect_ms,
     felt,
     harmful_to_deliveries,
     members_window,

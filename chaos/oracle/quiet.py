@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from ..faults.fault import Loss
 from ..faults.process_faults import Absent, Pause, Remove
 from ..topology import ADMIN
 from .intervals import Stretch, merged, without
-from .link import MOMENT_MS, leave_ms, most_hung_brokers
+from .link import MOMENT_MS, earliest_effect_ms, most_hung_brokers
 from .lists import changing
 from .recorded import Fault
 from .windows import Timers, Window, calls_to_leave, poll_delay_ms, serves_window, staleness_window
@@ -136,16 +135,6 @@ def felt(world: World, fault: Fault) -> Stretch:
 def dead(world: World, name_server: str) -> list[Fault]:
     """When this NameServer was not there yet, or not any more, and was an entry of lists all the same."""
     return [fault for fault in world.process_faults(name_server) if isinstance(fault.kind, (Absent, Remove))]
-
-
-def earliest_effect_ms(world: World, fault: Fault) -> float:
-    """When the fault may have been felt first: its row comes when it is complete.
-
-    A link's fault was asked for before, and a broker or NameServer that stops cleanly serves nobody on its way.
-    """
-    asked_ms = fault.value.get("asked_ms")
-    early_ms = leave_ms(world) if fault.loss(world.timers) is Loss.GRACEFUL else 0.0
-    return min(fault.start_ms - early_ms, fault.start_ms if asked_ms is None else float(asked_ms))
 
 
 def clients_began_ms(world: World) -> float:

@@ -26,9 +26,8 @@ from collections.abc import Mapping, Sequence
 from ...remoting.codes import ResponseCode
 from ..topology import broker_name
 from .intervals import Stretch, merged, without
-from .link import link_causes, process_causes
+from .link import earliest_effect_ms, link_causes, process_causes
 from .promises import Obligation, ObligationKind, obligations
-from .quiet import earliest_effect_ms
 from .recorded import OURS
 from .roles import elects, members_of, unsettled
 from .world import World

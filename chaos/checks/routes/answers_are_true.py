@@ -106,8 +106,9 @@ class _Judged:
             return "not its table", due
         if answer.code == ResponseCode.TOPIC_NOT_EXIST and is_stopping(self._world, answer.name_server, *span):
             every = (received(self._control, self._world).routes(life) for life in lives)
-            had = next((route for read in every if read and (route := read.at(answer.topic, answer.from_ms))), None)
-            return ("gone while it was being stopped", words(had)) if had else _RIGHT
+            had = [read.at(answer.topic, answer.from_ms) if read else None for read in every]
+            if had and had[0] and all(had):  # a process that was just started may have answered, too
+                return "gone while it was being stopped", words(had[0])
         return _RIGHT
 
     def _not_registered(self, answer: RouteAnswer) -> tuple[str, str]:

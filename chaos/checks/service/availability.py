@@ -28,11 +28,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from ...oracle.intervals import Stretch, merged
+from ...oracle.link import earliest_effect_ms
 from ...oracle.lists import may_have
 from ...oracle.quiet import (
     calm_but_stalls,
     dead,
-    earliest_effect_ms,
     is_alone,
     settle_ms,
     started_again_ms,

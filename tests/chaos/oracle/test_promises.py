@@ -120,6 +120,12 @@ def test_a_name_server_that_joins_is_told_of_by_whoever_has_not_fetched_the_list
     assert demanded(replace(world(lives=lives), served=served)) == [("return", 100 + 120 + 3 + 33, 600)]
 
 
+def test_a_pause_of_a_broker_that_may_not_have_fetched_its_new_list_hastens_nothing() -> None:
+    served = (Served(-math.inf, ("ns-1",), ""), Served(100_000, ("ns-0", "ns-1"), "list-1"))
+    paused = world(fault(("pause", "sigstop", "broker-a", None, None), 101, 105))
+    assert [one for one in demanded(replace(paused, served=served)) if one[0] == "return"] == [("return", 261, 600)]
+
+
 def test_nothing_is_demanded_of_a_paused_name_server_until_it_could_catch_up() -> None:
     pause = ("pause", "sigstop", "ns-0", None, None)
     assert demanded(world(fault(pause, 100, 200))) == [("return", 33, 100), ("return", 233, 600)]
@@ -129,6 +135,14 @@ def test_a_clean_stop_may_have_unregistered_before_it_is_recorded() -> None:
     stop = ("stop", "sigterm", "broker-a", None, None)
     lives = (("ns-0", 0, math.inf), ("broker-a", 0, 100))
     assert demanded(world(fault(stop, 100), lives=lives)) == [("return", 33, 97), ("drop", 100, 600)]
+
+
+@pytest.mark.parametrize("asked_s", [None, 99])
+def test_a_broker_may_register_with_a_name_server_that_starts_while_it_stops(asked_s: float | None) -> None:
+    stop = fault(("stop", "sigterm", "broker-a", None, None), 100)
+    asked = stop if asked_s is None else replace(stop, value={"asked_ms": asked_s * 1000})
+    lives = (("ns-0", 98, math.inf), ("broker-a", 0, 100))
+    assert [from_s for kind, from_s, _ in demanded(world(asked, lives=lives)) if kind == "drop"] == [100.0]
 
 
 def test_the_end_of_the_run_is_no_fault() -> None:
@@ -197,8 +211,8 @@ def test_an_obligation_names_the_fault_it_comes_from() -> None:
     ]
 
 
-@pytest.mark.parametrize(("asked_s", "began_s"), [(87, 87), (99.9, 94), (None, 94)])
-def test_a_clean_stop_began_when_it_was_asked_for_and_at_least_as_early_as_it_may_have_unregistered(
+@pytest.mark.parametrize(("asked_s", "began_s"), [(87, 87), (99.9, 99.9), (None, 94)])
+def test_a_clean_stop_began_when_it_was_asked_for_or_as_early_as_it_may_have_unregistered(
     asked_s: float | None, began_s: float
 ) -> None:
     """Apache's broker 5.3.3 told two NameServers, and its process ended 13 s later."""
@@ -206,3 +220,4 @@ def test_a_clean_stop_began_when_it_was_asked_for_and_at_least_as_early_as_it_ma
     told = cluster(name_servers=2, brokers=("broker-a",)).at(100).fault("s", "stop", "sigterm", "broker-a", value=value)
     stop, *_ = process_causes(told.end(200).facts()[1], "broker-a")
     assert stop.start_ms == began_s * 1000
+    assert stop.start_ms + stop.begins_late_ms == 100_000

@@ -73,6 +73,20 @@ def test_a_broker_that_leaves_a_topics_route_though_its_channel_lives_is_invalid
     assert wrong(left(46)) == ["must not hold what left"]
 
 
+@pytest.mark.parametrize("dropped_s", [115, None])
+def test_a_registration_counts_by_the_wall_clock_of_the_last_one(dropped_s: float | None) -> None:
+    """300 s back from 50 to 110 s: what registered at 80 s is 335 s old at the scan of 115 s, the one before 75 s."""
+    told = cluster(name_servers=1, brokers=("broker-a",))
+    for at_s in (0.99, 10, 40, 80):
+        register(told, at_s).at(at_s + 0.005).registers("ns-0", "broker-a").route("ns-0", "orders", "broker-a")
+    for at_s, step_ms in ((50, -300_000.0), (110, 300_000.0)):
+        told.at(at_s).event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": step_ms})
+    if dropped_s is not None:
+        told.at(dropped_s).route("ns-0", "orders")
+    wrong = [one.kind for one in check(told.end(180)).findings if one.wrong]
+    assert wrong == ([] if dropped_s else ["must not hold what was silent"])
+
+
 def healed(back_s: float) -> HistoryBuilder:
     """A black hole from 20 to 175 s; the broker registers again at 180 s and is in the table at `back_s`."""
     builder = story(10).at(20).fault(*HOLE)
