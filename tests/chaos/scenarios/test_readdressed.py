@@ -60,6 +60,11 @@ def test_a_rolling_restart_moves_each_in_turn() -> None:
     }
 
 
+def test_it_returns_after_the_timeline_has_begun() -> None:
+    with pytest.raises(ScenarioError, match="a later time, for ns-0 to return at another address"):
+        scenario({**MOVES, "at_s": 0})
+
+
 def test_brokers_move_by_an_entry_of_their_own() -> None:
     with pytest.raises(ScenarioError, match="broker-a is none"):
         scenario({**MOVES, "nodes": ["ns-0", "broker-a"]})
