@@ -12,19 +12,15 @@ A defect replaces a small method of one finished node. The self-test's defects a
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
-from ...actors.broker.server import Broker
 from ..topology import NodeKind
 
-P = ParamSpec("P")
 CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
 
 
@@ -50,28 +46,6 @@ class Defect:
 
     def is_for(self, name: str, kind: NodeKind) -> bool:
         return kind in self.kinds and (not self.nodes or name in self.nodes)
-
-
-def replace_part(target: object, name: str, with_what: object) -> None:
-    """Replace a method or setting of this object. AttributeError if it has none, so that no defect does nothing."""
-    getattr(target, name)
-    setattr(target, name, with_what)
-
-
-def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Concatenate[Broker, P], None]:
-    """A plant for parts that a broker creates when it listens: tables, stored messages, registration."""
-
-    @wraps(change)
-    def plant(broker: Broker, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        assemble = broker._assemble
-
-        def assemble_and_change() -> None:
-            assemble()
-            change(broker, *args, **kwargs)
-
-        replace_part(broker, "_assemble", assemble_and_change)
-
-    return plant
 
 
 def shipped_defects() -> Mapping[str, Defect]:
@@ -125,13 +99,7 @@ class DefectSource:
             raise DefectModuleError(f"plant(node) of {where}: {type(exc).__name__}: {exc}") from exc
 
 
-_BEFORE = ("nemesrv.chaos.defects", "nemesrv.chaos.defects.model")
-"""Old import names of `replace_part` and `in_its_parts`, for users' files written for 0.1.0."""
-
-
 def _run(text: str, name: str) -> dict[str, Any]:
-    for module in _BEFORE:
-        sys.modules.setdefault(module, sys.modules[__name__])
     space: dict[str, Any] = {"__name__": "nemesrv_defect", "__file__": name}
     try:
         exec(compile(text, name, "exec"), space)

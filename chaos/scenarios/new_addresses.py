@@ -66,7 +66,8 @@ def readdressed(
                 done.append(ActionModel(at_s=at_s, what=Remove(), nodes=(now[node],)))
             joins[later] = round(at_s + down_s, 6)
             if not joins[later]:
-                raise NotAllowed(f"timeline.{index}.at_s", "0", f"a later time, for {node} to return at another address")
+                allowed = f"a later time, for {node} to return at another address"
+                raise NotAllowed(f"timeline.{index}.at_s", "0", allowed)
             now[node] = later
         if not moved:
             done.append(_renamed(entry, now))

@@ -9,25 +9,15 @@ from typing import Any
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.actors.namesrv.tables import Registered, Registration
+from nemesrv.chaos.defects import around, in_its_parts, replace_part, with_settings
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.oracle.broker import FETCH, LIGHT_HEARTBEAT, REGISTER
 from nemesrv.chaos.oracle.name_server import SCAN
 from nemesrv.chaos.oracle.time_outs import HEARTBEAT, PERSIST, POLL, REBALANCE
 from nemesrv.chaos.proof.defects import timers
 from nemesrv.chaos.proof.defects.name_server_table import dropped_by
-from nemesrv.chaos.proof.defects.planting import (
-    BROKER_A,
-    CONSUMER_0,
-    NS_0,
-    PRODUCER_0,
-    Where,
-    around,
-    instance_of,
-    replace_part,
-    with_settings,
-)
+from nemesrv.chaos.proof.defects.planting import BROKER_A, CONSUMER_0, NS_0, PRODUCER_0, Where, instance_of
 from nemesrv.chaos.proof.defects.timers import client_setting
-from nemesrv.chaos.scenarios.defect import in_its_parts
 from nemesrv.clients.route_cache import TopicPublishInfo
 from nemesrv.remoting.bodies.route import TopicRouteData
 from nemesrv.remoting.node.node import Node

@@ -18,18 +18,8 @@ from ....remoting.command import RemotingCommand
 from ....remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ....remoting.node.clock import Clock
 from ....remoting.transport import Connection, RemotingServer
-from .planting import (
-    BROKER_A,
-    NAME_SERVERS,
-    NS_0,
-    Planted,
-    around,
-    does_nothing,
-    every,
-    in_its_parts,
-    may_find,
-    replace_part,
-)
+from ...defects import around, does_nothing, every, in_its_parts, replace_part
+from .planting import BROKER_A, NAME_SERVERS, NS_0, Planted, may_find
 
 LATE_S = 2.0
 """Within every time-out, so that nothing fails."""

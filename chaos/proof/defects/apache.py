@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from ....remoting.codes import RequestCode, ResponseCode
+from ...defects import around, replace_part
 from ...fronts.behaviour import PASSES, Behaviour
 from ...fronts.observed import Asked, Observation
 from ...topology import NodeKind
-from .planting import BROKER_A, NS_0, Planted, Where, around, may_find, replace_part
+from .planting import BROKER_A, NS_0, Planted, Where, may_find
 
 UNHEARD_S = 25.0
 """From its restart on: its registration at once and the one after 10 s; the next is 40 s after it."""

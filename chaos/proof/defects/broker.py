@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from ....remoting.message import StoredMessage
 from ....remoting.message_properties import TAGS, format_properties, parse_properties
 from ....remoting.node.network import Address
 from ....remoting.transport import Connection
-from .planting import BROKER_A, BROKERS, Planted, around, every, in_its_parts, may_find, replace_part
+from ...defects import around, every, in_its_parts, registers_with, replace_part
+from .planting import BROKER_A, BROKERS, Planted, may_find
 
 STORE_DELAY_S = 5.0
 """How long the broker that acknowledges too early keeps a message to itself."""
@@ -81,16 +82,6 @@ def broker_refuses_sends(broker: Broker) -> None:
         return handle(connection, request)
 
 
-def registers_with(broker: Broker, field: str, change: Callable[[str], str]) -> None:
-    """The headers of its registrations have another value in this field."""
-
-    @around(broker._registration, "_request")
-    def wrong_request(request: Any, code: RequestCode, fields: dict[str, str], body: bytes) -> Any:
-        if code == RequestCode.REGISTER_BROKER:
-            fields = {**fields, field: change(fields[field])}
-        return request(code, fields, body)
-
-
 @planted(BROKER_A, "smoke", caught_by="routes_are_true")
 @may_find(
     "living_are_used answers_are_true availability client_routes_are_true duplicates one_master queue_ownership "
@@ -104,7 +95,7 @@ def broker_registers_a_wrong_address(broker: Broker) -> None:
         parsed = Address.parse(address)
         return str(Address(parsed.host, parsed.port + 1))
 
-    registers_with(broker, "brokerAddr", next_port)
+    registers_with(broker, brokerAddr=next_port)
 
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered routes_are_true")
@@ -112,7 +103,7 @@ def broker_registers_a_wrong_address(broker: Broker) -> None:
 @in_its_parts
 def broker_registers_a_dead_id(broker: Broker) -> None:
     """a broker registers as slave 1 of a master that does not exist"""
-    registers_with(broker, "brokerId", lambda _: "1")
+    registers_with(broker, brokerId=lambda _: "1")
 
 
 @planted(BROKER_A, "smoke", caught_by="routes_as_registered routes_are_true")

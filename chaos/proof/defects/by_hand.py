@@ -10,7 +10,8 @@ from ....actors.namesrv.server import NameServer
 from ....actors.namesrv.tables import Registered, Registration
 from ....remoting.bodies.route import TopicConfig
 from ....remoting.node.clock import AdjustableClock
-from .planting import BROKER_A, NS_0, Planted, around, does_nothing, in_its_parts, may_find, replace_part
+from ...defects import around, does_nothing, in_its_parts, replace_part
+from .planting import BROKER_A, NS_0, Planted, may_find
 
 _SCENARIO = "acts-by-hand"
 _ITS_BROKERS = ("broker-a", "broker-b")

@@ -15,21 +15,9 @@ from ....remoting.bodies.route import TopicRouteData
 from ....remoting.errors import ConnectError, RocketMQError, TopicNotExist, TransportError
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
+from ...defects import around, does_nothing, replace_part, so_many_times
 from ...experiment.workloads.prober import ProberNode
-from .planting import (
-    EVERY_CLIENT,
-    LASTING_CLIENTS,
-    PRODUCER_0,
-    PRODUCERS,
-    Planted,
-    Where,
-    around,
-    does_nothing,
-    instance_of,
-    may_find,
-    replace_part,
-    so_many_times,
-)
+from .planting import EVERY_CLIENT, LASTING_CLIENTS, PRODUCER_0, PRODUCERS, Planted, Where, instance_of, may_find
 
 PATIENCE_S = 60.0
 """How long the client that is too patient waits for an answer, instead of A = 3 s."""

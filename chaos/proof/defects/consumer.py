@@ -16,21 +16,9 @@ from ....clients.consumer.rebalance import Rebalancer, allocate_averagely
 from ....remoting.codes import MASTER_ID, RequestCode
 from ....remoting.message import MessageQueue, StoredMessage
 from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
+from ...defects import around, does_nothing, does_nothing_async, every, in_its_parts, replace_part
 from ...experiment.workloads.consumer import ConsumerNode
-from .planting import (
-    BROKER_A,
-    CONSUMER_0,
-    CONSUMERS,
-    SLAVE_OF_A,
-    Planted,
-    around,
-    does_nothing,
-    does_nothing_async,
-    every,
-    in_its_parts,
-    may_find,
-    replace_part,
-)
+from .planting import BROKER_A, CONSUMER_0, CONSUMERS, SLAVE_OF_A, Planted, may_find
 
 REORDER_S = 1.0
 SKIPPED_OF = 10

@@ -12,7 +12,8 @@ from ....actors.broker.server import Broker
 from ....clients.name_servers import NameServerSelector
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
-from .planting import BROKERS, LASTING_CLIENTS, Planted, around, in_its_parts, instance_of, replace_part
+from ...defects import around, in_its_parts, replace_part
+from .planting import BROKERS, LASTING_CLIENTS, Planted, instance_of
 
 planted = Planted()
 

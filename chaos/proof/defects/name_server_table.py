@@ -18,7 +18,8 @@ from ....actors.namesrv.unregister import Batch, Expired
 from ....remoting.bodies.route import DataVersion, QueueData, Row
 from ....remoting.codes import PERM_INHERIT
 from ....remoting.transport import Connection
-from .planting import NAME_SERVERS, NS_0, Planted, around, does_nothing, may_find, replace_part
+from ...defects import around, does_nothing, replace_part
+from .planting import NAME_SERVERS, NS_0, Planted, may_find
 
 LATE_DROP_S = 60.0
 RESURRECTED_AFTER_S = 20.0

@@ -6,22 +6,13 @@
         \"""a NameServer keeps brokers that have gone silent\"""     (the first paragraph; how it does it may follow)
         replace_part(server, "_expire_brokers", does_nothing)
 
-This plants `name-server-never-expires`. A change is nearly always one of these:
-
-| @around(part, "method")                   | calls go to this function, with the method before their arguments      |
-| replace_part(part, "name", other)         | another method or value (`does_nothing`, `does_nothing_async`)         |
-| with_settings(part, "config", field=…)    | the same settings but for these fields                                 |
-| so_many_times(part, "config", "field", f) | the same settings, this field times a factor                           |
-| in_its_parts, `@` below the record        | for parts that a broker only makes when it listens                     |
+This plants `name-server-never-expires`. What most of them change their node with is in chaos/defects.py.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
-from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 from ....clients.client_instance import MQClientInstance
@@ -29,12 +20,9 @@ from ....remoting.node.node import Node
 from ...experiment.workloads.consumer import ConsumerNode
 from ...experiment.workloads.producer import ProducerNode
 from ...scenarios.defect import CLIENTS, Defect
-from ...scenarios.defect import in_its_parts as in_its_parts
-from ...scenarios.defect import replace_part as replace_part
 from ...topology import NodeKind
 
 Plant = TypeVar("Plant", bound=Callable[[Any], None])
-Change = TypeVar("Change", bound=Callable[..., Any])
 
 
 class Where(NamedTuple):
@@ -96,40 +84,6 @@ def may_find(also: str) -> Callable[[Plant], Plant]:
         return plant
 
     return note
-
-
-def around(part: object, name: str) -> Callable[[Change], Change]:
-    """Calls of this method of this object go to the decorated function, with the method as first argument."""
-
-    def put(change: Change) -> Change:
-        replace_part(part, name, partial(change, getattr(part, name)))
-        return change
-
-    return put
-
-
-def does_nothing(*_: object, **__: object) -> None:
-    """Replaces any method."""
-
-
-async def does_nothing_async(*_: object, **__: object) -> None:
-    """Replaces any coroutine method."""
-
-
-def with_settings(part: object, name: str, **changed: Any) -> None:
-    """Change these fields of the object's settings under this name."""
-    replace_part(part, name, replace(getattr(part, name), **changed))
-
-
-def so_many_times(part: object, name: str, field: str, factor: float) -> None:
-    """Multiply this field of the object's settings, a whole number."""
-    with_settings(part, name, **{field: round(getattr(getattr(part, name), field) * factor)})
-
-
-def every(nth: int) -> Callable[[], bool]:
-    """Whether this call of the result is the nth, or twice the nth …"""
-    calls = count(1)
-    return lambda: next(calls) % nth == 0
 
 
 def instance_of(node: Node) -> MQClientInstance:

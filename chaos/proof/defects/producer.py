@@ -12,8 +12,9 @@ from ....clients.producer.send_request import SendRequest
 from ....clients.producer.send_result import SendResult, SendStatus
 from ....remoting.errors import ClientError, RocketMQError, TransportError
 from ....remoting.message import MessageQueue
+from ...defects import around, replace_part, with_settings
 from ...experiment.workloads.producer import ProducerNode
-from .planting import PRODUCER_0, PRODUCERS, Planted, around, may_find, replace_part, with_settings
+from .planting import PRODUCER_0, PRODUCERS, Planted, may_find
 
 _AVOIDED_S = 2.0
 

@@ -16,23 +16,10 @@ from ....clients.client_instance import FindBrokerResult
 from ....remoting.bodies.route import BrokerData, QueueData, Row
 from ....remoting.codes import MASTER_ID, PERM_WRITE, ResponseCode
 from ....remoting.node.network import Address
+from ...defects import around, does_nothing, does_nothing_async, in_its_parts, registers_with, replace_part
 from ...experiment.workloads.consumer import ConsumerNode
 from ...oracle.roles import NO_ID
-from .broker import registers_with
-from .planting import (
-    BROKER_A,
-    BROKERS,
-    CONSUMERS,
-    NS_0,
-    SLAVE_OF_A,
-    Planted,
-    around,
-    does_nothing,
-    does_nothing_async,
-    in_its_parts,
-    may_find,
-    replace_part,
-)
+from .planting import BROKER_A, BROKERS, CONSUMERS, NS_0, SLAVE_OF_A, Planted, may_find
 
 _READS, _READS_LATE, _BACKLOG, _ACTING = "slave-reads", "slave-reads-late", "slave-backlog", "acting-master"
 COPIES_S = 60.0
@@ -139,7 +126,7 @@ def name_server_lists_a_slave_as_master(server: NameServer) -> None:
 @in_its_parts
 def slave_registers_as_master(broker: Broker) -> None:
     """a slave registers as id 0 beside its master"""
-    registers_with(broker, "brokerId", lambda _: str(MASTER_ID))
+    registers_with(broker, brokerId=lambda _: str(MASTER_ID))
 
 
 @planted(SLAVE_OF_A, _READS, caught_by="routes_as_registered")
@@ -147,7 +134,7 @@ def slave_registers_as_master(broker: Broker) -> None:
 @in_its_parts
 def slave_registers_without_an_id(broker: Broker) -> None:
     """a slave registers with id -1, as a broker that waits for its id does"""
-    registers_with(broker, "brokerId", lambda _: str(NO_ID))
+    registers_with(broker, brokerId=lambda _: str(NO_ID))
 
 
 # -- slaves that are read, and what they have

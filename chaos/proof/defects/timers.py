@@ -29,6 +29,7 @@ from ....remoting.node.clock import Clock
 from ....remoting.node.network import Address
 from ....remoting.node.node import Node
 from ....remoting.transport import Connection
+from ...defects import around, does_nothing, in_its_parts, replace_part, so_many_times, with_settings
 from ...experiment.workloads.consumer import ConsumerNode
 from ...experiment.workloads.producer import ProducerNode
 from .planting import (
@@ -42,14 +43,8 @@ from .planting import (
     PRODUCERS,
     SLAVE_OF_A,
     Planted,
-    around,
-    does_nothing,
-    in_its_parts,
     instance_of,
     may_find,
-    replace_part,
-    so_many_times,
-    with_settings,
 )
 
 STALL_S = 15.0

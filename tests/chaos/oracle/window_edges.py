@@ -12,8 +12,9 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from nemesrv.actors.namesrv.server import NameServer
+from nemesrv.chaos.defects import around, with_settings
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
-from nemesrv.chaos.proof.defects.planting import NS_0, PRODUCER_0, Where, around, instance_of, with_settings
+from nemesrv.chaos.proof.defects.planting import NS_0, PRODUCER_0, Where, instance_of
 from tests.chaos.sensitive_timers import (
     QUIET,
     TIMERS,

@@ -13,13 +13,14 @@ from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.checks import CHECKS
 from nemesrv.chaos.checks.plain.verdicts import verdicts
 from nemesrv.chaos.checks.record.control import Control
+from nemesrv.chaos.defects import in_its_parts
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.workloads.producer import ProducerNode
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle import lists
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.defect import Defect, in_its_parts
+from nemesrv.chaos.scenarios.defect import Defect
 from nemesrv.chaos.scenarios.loading import load, parse
 from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.topology import NodeKind

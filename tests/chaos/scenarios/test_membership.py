@@ -11,13 +11,14 @@ from click.testing import CliRunner
 from nemesrv.actors.broker.server import Broker
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.checks.plain.verdicts import found_wrong, verdicts
+from nemesrv.chaos.defects import in_its_parts
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.promises import ObligationKind, obligations
 from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.defect import Defect, in_its_parts
+from nemesrv.chaos.scenarios.defect import Defect
 from nemesrv.chaos.scenarios.loading import parse
 from nemesrv.chaos.topology import NodeKind
 

@@ -34,7 +34,7 @@ ONE_AFTER_THE_OTHER: list[dict[str, Any]] = [
 
 DEAF = '''"""Brokers do not notice that a client is gone."""
 
-from nemesrv.chaos.scenarios.defect import in_its_parts
+from nemesrv.chaos.defects import in_its_parts
 
 KINDS = ["broker"]
 

@@ -106,10 +106,20 @@ def test_the_nodes_have_it_the_run_says_so_and_its_folder_repeats_it(tmp_path: P
     assert list(read_rows(record_virtual(again, 1, tmp_path / "again").path))[:100] == rows[:100]
 
 
-def test_a_file_of_before_finds_what_it_imports(tmp_path: Path) -> None:
-    path = tmp_path / "old.py"
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("from nemesrv.chaos.defects import in_its_parts, registers_with", "registers_with(broker, brokerAddr=other)"),
+        ("from nemesrv.chaos.defects.broker import _with_header as made", "made(brokerAddr=other)(broker)"),
+    ],
+)
+def test_a_file_finds_what_it_may_import_under_the_names_of_before_too(lines: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
     path.write_text(
-        'from nemesrv.chaos.defects.model import in_its_parts, replace_part\nNODES = ["broker-a"]\n'
-        "plant = in_its_parts(lambda broker: replace_part(broker, 'stop', None))\n"
+        f"{lines[0]}\nfrom nemesrv.chaos.defects.model import in_its_parts\nNODES = ['broker-a']\n"
+        f"other = lambda _: '127.0.0.1:10911'\nplant = in_its_parts(lambda broker: {lines[1]})\n"
     )
-    assert of_file(path).nodes == ("broker-a",)
+    plan = parse({"checks": ["routes_as_registered"], "settle_s": 40, "steady_s": 10}, file="x.yaml")
+    found = record_virtual(plan, 1, tmp_path / "run", of_file(path)).path
+    rows = [row for row in read_rows(found) if row["event"] == "registration"]
+    assert {row["address"] for row in rows if row["broker_name"] == "broker-a"} == {"127.0.0.1:10911"}
