@@ -1,0 +1,100 @@
+"""What a defect's own file may import (`nemesrv run --defect FILE.py`): these names stay.
+
+| replace_part(part, "name", other)         | another method or value (`does_nothing`, `does_nothing_async`)    |
+| @around(part, "method")                   | calls go to this function, with the method before their arguments |
+| with_settings(part, "config", field=…)    | the same settings but for these fields                            |
+| so_many_times(part, "config", "field", f) | the same settings, this field times a factor                      |
+| every(n)                                  | says of each call whether it is the nth, or twice the nth …       |
+| @in_its_parts                             | for parts that a broker only makes when it listens                |
+| registers_with(broker, brokerAddr=…)      | what it registers as, field of the header to function; in those   |
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial, wraps
+from itertools import count
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from ..actors.broker.server import Broker
+from ..remoting.codes import RequestCode
+
+P = ParamSpec("P")
+Change = TypeVar("Change", bound=Callable[..., Any])
+
+
+def replace_part(target: object, name: str, with_what: object) -> None:
+    """Replace a method or setting of this object. AttributeError if it has none, so that no defect does nothing."""
+    getattr(target, name)
+    setattr(target, name, with_what)
+
+
+def does_nothing(*_: object, **__: object) -> None:
+    """Replaces any method."""
+
+
+async def does_nothing_async(*_: object, **__: object) -> None:
+    """Replaces any coroutine method."""
+
+
+def around(part: object, name: str) -> Callable[[Change], Change]:
+    """Calls of this method of this object go to the decorated function, with the method as first argument."""
+
+    def put(change: Change) -> Change:
+        replace_part(part, name, partial(change, getattr(part, name)))
+        return change
+
+    return put
+
+
+def with_settings(part: object, name: str, **changed: Any) -> None:
+    """Change these fields of the object's settings under this name."""
+    replace_part(part, name, replace(getattr(part, name), **changed))
+
+
+def so_many_times(part: object, name: str, field: str, factor: float) -> None:
+    """Multiply this field of the object's settings, a whole number."""
+    with_settings(part, name, **{field: round(getattr(getattr(part, name), field) * factor)})
+
+
+def every(nth: int) -> Callable[[], bool]:
+    """Whether this call of the result is the nth, or twice the nth …"""
+    calls = count(1)
+    return lambda: next(calls) % nth == 0
+
+
+def in_its_parts(change: Callable[Concatenate[Broker, P], None]) -> Callable[Concatenate[Broker, P], None]:
+    """A plant for parts that a broker creates when it listens: tables, stored messages, registration."""
+
+    @wraps(change)
+    def plant(broker: Broker, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        assemble = broker._assemble
+
+        def assemble_and_change() -> None:
+            assemble()
+            change(broker, *args, **kwargs)
+
+        replace_part(broker, "_assemble", assemble_and_change)
+
+    return plant
+
+
+def registers_with(broker: Broker, **changed: Callable[[str], str]) -> None:
+    """The header of each REGISTER_BROKER has other values in these fields."""
+
+    @around(broker._registration, "_request")
+    def request_with(request: Any, code: RequestCode, fields: dict[str, str], body: bytes) -> Any:
+        if code == RequestCode.REGISTER_BROKER:
+            fields = {**fields, **{name: change(fields[name]) for name, change in changed.items()}}
+        return request(code, fields, body)
+
+
+def _with_header(**changed: Callable[[str], str]) -> Callable[[Broker], None]:
+    """`registers_with`, as files for 0.1.0 know it."""
+    return lambda broker: registers_with(broker, **changed)
+
+
+for _name in ("model", "broker"):  # where files for 0.1.0 look for these names
+    sys.modules.setdefault(f"{__name__}.{_name}", sys.modules[__name__])
