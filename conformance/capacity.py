@@ -107,11 +107,6 @@ def planned(
     return (orders[1], fine_last_s) if fine_last_s <= by_length_s + 1.0 else (orders[0], by_length_s)
 
 
-def cores() -> int:
-    """Number of CPUs that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def memory_of(group: int) -> int:
     """Resident bytes of all processes of a process group."""
     stats = filter(None, (stat_of(int(name)) for name in os.listdir("/proc") if name.isdigit()))

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ..chaos.fronts.instances import Instance, Instances, ids_of
 from ..chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Observation, Opened, Reported
-from .situations import GET_ROUTEINFO, SITUATIONS, Target, Watched
+from .situations import SITUATIONS, RouteAnswers, Target, Watched
 
 Part = tuple[frozenset[str], Watched]
 SELDOM = 4
@@ -98,13 +98,7 @@ def parts_of(watched: Watched, clients: int) -> list[Part]:
 
 
 def _look_ups(part: Sequence[Observation]) -> Iterator[Answered]:
-    """Answers to route look-ups."""
-    asked: set[tuple[int, int]] = set()
-    for one in part:
-        if isinstance(one, Asked) and one.code == GET_ROUTEINFO:
-            asked.add((one.connection, one.opaque))
-        elif isinstance(one, Answered) and (one.connection, one.opaque) in asked:
-            yield one
+    return filter(None, map(RouteAnswers().answer, part))
 
 
 def _at_work_ms(part: Sequence[Observation]) -> float | None:

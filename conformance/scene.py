@@ -6,21 +6,21 @@ open ─► begin ─► at_work ─► go_on: steps ─► close ─► found
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..chaos.fronts.dials import DialWatch
 from ..chaos.fronts.instances import ids_of
-from ..chaos.fronts.observed import Answered, Asked, Dialled, Foreign, Observation, Opened
+from ..chaos.fronts.observed import Asked, Dialled, Foreign, Observation, Opened
 from ..chaos.fronts.sockets import descendants, process_of
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
 from .capacity import LoopLateness, memory_of
-from .situations import GET_ROUTEINFO, KILL, SITUATIONS, Role, Situation, SituationStep, Target, Watched
+from .situations import GET_ROUTEINFO, KILL, SITUATIONS, Role, RouteAnswers, Situation, SituationStep, Target, Watched
 from .stand import ADDRESS_SERVER, GROUP, TOPIC, Stand
-from .subject import Instructions, Program, Subject
+from .subject import Instructions, Program, Subject, within
 
 SEVERAL_S = 3.0
 """By then each client of a program with several has asked for the topic by which it is known."""
@@ -61,9 +61,9 @@ class Scene:
         clock: RealClock,
         logs: Path,
         data: Path,
-        several: Callable[[], None],
+        several: asyncio.Event,
     ) -> None:
-        """`several` is called once a heartbeat has named a second client of a process."""
+        """`several` is set once a process shows that the program has several clients."""
         self._plan, self._situation, self._name, self._clock, self._logs = plan, situation, name, clock, logs
         self._stand = Stand(
             name_servers=situation.name_servers or plan.name_servers,
@@ -84,7 +84,7 @@ class Scene:
         self._seats: list[Seat] = []
         self._before: list[Observation] = []
         self._of_connection: dict[int, Seat] = {}
-        self._look_ups: dict[tuple[int, int], Seat] = {}
+        self._look_ups = RouteAnswers()
 
     def _now_ms(self) -> float:
         return self._clock.monotonic_s() * 1000
@@ -112,8 +112,8 @@ class Scene:
             if seat is not None:
                 seat.saw(seen)
                 self._look_up(seat, seen)
-                if len(seat.ids) > 1:
-                    self._several()
+                if len(seat.ids) > 1:  # its heartbeats name two
+                    self._several.set()
             return
         self._before.append(seen)
         for seat in self._seats:
@@ -122,15 +122,13 @@ class Scene:
     def _look_up(self, seat: Seat, seen: Observation) -> None:
         """Whether the process now works: it has its first route, or asked its first question if there is no route."""
         if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
-            self._look_ups[seen.connection, seen.opaque] = seat
             seat.asked.set()
         elif isinstance(seen, Foreign) and seen.front != ADDRESS_SERVER:
             seat.is_foreign.set()
-        elif isinstance(seen, Answered):
-            found = self._look_ups.pop((seen.connection, seen.opaque), None) is not None
-            if found and seen.code == 0 and seat.at_work_ms is None:
-                seat.at_work_ms = seen.at_ms
-                seat.at_work.set()
+        answer = self._look_ups.answer(seen)
+        if answer is not None and answer.code == 0 and seat.at_work_ms is None:
+            seat.at_work_ms = answer.at_ms
+            seat.at_work.set()
 
     # --- its course ---------------------------------------------------------------------------------------------------
 
@@ -158,18 +156,18 @@ class Scene:
             self._seats.append(seat)
             await seat.subject.start()
             if at + 1 < self._situation.processes:  # as many starts at once as there are lanes
-                await _within(limit_s, seat.is_up.wait(), seat.subject.ended())
+                await within(limit_s, seat.is_up.wait(), seat.subject.ended())
 
     async def at_work(self, limit_s: float) -> None:
         """Return when every process works, has ended, or does not speak RocketMQ's protocol, or at the limit."""
         events = [seat.at_work if self._situation.has_topic else seat.asked for seat in self._seats]
         waits = (
-            _within(limit_s, each.wait(), seat.is_foreign.wait(), seat.subject.ended())
+            within(limit_s, each.wait(), seat.is_foreign.wait(), seat.subject.ended())
             for each, seat in zip(events, self._seats, strict=True)
         )
         await asyncio.gather(*waits)
 
-    async def go_on(self, start_limit_s: float, has_several: Callable[[], bool]) -> None:
+    async def go_on(self, start_limit_s: float) -> None:
         """The steps at their times, and the end; a start lasts longer where the program has several clients."""
         await self.at_work(max(0.0, start_limit_s - (self._now_ms() - self._seats[0].subject.began_ms) / 1000))
         if (
@@ -189,11 +187,11 @@ class Scene:
                 return
             await self._do(step)
         await self._until(began_s + self._situation.for_s)
-        if self._situation.many and (has_several() or self._has_several()):
+        if self._situation.many and (self._several.is_set() or self._may_have_several()):
             await self._until(began_s + SEVERAL_S)
 
-    def _has_several(self) -> bool:
-        """Whether a process has connected to NameServers more than once, so that it may have several clients."""
+    def _may_have_several(self) -> bool:
+        """Whether a process has connected to NameServers more than once."""
         fronts = {*self._stand.names}
         connected = ([seen for seen in seat.seen if isinstance(seen, Opened)] for seat in self._seats)
         return any(sum(seen.front in fronts for seen in of) > 1 for of in connected)
@@ -304,14 +302,3 @@ class Seat:
             self.is_up.set()
         elif isinstance(seen, Asked):
             self.ids |= ids_of(seen)
-
-
-async def _within(limit_s: float, *works: Awaitable[object]) -> None:
-    """Return when the first of them is done, or after so long; cancel the others."""
-    tasks = [asyncio.ensure_future(each) for each in works]
-    try:
-        await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -27,12 +27,13 @@ from ..chaos.fronts.behaviour import (
     SILENT,
     Behaviour,
 )
-from ..chaos.fronts.observed import Observation
+from ..chaos.fronts.observed import Answered, Asked, Observation
 from ..chaos.oracle.choosing.labels import Label
 
 GET_ROUTEINFO = 105
 SENDS = (10, 310, 320)
 """SEND_MESSAGE, its V2, and a batch."""
+PULLS = (11, 361)
 SYSTEM_ERROR, SERVICE_NOT_AVAILABLE, TOPIC_NOT_EXIST = 1, 14, 17
 LIST_PERIOD_S = 120.0
 """A Java client asks for its list by HTTP after 10 s and then each 120 s; Go does the same."""
@@ -218,6 +219,22 @@ _ALL: tuple[Situation, ...] = (
 )
 
 SITUATIONS: Mapping[str, Situation] = {situation.name: situation for situation in _ALL}
+
+
+class RouteAnswers:
+    """Tells answers to route look-ups from all others."""
+
+    def __init__(self) -> None:
+        self._asked: set[tuple[int, int]] = set()
+
+    def answer(self, seen: Observation) -> Answered | None:
+        """The next observation, if it is such an answer."""
+        if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
+            self._asked.add((seen.connection, seen.opaque))
+        elif isinstance(seen, Answered) and (seen.connection, seen.opaque) in self._asked:
+            self._asked.remove((seen.connection, seen.opaque))
+            return seen
+        return None
 
 
 Seen = TypeVar("Seen", bound=Observation)

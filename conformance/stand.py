@@ -12,6 +12,7 @@ everything. `close` leaves no port, task or file.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import random
 import shutil
@@ -30,7 +31,7 @@ from ..chaos.errors import HarnessError
 from ..chaos.experiment.workloads.address_server import AddressServerNode
 from ..chaos.fronts.behaviour import PASSES, REFUSES
 from ..chaos.fronts.front import Front
-from ..chaos.fronts.observed import Answered, Asked, Happened, Observation
+from ..chaos.fronts.observed import Asked, Happened, Observation
 from ..clients.config import ProducerConfig
 from ..clients.producer.producer import DefaultMQProducer
 from ..remoting.errors import ConnectError, RocketMQError
@@ -39,7 +40,7 @@ from ..remoting.node.clock import Clock
 from ..remoting.node.network import Address, Listener, Network, ProtocolFactory, TcpNetwork
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
-from .situations import GET_ROUTEINFO, KILL, NAME_SERVER_LIST, RESTART, SENDS, SituationStep, Target
+from .situations import KILL, NAME_SERVER_LIST, PULLS, RESTART, SENDS, RouteAnswers, SituationStep, Target
 
 TOPIC, GROUP = "nemesrv-conform", "nemesrv-conform-group"
 QUEUES = 4
@@ -47,8 +48,6 @@ ADDRESS_SERVER = "address-server"
 LOOPBACK = "127.0.0.1"
 _ANY_PORT = Address(LOOPBACK, 0)
 _STORE_FILE = 16 << 20
-USES = frozenset({*SENDS, 11, 361})
-"""Sends and pulls: a client's uses of a broker."""
 FEED_EVERY_S = 0.1
 
 Process = Callable[[Address, Address], int | None]
@@ -91,8 +90,9 @@ class Stand:
         self._name_server_addresses: list[Address] = []
         self._brokers: dict[str, RunningBroker] = {}
         self._addressing: AddressServerNode | None = None
-        self._feeder: _Feeder | None = None
-        self._look_ups: dict[tuple[int, int], str] = {}
+        self._producer: DefaultMQProducer | None = None
+        self._feeding: asyncio.Task[None] | None = None
+        self._look_ups = RouteAnswers()
         self.answered_last: str | None = None
         """The NameServer that answered the last look-up, with a route where there is one."""
         self.used_last: str | None = None
@@ -113,13 +113,11 @@ class Stand:
                 await self._open_broker(name)
             if self._by_http:
                 await self._open_address_server()
-        except OSError as exc:
+        except BaseException as exc:
             await self.close()
-            raise HarnessError(
-                f"a stand cannot be opened: {exc.strerror or exc}; close what uses ports or files"
-            ) from exc
-        except BaseException:
-            await self.close()
+            if isinstance(exc, OSError):
+                why = f"a stand cannot be opened: {exc.strerror or exc}; close what uses ports or files"
+                raise HarnessError(why) from exc
             raise
 
     async def _open_name_server(self, name: str) -> None:
@@ -178,8 +176,11 @@ class Stand:
 
     async def close(self) -> None:
         """Remove everything."""
-        if self._feeder is not None:
-            await self._feeder.stop()
+        if self._feeding is not None:
+            self._feeding.cancel()
+            await asyncio.gather(self._feeding, return_exceptions=True)
+        if self._producer is not None:
+            await self._producer.stop()
         for front in self.fronts.values():
             await front.close()
         for broker in self._brokers.values():
@@ -212,15 +213,12 @@ class Stand:
         return {door: name for name, front in self.fronts.items() for door in front.doors}
 
     def _saw(self, seen: Observation) -> None:
-        if isinstance(seen, Asked):
-            if seen.code == GET_ROUTEINFO:
-                self._look_ups[seen.connection, seen.opaque] = seen.front
-            if seen.front in self._brokers and (seen.code in USES or self.used_last is None):
-                self.used_last = seen.front
-        elif isinstance(seen, Answered):
-            look_up = self._look_ups.pop((seen.connection, seen.opaque), None)
-            if look_up is not None and (seen.code == 0 or not self._has_topic):
-                self.answered_last = look_up
+        if isinstance(seen, Asked) and seen.front in self._brokers:
+            is_use = seen.code in (*SENDS, *PULLS)
+            self.used_last = seen.front if is_use else self.used_last or seen.front
+        answer = self._look_ups.answer(seen)
+        if answer is not None and (answer.code == 0 or not self._has_topic):
+            self.answered_last = answer.front
         self._see(seen)
 
     # --- what happens to it -------------------------------------------------------------------------------------------
@@ -258,14 +256,21 @@ class Stand:
         self._see(Happened(at_ms=self.clock.monotonic_s() * 1000, what=what, whom=whom))
 
     async def feed(self) -> None:
-        """Send one message for consumers each 100 ms until the stand is closed."""
+        """Send one message for consumers each FEED_EVERY_S until the stand is closed; body and key are its number."""
         links = {address: address for address in self._name_server_addresses}
         links |= {self.fronts[name].address: broker.address for name, broker in self._brokers.items()}
         config = ProducerConfig(
             namesrv_addr=tuple(self._name_server_addresses), producer_group="nemesrv-feeder", profile=self._profile
         )
-        self._feeder = _Feeder(DefaultMQProducer(self._context("feeder", self._network(links)), config), self.clock)
-        await self._feeder.start()
+        self._producer = DefaultMQProducer(self._context("feeder", self._network(links)), config)
+        await self._producer.start()
+        self._feeding = asyncio.create_task(self._feed(self._producer))
+
+    async def _feed(self, producer: DefaultMQProducer) -> None:
+        for number in itertools.count():
+            with suppress(RocketMQError):
+                await producer.send(Message.create(TOPIC, b"%d" % number, keys=str(number)))
+            await self.clock.sleep(FEED_EVERY_S)
 
 
 class RunningBroker:
@@ -342,29 +347,3 @@ class MortalNetwork:
         self._is_dead = True
         for transport in self._transports:
             transport.close()
-
-
-class _Feeder:
-    """Our own producer with defaults. Body and key of its messages are `id` 0, 1, 2 …"""
-
-    def __init__(self, producer: DefaultMQProducer, clock: Clock) -> None:
-        self._producer, self._clock = producer, clock
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        await self._producer.start()
-        self._task = asyncio.create_task(self._send())
-
-    async def _send(self) -> None:
-        number = 0
-        while True:
-            with suppress(RocketMQError):
-                await self._producer.send(Message.create(TOPIC, b"%d" % number, keys=str(number)))
-            number += 1
-            await self._clock.sleep(FEED_EVERY_S)
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        await self._producer.stop()

@@ -20,7 +20,7 @@ import shutil
 import signal
 import subprocess
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -280,18 +280,19 @@ class Subject:
                 self._signal_group(signal.SIGKILL if kill else signal.SIGTERM)
                 for daemon in daemons:
                     daemon.send(signal.SIGKILL if kill else signal.SIGTERM)
-                if not await _within(STOP_S, self._gone):
+                await within(STOP_S, self._gone.wait())
+                if not self._gone.is_set():
                     self._stopped = "hung"
         finally:
             self._signal_group(signal.SIGKILL)  # also what it has left behind
             for daemon in daemons:
                 daemon.send(signal.SIGKILL)
                 daemon.close()
-        if not await _within(KILL_S, self._gone):  # it waits for a disk
+        await within(KILL_S, self._gone.wait())
+        if not self._gone.is_set():  # it waits for a disk
             raise HarnessError(f"{self._program.words[0]} (pid {self.pid}) does not end after SIGKILL")
         if self._dials is not None:  # what it dialled last is still on its way
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._dials.ended(), KILL_S)
+            await within(KILL_S, self._dials.ended())
             self._dials.close()
         for output in self._outputs:
             output.drain()
@@ -350,12 +351,15 @@ class Subject:
         self._asking = asyncio.get_running_loop().call_later(SEND_EVERY_S, self._ask_to_send)
 
 
-async def _within(limit_s: float, event: asyncio.Event) -> bool:
+async def within(limit_s: float, *works: Awaitable[object]) -> None:
+    """Return when the first of them is done, or after so long; cancel the others."""
+    tasks = [asyncio.ensure_future(each) for each in works]
     try:
-        async with asyncio.timeout(limit_s):
-            return await event.wait()
-    except TimeoutError:
-        return False
+        await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class _Output:

@@ -25,9 +25,10 @@ import uvloop
 from ..chaos.errors import HarnessError
 from ..chaos.experiment.progress import Progress
 from ..chaos.fronts.observed import Asked, Dialled, Foreign, Opened, Protocol
+from ..chaos.machine import processors
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
-from .capacity import LoopLateness, Places, at_once, cores, planned, planned_s
+from .capacity import LoopLateness, Places, at_once, planned, planned_s
 from .scene import START_LIMIT_S, ConformPlan, Scene, WatchedProcess
 from .situations import GET_ROUTEINFO, SITUATIONS, Situation, Watched
 from .stand import ADDRESS_SERVER, TOPIC
@@ -68,15 +69,15 @@ class Conducting:
     def __init__(
         self, plan: ConformPlan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None
     ) -> None:
-        self._plan, self._logs, self._data, self._progress = plan, logs, data, progress
-        self._again = again
+        self._plan, self._logs, self._data, self._again = plan, logs, data, again
+        self._progress = progress or Progress("", 0.0, quiet=True)
         self._clock = RealClock.starting_now()
         self._lateness = LoopLateness(self._now_ms)
-        self._starting = asyncio.Semaphore(cores())
+        self._starting = asyncio.Semaphore(processors())
         self._places = Places(1)
         self._done = 0
-        self._has_several = False
-        """Whether a process of the program has several clients, as far as any has shown."""
+        self._several = asyncio.Event()
+        """A process of the program has shown that it has several clients."""
         self._running: dict[str, tuple[Situation, float]] = {}
         """What has a place, and since when."""
         self._first_s = 0.0
@@ -112,7 +113,7 @@ class Conducting:
                     "the program takes its list by argument; with {namesrv_http} or {namesrv_domain} there it would be "
                     "served by HTTP"
                 )
-        self._say(f"starting {program.words[0]}")
+        self._progress.say(f"starting {program.words[0]}")
         first = await self._put_through(SITUATIONS[FIRST], weighed=True)
         (began,) = first
         if why := hindered(began, program.words[0]):
@@ -123,7 +124,7 @@ class Conducting:
         watched = [each.watched for each in told] if any(each.many for each in chosen) else []
         watched += await self._all(chosen)
         if self._again is not None:
-            self._say("judging what was seen")
+            self._progress.say("judging what was seen")
             watched = await self._repeat(watched, self._again(watched))
         return Trial(watched=tuple(watched), left_out=self._left_out, notes=self._told())
 
@@ -153,13 +154,12 @@ class Conducting:
 
     async def _all(self, chosen: Sequence[Situation], which: str = "") -> list[Watched]:
         self._done = 0
-        jobs, expected_s = planned(chosen, self._plan.starts, self._first_s, self._places.free, cores())
-        if self._progress is not None:
-            self._progress.expect(expected_s)
+        jobs, expected_s = planned(chosen, self._plan.starts, self._first_s, self._places.free, processors())
+        self._progress.expect(expected_s)
         many = sum(each.many for each, _ in jobs)
         what = " and ".join(filter(None, (_counted(len(jobs) - many, "situation"), _counted(many, "start"))))
         what = f"{which}{what}"
-        self._say(what)
+        self._progress.say(what)
         watched: list[Watched] = []
 
         async def job(situation: Situation, number: int) -> None:
@@ -179,8 +179,8 @@ class Conducting:
         progress, told_s = self._progress, self._clock.monotonic_s()
         while self._done < len(jobs):
             await asyncio.sleep(min(TOLD_EACH_S, 0.2 if len(jobs) < 3 else 1.0))
-            each_s = TOLD_EACH_S if progress is not None and progress.is_terminal else TOLD_EACH_S_IN_A_PIPE
-            if progress is not None and self._clock.monotonic_s() - told_s >= each_s:
+            each_s = TOLD_EACH_S if progress.is_terminal else TOLD_EACH_S_IN_A_PIPE
+            if self._clock.monotonic_s() - told_s >= each_s:
                 told_s = self._clock.monotonic_s()
                 progress.expect(self._left_s(jobs))
                 progress.say(f"{what}: {self._done} of {len(jobs)} done{self._outstanding(len(jobs))}")
@@ -200,14 +200,7 @@ class Conducting:
         ]
         places = self._places.free + sum(situation.processes for situation, _ in self._running.values())
         waiting = jobs[self._done + len(self._running) :]
-        return planned_s(waiting, start_s, places, cores(), running_s)
-
-    def _several(self) -> None:
-        self._has_several = True
-
-    def _say(self, text: str) -> None:
-        if self._progress is not None:
-            self._progress.say(text)
+        return planned_s(waiting, start_s, places, processors(), running_s)
 
     def _of_use(self, situation: Situation, found: Sequence[WatchedProcess]) -> Sequence[WatchedProcess]:
         for each in found:
@@ -253,7 +246,7 @@ class Conducting:
                 if weighed:
                     scene.weigh()
                 limit_s = max(START_LIMIT_S, LIMIT_STARTS * self._first_s)
-                await scene.go_on(limit_s, lambda: self._has_several)
+                await scene.go_on(limit_s)
             except BaseException:
                 scene.in_a_hurry = True
                 raise
@@ -305,31 +298,25 @@ def hindered(first: WatchedProcess, cmd: str) -> str:
     if watched.at_work_ms is not None:
         return ""
     foreign = next((each for each in watched.of(Foreign) if each.front != ADDRESS_SERVER), None)
-    said = told_of(first.last_lines)
-    if foreign is not None:
-        return f"{_foreign_sentence(cmd, foreign)}{said}"
     after_s = (watched.ended_ms - watched.began_ms) / 1000
-    if watched.ended not in ("stopped", "hung"):
-        return f"{cmd} ended ({watched.ended}) after {after_s:.1f} s, before a NameServer gave it a route{said}"
-    if not any(watched.of(Opened)):
-        others = elsewhere(watched)
-        if others:
-            where = ", ".join(map(str, others[:3]))
-            return (
-                f"{cmd} connected to {where} and to none of its NameServers: it is told them by NAMESRV_ADDR, "
-                f"ROCKETMQ_NAMESRV_ADDR, or {{namesrv}} in its arguments{said}"
-            )
-        return (
-            f"{cmd} made no connection within {START_LIMIT_S:g} s: it is told its NameServers by NAMESRV_ADDR, "
-            f"ROCKETMQ_NAMESRV_ADDR, or {{namesrv}} in its arguments{said}"
-        )
     topics = sorted({each.fields.get("topic", "") for each in watched.of(Asked) if each.code == GET_ROUTEINFO})
-    if topics:
-        return (
-            f"{cmd} asked for the route of {', '.join(topics)} and got none: its topic is told by NEMESRV_TOPIC, or "
-            f"{{topic}} in its arguments ({TOPIC}){said}"
+    if foreign is not None:
+        why = _foreign_sentence(foreign)
+    elif watched.ended not in ("stopped", "hung"):
+        why = f"ended ({watched.ended}) after {after_s:.1f} s, before a NameServer gave it a route"
+    elif not any(watched.of(Opened)):
+        where = ", ".join(map(str, elsewhere(watched)[:3]))
+        did = f"connected to {where}" if where else f"made no connection within {START_LIMIT_S:g} s"
+        but = " and to none of its NameServers: it is told them" if where else ": it is told its NameServers"
+        why = f"{did}{but} by NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR, or {{namesrv}} in its arguments"
+    elif topics:
+        why = (
+            f"asked for the route of {', '.join(topics)} and got none: its topic is told by NEMESRV_TOPIC, or "
+            f"{{topic}} in its arguments ({TOPIC})"
         )
-    return f"{cmd} connected, and asked for no route within {START_LIMIT_S:g} s{said}"
+    else:
+        why = f"connected, and asked for no route within {START_LIMIT_S:g} s"
+    return f"{cmd} {why}{told_of(first.last_lines)}"
 
 
 def elsewhere(watched: Watched) -> list[Address]:
@@ -342,21 +329,19 @@ def asked_by_http(watched: Watched) -> bool:
     return any(each.front == ADDRESS_SERVER for each in watched.of(Opened))
 
 
-def _foreign_sentence(cmd: str, foreign: Foreign) -> str:
-    spoken = {
-        Protocol.TLS: "TLS",
-        Protocol.GRPC: "gRPC (HTTP/2)",
-        Protocol.HTTP: "HTTP",
-    }.get(foreign.protocol)
-    if spoken is None:
+_SPOKEN = {
+    Protocol.TLS: ("TLS", "switch TLS off in the client (Java: -Dtls.enable=false, or useTLS)"),
+    Protocol.GRPC: ("gRPC (HTTP/2)", "gRPC clients talk to a Proxy, never to a NameServer, and choose none"),
+    Protocol.HTTP: ("HTTP", "it was told NameServers of the remoting protocol, and no address server"),
+}
+
+
+def _foreign_sentence(foreign: Foreign) -> str:
+    if foreign.protocol not in _SPOKEN:
         began = foreign.began[:8].hex(" ")
-        return f"{cmd} does not speak RocketMQ's remoting protocol to {foreign.front}: its first bytes are {began}"
-    mend = {
-        Protocol.TLS: "switch TLS off in the client (Java: -Dtls.enable=false, or useTLS)",
-        Protocol.GRPC: "gRPC clients talk to a Proxy, never to a NameServer, and choose none",
-        Protocol.HTTP: "it was told NameServers of the remoting protocol, and no address server",
-    }[foreign.protocol]
-    return f"{cmd} speaks {spoken} to {foreign.front}, and only RocketMQ's remoting protocol can be watched: {mend}"
+        return f"does not speak RocketMQ's remoting protocol to {foreign.front}: its first bytes are {began}"
+    spoken, fix = _SPOKEN[foreign.protocol]
+    return f"speaks {spoken} to {foreign.front}, and only RocketMQ's remoting protocol can be watched: {fix}"
 
 
 # --- in an event loop of its own
@@ -390,20 +375,13 @@ def run(
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(work())
     except BaseExceptionGroup as exc:
-        raise _one_of(exc) from exc
+        error: BaseException = exc.subgroup(HarnessError) or exc
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from exc
     finally:
         if threading.current_thread() is threading.main_thread():
             for number, handler in before.items():
                 signal.signal(number, handler)
         if arrived:
             signal.raise_signal(arrived[0])
-
-
-def _one_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first one with an error."""
-    for each in group.exceptions:
-        found = _one_of(each) if isinstance(each, BaseExceptionGroup) else each
-        if isinstance(found, HarnessError):
-            return found
-    first = group.exceptions[0]
-    return _one_of(first) if isinstance(first, BaseExceptionGroup) else first

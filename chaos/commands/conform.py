@@ -96,7 +96,7 @@ def conform(
 
     Exit status: 0 every rule VALID (or measured, without --profile), 1 INVALID, 3 UNKNOWN, 2 and 4 as a run's.
     """
-    from ...conformance.capacity import cores, planned
+    from ...conformance.capacity import planned
     from ...conformance.result import ConformResult, hindered, tidy, write
     from ...conformance.rule_verdicts import hindered_in, judge_all, profile_of, situations_of, written
     from ...conformance.scene import ConformPlan
@@ -105,7 +105,7 @@ def conform(
     from ...conformance.trial import run
     from ..experiment.progress import Progress
     from ..experiment.run_folder import RunFolder, refuse_used
-    from ..machine import allow_open_files
+    from ..machine import allow_open_files, processors
 
     program = Program(cmd)
     program.check()
@@ -125,7 +125,7 @@ def conform(
     )
     folder = RunFolder.create("conform", out)
     chosen = [SITUATIONS[name] for name in plan.situations]
-    _jobs, expected_s = planned(chosen, starts, START_GUESS_S, AT_ONCE_GUESS, cores())
+    _jobs, expected_s = planned(chosen, starts, START_GUESS_S, AT_ONCE_GUESS, processors())
     progress = Progress(f"conform {Path(cmd[0]).name}", START_GUESS_S + expected_s, quiet=as_json)
     try:
         trial = run(

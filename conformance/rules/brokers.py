@@ -15,12 +15,11 @@ from typing import Any
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.instances import topics_of
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
-from ..situations import KILL, RESTART, SENDS, Watched
+from ..situations import KILL, PULLS, RESTART, SENDS, Watched
 from .lookups import at_ms
 from .rule import LeftOut, Measured, Measurement, Rule, Samples, seconds_rule
 
 STILL_USED = "still used"
-PULLS = (11, 361)
 USES = frozenset({*SENDS, 325, *PULLS})
 LAST_S = 10.0
 """A broker used within the last so many seconds is still used. Heartbeats, each 30 s, are mostly outside."""

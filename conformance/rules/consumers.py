@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ...chaos.fronts.observed import Answered, Asked, Happened, Reported
-from ..situations import KILL, STOP, Watched
-from .brokers import PULLS
+from ..situations import KILL, PULLS, STOP, Watched
 from .rule import LeftOut, Measured, Measurement, Rule, Samples, seconds_rule
 
 Queue = tuple[str, str]
