@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..chaos.fronts.behaviour import (
     BLACK_HOLE,
@@ -275,3 +275,8 @@ class Watched:
     def of(self, kind: type[Seen]) -> Iterator[Seen]:
         """The observations of one kind, in order of time."""
         return (one for one in self.seen if isinstance(one, kind))
+
+    def example(self, at_ms: float | None = None, **what: Any) -> Mapping[str, Any]:
+        """For a rule's examples: `what`, and when since the process began."""
+        when = {} if at_ms is None else {"at_ms": round(at_ms - self.began_ms, 1)}
+        return {"situation": self.situation, "process": self.number, **when, **what}

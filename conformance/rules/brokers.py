@@ -16,7 +16,6 @@ from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.instances import topics_of
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
 from ..situations import KILL, PULLS, RESTART, SENDS, Watched
-from .lookups import at_ms
 from .rule import LeftOut, Measured, Measurement, Rule, Samples, seconds_rule
 
 STILL_USED = "still used"
@@ -67,16 +66,9 @@ def _last_use(watched: Sequence[Watched]) -> Measurement:
         uses = [each.at_ms for each in _uses(one, front) if each.at_ms >= since_ms]
         last_ms = max([*dials, *uses], default=since_ms)
         is_still = one.stopping_ms - last_ms <= LAST_S * 1000
-        found.add(
-            None if is_still else round((last_ms - since_ms) / 1000, 1),
-            situation=one.situation,
-            process=one.number,
-            front=front,
-            at_ms=at_ms(one, since_ms),
-            dials=len(dials),
-            requests=len(uses),
-            last_after_ms=round(last_ms - since_ms),
-        )
+        after_s = None if is_still else round((last_ms - since_ms) / 1000, 1)
+        more = {"dials": len(dials), "requests": len(uses), "last_after_ms": round(last_ms - since_ms)}
+        found.add(after_s, one, since_ms, front=front, **more)
     return found.longest(STILL_USED)
 
 
@@ -167,7 +159,7 @@ def _sends_lost(watched: Sequence[Watched]) -> Measurement:
         mine = [send for send in sends if send.began_ms >= since_ms]
         lost = [send for send in mine if not send.ok]
         total, count, why = total + len(lost), count + len(mine), by
-        examples.append({"situation": one.situation, "lost": len(lost), "sends": len(mine)})
+        examples.append(one.example(lost=len(lost), sends=len(mine)))
     if not count:
         return _no_sends(watched)
     share = round(total / count, 4)
@@ -191,7 +183,7 @@ def _stall(watched: Sequence[Watched]) -> Measurement:
             continue
         stall_s = max(b - a for a, b in pairwise(moments)) / 1000
         longest, count = max(longest, stall_s), count + len(moments) - 2
-        examples.append({"situation": one.situation, "stall_s": round(stall_s, 2), "by": by})
+        examples.append(one.example(stall_s=round(stall_s, 2), by=by))
     if not examples:
         return _no_sends(watched)
     return Measured(value=round(longest, 2), count=count, examples=examples)
@@ -208,7 +200,7 @@ def _retries(watched: Sequence[Watched]) -> Measurement:
                 continue
             most = max(most, len(made))
             how = NONE if len(made) == 1 else SAME if made[1][0] == lost[1] else ELSEWHERE
-            found.add(how, at_ms=at_ms(one, send.began_ms), tries=[front for front, _ in made])
+            found.add(how, one, send.began_ms, tries=[front for front, _ in made])
     if not found.values:
         return _no_sends(watched)
     counts = Counter(found.values)
@@ -227,13 +219,9 @@ def _return(watched: Sequence[Watched]) -> Measurement:
         back = next((each for each in one.of(Happened) if each.what == RESTART), None)
         if back is not None:
             used = (each.at_ms for each in _uses(one, back.whom) if each.at_ms >= back.at_ms)
-            after_s = next(((used_ms - back.at_ms) / 1000 for used_ms in used), None)
-            found.add(_round(after_s, 1), front=back.whom, after_s=_round(after_s, 3))
+            after_s = next((round((used_ms - back.at_ms) / 1000, 1) for used_ms in used), None)
+            found.add(after_s, one, back.at_ms, front=back.whom, after_s=after_s)
     return found.longest(NOT_USED)
-
-
-def _round(value_s: float | None, digits: int) -> float | None:
-    return None if value_s is None else round(value_s, digits)
 
 
 NOT_USED = "not used again"

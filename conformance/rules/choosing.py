@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...chaos.oracle.choosing.labels import EVERY, KEPT, ODDS, WORDS, Label
 from ...chaos.oracle.choosing.machine import Successions
@@ -135,10 +134,6 @@ def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
     return chance, firsts
 
 
-def _example(watched: Watched, **what: Any) -> Mapping[str, Any]:
-    return {"situation": watched.situation, "process": watched.number, **what}
-
-
 def _order(watched: Sequence[Watched]) -> Measurement:
     if _goes_anywhere(label_in(watched)):
         return NO_LIST
@@ -152,7 +147,7 @@ def _order(watched: Sequence[Watched]) -> Measurement:
         places.update(_places(one, pairs))
         chance *= _chance_of_links(one, made)
     count = len(seen)
-    examples = [_example(one, chosen=made[:8]) for one, made in seen]
+    examples = [one.example(chosen=made[:8]) for one, made in seen]
     if len(places) > 1 and has_turns:
         return Measured(value="shuffled", count=count, p=chance, examples=examples)
     same, firsts = _chance_of_firsts(watched)
@@ -223,7 +218,7 @@ def _sticky(watched: Sequence[Watched]) -> Measurement:
         return Measured.undecided("no look-up followed one that was answered")
     moves = ((one, step) for one in watched for step in walk(one)[1] if not step.tied and step.was != step.then)
     examples = [
-        _example(one, was=one.name_servers[step.was], then=one.name_servers[step.then])
+        one.example(was=one.name_servers[step.was], then=one.name_servers[step.then])
         for one, step in moves
         if step.was is not None
     ]
@@ -260,7 +255,7 @@ def _next(watched: Sequence[Watched]) -> Measurement:
             break
         tied.append((one, exchanged))
     if len(tied) < len(out):
-        examples = [_example(one, chosen=made[:8]) for one, made in out]
+        examples = [one.example(chosen=made[:8]) for one, made in out]
         return Measured(value="out of turn", count=decided, why="one came again before others' turn", examples=examples)
     seen = in_turn + tied
     p = 1.0

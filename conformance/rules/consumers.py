@@ -50,11 +50,10 @@ def _taken(situation: str, watched: Sequence[Watched]) -> Measurement:
         for queue, last_ms in sorted(owned.items()):
             if before.get(queue, -1.0) > last_ms:
                 continue  # it had been handed over before
-            after_s = None if queue not in later else (later[queue] - end_ms) / 1000
+            after_s = None if queue not in later else round((later[queue] - end_ms) / 1000, 2)
             if after_s is None and _by_itself([stays]):
                 continue  # nobody was there to take it
-            value = None if after_s is None else round(after_s, 2)
-            found.add(value, queue="/".join(queue), after_s=None if after_s is None else round(after_s, 3))
+            found.add(after_s, stays, end_ms, queue="/".join(queue), after_s=after_s)
     found.examples.sort(key=lambda one: -(float("inf") if one["after_s"] is None else float(one["after_s"])))
     return found.longest(NEVER)
 

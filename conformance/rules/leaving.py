@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..situations import Watched
-from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, at_ms, broken, label_in, tries
+from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, broken, label_in, tries
 from .rule import LeftOut, Measure, Measured, Measurement, Rule, Samples
 
 LEFT, KEPT = "left", "kept"
@@ -60,11 +60,9 @@ def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -
                 found.why = (one.dials_unseen or why_not) if situation in _BY_DIALS else why_not
                 continue
             moved = next((tried for tried in after if tried.front != front), None)
+            then = {} if moved is None else {"then": moved.front, "after_ms": round(moved.began_ms - since_ms, 1)}
             failed = sum(tried.front == front for tried in after)
-            example = {"situation": situation, "process": one.number, "front": front, "tried again": failed}
-            if moved is not None:
-                example |= {"then": moved.front, "after_ms": round(moved.began_ms - since_ms, 1)}
-            found.add(value, **example, at_ms=at_ms(one, since_ms))
+            found.add(value, one, since_ms, front=front, **{"tried again": failed, **then})
         if len(set(found.values)) > 1:
             return Measured(value="either", count=len(found.values), examples=found.examples)
         return found.commonest()

@@ -295,8 +295,3 @@ def broken(watched: Watched) -> tuple[float, str] | None:
         if one.at_ms >= watched.at_work_ms and one.front in fronts and one.behaviour != PASSES:
             return one.at_ms, one.front
     return None
-
-
-def at_ms(watched: Watched, moment_ms: float) -> float:
-    """Since the process began, to a tenth of a millisecond, for examples."""
-    return round(moment_ms - watched.began_ms, 1)

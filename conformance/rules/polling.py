@@ -12,7 +12,7 @@ from statistics import median
 from ...chaos.fronts.behaviour import PASSES
 from ...chaos.fronts.observed import Asked, Behaved, Dialled, Happened
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
-from .lookups import TryOutcome, at_ms, lookups, tries
+from .lookups import TryOutcome, lookups, tries
 from .rule import LeftOut, Measured, Measurement, Rule, Samples, seconds_rule
 
 RATE, DELAY = "fixed rate", "fixed delay"
@@ -96,14 +96,13 @@ def _list_change(watched: Sequence[Watched]) -> Measurement:
         # the one in use has left the list: who turns to one of the new list has taken it; else who turns to a new one
         meant = now if last not in now else now - {*before} - set(one.name_servers)
         taken = next((tried for tried in made if tried.began_ms > change.at_ms and tried.front in meant), None)
-        where = {"situation": one.situation, "process": one.number}
         if taken is not None:
-            found.add(round((taken.began_ms - change.at_ms) / 1000, 1), **where, front=taken.front)
+            found.add(round((taken.began_ms - change.at_ms) / 1000, 1), one, change.at_ms, front=taken.front)
         elif last in now:
             found.why = "the one in use is in the new list, too"
         else:
             found.why = "it has taken no NameServer of the new list"
-            found.add(None, **where, still=last)
+            found.add(None, one, change.at_ms, still=last)
     return found.longest(NOT_TAKEN, of_any=True)
 
 
@@ -118,7 +117,7 @@ def _storm(watched: Sequence[Watched]) -> Measurement:
         if asked:
             within = [each for each in asked if each.at_ms - asked[0].at_ms <= 1000.0]
             topics = sorted({each.fields.get("topic", "") for each in within})
-            found.add(float(len(within)), process=one.number, first_second=len(within), all=len(asked), topics=topics)
+            found.add(float(len(within)), one, first_second=len(within), all=len(asked), topics=topics)
     longest = found.longest("")
     return replace(longest, count=sum(example["all"] for example in found.examples))
 
@@ -134,10 +133,8 @@ def _gone_and_back(watched: Sequence[Watched]) -> Measurement:
         if again is None:
             turned = any(True for each in one.of(Dialled) if each.at_ms > back.at_ms)
             found.why = "it was not asked again" if turned or one.dials_unseen else "nothing was dialled any more"
-            found.add(None, process=one.number, back_at_ms=at_ms(one, back.at_ms))
-            continue
-        after_s = (again.began_ms - back.at_ms) / 1000
-        found.add(round(after_s, 1), process=one.number, front=back.front, after_s=round(after_s, 3))
+        after_s = None if again is None else round((again.began_ms - back.at_ms) / 1000, 1)
+        found.add(after_s, one, back.at_ms, front=back.front, after_s=after_s)
     return found.longest(NOT_ASKED, of_any=True)
 
 

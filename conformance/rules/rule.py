@@ -100,9 +100,9 @@ class Samples:
     """None: there was no such case."""
     examples: list[Mapping[str, Any]] = field(default_factory=list)
 
-    def add(self, value: Value | None, **example: Any) -> None:
+    def add(self, value: Value | None, watched: Watched, at_ms: float | None = None, **what: Any) -> None:
         self.values.append(value)
-        self.examples.append(example)
+        self.examples.append(watched.example(at_ms, **what))
 
     @property
     def seconds(self) -> list[float]:

@@ -26,7 +26,6 @@ from .lookups import (
     WAIT_MAX_MS,
     Try,
     TryOutcome,
-    at_ms,
     behaviour_at,
     broken,
     calls,
@@ -48,8 +47,7 @@ TIME_OUT_TOLERANCE_S = 0.15
 
 
 def _example(watched: Watched, tried: Try, **what: Any) -> Mapping[str, Any]:
-    named = {"situation": watched.situation, "process": watched.number, "at_ms": at_ms(watched, tried.began_ms)}
-    return {**named, "front": tried.front, **what}
+    return watched.example(tried.began_ms, front=tried.front, **what)
 
 
 # -- how many tries
@@ -89,7 +87,8 @@ def _tries_refused(watched: Sequence[Watched]) -> Measurement:
             dials = len(burst)
             whole, single = dials in (n, n * topics), dials in (1, topics)
             value = ALL if whole and not single else ONE if single and not whole else MORE
-            found.add(value, **_example(one, burst[0], dials=[tried.front for tried in burst], topics=topics))
+            dialled = [tried.front for tried in burst]
+            found.add(value, one, burst[0].began_ms, front=dialled[0], dials=dialled, topics=topics)
     return found.commonest()
 
 
@@ -188,7 +187,8 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measurement:
             value = ONE_DEADLINE if then.asked_ms is None else ADDED
             if value is ADDED and not _is_of_its_call(one, tried, then):
                 continue
-            found.add(value, **_example(one, tried, then=then.front, asked=then.asked_ms is not None))
+            asked = then.asked_ms is not None
+            found.add(value, one, tried.began_ms, front=tried.front, then=then.front, asked=asked)
     if dropped and not found.values:
         return LeftOut(why="no call went on after a connect that took its whole time")
     return found.commonest()
@@ -310,7 +310,7 @@ def _failover(watched: Sequence[Watched]) -> Measurement:
         failed_most = max(failed_most, failed)
         more = {} if answered is None else {"answered_after_ms": round(answered.began_ms - first.began_ms, 1)}
         value = RECOVERS if answered is not None else NEVER
-        found.add(value, **_example(one, first, calls=failed, **more))
+        found.add(value, one, first.began_ms, front=first.front, calls=failed, **more)
     if NEVER in found.values:
         why = f"none of {failed_most} calls got an answer"
         return Measured(value=NEVER, count=len(found.values), why=why, examples=found.examples)
