@@ -54,6 +54,15 @@ _NO_PROGRAM = frozenset((errno.ENOEXEC, errno.ENOENT, errno.EACCES, errno.ENOTDI
 
 WORDS = ("started", "send", "sent", "received")
 PLACEHOLDERS = ("namesrv", "namesrv_file", "namesrv_http", "namesrv_domain", "topic", "group", "role")
+_VARIABLES = {
+    "NAMESRV_ADDR": "namesrv",
+    "ROCKETMQ_NAMESRV_ADDR": "namesrv",
+    "NEMESRV_NAMESRV_HTTP": "namesrv_http",
+    "NEMESRV_TOPIC": "topic",
+    "NEMESRV_GROUP": "group",
+    "NEMESRV_ROLE": "role",
+}
+"""Environment variable to placeholder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,22 +95,11 @@ class Instructions:
 
     def environment(self) -> dict[str, str | None]:
         """Variables to set; None: to remove, because programs use HTTP only without another list."""
-        found: dict[str, str | None] = {
-            "NAMESRV_ADDR": self.list_text,
-            "ROCKETMQ_NAMESRV_ADDR": self.list_text,
-            "NEMESRV_NAMESRV_HTTP": None,
-            "NEMESRV_TOPIC": self.topic,
-            "NEMESRV_GROUP": self.group,
-            "NEMESRV_ROLE": str(self.role),
-        }
+        told = self.values(Path())
+        found = {name: told[place] or None for name, place in _VARIABLES.items()}
         if self.address_server is not None:
-            java = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -Drocketmq.namesrv.domain={self.address_server}".strip()
-            found |= {
-                "NAMESRV_ADDR": None,
-                "ROCKETMQ_NAMESRV_ADDR": None,
-                "NEMESRV_NAMESRV_HTTP": f"http://{self.address_server}{PATH}",
-                "JAVA_TOOL_OPTIONS": java,
-            }
+            java = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -Drocketmq.namesrv.domain={self.address_server}"
+            found["JAVA_TOOL_OPTIONS"] = java.strip()
         return found
 
 
@@ -157,9 +155,9 @@ class Subject:
         log: Path,
         saw: Callable[[Reported], None],
         now_ms: Callable[[], float],
-        dials: DialWatch | None = None,
+        dials: DialWatch,
     ) -> None:
-        """`dials` observes its connect() calls; None: they are not observed."""
+        """`dials` observes its connect() calls."""
         self._program, self._told, self._saw, self._now_ms = program, told, saw, now_ms
         self._dials = dials
         self._log_path = log
@@ -184,8 +182,7 @@ class Subject:
     @property
     def process(self) -> int:
         """CMD's own pid."""
-        seen = None if self._dials is None else self._dials.process
-        return seen or self.pid
+        return self._dials.process or self.pid
 
     @property
     def last_lines(self) -> tuple[str, ...]:
@@ -207,19 +204,17 @@ class Subject:
                 environment[name] = value
         self._list_path.write_text(f"{self._told.list_text}\n", encoding="utf-8")
         arguments = self._program.arguments(self._told, self._list_path)
-        dials = self._dials
         self.began_ms = self._now_ms()
         try:
             self._run(arguments, environment)
         except OSError as exc:
             self._list_path.unlink()
             raise self._not_started(exc) from exc
-        if dials is not None:
-            dials.watch()
-            await dials.told()
-            if dials.not_started is not None:
-                await self.stop(kill=True)
-                raise self._not_started(dials.not_started)
+        self._dials.watch()
+        await self._dials.told()
+        if self._dials.not_started is not None:
+            await self.stop(kill=True)
+            raise self._not_started(self._dials.not_started)
 
     def _not_started(self, exc: OSError) -> HarnessError:
         cmd, why = self._program.words[0], exc.strerror or str(exc)
@@ -229,16 +224,15 @@ class Subject:
         return HarnessError(f"{cmd} cannot be started: {why}")
 
     def _run(self, arguments: list[str], environment: dict[str, str]) -> None:
-        dials = self._dials
         self._process = process = subprocess.Popen(
-            arguments if dials is None else dials.command(arguments),
+            self._dials.command(arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
             env=environment,
             start_new_session=True,
-            pass_fds=() if dials is None else dials.pass_fds,
+            pass_fds=self._dials.pass_fds,
         )
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
@@ -291,9 +285,8 @@ class Subject:
         await within(KILL_S, self._gone.wait())
         if not self._gone.is_set():  # it waits for a disk
             raise HarnessError(f"{self._program.words[0]} (pid {self.pid}) does not end after SIGKILL")
-        if self._dials is not None:  # what it dialled last is still on its way
-            await within(KILL_S, self._dials.ended())
-            self._dials.close()
+        await within(KILL_S, self._dials.ended())  # what it dialled last is still on its way
+        self._dials.close()
         for output in self._outputs:
             output.drain()
         if self._asking is not None:

@@ -29,6 +29,10 @@ LIMIT_S = 30.0
 R = TypeVar("R")
 
 
+def unwatched() -> DialWatch:
+    return DialWatch(lambda _dial: None, RealClock.starting_now(), lambda _address: None)
+
+
 class World:
     """One process of a script in Python, and what was heard of it."""
 
@@ -44,7 +48,7 @@ class World:
             log=self.log,
             saw=self._saw,
             now_ms=lambda: time.monotonic() * 1000,
-            dials=dials,
+            dials=dials or unwatched(),
         )
 
     def _saw(self, told: Reported) -> None:
@@ -246,9 +250,10 @@ def test_a_child_that_it_leaves_behind_ends_with_it(tmp_path: Path) -> None:
 import subprocess, sys
 child = subprocess.Popen(["sleep", "60"])
 print(child.pid)
+print('{"f": "started"}')
 """
     world = World(tmp_path, script)
-    assert to_its_end(world) == "exit 0"
+    assert stopped(world) == "stopped"
     with suppress(ProcessLookupError):  # gone already
         child = Process(int(world.lines[0]))
         assert child.gone(LIMIT_S)
@@ -283,7 +288,14 @@ def test_a_file_that_is_no_program_is_told_by_name(tmp_path: Path) -> None:
         Program((str(script),)).check()
     script.chmod(0o755)
     Program((str(script),)).check()
-    subject = Subject(Program((str(script),)), TOLD, log=tmp_path / "log", saw=lambda told: None, now_ms=lambda: 0.0)
+    subject = Subject(
+        Program((str(script),)),
+        TOLD,
+        log=tmp_path / "log",
+        saw=lambda told: None,
+        now_ms=lambda: 0.0,
+        dials=unwatched(),
+    )
     with pytest.raises(ScenarioError, match=r"\(Exec format error\); a script needs a first line"):
         done(subject.start)
 
@@ -375,7 +387,7 @@ def test_where_its_dials_are_seen_a_file_that_is_no_program_is_told_all_the_same
     script.chmod(0o755)
 
     async def work() -> None:
-        dials = DialWatch(lambda dialled: None, RealClock.starting_now(), lambda address: None)
+        dials = unwatched()
         log = tmp_path / "log"
         program = Program((str(script),))
         await Subject(program, TOLD, log=log, saw=lambda told: None, now_ms=lambda: 0.0, dials=dials).start()
