@@ -22,8 +22,7 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -32,7 +31,7 @@ from ..chaos.fronts.behaviour import Behaviour
 from ..chaos.fronts.observed import Asked, Behaved, Happened, Observation
 from ..chaos.judging import EXIT_STATUS
 from ..chaos.reports.ci import junit
-from ..chaos.reports.terminal import standard_output
+from ..chaos.reports.terminal import paragraphs, standard_output
 from ..chaos.verdict import Example, Validity, Verdict, worst
 from ..remoting.node.network import Address
 from .rule_verdicts import RuleVerdict
@@ -65,12 +64,12 @@ class ConformResult:
     @property
     def decided(self) -> list[RuleVerdict]:
         """Without rules that were left out."""
-        return [each for each in self.rules if isinstance(each.measured, Measured)]
+        return [each for each in self.rules if not isinstance(each.measured, LeftOut)]
 
     @property
     def measured(self) -> list[tuple[str, Measured]]:
         """Rule to the measured value."""
-        return [(each.rule.name, each.measured) for each in self.rules if isinstance(each.measured, Measured)]
+        return [(each.rule.name, each.measured) for each in self.decided]
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -168,18 +167,12 @@ def _verdicts(result: ConformResult) -> list[Verdict]:
     only = [each for each in result.decided if each.verdict is None]
     if not only:
         return held
-    values = {each.rule.name: _value(each) for each in only}
+    values = {each.rule.name: each.measured.value for each in only}
     return [*held, Verdict(name=MEASURED, verdict=Validity.VALID, examined=len(only), measured=values)]
-
-
-def _value(found: RuleVerdict) -> object:
-    assert isinstance(found.measured, Measured)
-    return found.measured.value
 
 
 def _verdict(found: RuleVerdict, profile: str | None) -> Verdict:
     measured = found.measured
-    assert isinstance(measured, Measured)
     assert found.verdict is not None
     wrong = found.verdict is Validity.INVALID
     expected = None if found.expected is None else plain(found.expected)
@@ -294,7 +287,7 @@ def title(result: ConformResult) -> str:
 def measured_text(found: RuleVerdict) -> str:
     """`3.0 s (2.9 to 3.1)`, `random (p = 0.42)`, or why nothing was decided."""
     measured = found.measured
-    if not isinstance(measured, Measured):
+    if isinstance(measured, LeftOut):
         return f"left out: {measured.why}"
     if measured.value is None:
         return measured.why
@@ -325,7 +318,7 @@ def verdict_text(found: RuleVerdict) -> Text:
     return Text(str(found.verdict), style=_STYLE[found.verdict])
 
 
-def table(result: ConformResult) -> RenderableType:
+def table(result: ConformResult) -> Table:
     """One row per rule."""
     rows = Table(title=Text(title(result)), title_justify="left", pad_edge=False)
     rows.add_column("rule", no_wrap=True)
@@ -336,35 +329,18 @@ def table(result: ConformResult) -> RenderableType:
     rows.add_column("expected")
     rows.add_column("verdict", no_wrap=True)
     for found in result.decided:
-        assert isinstance(found.measured, Measured)
         style = "bold" if found.verdict is Validity.INVALID else ""
         measured = [Text(_with_why(each), style=style) for each in found.clients.values()]
         measured = measured or [Text(_with_why(found), style=style), *[Text("")] * (len(clients) - 1)]
         expected = Text(expected_text(found))
         rows.add_row(found.rule.name, *measured, f"{found.measured.count:,}", expected, verdict_text(found))
-    return Group(rows, *_below(result))
-
-
-def paragraphs(result: ConformResult) -> RenderableType:
-    """The same without columns, for a narrow terminal."""
-    parts: list[RenderableType] = [Text(title(result), style="italic")]
-    for found in result.decided:
-        assert isinstance(found.measured, Measured)
-        parts.append(Text.assemble(verdict_text(found), f" {found.rule.name}"))
-        for name, each in found.clients.items() or [("", found)]:
-            what = f"{name}: {_with_why(each)}" if name else f"{_with_why(found)}; n = {found.measured.count:,}"
-            parts.append(Padding(Text(what), (0, 0, 0, 2)))
-        if found.expected is not None:
-            parts.append(Padding(Text(f"expected: {expected_text(found)}"), (0, 0, 0, 2)))
-    return Group(*parts, *_below(result))
+    return rows
 
 
 def _with_why(found: RuleVerdict) -> str:
-    if isinstance(found.measured, LeftOut):
-        return measured_text(found)
-    text = measured_text(found)
-    why = found.measured.why
-    return f"{text}; {why}" if why and why != text and found.verdict is not Validity.VALID else text
+    text, why = measured_text(found), found.measured.why
+    is_told = isinstance(found.measured, LeftOut) or why in ("", text) or found.verdict is Validity.VALID
+    return text if is_told else f"{text}; {why}"
 
 
 def _below(result: ConformResult) -> list[Text]:
@@ -381,4 +357,10 @@ def _below(result: ConformResult) -> list[Text]:
 def print_table(result: ConformResult) -> None:
     """Print it on stdout, as wide as the terminal; in a pipe as COLUMNS says, else 120 columns."""
     console = standard_output(PIPE_COLUMNS, highlight=False)
-    console.print(paragraphs(result) if console.width < NARROW else table(result))
+    console.print(*shown(result, console.width), sep="\n")
+
+
+def shown(result: ConformResult, columns: int) -> Iterator[RenderableType]:
+    """One row per rule, in few columns one paragraph; then the notes."""
+    yield paragraphs(table(result)) if columns < NARROW else table(result)
+    yield from _below(result)

@@ -81,7 +81,7 @@ class RuleVerdict:
     """One rule of one client."""
 
     rule: Rule
-    measured: Measured | LeftOut
+    measured: Measured
     expected: Expected | None
     """None: there is no profile, or it does not have this rule."""
     verdict: Validity | None
@@ -165,10 +165,8 @@ def hindered_in(
     """The situations in which this machine was too late for a rule to be decided."""
     found: dict[str, None] = {}
     for each in judge_all(watched, profile, rules):
-        if not isinstance(each.measured, Measured) or each.verdict in (Validity.VALID, Validity.INVALID):
-            continue
         rule = each.rule
-        if rule.of_choice:
+        if isinstance(each.measured, LeftOut) or each.verdict in (Validity.VALID, Validity.INVALID) or rule.of_choice:
             continue
         is_time = rule.unit == "s" and isinstance(each.measured.value, float | int)
         if not (each.verdict is Validity.UNKNOWN or rule.by_time or is_time):
@@ -187,7 +185,7 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, 
     of = of if any(one.situation in rule.situations for one in of) else []
     clear = [one for one in of if not one.unclear]
     if of and not clear:
-        measured: Measured | LeftOut = Measured.undecided(of[0].unclear, len(of))
+        measured = Measured.undecided(of[0].unclear, len(of))
     elif of:
         try:
             measured = rule.measure(clear)
@@ -198,7 +196,7 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, 
     else:
         measured = LeftOut(why=f"{elsewhere or 'not run'}: {', '.join(rule.situations)}")
     verdict: Validity | None = None
-    if isinstance(measured, Measured):
+    if not isinstance(measured, LeftOut):
         if measured.value is None and not (measured.odds and expected is not None):
             verdict = Validity.UNKNOWN
         elif expected is not None:

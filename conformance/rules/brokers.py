@@ -16,7 +16,7 @@ from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.instances import topics_of
 from ...chaos.fronts.observed import Answered, Asked, Behaved, Dialled, Happened, Reported
 from ..situations import KILL, PULLS, RESTART, SENDS, Watched
-from .rule import LeftOut, Measured, Measurement, Rule, Samples, seconds_rule
+from .rule import LeftOut, Measured, Rule, Samples, seconds_rule
 
 STILL_USED = "still used"
 USES = frozenset({*SENDS, 325, *PULLS})
@@ -50,7 +50,7 @@ def _lost_broker(watched: Watched) -> tuple[float, str, Behaviour] | None:
     return None
 
 
-def _last_use(watched: Sequence[Watched]) -> Measurement:
+def _last_use(watched: Sequence[Watched]) -> Measured:
     if not any(True for one in watched for _ in _uses(one)):
         return NO_BROKER
     found = Samples("no broker failed while it was at work")
@@ -151,7 +151,7 @@ def _meanwhile(watched: Sequence[Watched]) -> Iterator[tuple[Watched, float, lis
             yield one, lost[0], done, by
 
 
-def _sends_lost(watched: Sequence[Watched]) -> Measurement:
+def _sends_lost(watched: Sequence[Watched]) -> Measured:
     total = count = 0
     examples: list[Mapping[str, Any]] = []
     why = ""
@@ -167,13 +167,13 @@ def _sends_lost(watched: Sequence[Watched]) -> Measurement:
     return Measured(value=share, count=count, why=said, examples=examples)
 
 
-def _no_sends(watched: Sequence[Watched]) -> Measurement:
+def _no_sends(watched: Sequence[Watched]) -> Measured:
     if not any(one.code in SENDS for each in watched for one in _uses(each)):
         return LeftOut(why="it sends nothing")
     return Measured.undecided("no broker failed while it sent")
 
 
-def _stall(watched: Sequence[Watched]) -> Measurement:
+def _stall(watched: Sequence[Watched]) -> Measured:
     longest, count = 0.0, 0
     examples = []
     for one, since_ms, sends, by in _meanwhile(watched):
@@ -189,7 +189,7 @@ def _stall(watched: Sequence[Watched]) -> Measurement:
     return Measured(value=round(longest, 2), count=count, examples=examples)
 
 
-def _retries(watched: Sequence[Watched]) -> Measurement:
+def _retries(watched: Sequence[Watched]) -> Measured:
     found = Samples("")
     most = 1
     for one in watched:
@@ -211,7 +211,7 @@ def _retries(watched: Sequence[Watched]) -> Measurement:
 ELSEWHERE, SAME, NONE = "another broker", "the same broker", "none"
 
 
-def _return(watched: Sequence[Watched]) -> Measurement:
+def _return(watched: Sequence[Watched]) -> Measured:
     if not any(True for one in watched for _ in _uses(one)):
         return NO_BROKER
     found = Samples("no broker returned while it was at work")

@@ -19,7 +19,7 @@ from ...chaos.oracle.choosing.machine import Successions
 from ...chaos.oracle.choosing.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..situations import SITUATIONS, Watched
 from .lookups import Try, TryOutcome, broken, free_steps, label_in, tries, walk
-from .rule import LeftOut, Measured, Measurement, Rule
+from .rule import LeftOut, Measured, Rule
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
 CHOICES = ("starts", "quiet", *LEAVES, "all_gone")
@@ -134,7 +134,7 @@ def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
     return chance, firsts
 
 
-def _order(watched: Sequence[Watched]) -> Measurement:
+def _order(watched: Sequence[Watched]) -> Measured:
     if _goes_anywhere(label_in(watched)):
         return NO_LIST
     made_two = list(_in_order(watched))
@@ -174,7 +174,7 @@ def _to_decide(watched: Sequence[Watched]) -> str:
     return f"{more}leave this rule out (--rules)"
 
 
-def _start(watched: Sequence[Watched]) -> Measurement:
+def _start(watched: Sequence[Watched]) -> Measured:
     of = [(one, first_choice(one)) for one in watched]
     began = [(one, front) for one, front in of if front is not None]
     n = max((len(one.name_servers) for one, _ in began), default=0)
@@ -212,7 +212,7 @@ def _dials_all_first(watched: Watched) -> bool:
     return len(watched.name_servers) > 1 and dialled == set(watched.name_servers)
 
 
-def _sticky(watched: Sequence[Watched]) -> Measurement:
+def _sticky(watched: Sequence[Watched]) -> Measured:
     label = label_in(watched)
     if not label.steps:
         return Measured.undecided("no look-up followed one that was answered")
@@ -230,14 +230,14 @@ def _sticky(watched: Sequence[Watched]) -> Measurement:
     return Measured(value=label.word, count=label.steps, odds=label.odds, why=why, examples=examples)
 
 
-def _next(watched: Sequence[Watched]) -> Measurement:
+def _next(watched: Sequence[Watched]) -> Measured:
     if all(len(one.name_servers) < 3 for one in watched):
         return LeftOut(why="fewer than three NameServers have but one order")
     label = label_in(watched)
     if _goes_anywhere(label):
         return NO_LIST
     order = _order(watched)
-    as_given = isinstance(order, Measured) and order.value == "as given"
+    as_given = order.value == "as given"
     if label.takes_turns:
         return _next_of_turns(watched, as_given=as_given)
     seen = [*_in_order(watched)]

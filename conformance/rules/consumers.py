@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from ...chaos.fronts.observed import Answered, Asked, Happened, Reported
 from ..situations import KILL, PULLS, STOP, Watched
-from .rule import LeftOut, Measured, Measurement, Rule, Samples, seconds_rule
+from .rule import LeftOut, Measured, Rule, Samples, seconds_rule
 
 Queue = tuple[str, str]
 NEVER = "never"
@@ -39,7 +39,7 @@ def _pairs(watched: Sequence[Watched], situation: str) -> Iterator[tuple[Watched
             yield gone, stays, end.at_ms
 
 
-def _taken(situation: str, watched: Sequence[Watched]) -> Measurement:
+def _taken(situation: str, watched: Sequence[Watched]) -> Measured:
     if not any(True for one in watched for _ in _pulls(one)):
         return _no_pulls(watched)
     found = Samples(_by_itself(watched) or "the one that ended owned no queue")
@@ -67,7 +67,7 @@ def _by_itself(watched: Sequence[Watched]) -> str:
     return f"a consumer ended by itself ({one.ended}) after {(one.ended_ms - one.began_ms) / 1000:.1f} s"
 
 
-def _no_pulls(watched: Sequence[Watched]) -> Measurement:
+def _no_pulls(watched: Sequence[Watched]) -> Measured:
     """A program that sends, or does nothing, when told to consume is no consumer."""
     asked = [one for each in watched for one in each.of(Asked) if one.front in each.brokers]
     if any(one.code == HEART_BEAT and b"consumerDataSet" in one.body and _consumes(one.body) for one in asked):
@@ -107,7 +107,7 @@ def _pulled_twice(gone: Watched, stays: Watched) -> tuple[int, int]:
     return sum(count - 1 for count in found.values()), len(found)
 
 
-def _twice(watched: Sequence[Watched]) -> Measurement:
+def _twice(watched: Sequence[Watched]) -> Measured:
     if not any(True for one in watched for _ in _pulls(one)):
         return _no_pulls(watched)
     again = all_ = 0
@@ -127,7 +127,7 @@ _ENDS = ("consumer_dies", "consumer_stops")
 
 
 def _rule(name: str, what: str, situation: str) -> Rule:
-    def measure(watched: Sequence[Watched]) -> Measurement:
+    def measure(watched: Sequence[Watched]) -> Measured:
         return _taken(situation, watched)
 
     says = f"until every queue of a consumer that {what} is pulled by the other of its group"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..situations import Watched
 from .lookups import ENDED_WITH_ANSWER, SKEW_MS, Try, TryOutcome, broken, label_in, tries
-from .rule import LeftOut, Measure, Measured, Measurement, Rule, Samples
+from .rule import LeftOut, Measure, Measured, Rule, Samples
 
 LEFT, KEPT = "left", "kept"
 _Decided = tuple[str | None, str]
@@ -41,7 +41,7 @@ def _after_code(after: Sequence[Try], front: str) -> _Decided:
 
 
 def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Measure:
-    def measure(watched: Sequence[Watched]) -> Measurement:
+    def measure(watched: Sequence[Watched]) -> Measured:
         of = [one for one in watched if one.situation == situation]
         if not of:
             return LeftOut(why=f"not run: {situation}")

@@ -13,7 +13,7 @@ from ...chaos.fronts.behaviour import PASSES
 from ...chaos.fronts.observed import Asked, Behaved, Dialled, Happened
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
 from .lookups import TryOutcome, lookups, tries
-from .rule import LeftOut, Measured, Measurement, Rule, Samples, seconds_rule
+from .rule import LeftOut, Measured, Rule, Samples, seconds_rule
 
 RATE, DELAY = "fixed rate", "fixed delay"
 ROUND_MS = 2_000.0
@@ -43,7 +43,7 @@ def _periods_s(watched: Watched) -> list[float]:
     return gaps
 
 
-def _period(watched: Sequence[Watched]) -> Measurement:
+def _period(watched: Sequence[Watched]) -> Measured:
     gaps = [gap for one in watched for gap in _periods_s(one)]
     if not gaps:
         return Measured.undecided("the topic's route was asked for in one round only")
@@ -51,7 +51,7 @@ def _period(watched: Sequence[Watched]) -> Measurement:
     return Measured(value=round(median(gaps), 3), count=len(gaps), interval=interval)
 
 
-def _jitter(watched: Sequence[Watched]) -> Measurement:
+def _jitter(watched: Sequence[Watched]) -> Measured:
     of = [_periods_s(one) for one in watched]
     # the first look-up may be a send's, seconds after the poll's first round knew no topic (Java, Go)
     gaps = [gap for each in of for gap in (each[1:] if len(each) > 2 and each[0] < each[1] else each)]
@@ -61,7 +61,7 @@ def _jitter(watched: Sequence[Watched]) -> Measurement:
     return Measured(value=round(max(abs(gap - middle) for gap in gaps), 3), count=len(gaps))
 
 
-def _kind(watched: Sequence[Watched]) -> Measurement:
+def _kind(watched: Sequence[Watched]) -> Measured:
     of = {name: [gap for one in watched if one.situation == name for gap in _periods_s(one)] for name in _SLOW}
     missing = [name for name in _SLOW if not any(one.situation == name for one in watched)]
     if missing:
@@ -81,7 +81,7 @@ def _kind(watched: Sequence[Watched]) -> Measurement:
 _SLOW = ("quiet", "slow")
 
 
-def _list_change(watched: Sequence[Watched]) -> Measurement:
+def _list_change(watched: Sequence[Watched]) -> Measured:
     found = Samples("the list never changed")
     for one in watched:
         change = next((each for each in one.of(Happened) if each.what == NAME_SERVER_LIST), None)
@@ -109,7 +109,7 @@ def _list_change(watched: Sequence[Watched]) -> Measurement:
 NOT_TAKEN = "not taken"
 
 
-def _storm(watched: Sequence[Watched]) -> Measurement:
+def _storm(watched: Sequence[Watched]) -> Measured:
     found = Samples("it asked no NameServer")
     for one in watched:
         asked = [each for each in one.of(Asked) if each.code == GET_ROUTEINFO and each.front in one.name_servers]
@@ -122,7 +122,7 @@ def _storm(watched: Sequence[Watched]) -> Measurement:
     return replace(longest, count=sum(example["all"] for example in found.examples))
 
 
-def _gone_and_back(watched: Sequence[Watched]) -> Measurement:
+def _gone_and_back(watched: Sequence[Watched]) -> Measured:
     found = Samples("no NameServer came back")
     for one in watched:
         back = next((b for b in one.of(Behaved) if b.behaviour == PASSES and b.at_ms > one.began_ms), None)

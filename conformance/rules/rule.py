@@ -75,10 +75,11 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Measured):
     """The program has no such part, or the situation was not run; the rule is not judged."""
 
-    why: str
+    value: Value | None = None
+    count: int = 0
 
 
 EXAMPLES_MAX = 5
@@ -87,8 +88,7 @@ LATE_S = 0.4
 TOO_LATE_S = 1.5
 """Servers this late drive clients into their time-outs, so nothing is judged."""
 
-Measurement = Measured | LeftOut
-Measure = Callable[[Sequence[Watched]], Measurement]
+Measure = Callable[[Sequence[Watched]], Measured]
 
 
 @dataclass(slots=True)

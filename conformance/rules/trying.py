@@ -35,7 +35,7 @@ from .lookups import (
     settled,
     tries,
 )
-from .rule import LeftOut, Measured, Measurement, Rule, Samples
+from .rule import LeftOut, Measured, Rule, Samples
 
 ONE, ALL, MORE = "one", "all", "some"
 ADDED, ONE_DEADLINE = "added", "one deadline"
@@ -77,7 +77,7 @@ def _topics(watched: Watched) -> int:
     return len({one.topic for one in lookups(watched) if one.began_ms < until_ms}) or 1
 
 
-def _tries_refused(watched: Sequence[Watched]) -> Measurement:
+def _tries_refused(watched: Sequence[Watched]) -> Measured:
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
     found = Samples(unseen or "no dial was refused while every NameServer refused")
     for one in watched:
@@ -102,7 +102,7 @@ def _in_vain(watched: Watched, outcome: TryOutcome) -> Iterator[tuple[Try, Try |
             yield one, next_of_call(watched, found, places[one])
 
 
-def _tries_silent(watched: Sequence[Watched]) -> Measurement:
+def _tries_silent(watched: Sequence[Watched]) -> Measured:
     of = [
         (one, tried, then)
         for one in watched
@@ -133,7 +133,7 @@ def _of_lengths(lengths: Sequence[tuple[float, Mapping[str, Any]]], why: str) ->
     )
 
 
-def _connect_timeout(watched: Sequence[Watched]) -> Measurement:
+def _connect_timeout(watched: Sequence[Watched]) -> Measured:
     lengths = []
     dropped = 0
     for one in watched:
@@ -148,7 +148,7 @@ def _connect_timeout(watched: Sequence[Watched]) -> Measurement:
     return _of_lengths(lengths, unseen if unseen and not dropped else why)
 
 
-def _answer_timeout(watched: Sequence[Watched]) -> Measurement:
+def _answer_timeout(watched: Sequence[Watched]) -> Measured:
     """What its first call met is held against nobody where it is too short: nobody sees when that call began, and a
     program that starts hardly runs."""
     lengths: list[tuple[float, Mapping[str, Any]]] = []
@@ -175,7 +175,7 @@ def _one_at_a_time_ms(watched: Watched) -> float:
     return float("inf") if since_ms is None else since_ms
 
 
-def _timeouts_add(watched: Sequence[Watched]) -> Measurement:
+def _timeouts_add(watched: Sequence[Watched]) -> Measured:
     unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
     found = Samples(unseen or "no dial met dropped SYNs")
     dropped = 0
@@ -203,7 +203,7 @@ def _is_of_its_call(watched: Watched, dropped: Try, then: Try) -> bool:
     return watched.at_work_ms is not None or (asked_at_once and then.topic == watched.topic)
 
 
-def _closes_on_silence(watched: Sequence[Watched]) -> Measurement:
+def _closes_on_silence(watched: Sequence[Watched]) -> Measured:
     of = [(one, tried) for one in watched for tried, _ in _in_vain(one, TryOutcome.SILENT)]
     if not of:
         return Measured.undecided("no look-up was without an answer")
@@ -228,7 +228,7 @@ def _calls_after_first_failure(watched: Watched) -> list[list[Try]]:
     return later[1:]
 
 
-def _phase_lock(watched: Sequence[Watched]) -> Measurement:
+def _phase_lock(watched: Sequence[Watched]) -> Measured:
     label = label_in(watched)
     if label.takes_turns and label.odds[EVERY] <= ALPHA:
         return LeftOut(why="it takes no turns: it does not go through its list in order")
@@ -277,7 +277,7 @@ def _is_late(tried: Try) -> bool:
     return tried.outcome is TryOutcome.UNUSED and tried.closed_ms is not None
 
 
-def _failover(watched: Sequence[Watched]) -> Measurement:
+def _failover(watched: Sequence[Watched]) -> Measured:
     """Whether one of the first FAILOVER_CALLS calls that meet the unreachable NameServer, or a later try, is answered.
 
     In 4.9 a call connects to one NameServer after the other within one deadline. The unreachable one takes all of it,

@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from nemesrv.chaos.verdict import Validity
-from nemesrv.conformance.result import ConformResult, hindered, paragraphs, table
+from nemesrv.conformance.result import ConformResult, hindered
+from nemesrv.conformance.result import shown as parts
 from nemesrv.conformance.rule_verdicts import RuleVerdict
 from nemesrv.conformance.rules import RULES, LeftOut, Measured
 from nemesrv.conformance.scene import ConformPlan
@@ -37,8 +38,7 @@ def result(*rules: RuleVerdict, profile: str | None = "java-5.3", **trial: objec
 
 def shown(made: ConformResult, columns: int) -> str:
     out = io.StringIO()
-    draw = paragraphs if columns < 72 else table
-    Console(file=out, width=columns, highlight=False).print(draw(made))
+    Console(file=out, width=columns, highlight=False).print(*parts(made, columns), sep="\n")
     return out.getvalue()
 
 
