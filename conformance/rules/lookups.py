@@ -186,7 +186,7 @@ def _of_channel(channel: _Connection, watched: Watched) -> Iterator[Try]:
         )
 
 
-def goes_on(one: Try, following: Try, join_ms: float = JOIN_MS) -> bool:
+def _goes_on(one: Try, following: Try, join_ms: float) -> bool:
     """Whether the second is the next try of the first one's call."""
     if one.outcome not in FAILURES or following.began_ms < one.began_ms:
         return False
@@ -207,25 +207,7 @@ def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | N
     until_ms = one.began_ms + WAIT_MAX_MS if one.ended_ms is None else one.ended_ms + join_ms
     later = (found[at] for at in range(number + 1, len(found)))
     near = itertools.takewhile(lambda each: each.began_ms <= until_ms, later)
-    return next((each for each in near if goes_on(one, each, join_ms)), None)
-
-
-def settled(watched: Watched, found: Sequence[Try]) -> Sequence[Try]:
-    """The tries since it worked, if there are any; earlier ones include the program's own repetitions."""
-    later = [one for one in found if watched.at_work_ms is not None and one.began_ms >= watched.at_work_ms]
-    return later or found
-
-
-def calls(found: Sequence[Try]) -> list[list[Try]]:
-    """The tries of each call, in order. An unused connection ends a call, or is a call of its own."""
-    grouped: list[list[Try]] = []
-    for one in found:
-        open_ = next((of for of in reversed(grouped[-4:]) if goes_on(of[-1], one)), None)
-        if open_ is not None:
-            open_.append(one)
-        else:
-            grouped.append([one])
-    return grouped
+    return next((each for each in near if _goes_on(one, each, join_ms)), None)
 
 
 def lookups(watched: Watched, topic: str | None = None) -> list[Try]:

@@ -28,11 +28,9 @@ from .lookups import (
     TryOutcome,
     behaviour_at,
     broken,
-    calls,
     label_in,
     lookups,
     next_of_call,
-    settled,
     tries,
 )
 from .rule import LeftOut, Measured, Rule, Samples
@@ -96,10 +94,12 @@ def _in_vain(watched: Watched, outcome: TryOutcome) -> Iterator[tuple[Try, Try |
     """Each try that ended so, and the next one of the same call, if there was one: look-ups without an answer (SILENT),
     but for the last ones, or dials that met dropped SYNs (DROPPED)."""
     found = tries(watched)
-    places = {one: number for number, one in enumerate(found)}
-    for one in settled(watched, [each for each in found if each.outcome is outcome]):
+    of = [(number, one) for number, one in enumerate(found) if one.outcome is outcome]
+    at_work_ms = watched.at_work_ms if watched.at_work_ms is not None else float("inf")
+    later = [(number, one) for number, one in of if one.began_ms >= at_work_ms]
+    for number, one in later or of:  # those before it works include the program's own repetitions
         if outcome is TryOutcome.DROPPED or watched.stopping_ms - one.began_ms > WAIT_MAX_MS:
-            yield one, next_of_call(watched, found, places[one])
+            yield one, next_of_call(watched, found, number)
 
 
 def _tries_silent(watched: Sequence[Watched]) -> Measured:
@@ -218,14 +218,15 @@ def _closes_on_silence(watched: Sequence[Watched]) -> Measured:
 # -- what it costs
 
 
-def _calls_after_first_failure(watched: Watched) -> list[list[Try]]:
-    """The calls after the first one that failed."""
-    made = [call for call in calls(tries(watched)) if call[0].outcome is not TryOutcome.UNUSED or len(call) > 1]
-    met = next((number for number, call in enumerate(made) if call[0].outcome in FAILURES), None)
-    later = [] if met is None else made[met:]
-    if not any(tried.outcome in ENDED_WITH_ANSWER for call in later for tried in call):
+def _calls_after_first_failure(watched: Watched) -> list[Try]:
+    """The first try of each call after the first call that failed, once it works."""
+    found = [one for one in tries(watched) if one.outcome is not TryOutcome.UNUSED]
+    met = next((number for number, one in enumerate(found) if one.outcome in FAILURES), len(found))
+    if not any(one.outcome in ENDED_WITH_ANSWER for one in found[met:]):
         return []  # it never got away from it, which other rules tell
-    return later[1:]
+    continued = {next_of_call(watched, found, number) for number in range(met, len(found))}
+    since_ms = watched.at_work_ms or 0.0
+    return [one for one in found[met + 1 :] if one not in continued and one.began_ms >= since_ms]
 
 
 def _phase_lock(watched: Sequence[Watched]) -> Measured:
@@ -239,9 +240,9 @@ def _phase_lock(watched: Sequence[Watched]) -> Measured:
         n = len(one.name_servers)
         for call in _calls_after_first_failure(one):
             whole[n] += 1
-            paying[n] += call[0].outcome in FAILURES
-            if call[0].outcome in FAILURES:
-                examples.append(_example(one, call[0], name_servers=n))
+            paying[n] += call.outcome in FAILURES
+            if call.outcome in FAILURES:
+                examples.append(_example(one, call, name_servers=n))
     if not whole:
         if any(tried.outcome in FAILURES for one in watched for tried in tries(one)):
             if label.word == KEPT:
