@@ -45,10 +45,11 @@ def first_choice(watched: Watched) -> str | None:
     return next((one.front for one in found if one.asked_ms is not None), found[0].front if found else None)
 
 
-def choices(watched: Watched) -> list[list[str]]:
+def choices(watched: Watched, *, takes_turns: bool) -> list[list[str]]:
     """The NameServers in the order of its choices; one that was kept or tried again counts once. A choice without a
-    reason, which `sticky` reports, begins a new order."""
-    left = {b for a, b, tied in free_steps(watched) if a.front != b.front and not tied}
+    reason, which `sticky` reports, begins a new order; of a client that takes turns, one that was under way together
+    with another."""
+    left = {b for a, b, tied in free_steps(watched) if (tied if takes_turns else a.front != b.front and not tied)}
     parts: list[list[Try]] = [[]]
     for one in tries(watched):
         if one.outcome is not TryOutcome.UNUSED:
@@ -85,10 +86,11 @@ def _with_tie_exchanged(watched: Watched) -> list[str] | None:
 
 def _in_order(watched: Sequence[Watched]) -> Iterator[tuple[Watched, list[str]]]:
     """The choices of processes that made two or more that can be seen."""
+    takes_turns = label_in(watched).word == EVERY
     for one in watched:
         if one.situation == "all_gone" and one.dials_unseen:
             continue  # those that refused are not in what was seen
-        for made in choices(one):
+        for made in choices(one, takes_turns=takes_turns):
             if len(made) > 1 and len(one.name_servers) > 2:
                 yield one, made
 
@@ -238,8 +240,6 @@ def _next(watched: Sequence[Watched]) -> Measured:
         return NO_LIST
     order = _order(watched)
     as_given = order.value == "as given"
-    if label.takes_turns:
-        return _next_of_turns(watched, as_given=as_given)
     seen = [*_in_order(watched)]
     if not seen:
         unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
@@ -283,23 +283,6 @@ def _chance_of_turns(made: Sequence[str], name_servers: int, *, as_given: bool) 
     for at in range(2, len(made)):
         chance *= max(1, name_servers - at) / others
     return chance
-
-
-def _next_of_turns(watched: Sequence[Watched], *, as_given: bool) -> Measured:
-    """`next` of a client that changes at every request."""
-    label = label_in(watched)
-    places = Counter(
-        (step.then - step.was) % entries
-        for entries, steps in map(walk, watched)
-        for step in steps
-        if step.was is not None and not step.tied
-    )
-    if label.word != EVERY or not places:
-        return Measured.undecided("too few look-ups follow each other", places.total())
-    place, times = places.most_common(1)[0]
-    if as_given and place != 1 and times == places.total():
-        return Measured(value="skips", count=times, why=f"{place - 1} of the list are left out each time")
-    return Measured(value="the next", count=places.total())
 
 
 def _again(watched: Sequence[Watched]) -> tuple[int, int]:

@@ -248,6 +248,10 @@ def test_two_requests_at_once_may_be_seen_in_the_other_order() -> None:
     story_of_one = turns(*order)
     assert verdict("sticky", "next at every request", story_of_one) is Validity.INVALID
     assert verdict("sticky", "next at every request", story.watched()) is not Validity.INVALID
+    assert (
+        verdict("next", "the next", *starts(30, 0, 0), turns(*[at % 3 for at in range(18)]), story.watched())
+        is Validity.VALID
+    )
 
 
 def test_no_machine_is_too_late_to_tell_which_one() -> None:
