@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..headers.fields import wire
 from ..message import MessageQueue
@@ -12,21 +12,18 @@ from .fields import Body, Long
 from .route import TopicConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopicListRequestBody(Body):
     """Several topics, each as it is to be (18)."""
 
     topic_config_list: tuple[TopicConfig, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionGroupList(Body):
     """Several groups, each as it is to be (225)."""
 
     group_config_list: tuple[SubscriptionGroupConfig, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HAConnectionRuntimeInfo(Body):
     """One slave, as its master sees it."""
 
@@ -38,7 +35,6 @@ class HAConnectionRuntimeInfo(Body):
     transfer_from_where: Long = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HAClientRuntimeInfo(Body):
     """A slave, as it sees itself."""
 
@@ -51,7 +47,6 @@ class HAClientRuntimeInfo(Body):
     activated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HARuntimeInfo(Body):
     """907: how far slaves are behind their master."""
 
@@ -62,14 +57,12 @@ class HARuntimeInfo(Body):
     ha_client_runtime_info: HAClientRuntimeInfo = field(default_factory=HAClientRuntimeInfo)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetOffsetBody(Body):
     """Where each queue is to be consumed from (222, 220)."""
 
     offset_table: Mapping[MessageQueue, Long] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageQueueForC(Body):
     topic: str
     broker_name: str
@@ -77,14 +70,12 @@ class MessageQueueForC(Body):
     offset: Long
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetOffsetBodyForC(Body):
     """The same for clients in C++, which read no object keys."""
 
     offset_table: tuple[MessageQueueForC, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumerStatusBody(Body):
     """221: one client's own offsets; 223: those of every client, by its id."""
 
@@ -92,7 +83,6 @@ class GetConsumerStatusBody(Body):
     consumer_table: Mapping[str, Mapping[MessageQueue, Long]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerInfo(Body):
     client_id: str
     remote_ip: str = wire("remoteIP")
@@ -101,14 +91,12 @@ class ProducerInfo(Body):
     last_update_timestamp: Long = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerTableInfo(Body):
     """328: every producer at a broker, by group."""
 
     data: Mapping[str, tuple[ProducerInfo, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeStatsList(Body):
     """317: how far every group is. The last field is 5.x's."""
 
@@ -118,7 +106,6 @@ class ConsumeStatsList(Body):
     total_inflight_diff: Long | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeQueueData(Body):
     physic_offset: Long
     physic_size: int
@@ -129,7 +116,6 @@ class ConsumeQueueData(Body):
     msg: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConsumeQueueResponseBody(Body):
     """321: entries of one consume queue, and what a group filters by."""
 
@@ -140,7 +126,6 @@ class QueryConsumeQueueResponseBody(Body):
     min_queue_index: Long = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTimeSpan(Body):
     message_queue: MessageQueue
     min_time_stamp: Long = 0
@@ -149,7 +134,6 @@ class QueueTimeSpan(Body):
     delay_time: Long = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConsumeTimeSpanBody(Body):
     """303: from when to when the messages of each queue are, and up to when they have been consumed."""
 

@@ -8,7 +8,7 @@ Upstream: `protocol/heartbeat/*`, `protocol/body/*`, `protocol/admin/*`, `Subscr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from .. import fastjson
@@ -23,7 +23,6 @@ HEARTBEAT_KEPT_MAX = 4096
 """The longest heartbeat whose reading is kept for the next one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionData(Body):
     """What a consumer wants of one topic. No tags and `*` mean all of it."""
 
@@ -51,12 +50,10 @@ class SubscriptionData(Body):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerData(Body):
     group_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerData(Body):
     group_name: str
     consume_type: str = "CONSUME_PASSIVELY"
@@ -66,7 +63,6 @@ class ConsumerData(Body):
     unit_mode: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatData(Body):
     """The last two fields are 5.x's (None: left out)."""
 
@@ -87,7 +83,6 @@ def _read_heartbeat(data: bytes) -> HeartbeatData:
     return HeartbeatData.from_json(fastjson.loads(data))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckClientRequestBody(Body):
     client_id: str
     group: str
@@ -95,7 +90,6 @@ class CheckClientRequestBody(Body):
     subscription_data: SubscriptionData
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumerListByGroupResponseBody(Body):
     """The client ids of a group's consumers."""
 
@@ -105,12 +99,10 @@ class GetConsumerListByGroupResponseBody(Body):
 ConsumerIdList = GetConsumerListByGroupResponseBody
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupList(Body):
     group_list: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConnection(Body):
     """A client at a broker. `language` is a LanguageCode's name."""
 
@@ -120,7 +112,6 @@ class ClientConnection(Body):
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConnection(Body):
     connection_set: tuple[ClientConnection, ...] = ()
     subscription_table: Mapping[str, SubscriptionData] = field(default_factory=dict)
@@ -129,12 +120,10 @@ class ConsumerConnection(Body):
     consume_from_where: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConnection(Body):
     connection_set: tuple[ClientConnection, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LockBatchRequestBody(Body):
     """The queues that one orderly consumer wants to own."""
 
@@ -144,12 +133,10 @@ class LockBatchRequestBody(Body):
     mq_set: frozenset[MessageQueue] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LockBatchResponseBody(Body):
     lock_ok_mq_set: frozenset[MessageQueue] = wire("lockOKMQSet", default=frozenset())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionGroupConfig(Body):
     """How a broker serves one consumer group. The last five fields are 5.x's (None: left out)."""
 
@@ -169,7 +156,6 @@ class SubscriptionGroupConfig(Body):
     attributes: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionGroupWrapper(Body):
     """Every group at a broker (GET_ALL_SUBSCRIPTIONGROUP_CONFIG, and a broker's file)."""
 
@@ -177,21 +163,18 @@ class SubscriptionGroupWrapper(Body):
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOffset(Body):
     min_offset: Long = 0
     max_offset: Long = 0
     last_update_timestamp: Long = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatsTable(Body):
     offset_table: Mapping[MessageQueue, TopicOffset] = field(default_factory=dict)
     topic_put_tps: float | None = None
     """5.x."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetWrapper(Body):
     broker_offset: Long = 0
     consumer_offset: Long = 0
@@ -200,13 +183,11 @@ class OffsetWrapper(Body):
     last_timestamp: Long = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeStats(Body):
     offset_table: Mapping[MessageQueue, OffsetWrapper] = field(default_factory=dict)
     consume_tps: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessQueueInfo(Body):
     """One queue at a consumer, as it tells of itself. Offsets of nothing are 0; times in milliseconds since 1970."""
 
@@ -225,7 +206,6 @@ class ProcessQueueInfo(Body):
     last_consume_timestamp: Long = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerRunningInfo(Body):
     """What a consumer says of itself (GET_CONSUMER_RUNNING_INFO); `status_table`: its statistics by topic, as JSON."""
 

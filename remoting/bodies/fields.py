@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from .. import fastjson
 from ..errors import RemoteProtocolError
 from ..fastjson import ObjectKey
-from ..headers.fields import camel_case
+from ..headers.fields import Declared, camel_case
 from ..message import MessageQueue
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -45,8 +45,8 @@ class _Field(NamedTuple):
     required: bool
 
 
-class Body:
-    """Base of all body dataclasses."""
+class Body(metaclass=Declared):
+    """Base of all bodies."""
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]

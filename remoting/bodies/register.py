@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 from .. import fastjson
@@ -30,7 +30,6 @@ _ZLIB = 0x78
 _LENGTH = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfigSerializeWrapper(Body):
     """A broker's topic table with its version; also the answer of GET_ALL_TOPIC_CONFIG (21).
 
@@ -61,7 +60,6 @@ class TopicConfigSerializeWrapper(Body):
         return {**fields, "topicConfigTable": named}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerBody(Body):
     """`filter_server_list` None (null, or a broker before V3_0_11) leaves the NameServer's list alone; () clears it."""
 

@@ -6,7 +6,7 @@ Upstream: `protocol/route/*`, `protocol/body/*`, `DataVersion`, `TopicConfig`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from .. import fastjson
 from ..codes import PERM_READ, PERM_WRITE
@@ -18,7 +18,6 @@ SINGLE_TAG = "SINGLE_TAG"
 MULTI_TAG = "MULTI_TAG"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DataVersion(Body):
     """Which state of a broker's topic table a payload is of. Equality is 5.x's, over all fields; 4.9's is `same`.
 
@@ -47,7 +46,6 @@ class DataVersion(Body):
         return version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig(Body):
     """One topic at one broker. `attributes` exist in 5.x only (None: left out)."""
 
@@ -89,7 +87,6 @@ class TopicConfig(Body):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueData(Body):
     """A topic's row: how one broker holds it."""
 
@@ -104,7 +101,6 @@ Row = tuple[str, QueueData]
 """A topic's name and how one broker holds it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerData(Body):
     """A broker group: broker id (0 = master) to "host:port". The last two fields are 5.x's (None: left out)."""
 
@@ -115,7 +111,6 @@ class BrokerData(Body):
     zone_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicQueueMappingInfo(Body):
     """Which logical queues of a static topic (5.x) are which physical ones at the broker `bname`."""
 
@@ -128,7 +123,6 @@ class TopicQueueMappingInfo(Body):
     curr_id_map: Mapping[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRouteData(Body):
     """The route of one topic. Row and broker order mean nothing."""
 
@@ -144,7 +138,6 @@ class TopicRouteData(Body):
         return fastjson.dumps(self.to_json(), browser_compatible=standard_json)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterInfo(Body):
     """Every broker group by name, and the broker names of each cluster."""
 
@@ -152,27 +145,23 @@ class ClusterInfo(Body):
     cluster_addr_table: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicList(Body):
     topic_list: tuple[str, ...] = ()
     broker_addr: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KVTable(Body):
     """A null value is the same as none on the wire."""
 
     table: Mapping[str, str | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMemberGroup(Body):
     cluster: str | None = None
     broker_name: str
     broker_addrs: Mapping[int, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetBrokerMemberGroupResponseBody(Body):
     broker_member_group: BrokerMemberGroup
 

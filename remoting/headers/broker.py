@@ -6,7 +6,6 @@ Requests without a class here have no fields: 21, 25, 28, 34, 41, 42, 43, 45, 20
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ..codes import RequestCode
 from .fields import HeaderFields, as_text, plan, reader, values_of, wire
@@ -14,7 +13,6 @@ from .fields import HeaderFields, as_text, plan, reader, values_of, wire
 # --- broker: messages -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SendMessageRequestHeader(HeaderFields):
     """10 under these names, 310 and 320 under letters (`SendMessageRequestHeaderV2`)."""
 
@@ -81,7 +79,6 @@ def _v2_reader() -> list[Callable[[Mapping[str, str] | None], SendMessageRequest
     return _from_v2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SendMessageResponseHeader(HeaderFields):
     """Of 10, 310 and 320; for a batch the message ids are joined by commas and the queue offset is the first."""
 
@@ -94,7 +91,6 @@ class SendMessageResponseHeader(HeaderFields):
     trace_on: bool | None = wire("TRACE_ON", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyMessageRequestHeader(HeaderFields):
     """326, from broker to client: a reply as its sender gave it, and when and where it came."""
 
@@ -114,7 +110,6 @@ class ReplyMessageRequestHeader(HeaderFields):
     store_timestamp: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PullMessageRequestHeader(HeaderFields):
     """11, 361"""
 
@@ -135,7 +130,6 @@ class PullMessageRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PullMessageResponseHeader(HeaderFields):
     suggest_which_broker_id: int
     next_begin_offset: int
@@ -147,7 +141,6 @@ class PullMessageResponseHeader(HeaderFields):
     forbidden_type: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryMessageRequestHeader(HeaderFields):
     """12"""
 
@@ -159,13 +152,11 @@ class QueryMessageRequestHeader(HeaderFields):
     unique_key_query: bool | None = wire("_UNIQUE_KEY_QUERY", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryMessageResponseHeader(HeaderFields):
     index_last_update_timestamp: int
     index_last_update_phyoffset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ViewMessageRequestHeader(HeaderFields):
     """33; the offset is the commit log's."""
 
@@ -173,7 +164,6 @@ class ViewMessageRequestHeader(HeaderFields):
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSendMsgBackRequestHeader(HeaderFields):
     """36; the offset is the commit log's."""
 
@@ -187,7 +177,6 @@ class ConsumerSendMsgBackRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransactionRequestHeader(HeaderFields):
     """37; the offsets are the half message's: in its queue, and the commit log's."""
 
@@ -202,7 +191,6 @@ class EndTransactionRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckTransactionStateRequestHeader(HeaderFields):
     """39, from broker to client; `topic` and `broker_name` are 5.x's."""
 
@@ -218,7 +206,6 @@ class CheckTransactionStateRequestHeader(HeaderFields):
 # --- broker: offsets ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConsumerOffsetRequestHeader(HeaderFields):
     """14"""
 
@@ -229,12 +216,10 @@ class QueryConsumerOffsetRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConsumerOffsetResponseHeader(HeaderFields):
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateConsumerOffsetRequestHeader(HeaderFields):
     """15"""
 
@@ -245,7 +230,6 @@ class UpdateConsumerOffsetRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOffsetRequestHeader(HeaderFields):
     """29"""
 
@@ -256,12 +240,10 @@ class SearchOffsetRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOffsetResponseHeader(HeaderFields):
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetMaxOffsetRequestHeader(HeaderFields):
     """30"""
 
@@ -271,14 +253,12 @@ class GetMaxOffsetRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetMaxOffsetResponseHeader(HeaderFields):
     """The offset is the next to be written."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetMinOffsetRequestHeader(HeaderFields):
     """31"""
 
@@ -287,12 +267,10 @@ class GetMinOffsetRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetMinOffsetResponseHeader(HeaderFields):
     offset: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetEarliestMsgStoretimeRequestHeader(HeaderFields):
     """32"""
 
@@ -301,7 +279,6 @@ class GetEarliestMsgStoretimeRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetEarliestMsgStoretimeResponseHeader(HeaderFields):
     timestamp: int
 
@@ -309,7 +286,6 @@ class GetEarliestMsgStoretimeResponseHeader(HeaderFields):
 # --- broker: clients, topics, administration ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterClientRequestHeader(HeaderFields):
     """35"""
 
@@ -318,21 +294,18 @@ class UnregisterClientRequestHeader(HeaderFields):
     consumer_group: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumerListByGroupRequestHeader(HeaderFields):
     """38"""
 
     consumer_group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyConsumerIdsChangedRequestHeader(HeaderFields):
     """40, from broker to client"""
 
     consumer_group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopicRequestHeader(HeaderFields):
     """17"""
 
@@ -348,49 +321,42 @@ class CreateTopicRequestHeader(HeaderFields):
     force: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicRequestHeader(HeaderFields):
     """215"""
 
     topic: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetTopicConfigRequestHeader(HeaderFields):
     """351"""
 
     topic: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTopicConsumeByWhoRequestHeader(HeaderFields):
     """300"""
 
     topic: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetTopicStatsInfoRequestHeader(HeaderFields):
     """202"""
 
     topic: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumerConnectionListRequestHeader(HeaderFields):
     """203"""
 
     consumer_group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetProducerConnectionListRequestHeader(HeaderFields):
     """204"""
 
     producer_group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteSubscriptionGroupRequestHeader(HeaderFields):
     """207"""
 
@@ -398,7 +364,6 @@ class DeleteSubscriptionGroupRequestHeader(HeaderFields):
     clean_offset: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumeStatsRequestHeader(HeaderFields):
     """208"""
 
@@ -406,14 +371,12 @@ class GetConsumeStatsRequestHeader(HeaderFields):
     topic: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetBrokerConfigResponseHeader(HeaderFields):
     """26"""
 
     version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetOffsetRequestHeader(HeaderFields):
     """222, and 220 from broker to client; `queue_id` and `offset` are 5.x's."""
 
@@ -425,7 +388,6 @@ class ResetOffsetRequestHeader(HeaderFields):
     is_force: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumerStatusRequestHeader(HeaderFields):
     """223; `client_addr` is a client's id."""
 
@@ -434,7 +396,6 @@ class GetConsumerStatusRequestHeader(HeaderFields):
     client_addr: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumerRunningInfoRequestHeader(HeaderFields):
     """307, passed on to the client."""
 
@@ -443,7 +404,6 @@ class GetConsumerRunningInfoRequestHeader(HeaderFields):
     jstack_enable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeMessageDirectlyResultRequestHeader(HeaderFields):
     """309, passed on to the client."""
 
@@ -452,7 +412,6 @@ class ConsumeMessageDirectlyResultRequestHeader(HeaderFields):
     msg_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConsumeTimeSpanRequestHeader(HeaderFields):
     """303"""
 
@@ -460,14 +419,12 @@ class QueryConsumeTimeSpanRequestHeader(HeaderFields):
     group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetConsumeStatsInBrokerHeader(HeaderFields):
     """317"""
 
     is_order: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryConsumeQueueRequestHeader(HeaderFields):
     """321"""
 
@@ -478,7 +435,6 @@ class QueryConsumeQueueRequestHeader(HeaderFields):
     consumer_group: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeCheckHalfMessageRequestHeader(HeaderFields):
     """323"""
 

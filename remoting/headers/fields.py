@@ -56,8 +56,19 @@ class Plan(NamedTuple):
     required: bool
 
 
-class HeaderFields:
-    """Base of all header dataclasses."""
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field, wire))
+class Declared(type):
+    """Makes a frozen, keyword-only dataclass of each class that declares a header or a body."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
+        made = super().__new__(cls, name, bases, namespace)
+        if "__slots__" in namespace:  # the base itself, and what `slots` makes of the class below
+            return made
+        return dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(made)
+
+
+class HeaderFields(metaclass=Declared):
+    """Base of all headers."""
 
     __slots__ = ()
 
@@ -94,7 +105,7 @@ def reader(header: type[H], plan: Iterable[Plan]) -> Callable[[Mapping[str, str]
             return header(topic=v0, queue_id=v1, ...)
     """
     fields = tuple(plan)
-    defaults = {field.name: field.default for field in dataclasses.fields(header)}  # type: ignore[arg-type]
+    defaults = {field.name: field.default for field in dataclasses.fields(header)}
     lines = ["def read(fields):", " get = (fields or NONE).get"]
     for number, field in enumerate(fields):
         v = f"v{number}"

@@ -5,12 +5,9 @@ Requests without a class here have no fields: 106, 206, 304, 318, 319. Upstream:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .fields import HeaderFields, wire
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PutKVConfigRequestHeader(HeaderFields):
     """100"""
 
@@ -19,7 +16,6 @@ class PutKVConfigRequestHeader(HeaderFields):
     value: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetKVConfigRequestHeader(HeaderFields):
     """101"""
 
@@ -27,12 +23,10 @@ class GetKVConfigRequestHeader(HeaderFields):
     key: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetKVConfigResponseHeader(HeaderFields):
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteKVConfigRequestHeader(HeaderFields):
     """102"""
 
@@ -40,7 +34,6 @@ class DeleteKVConfigRequestHeader(HeaderFields):
     key: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRequestHeader(HeaderFields):
     """103"""
 
@@ -58,13 +51,11 @@ class RegisterBrokerRequestHeader(HeaderFields):
     zone_name: str | None = wire("__ZONE_NAME", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerResponseHeader(HeaderFields):
     ha_server_addr: str | None = None
     master_addr: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UnRegisterBrokerRequestHeader(HeaderFields):
     """104"""
 
@@ -74,7 +65,6 @@ class UnRegisterBrokerRequestHeader(HeaderFields):
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetRouteInfoRequestHeader(HeaderFields):
     """105"""
 
@@ -84,31 +74,26 @@ class GetRouteInfoRequestHeader(HeaderFields):
     zone_name: str | None = wire("__ZONE_NAME", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WipeWritePermOfBrokerRequestHeader(HeaderFields):
     """205"""
 
     broker_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WipeWritePermOfBrokerResponseHeader(HeaderFields):
     wipe_topic_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddWritePermOfBrokerRequestHeader(HeaderFields):
     """327"""
 
     broker_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddWritePermOfBrokerResponseHeader(HeaderFields):
     add_topic_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopicFromNamesrvRequestHeader(HeaderFields):
     """216; without a cluster name the whole topic goes."""
 
@@ -116,28 +101,24 @@ class DeleteTopicFromNamesrvRequestHeader(HeaderFields):
     cluster_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterTopicRequestHeader(HeaderFields):
     """217"""
 
     topic: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetKVListByNamespaceRequestHeader(HeaderFields):
     """219"""
 
     namespace: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetTopicsByClusterRequestHeader(HeaderFields):
     """224"""
 
     cluster: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryDataVersionRequestHeader(HeaderFields):
     """322"""
 
@@ -147,12 +128,10 @@ class QueryDataVersionRequestHeader(HeaderFields):
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryDataVersionResponseHeader(HeaderFields):
     changed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GetBrokerMemberGroupRequestHeader(HeaderFields):
     """901"""
 
@@ -160,7 +139,6 @@ class GetBrokerMemberGroupRequestHeader(HeaderFields):
     broker_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerHeartbeatRequestHeader(HeaderFields):
     """904"""
 
@@ -175,7 +153,6 @@ class BrokerHeartbeatRequestHeader(HeaderFields):
     election_priority: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyMinBrokerIdChangeRequestHeader(HeaderFields):
     """905, from NameServer to broker"""
 
