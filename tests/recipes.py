@@ -170,7 +170,12 @@ def _one_more(counted: Counted) -> Edit:
     return Edit(counted.page, old.replace(number, str(int(number) + 1)), old)
 
 
-_SETTING = '    broker_config("gossipInterval", MS, "how often it gossips"),\n'
+_SETTING = """[brokers.gossipInterval]
+class = "BrokerConfig"
+allowed = {from = 1, to = 600_000, unit = "ms"}
+says = "how often it gossips"
+
+"""
 
 ADDED: Mapping[str, tuple[Edit, ...]] = {
     "A check": (Edit("chaos/checks/routes/look_ups_served.py", _CHECK),),
@@ -216,7 +221,7 @@ ADDED: Mapping[str, tuple[Edit, ...]] = {
         Edit("chaos/scenarios/model.py", 'ClientProfileName = Literal["zig", ', "ClientProfileName = Literal["),
     ),
     "A setting": (
-        Edit("chaos/settings/server_settings.py", f"OF_BROKERS = (\n{_SETTING}", "OF_BROKERS = (\n"),
+        Edit("chaos/settings/settings.toml", f"{_SETTING}[brokers.forceRegister]", "[brokers.forceRegister]"),
         Edit("actors/broker/config.py", "    gossip_interval: int = 5_000\n    broker_id: int", "    broker_id: int"),
     ),
     "A shape": (

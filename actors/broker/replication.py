@@ -39,7 +39,6 @@ SYNC_TIMEOUT_S = 5.0
 """`syncFlushTimeout`"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchCommitLogRequestHeader(HeaderFields):
     broker_name: str
     broker_id: int
@@ -47,7 +46,6 @@ class FetchCommitLogRequestHeader(HeaderFields):
     """The end of the slave's log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchCommitLogResponseHeader(HeaderFields):
     max_offset: int
     """The end of the master's log."""

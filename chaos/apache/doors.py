@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...remoting.node.network import Address
-from ..settings.server_settings import ELECTS
+from ..settings.setting import ELECTS
 
 HA = 1
 """Distance of the HA port above the broker's port."""

@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
 from ..faults.fault import Loss
-from ..settings.server_settings import CONTROLLER, ELECTS
+from ..settings.setting import CONTROLLER, ELECTS
 from ..topology import broker_name
 from .intervals import Stretch, merged
 from .recorded import Fault

@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 
 from ..errors import ScenarioError, nearest
-from ..settings.catalogue import GROUPS, group_of, settings_for
+from ..settings.catalogue import group_of, settings_for
+from ..settings.setting import GROUPS
 
 _ENDLESS, _TOO_MUCH = "an alias of itself", "too many values"
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

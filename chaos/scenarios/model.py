@@ -20,8 +20,7 @@ from ..checks import CHECKS
 from ..errors import NotAllowed
 from ..faults.acts_by_hand import ByHand, Register, Switch
 from ..settings.resolve import settings_of
-from ..settings.server_settings import ELECTS
-from ..settings.setting import Value
+from ..settings.setting import ELECTS, Value
 from ..topology import CONSUMER_GROUP, NodeKind, Topology, broker_name, is_slave
 from .action import STRICT, ActionModel, Name
 from .host_actions import taken_apart

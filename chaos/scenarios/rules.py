@@ -20,7 +20,7 @@ from ..faults.clock_changes import ClockAction
 from ..faults.kinds import NameServerList
 from ..oracle.client_profiles import PROFILES
 from ..settings.catalogue import settings_for
-from ..settings.server_settings import ELECTS
+from ..settings.setting import ELECTS
 from ..topology import EXTERNAL, GROUPS, NodeKind, Topology, broker_name, listed
 from .implementations import CLIENTS, SERVERS
 from .model import Scenario

@@ -1,34 +1,31 @@
 """The catalogue of settings: RocketMQ's name, class, default, allowed values, and the nodes that have it.
 
-docs/settings.md is generated from it. It has settings that our nodes obey; RocketMQ's others are below and are refused
-by name. Defaults are those of the nodes' configurations. Read from Apache RocketMQ 4.9.8 and 5.3.3; `constant`: Java
-has a literal instead of a setting.
+settings.toml has the settings that our nodes obey, and those of RocketMQ that are refused by name; docs/settings.md is
+generated from it. Defaults are those of the nodes' configurations. `constant`: Java has a literal instead of a setting.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 
 from ...actors.namesrv.config import known_keys
 from ...remoting.node.profile import Profile
 from ..topology import NodeKind
-from .client_settings import OF_CLIENTS, OF_CONSUMERS, OF_PRODUCERS
-from .server_settings import OF_BROKERS, OF_NAME_SERVERS
-from .setting import BROKERS, CLIENTS, CONSUMERS, NAME_SERVERS, PRODUCERS, Setting
+from .setting import GROUPS, NAME_SERVERS, Setting, setting_of
 
-CATALOGUE: tuple[Setting, ...] = (*OF_NAME_SERVERS, *OF_BROKERS, *OF_CLIENTS, *OF_PRODUCERS, *OF_CONSUMERS)
+_FILE = tomllib.loads(Path(__file__).with_name("settings.toml").read_text(encoding="utf-8"))
+
+CATALOGUE: tuple[Setting, ...] = tuple(
+    setting_of(group, name, entry) for group in GROUPS for name, entry in _FILE[group].items()
+)
 """Every setting that our nodes obey. A name may occur twice, for different nodes."""
-
-GROUPS: Mapping[str, tuple[NodeKind, ...]] = {
-    "name_servers": NAME_SERVERS,
-    "brokers": BROKERS,
-    "clients": CLIENTS,
-    "producers": PRODUCERS,
-    "consumers": CONSUMERS,
-}
-"""Groups allowed in `config:` beside single nodes; a smaller group's value has priority."""
+SAID_ELSEWHERE: Mapping[str, str] = _FILE["said_elsewhere"]
+"""Settings of RocketMQ's that a scenario sets otherwise, if at all: how, or why not."""
+NOT_OBEYED = frozenset(name for names in _FILE["not_obeyed"].values() for name in names)
 
 
 def group_of(setting: Setting) -> tuple[NodeKind, ...]:
@@ -40,100 +37,6 @@ def group_of(setting: Setting) -> tuple[NodeKind, ...]:
 def settings_for(*kinds: NodeKind) -> Mapping[str, Setting]:
     """Name to setting, for settings of any of these kinds."""
     return MappingProxyType({one.name: one for one in CATALOGUE if set(one.taken_by) & set(kinds)})
-
-
-# -- settings that RocketMQ has and a scenario cannot set, each with why: none is accepted and then not obeyed
-
-SAID_ELSEWHERE = {
-    "messageModel": "say `workload: {broadcasting: true}`",
-    "consumeFromWhere": "the workload's consumers read from the first offset",
-    "namesrvAddr": "the list is the cluster's own",
-    "brokerName": "brokers are named by the cluster",
-    "brokerId": "brokers of a scenario are masters, and its slaves have those of their names",
-    "brokerClusterName": "the brokers of a scenario are one cluster",
-    "listenPort": "the harness gives the ports",
-    "producerGroup": "the workload's own",
-    "consumerGroup": "the workload's own",
-    "deleteTopicWithBrokerRegistration": "a registration of one topic then deletes the others; there is no window",
-    "instanceName": "each client is an instance of its own",
-}
-
-NOT_OBEYED = frozenset(
-    {
-        # BrokerConfig, MessageStoreConfig
-        "aclEnable",
-        "autoCreateTopic",
-        "autoDeleteUnusedStats",
-        "brokerIP1",
-        "brokerIP2",
-        "clientManagerThreadPoolQueueCapacity",
-        "commercialEnable",
-        "compatibleWithOldNameSrv",
-        "consumerFallbehindThreshold",
-        "deleteWhen",
-        "diskMaxUsedSpaceRatio",
-        "enableSingleTopicRegister",
-        "enableSplitRegistration",
-        "fetchNamesrvAddrByAddressServer",
-        "fileReservedTime",
-        "haListenPort",
-        "mappedFileSizeCommitLog",
-        "mappedFileSizeConsumeQueue",
-        "pullMessageThreadPoolNums",
-        "sendMessageThreadPoolNums",
-        "slaveReadEnable",
-        "storePathCommitLog",
-        "storePathRootDir",
-        "syncBrokerMemberGroupPeriod",
-        "traceOn",
-        "transientStorePoolEnable",
-        "updateNameServerAddrPeriod",
-        "waitTimeMillsInSendQueue",
-        "zoneName",
-        # ClientConfig, NettyClientConfig
-        "clientAsyncSemaphoreValue",
-        "clientCallbackExecutorThreads",
-        "clientOnewaySemaphoreValue",
-        "clientWorkerThreads",
-        "concurrentHeartbeatThreadPoolSize",
-        "decodeDecompressBody",
-        "decodeReadBody",
-        "detectInterval",
-        "detectTimeout",
-        "enableHeartbeatChannelEventListener",
-        "enableStreamRequestType",
-        "fetchNamesrvAddrInterval",
-        "language",
-        "namespace",
-        "sendLatencyEnable",
-        "socksProxyConfig",
-        "unitMode",
-        "unitName",
-        "useHeartbeatV2",
-        "useTLS",
-        "vipChannelEnabled",
-        # DefaultMQProducer, DefaultMQPushConsumer
-        "adjustThreadPoolNumsThreshold",
-        "allocateMessageQueueStrategy",
-        "autoBatch",
-        "brokerSuspendMaxTimeMillis",
-        "clientRebalance",
-        "consumeThreadMin",
-        "consumeTimeout",
-        "consumeTimestamp",
-        "consumerTimeoutMillisWhenSuspend",
-        "createTopicKey",
-        "defaultTopicQueueNums",
-        "popBatchNums",
-        "popInvisibleTime",
-        "pullInterval",
-        "pullThresholdForTopic",
-        "pullThresholdSizeForTopic",
-        "retryTimesWhenSendAsyncFailed",
-        "sendMessageWithVIPChannel",
-        "suspendCurrentQueueTimeMillis",
-    }
-)
 
 
 def why_not(name: str) -> str | None:

@@ -17,8 +17,8 @@ from ...actors.namesrv.config import Constants
 from ...remoting.node.profile import Profile
 from ..errors import NotAllowed, nearest
 from ..topology import NodeKind
-from .catalogue import GROUPS, settings_for, why_not
-from .setting import BROKERS, CONSTANTS, Setting, Value
+from .catalogue import settings_for, why_not
+from .setting import BROKERS, CONSTANTS, GROUPS, Setting, Value
 
 Said = Mapping[str, Mapping[str, object]]
 """Group or node to RocketMQ's name to value, as in the file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -109,8 +109,7 @@ class DelayLevels:
 NAME_SERVERS, BROKERS = (NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.SLAVE)
 PRODUCERS, CONSUMERS = (NodeKind.PRODUCER,), (NodeKind.CONSUMER,)
 CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
-V4_9, V5_X = Profile.V4_9, Profile.V5_X
-BOTH = (V4_9, V5_X)
+BOTH = (Profile.V4_9, Profile.V5_X)
 CONSTANTS = "constants."
 """Prefix of the fields of a NameServer's constants."""
 
@@ -156,19 +155,49 @@ _DEFAULTS: Mapping[NodeKind, object] = {
     NodeKind.PROBER: ClientConfig(),
 }
 
-MS = Whole(1, 600_000, "ms")
-COUNT = Whole(1, 1_000_000)
+GROUPS: Mapping[str, tuple[NodeKind, ...]] = {
+    "name_servers": NAME_SERVERS,
+    "brokers": BROKERS,
+    "clients": CLIENTS,
+    "producers": PRODUCERS,
+    "consumers": CONSUMERS,
+}
+"""Groups allowed in `config:` beside single nodes; a smaller group's value has priority."""
+ELECTS = DLEDGER, CONTROLLER = ("enableDLegerCommitLog", "enableControllerMode")
+"""Settings of brokers that elect the master of their name."""
 
 
-def of_class(upstream: str, taken_by: tuple[NodeKind, ...]) -> Callable[..., Setting]:
-    """Makes settings of one of RocketMQ's classes from name, allowed values, meaning and the rest. Without `fields` the
-    configuration's field has the name in snake case, with or without `_ms`."""
+def setting_of(group: str, name: str, entry: Mapping[str, Any]) -> Setting:
+    """The setting of an entry of settings.toml."""
+    told = dict(entry)
+    taken_by = (NodeKind(told.pop("only")),) if "only" in told else GROUPS[group]
+    own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    own = f"{own}_ms" if hasattr(_DEFAULTS[taken_by[0]], f"{own}_ms") else own
+    by_profile = {Profile(profile): _hashable(value) for profile, value in told.pop("defaults", {}).items()}
+    return Setting(
+        name=name,
+        upstream=told.pop("class"),
+        taken_by=taken_by,
+        fields=told.pop("fields", own),
+        allowed=_allowed(told.pop("allowed", None)),
+        profiles=tuple(map(Profile, told.pop("profiles", BOTH))),
+        constant=tuple(map(Profile, told.pop("constant", ()))),
+        defaults=by_profile,
+        **told,
+    )
 
-    def setting(name: str, allowed: Allowed, says: str, *, fields: str | None = None, **more: Any) -> Setting:
-        own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-        if hasattr(_DEFAULTS[taken_by[0]], f"{own}_ms"):
-            own = f"{own}_ms"
-        own = own if fields is None else fields
-        return Setting(name=name, upstream=upstream, taken_by=taken_by, fields=own, allowed=allowed, says=says, **more)
 
-    return setting
+def _allowed(said: Any) -> Allowed:
+    if said is None:
+        return Truth()
+    if said == "delay levels":
+        return DelayLevels()
+    if "one_of" in said:
+        return OneOf(tuple(said["one_of"]))
+    if "list" in said:
+        return Ascending(said["list"], said.get("ascends", True))
+    return Whole(said["from"], said["to"], said.get("unit", ""), said.get("also"))
+
+
+def _hashable(value: Any) -> Value:
+    return tuple(value) if isinstance(value, list) else value

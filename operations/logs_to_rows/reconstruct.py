@@ -14,7 +14,7 @@ from typing import Any
 
 from ...chaos.history.schema import Row
 from ...chaos.oracle.timers import Timers
-from ...chaos.settings.server_settings import CONTROLLER, DLEDGER
+from ...chaos.settings.setting import CONTROLLER, DLEDGER
 from ...chaos.topology import broker_node
 from ...remoting.topics import is_own
 from .align import aligned

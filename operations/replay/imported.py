@@ -20,7 +20,8 @@ from ...chaos.oracle.timers import Timers
 from ...chaos.oracle.world import World
 from ...chaos.reports.ci import INCIDENT
 from ...chaos.scenarios.model import CHECK_NAMES
-from ...chaos.settings.catalogue import GROUPS, settings_for
+from ...chaos.settings.catalogue import settings_for
+from ...chaos.settings.setting import GROUPS
 from ...chaos.topology import broker_node
 from .incident_file import Entry, Incident, IncidentEpisode, IncidentHypothesis, read_incident
 from .original import Original, compared_to_ms, exactness, phases_in

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nemesrv.actors.namesrv.config import known_keys
-from nemesrv.chaos.settings.catalogue import CATALOGUE, GROUPS, NOT_OBEYED, SAID_ELSEWHERE, group_of, settings_for
-from nemesrv.chaos.settings.setting import CLIENTS, NAME_SERVERS, Setting, Value
+from nemesrv.chaos.settings.catalogue import CATALOGUE, NOT_OBEYED, SAID_ELSEWHERE, group_of, settings_for
+from nemesrv.chaos.settings.setting import CLIENTS, GROUPS, NAME_SERVERS, Setting, Value
 from nemesrv.remoting.node.profile import Profile
 
 _HEAD = """# Settings

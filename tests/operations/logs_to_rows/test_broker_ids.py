@@ -8,7 +8,7 @@ import pytest
 
 from nemesrv.chaos.oracle.roles import members_of
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.settings.server_settings import DLEDGER
+from nemesrv.chaos.settings.setting import DLEDGER
 from nemesrv.operations.inferring.episodes import episodes_of
 from nemesrv.operations.logs_to_rows.gather import plain_logs
 from nemesrv.operations.logs_to_rows.reconstruct import Reconstructed, reconstruct
