@@ -69,7 +69,7 @@ def _profile_at(number: Version) -> str:
     return "java-" + next(name for since, name in _JAVA_PROFILES.items() if number >= since)
 
 
-_SEVERAL = "which of its clients has the NameServer that fails is chance, and a rule about another one is left out."
+_SEVERAL = "chance decides which of its clients uses the failing NameServer; rules about the others are left out"
 
 
 def _java(version: str, profile: str) -> Client:
@@ -161,7 +161,7 @@ _ALL = (
         needs=("go",),
         command=("env", "HOME={home}", "ROCKETMQ_GO_LOG_LEVEL=error", "{folder}/driver"),
         profile="go-2.0",
-        of_two_runs="how many look-ups its first second has depends on how much of a busy machine it gets.",
+        of_two_runs="the number of look-ups in its first second depends on the machine's load",
     ),
     Client(
         name="cpp-1.x",
@@ -186,16 +186,17 @@ _ALL = (
         profile="cpp-2.1",
         ends_with=-signal.SIGSEGV,
         findings=(
-            "a push consumer's shutdown() ends in SIGSEGV (10 of 10 at ours, 4 of 4 at Apache's 4.9.7).",
-            "a push consumer that takes over the queues of one that was killed pulls each once, hands the messages of "
-            "the answer to nobody and never asks again, in some of the times (8 of 13 at ours, 1 of 7 at Apache's "
-            "4.9.7); they wait until the group changes again.",
-            "asks its address server for the list only where the folder logs/rocketmq-cpp stands in its home, for it "
-            "makes snapshot/ in it and no folder above; else every send fails for want of a route (3 of 3 in a fresh "
-            "home, 0 of 2 with that folder, which C++ 1.x leaves there).",
+            "a push consumer's shutdown() ends with SIGSEGV (10 of 10 times with our servers, 4 of 4 with Apache's "
+            "4.9.7).",
+            "a push consumer that takes over the queues of a killed consumer sometimes pulls each queue once, drops "
+            "the messages and never pulls again until the group changes (8 of 13 times with our servers, 1 of 7 with "
+            "Apache's 4.9.7).",
+            "it asks the address server for the list only if its home has the folder logs/rocketmq-cpp, because it "
+            "does not make this folder for its snapshot/. Without the list every send fails (3 of 3 times without the "
+            "folder, 0 of 2 with it).",
         ),
-        of_two_runs="each in a home of its own; in the other run its two consumers ended 10.8 s after their start, by "
-        "signal 11 and 6 (malloc(): unaligned tcache chunk), in both situations that need two.",
+        of_two_runs="in one run both consumers crashed 10.8 s after their start, with signals 11 and 6 (malloc(): "
+        "unaligned tcache chunk)",
     ),
     Client(
         name="cpp-3.0.0",
@@ -209,8 +210,8 @@ _ALL = (
         profile="cpp-3",
         ends_with=-signal.SIGKILL,
         findings=(
-            "exit() waits for ever in ~EventLoop for the library's own thread, in some of the times (2 of 6, after "
-            "NameServers were lost); the driver therefore ends itself with SIGKILL.",
+            "exit() sometimes waits for ever for the library's own thread (2 of 6 times, after NameServers were lost), "
+            "so the driver ends itself with SIGKILL.",
         ),
     ),
     Client(
@@ -224,7 +225,7 @@ _ALL = (
         command=("node", "{folder}/driver_ali_ons.js"),
         profile="node",
         findings=(
-            "commits the offset -1 of its retry topic's queues each 5 s; Apache's brokers take it, and so does ours.",
+            "it commits the offset -1 for queues of its retry topic every 5 s; Apache's brokers and ours accept it.",
         ),
     ),
     Client(
@@ -237,8 +238,8 @@ _ALL = (
         needs=("node", "npm"),
         command=("env", "HOME={home}", "node", "{folder}/driver_rocketmq.js"),
         profile="node-2",
-        of_two_runs="it draws a NameServer for each request, so that it is chance when it meets the one of four that "
-        "is back; and how many steps tell that it draws is chance, too: 92 and 90 were too few.",
+        of_two_runs="it draws a NameServer for each request, so chance decides when it meets the one of four that is "
+        "back; 92 and 90 look-ups were too few to prove that it draws",
     ),
     Client(
         name="rust-1.0.0",
@@ -251,8 +252,8 @@ _ALL = (
         command=("{folder}/driver",),
         profile="rust",
         servers="5.x",
-        of_two_runs="what it leaves to chance differs: it turns to whoever answers quickest, so that it may leave a "
-        "silent NameServer in one run and come back to it in the next.",
+        of_two_runs="it uses the NameServer that answers quickest, so it may leave a silent NameServer in one run and "
+        "come back to it in the next",
     ),
     _ours("4.9", "java-4.9"),
     _ours("5.x", "java-5.3"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,8 @@ driver of one file that starts, sends each 200 ms and receives. [`nemesrv confor
 and compares it with the profile that its source code gives ([client profiles](client-profiles.md)).
 
 A cell has the measured value, and the number of measurements. **Bold**: differs from the profile. `?`: not decided.
-`–`: left out. The reasons are below. [conform.md](conform.md) says what each rule measures. Each run is compared with
-the run before it of the same client: words must be equal, times within the rule's tolerance, counts within chance
+`–`: left out. The reasons are below. [conform.md](conform.md) says what each rule measures. Each client was measured
+twice. Both runs must give the same words, times within the rule's tolerance, and counts that differ only by chance
 ([twice.py](../tests/clients_matrix/twice.py)). [Two runs](#two-runs) lists the differences.
 """
 
@@ -49,16 +50,18 @@ BY_AGE = (
     ("`tries_refused`", "5.3.0", "the whole list in one call", "one in a call"),
 )
 """What, from which version on, what until then, and what since."""
-OF_AGES = """Read in the source of each release from 4.0.0 on, and in the class files of 3.2.6 and 3.6.2; what
-`make clients` measures of one, its column says. In all of them the list is shuffled once when it is set, a connect's
-time is 3 s, and one caller at a time chooses, for 3 s at most."""
-OF_GO = """Go 1.2 is C++ 1.x behind cgo (`core` includes `rocketmq/CProducer.h`, links librocketmq), which comes
-in PyPI's rocketmq without its headers; so the column of cpp-1.x is Go 1.2's. Go 2.0.0 names a `modern-go/reflect2` of
-2018, with which its first look-up ends in a nil pointer on Go 1.24 and later; its driver is built with v1.0.2."""
-OF_MQADMIN = """Against a cluster of ours; `tests/interop/test_subcommands.py` asks for each, and fails where mqadmin
-lists one that is not counted here. [Why not](compatibility.md#mqadmin)."""
-FOR_UPSTREAM = """Behaviour that costs a client's users something; in brackets the figures of the tables above. The
-other figures were counted while the drivers were developed, at Apache's servers and at ours where both are named."""
+OF_AGES = """From the source of each release from 4.0.0 on, and the class files of 3.2.6 and 3.6.2. All of them
+shuffle the list once when it is set, and wait 3 s for a connection. One caller at a time chooses a NameServer, for 3 s
+at most."""
+OF_REPEATED = """`late`: the machine was late by the first time in brackets, so the situation was repeated, and was
+then late by the second. The run that was less late counts."""
+OF_GO = """Go 1.2 calls the C++ 1.x library (librocketmq) through cgo, so its column is that of cpp-1.x. Go 2.0.0 needs
+a `modern-go/reflect2` of 2018, with which its first look-up fails on Go 1.24 and later (nil pointer); its driver is
+built with v1.0.2."""
+OF_MQADMIN = """How many of mqadmin's subcommands work with a cluster of ours. `tests/interop/test_subcommands.py` tries
+each. [Why others do not work](compatibility.md#mqadmin)."""
+FOR_UPSTREAM = """Behaviour that harms a client's users, with figures from the tables above. Figures without a rule's
+name were counted while the drivers were developed."""
 
 
 def measured(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:
@@ -136,35 +139,54 @@ def _agrees(found: Mapping[str, Any]) -> str:
 
 
 def _two_runs(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """What two runs of a client found that is not the same, or that one of them left open."""
+    """Rules whose two results differ, or of which one is missing, and why they may differ."""
     for name, of in found.items():
         agreement = of.get("agreement") or {}
         for title in ("not the same", "not decided"):
-            yield from (f"* {name}, {title}: {_coded(said)}" for said in agreement.get(title, ()))
+            for rule, _, said in (each.partition(": ") for each in agreement.get(title, ())):
+                values, _, why = said.partition(": ")
+                yield f"| {name} | `{rule}` | {values} | {'' if why == 'they are not the same' else why} |"
         if said := CLIENTS[name].of_two_runs:
-            yield f"* {name}: {said}"
+            yield f"| {name} | | | {said} |"
 
 
-def _coded(said: str) -> str:
-    rule, colon, rest = said.partition(":")
-    return f"`{rule}`{colon}{rest}"
+def _notes(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """What happened in a client's run: programs that ended or hung, and the situations that were repeated."""
+    for name, of in found.items():
+        for note in dict.fromkeys(of["notes"]):
+            repeated = re.match(r"repeated, because .*?: (.*); .*", note)
+            yield f"| {name} | {note if repeated is None else f'late: {repeated[1]}'} |"
 
 
 def _listed(found: Mapping[str, Mapping[str, Any]], verdict: Validity) -> Iterator[str]:
+    """A row for each rule with this verdict and what was found, with all clients of which that is so."""
+    clients: dict[str, list[str]] = {}
     for name, of in found.items():
         for rule in of["rules"]:
             if rule["verdict"] != verdict:
                 continue
-            expected = "" if rule["expected"] is None else f"; the profile has {_plain(rule['expected'])}"
-            why = f": {rule['why']}" if rule["why"] else ""
-            yield f"* {name}, `{rule['rule']}` {cell(rule).strip('*')}{expected}{why}"
+            expected = "" if rule["expected"] is None else _plain(rule["expected"])
+            row = f"`{rule['rule']}` | {cell(rule).strip('*')} | {expected} | {rule['why']} |"
+            clients.setdefault(row, []).append(name)
+    yield from (f"| {', '.join(names)} | {row}" for row, names in clients.items())
 
 
-def _left_out(found: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Each reason with its rules."""
-    reasons = dict.fromkeys(found["left_out"].values())
-    for why in reasons:
-        yield why, [f"`{rule}`" for rule, reason in found["left_out"].items() if reason == why]
+def _left_out(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Each reason with its rules, and the clients for which these were left out."""
+    reasons: dict[str, dict[tuple[str, ...], list[str]]] = {}
+    for name, of in found.items():
+        for why in dict.fromkeys(of["left_out"].values()):
+            rules = tuple(rule for rule, reason in of["left_out"].items() if reason == why)
+            reasons.setdefault(why, {}).setdefault(rules, []).append(name)
+    for why, of_rules in reasons.items():
+        for rules, clients in of_rules.items():
+            yield f"| {', '.join(f'`{rule}`' for rule in rules)} | {why} | {', '.join(clients)} |"
+
+
+def _section(title: str, head: str, rows: Sequence[str], nothing: str) -> list[str]:
+    """A heading and a table with these columns; `nothing` without a row."""
+    table = [f"| {head} |", "|---" * (head.count("|") + 1) + "|", *rows]
+    return ["", f"## {title}", "", *(table if rows else [nothing])]
 
 
 def _plain(expected: object) -> str:
@@ -183,13 +205,11 @@ def render(found: Mapping[str, Mapping[str, Any]]) -> str:
         if found:
             lines += ["", f"## {room.capitalize()}", "", *_table(rules, found)]
     for title, verdict in (("Deviations", Validity.INVALID), ("Not decided", Validity.UNKNOWN)):
-        listed = list(_listed(found, verdict))
-        lines += ["", f"## {title}", "", *(listed or ["None."])]
-    lines += ["", "## Two runs", "", *(list(_two_runs(found)) or ["All agree."])]
-    notes = [f"* {name}: {note}." for name, of in found.items() for note in dict.fromkeys(of["notes"])]
-    lines += ["", "## Besides", "", *(notes or ["Nothing."])]
-    left_out = [f"* {name}: {why} ({', '.join(rules)})" for name, of in found.items() for why, rules in _left_out(of)]
-    lines += ["", "## Left out", "", *(left_out or ["Nothing."])]
+        lines += _section(title, "client | rule | measured | profile | why", [*_listed(found, verdict)], "None.")
+    lines += _section("Two runs", "client | rule | first run and second run | why", [*_two_runs(found)], "All agree.")
+    lines += _section("During the runs", "client | what happened", [*_notes(found)], "Nothing.")
+    lines += ["", OF_REPEATED]
+    lines += _section("Left out", "rules | why | clients", [*_left_out(found)], "Nothing.")
     lines += [
         "",
         "## Java clients, by age",

@@ -62,11 +62,11 @@ def test_the_page_lists_deviations_and_what_was_not_decided_with_the_reason() ->
     unsure = rule("start", None, "UNKNOWN", why="only 3 starts")
     text = render({"go-2.1.2": keep(found(wrong, unsure), "2026-11-22")})
     deviations, _, rest = text.partition("## Deviations")[2].partition("## Not decided")
-    assert "* go-2.1.2, `poll_period_s` 21 s (8); the profile has 30" in deviations
-    assert "`start` ? (8); the profile has 30: only 3 starts" in rest
+    assert "| go-2.1.2 | `poll_period_s` | 21 s (8) | 30 |" in deviations
+    assert "| `start` | ? (8) | 30 | only 3 starts |" in rest
     assert "| `poll_period_s` | **21 s (8)** |" in text
     assert "| 60 starts" in text
-    assert "* go-2.1.2: in `closed` the program ended by itself (exit 1)." in text
+    assert "| go-2.1.2 | in `closed` the program ended by itself (exit 1) |" in text
     assert "somebody" not in text
 
 
@@ -81,8 +81,8 @@ def test_the_page_says_whether_the_run_before_found_the_same() -> None:
     kept = keep(found(rule()), "2026-11-22", {**before, "not the same": ["sticky: kept and moves: not the same"]})
     text = render({"go-2.1.2": kept})
     assert "| VALID | 36 of 37 rules |" in text
-    assert "* go-2.1.2, not the same: `sticky`: kept and moves: not the same\n" in text
-    assert "* go-2.1.2, not decided: `storm`: 7 and nothing\n" in text
+    assert "| go-2.1.2 | `sticky` | kept and moves | not the same |\n" in text
+    assert "| go-2.1.2 | `storm` | 7 and nothing |  |\n" in text
     assert "## Two runs\n\nAll agree." in render({"node-3.12.0": keep(found(rule()), "2026-11-22", None)})
 
 

@@ -24,33 +24,36 @@ CONCERNS = (
     Concern(
         "failover",
         ("never",),
-        "where one of two NameServers drops SYNs and the connection to the other is lost, the next look-ups are "
-        "not answered, though the other accepts again after a second: waiting for the first takes the whole call "
-        "(Java's is apache/rocketmq#7056)",
+        "one of two NameServers drops SYNs, and the other closes its connections and accepts again after 1 s. No "
+        "further look-up is answered, because connecting to the first takes the whole time of each call "
+        "(for Java: apache/rocketmq#7056)",
     ),
     Concern(
         "send_retries",
         ("the same broker",),
-        "a send that a broker refused with SERVICE_NOT_AVAILABLE 14 is tried again on the same broker",
+        "after SERVICE_NOT_AVAILABLE 14 from a broker, a send is tried again on the same broker",
         ("sends_lost",),
     ),
     Concern(
         "send_retries",
         ("none",),
-        "a send that a broker refused with SERVICE_NOT_AVAILABLE 14 is not tried again at all",
+        "after SERVICE_NOT_AVAILABLE 14 from a broker, a send is not tried again",
     ),
 )
 
 
 def concerns(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """One sentence a client and concern, with its evidence; and what its driver met."""
-    for name, client in CLIENTS.items():
-        rules = {rule["rule"]: rule for rule in found.get(name, {}).get("rules", ())}
-        for concern in CONCERNS:
+    """One sentence a concern, with its clients and their figures; then what drivers found."""
+    for concern in CONCERNS:
+        of_figures: dict[str, list[str]] = {}
+        for name, client in CLIENTS.items():
+            rules = {rule["rule"]: rule for rule in found.get(name, {}).get("rules", ())}
             rule = rules.get(concern.rule)
-            if rule is None or rule["measured"] not in concern.values:
-                continue
-            shown = (rules[each] for each in (concern.rule, *concern.beside) if each in rules)
-            evidence = "; ".join(f"`{each['rule']}`: {each['why'].partition(', as the program')[0]}" for each in shown)
-            yield f"{client.says}: {concern.says} ({evidence})."
+            if rule is not None and rule["measured"] in concern.values:
+                shown = (rules[each] for each in (concern.rule, *concern.beside) if each in rules)
+                figures = (f"`{each['rule']}`: {each['why'].partition(', as the program')[0]}" for each in shown)
+                of_figures.setdefault("; ".join(figures), []).append(client.says)
+        for figures, clients in of_figures.items():
+            yield f"{', '.join(clients)}: {concern.says} ({figures})."
+    for client in CLIENTS.values():
         yield from (f"{client.says}: {each}" for each in client.findings)

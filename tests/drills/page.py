@@ -15,22 +15,21 @@ MEASURED = Path(__file__).with_name("measured.json")
 
 HEAD = """# Field drills
 
-Drills on real clusters of Apache's 4.9.7 (three NameServers, three groups of master and slave, default timers), whose
-faults are known to the second, are scenarios here: `nemesrv run drill-3-power-off`, on our nodes or with
-`--implementation apache-4.9.7` on Apache's. The field's number stands beside what was measured here (least to most over
-all runs and NameServers) and what RocketMQ's timers allow; a test holds each to the window.
+Somebody ran these drills on real clusters of Apache's 4.9.7 (three NameServers, three groups of master and slave,
+default timers) and timed the faults to the second. Each drill is a scenario here: `nemesrv run drill-3-power-off` runs
+one on our nodes, `--implementation apache-4.9.7` on Apache's. Each row has the number from the field, the range measured
+here (over all runs and NameServers), and what RocketMQ's timers allow; a test compares them.
 
-Written by `python -m tests.drills` ([tests/drills](../tests/drills)). A power-off is a host of which nothing more is
-heard: every link of the node is a `black_hole`. Clients are ours, 8 producers as the field's 8 threads; each sends 5
-messages a second, the field's as fast as they could, so a hung broker meets somewhat fewer sends here. Zones are named,
-and no latency is put between them. In the sixth drill the field's masters were SYNC_MASTER and answered
-SLAVE_NOT_AVAILABLE for the group without its slave: stored, not replicated. On 4.9.7 it is VALID by
-all of its 23 checks.
+Written by `python -m tests.drills` ([tests/drills](../tests/drills)). A power-off is a `black_hole` on every link of the
+node. The field's 8 threads are 8 of our producers. Each sends 5 messages a second, in the field as many as possible, so
+here fewer sends meet a hung broker. Zones have names but no latency. In the sixth drill the field's masters were
+SYNC_MASTER; the master without its slave answered SLAVE_NOT_AVAILABLE (stored, not copied). On 4.9.7 this drill is VALID
+by all of its 23 checks.
 
-The stops of the second and fifth drill are at ×1 on Apache's: a JVM's shutdown takes time of the machine's, which no
-clock shortens. Clients' connections are gone 0.02 s after SIGTERM; the broker unregisters 2.5 s later, by broker.log:
-1.1 s until its event threads have noticed, 1 s of sleep in the store's shutdown, 0.3 s for the last flush. The
-field's 1 s are lines of namesrv.log that name a destroyed channel: that broker was gone before it could unregister.
+On Apache's servers the second and fifth drill run at ×1, because a faster clock does not shorten a JVM's shutdown.
+Clients' connections are gone 0.02 s after SIGTERM. The broker unregisters 2.5 s later; broker.log shows why: 1.1 s until
+its event threads notice, 1 s of sleep in the store's shutdown, 0.3 s for the last flush. The field's 1 s comes from
+lines of namesrv.log about a destroyed channel: that broker was gone before it could unregister.
 """
 
 
