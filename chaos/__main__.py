@@ -100,9 +100,9 @@ class _AdminCommands(_Named):
 
 @cli.group(cls=_AdminCommands, no_args_is_help=False)
 def admin() -> None:
-    """mqadmin's sub-commands and flags, for NameServers and brokers of any make.
+    """Run mqadmin's sub-commands, with mqadmin's flags, on Apache's NameServers and brokers or ours.
 
-    Exit status: 2 when the command is wrong or refused, 4 when a NameServer or broker cannot be reached.
+    Exit status: 2 the command is wrong or was refused, 4 a NameServer or broker cannot be reached.
     """
 
 

@@ -104,7 +104,7 @@ def _one_of(broker: Address | None, cluster: str | None) -> None:
 
 @command("clusterList")
 async def cluster_list(session: AdminSession) -> None:
-    """Every broker of every cluster: its version, its load, and how old and how full its message store is."""
+    """Print every broker of every cluster: version, load, hours since its oldest message, and how full its disk is."""
     info = await session.cluster_info()
     rows = [
         (cluster, data.broker_name, broker_id, parsed(text))
@@ -152,7 +152,7 @@ def _number(text: str | None) -> float:
 
 @command("brokerStatus", _maybe_b, _maybe_c)
 async def broker_status(session: AdminSession, broker: Address | None, cluster: str | None) -> None:
-    """A broker's runtime figures, or those of every broker of a cluster."""
+    """Print the runtime figures of a broker, or of every broker of a cluster."""
     _one_of(broker, cluster)
     brokers = [broker] if broker is not None else await session.brokers(cluster)
     tables = await session.each(brokers, session.client.broker_runtime_info)
@@ -166,7 +166,7 @@ async def broker_status(session: AdminSession, broker: Address | None, cluster: 
 
 @command("topicList", click.option("-c", "--clusterModel", "with_cluster", is_flag=True, help="With clusters, groups."))
 async def topic_list(session: AdminSession, with_cluster: bool) -> None:
-    """Every topic that the NameServer knows."""
+    """Print every topic that the NameServer knows."""
     client = session.client
     topics = sorted(await session.ask(lambda ns: client.topic_list(name_server=ns)))
     if not with_cluster:
@@ -192,14 +192,14 @@ async def topic_list(session: AdminSession, with_cluster: bool) -> None:
 
 @command("topicRoute", _t)
 async def topic_route(session: AdminSession, topic: str) -> None:
-    """A topic's route as JSON."""
+    """Print a topic's route as JSON."""
     route = await session.route(topic)
     click.echo(json.dumps(json.loads(route.encode(standard_json=True)), indent=2, sort_keys=True))
 
 
 @command("topicStatus", _t)
 async def topic_status(session: AdminSession, topic: str) -> None:
-    """Offsets of a topic's queues, and when the last message came."""
+    """Print the offsets of a topic's queues, and the time of each queue's last message."""
     masters = masters_of((await session.route(topic)).broker_datas)
     tables = await session.each(masters, lambda broker: session.client.topic_stats(broker, topic))
     queues: dict[MessageQueue, TopicOffset] = {}
@@ -265,7 +265,7 @@ def _say(addresses: Iterable[Address], text: str) -> None:
 
 @command("wipeWritePerm", _broker_name)
 async def wipe_write_perm(session: AdminSession, broker_name: str) -> None:
-    """Take a broker's write permission, at every NameServer."""
+    """Take a broker's write permission away, at every NameServer."""
     done = await session.every(lambda ns: session.client.wipe_write_perm(broker_name, name_server=ns))
     for address, count in done.items():
         click.echo(f"{address}  {broker_name}: {count} topics without write permission")
@@ -295,7 +295,7 @@ async def delete_kv_config(session: AdminSession, namespace: str, key: str) -> N
 
 @command("getNamesrvConfig")
 async def get_namesrv_config(session: AdminSession) -> None:
-    """Every NameServer's settings."""
+    """Print every NameServer's settings."""
     done = await session.every(lambda ns: session.client.name_server_config(name_server=ns))
     for address, properties in done.items():
         click.echo(f"============{address}============")
@@ -315,7 +315,7 @@ async def update_namesrv_config(session: AdminSession, key: str, value: str) -> 
 
 @command("consumerProgress", _flag("-g", "--groupName", "group", help="Consumer group."))
 async def consumer_progress(session: AdminSession, group: str) -> None:
-    """How far a consumer group is behind, queue by queue."""
+    """Print for each queue how many messages a consumer group is behind."""
     brokers = masters_of((await session.route(RETRY_GROUP_TOPIC_PREFIX + group)).broker_datas)
     stats = (await session.each(brokers, lambda broker: session.client.consume_stats(broker, group))).values()
     queues = sorted(((queue, at) for each in stats for queue, at in each.offset_table.items()), key=lambda row: row[0])

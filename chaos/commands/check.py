@@ -18,7 +18,7 @@ from .options import SPARK_MASTER, check_names, engine_asked, engine_option, ful
 @click.option(
     "--checks",
     metavar="NAME,...",
-    help="These checks instead of the scenario's; all: every one.",
+    help="Which checks to run, instead of the scenario's: names with commas, or all.",
     shell_complete=check_names,
 )
 @summary_option
@@ -37,8 +37,9 @@ def check(
     """Judge recorded histories again.
 
     RUN_DIR is a run folder, a folder of Parquet files, or another place that Spark can read: hdfs://..., s3a://....
-    Spark judges if it is installed, runs of the virtual clock too; --engine plain judges a small run sooner.
-    Verdicts and reports are written to run folders of this machine; beyond some 400,000 events no report is drawn.
+    Spark judges if it is installed; --engine plain judges a small run faster.
+    Verdicts and reports are written into run folders on this machine; a history of more than about 400,000 events gets
+    no report.
     """
     from ..judging import named_checks
     from ..runner import check_all

@@ -17,22 +17,22 @@ from .options import WholeNumber, set_option
 @click.command()
 @click.argument("sides", nargs=-1, metavar="A [B]")
 @set_option
-@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="The same on side A only.")
-@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="The same on side B only.")
+@click.option("--set-a", "sets_a", multiple=True, metavar="KEY=VALUE", help="As --set, for side A only.")
+@click.option("--set-b", "sets_b", multiple=True, metavar="KEY=VALUE", help="As --set, for side B only.")
 @click.option("--runs", type=WholeNumber(1, 100), help="How many times to run each scenario; default 5.")
-@click.option("--out", type=click.Path(path_type=Path), help="Keep those runs here.")
+@click.option("--out", type=click.Path(path_type=Path), help="Keep the run folders of scenarios here.")
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of the first run on each side; default random.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 @supervised
 def compare(
     sides: tuple[str, ...], sets_a: tuple[str, ...], sets_b: tuple[str, ...], as_json: bool, **said: Any
 ) -> None:
-    """Whether two runs, configurations or versions differ in recovery time, availability or staleness.
+    """Test whether two runs, configurations or versions differ in recovery time, availability or staleness.
 
-    A and B are run folders, imports, folders of them, or scenarios; five runs a side are enough for all metrics.
-    Scenarios are run first, on the virtual clock, with the same seeds. With --set a folder is run again with that
-    change. With A alone, B is A with the changes of --set-b. Windows, routes, verdicts and clients of both are shown
-    side by side. Exit status: 0 no difference found, 1 they differ, 3 cannot tell.
+    A and B are run folders, imports, folders of these, or scenarios. A scenario is run first, on the virtual clock,
+    with the same seeds on both sides; five runs a side are enough for all metrics. With --set a run folder is run again
+    with that change. With A alone, B is A with the changes of --set-b. Windows, routes, verdicts and clients are shown
+    side by side. Exit status: 0 no difference found, 1 A and B differ, 3 too few data to tell.
 
     \b
     nemesrv compare runs/before runs/after

@@ -38,7 +38,9 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
 
 
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
-@click.option("--profile", metavar="NAME|FILE", shell_complete=_profiles, help="Profile to test against.")
+@click.option(
+    "--profile", metavar="NAME|FILE", shell_complete=_profiles, help="Client profile that CMD is expected to follow."
+)
 @click.option("--name-servers", type=WholeNumber(2, 9), default=3, show_default=True)
 @click.option("--brokers", type=WholeNumber(2, 8), default=2, show_default=True)
 @click.option(
@@ -46,7 +48,7 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     type=WholeNumber(1, 1000),
     default=60,
     show_default=True,
-    help="Number of processes whose first choice is compared.",
+    help="How many processes to start to see which NameServer each asks first.",
 )
 @click.option(
     "--profile-rocketmq",
@@ -55,12 +57,12 @@ def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str
     show_default=True,
     help="RocketMQ version of our servers.",
 )
-@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Only these rules, with commas.")
+@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Measure only these rules; names with commas.")
 @click.option(
     "--write-profile",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write what was found as a profile.",
+    help="Write the measured behaviour as a profile into this file.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/conform/TIMESTAMP.")
 @click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="Random seed of our servers.")
@@ -80,11 +82,11 @@ def conform(
     as_json: bool,
     cmd: tuple[str, ...],
 ) -> None:
-    """How CMD's RocketMQ client picks a NameServer and abandons dead servers, measured from outside.
+    """Measure from outside how CMD's RocketMQ client picks a NameServer and stops using dead servers.
 
-    CMD is any program with a RocketMQ client: it is started many times, beside NameServers and brokers that refuse,
-    hang, vanish and return, and its connections and requests are observed. It has to send (or, where NEMESRV_ROLE is
-    consumer, to receive) until SIGTERM. Its settings are in the environment: NAMESRV_ADDR and ROCKETMQ_NAMESRV_ADDR,
+    CMD is any program with a RocketMQ client. It is started many times, while NameServers and brokers refuse, hang,
+    vanish and return, and its connections and requests are observed. CMD must send (or receive, if NEMESRV_ROLE is
+    consumer) until SIGTERM. CMD finds its settings in the environment: NAMESRV_ADDR and ROCKETMQ_NAMESRV_ADDR,
     NEMESRV_TOPIC, NEMESRV_GROUP, NEMESRV_ROLE; and {namesrv}, {namesrv_file}, {namesrv_http}, {topic}, {group} and
     {role} in ARGS.
 
@@ -94,7 +96,8 @@ def conform(
     nemesrv conform --rules start,sticky --starts 100 -- node client.js
     nemesrv conform --write-profile mine.yaml -- ./my-client     then --profile mine.yaml in CI
 
-    Exit status: 0 every rule VALID (or measured, without --profile), 1 INVALID, 3 UNKNOWN, 2 and 4 as a run's.
+    Exit status: 0 every rule VALID (without --profile: measured), 1 a rule INVALID, 2 wrong input, 3 a rule UNKNOWN, 4
+    nemesrv failed.
     """
     from ...conformance.capacity import planned
     from ...conformance.result import ConformResult, hindered, tidy, write

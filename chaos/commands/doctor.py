@@ -15,10 +15,14 @@ from .options import AddressList, json_option
 @click.argument("what", metavar="TOPIC | LOGS...", nargs=-1, required=True)
 @click.option("-n", "name_servers", type=AddressList(), help='NameServers to ask, "host:port;host:port".')
 @click.option(
-    "-b", "brokers", type=AddressList(), default="", help="Further brokers to ask, which no NameServer has, host:port."
+    "-b",
+    "brokers",
+    type=AddressList(),
+    default="",
+    help="Further brokers to ask (host:port) that no NameServer has in its routes.",
 )
-@click.option("-g", "--group", help="A consumer group, whose members' own NameServer lists are asked for.")
-@click.option("--topic", help="With LOGS: only this topic's look-ups.")
+@click.option("-g", "--group", help="A consumer group; its members are asked for their NameServer lists.")
+@click.option("--topic", help="With LOGS: explain only look-ups of this topic.")
 @click.option(
     "--zone",
     "zones",
@@ -38,8 +42,8 @@ def doctor(
     offsets: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Why a client gets "No route info of this topic" (code 17): asks the servers about TOPIC (-n), or reads LOGS
-    and names the most probable cause first. Changes nothing.
+    """Say why a client gets "No route info of this topic" (code 17): ask the servers about TOPIC (-n), or read LOGS and
+    name the most probable cause first. Changes nothing.
 
     \b
     nemesrv doctor orders -n "10.0.0.1:9876;10.0.0.2:9876"
@@ -47,9 +51,8 @@ def doctor(
     nemesrv doctor collected/ client.log.gz --topic orders
     nemesrv doctor -                  read from standard input
 
-    Exit status: 0 nothing is wrong (with LOGS: nothing at their end, and no look-up failed; a cause that was over by
-    then may be named), 1 a certain cause, 3 only likely causes (or, with LOGS, a failed look-up without a cause), 4 no
-    NameServer answers.
+    Exit status: 0 nothing is wrong, 1 a certain cause, 3 only likely causes, 4 no NameServer answers. With LOGS: 0 if
+    nothing is wrong at the end of the logs and no look-up failed; 3 also for a failed look-up without a cause.
     """
     if name_servers is not None:
         if not name_servers:

@@ -23,20 +23,23 @@ CALL_LIMIT_S = 120.0
 @click.argument("do", metavar="DO")
 @click.argument("targets", nargs=-1, metavar="[LINK|NODE|HOST|FAULT]...")
 @click.option(
-    "--for", "for_s", type=Number(min=0, min_open=True), help="End it after so many seconds of RocketMQ time."
+    "--for", "for_s", type=Number(min=0, min_open=True), help="End the fault after this many seconds of RocketMQ time."
 )
-@click.option("--stream", help="upstream, downstream or both: the direction of a link's fault; default both.")
-@click.option("--latency-ms", type=Number(0), help="With latency: the delay of each byte.")
-@click.option("--jitter-ms", type=Number(0), help="With latency: the delay is that much shorter or longer.")
-@click.option("--rate-kb-s", type=WholeNumber(0), help="With bandwidth: the limit, kilobytes a second.")
+@click.option("--stream", help="Direction of a link's fault: upstream, downstream or both; default both.")
+@click.option("--latency-ms", type=Number(0), help="For latency: the delay of each byte, in milliseconds.")
+@click.option("--jitter-ms", type=Number(0), help="For latency: by how many milliseconds at most the delay varies.")
+@click.option("--rate-kb-s", type=WholeNumber(0), help="For bandwidth: the limit in kilobytes a second.")
 @click.option(
-    "--run", "run_dir", type=click.Path(path_type=Path), help="Its run folder; default the newest that is up."
+    "--run",
+    "run_dir",
+    type=click.Path(path_type=Path),
+    help="Run folder of the cluster; default: the newest cluster that is up.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The cluster's answer as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the cluster's answer as one JSON object.")
 def fault(
     do: str, targets: tuple[str, ...], for_s: float | None, run_dir: Path | None, as_json: bool, **numbers: Any
 ) -> None:
-    """Inject a fault into a cluster that `nemesrv up` keeps up. It is recorded and judged like a scenario's.
+    """Inject a fault into a cluster that `nemesrv up` keeps up. The fault is recorded and judged like a fault of a scenario.
 
     \b
     nemesrv fault black_hole "broker-a <-> ns-0" --for 155

@@ -13,7 +13,12 @@ from .options import SPARK_MASTER, json_option
 
 @click.command(name="import")
 @click.argument("logs", nargs=-1, required=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The run folder, new or empty.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Where to write the run folder; it must be new or empty.",
+)
 @click.option(
     "--config",
     "configs",
@@ -36,7 +41,9 @@ from .options import SPARK_MASTER, json_option
     metavar="SOURCE=+1.5s",
     help="How far a source's clock was ahead (ms, s, m, h, d); default: inferred from events that logs share.",
 )
-@click.option("--spark-master", type=SPARK_MASTER, help="Read and judge on this Spark cluster, not in this process.")
+@click.option(
+    "--spark-master", type=SPARK_MASTER, help="Read and judge on this Spark cluster instead of in this process."
+)
 @json_option
 @supervised
 def import_logs(
@@ -49,15 +56,14 @@ def import_logs(
     as_json: bool,
 ) -> None:
     """Reconstruct an incident from LOGS: files, folders and globs of namesrv.log, broker.log, remoting.log,
-    rocketmq_client.log …, gzipped, zipped and rotated ones too.
+    rocketmq_client.log …, also gzipped, zipped and rotated files.
 
     \b
     nemesrv import collected/ --out runs/incident
     nemesrv import 'ns-*/namesrv.log*' client.log --zone client.log=+00:00 --out runs/incident
     nemesrv import - --out runs/incident          read from standard input
 
-    The run folder has a history (history/), topology, clocks, timers, time line and ranked faults (incident.json), and
-    the verdicts on it; `nemesrv replay` runs it again. Exit status: as of `nemesrv check`.
+    The run folder has a history (history/), its verdicts, and incident.json: topology, clocks, timers, time line and ranked faults. `nemesrv replay` runs the incident again. Exit status: that of `nemesrv check`.
     """
     from ...operations.importing.importing import import_and_judge
     from ..logs.files import with_standard_input

@@ -11,9 +11,9 @@ from .options import WholeNumber
 
 @click.command()
 @click.option("-c", "config_file", help="RocketMQ's own properties file.")
-@click.option("--listen-port", type=WholeNumber(0, 65535), help="Instead of the file's listenPort.")
+@click.option("--listen-port", type=WholeNumber(0, 65535), help="Port to listen at, instead of the file's listenPort.")
 def namesrv(config_file: str | None, listen_port: int | None) -> None:
-    """One NameServer in this process, no Ray."""
+    """Run one NameServer in this process, without Ray."""
     from ...actors.namesrv.standalone import run as run_namesrv
 
     sys.exit(run_namesrv(config_file, listen_port))
@@ -23,7 +23,7 @@ def namesrv(config_file: str | None, listen_port: int | None) -> None:
 @click.option("-n", "namesrv_addr", required=True, help='NameServers, "host:port;host:port".')
 @click.option("-c", "config_file", help="RocketMQ's own properties file.")
 def broker(namesrv_addr: str, config_file: str | None) -> None:
-    """One broker in this process, no Ray."""
+    """Run one broker in this process, without Ray."""
     from ...actors.broker.standalone import run as run_broker
 
     sys.exit(run_broker(namesrv_addr, config_file))

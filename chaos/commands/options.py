@@ -171,7 +171,7 @@ def check_names(_context: click.Context, _parameter: click.Parameter, incomplete
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of text.")
 
 
-full_option = click.option("--full", is_flag=True, help="A row for every check, those that are VALID too.")
+full_option = click.option("--full", is_flag=True, help="Print a row for every check, also for VALID ones.")
 
 set_option = click.option(
     "--set",
@@ -184,7 +184,7 @@ set_option = click.option(
 implementation_option = click.option(
     "--implementation",
     metavar="ours|apache-VERSION|apache:FOLDER",
-    help="The program of NameServers and brokers: apache-5.3.3, apache:$ROCKETMQ_HOME … (docs/apache.md).",
+    help="Which program the NameServers and brokers are: apache-5.3.3, apache:$ROCKETMQ_HOME … (docs/apache.md).",
 )
 
 engine_option = click.option(
@@ -213,6 +213,5 @@ ray_option = click.option(
     "--ray",
     type=RayAddress(),
     envvar="RAY_ADDRESS",
-    help="Run on the hosts of this Ray cluster, auto or HOST:PORT of its head (docs/hosts.md); default $RAY_ADDRESS, "
-    "else a Ray of its own on this machine.",
+    help="Run the nodes on the hosts of this Ray cluster: auto, or HOST:PORT of its head (docs/hosts.md). Default: $RAY_ADDRESS, else this machine only.",
 )

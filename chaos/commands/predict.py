@@ -20,24 +20,33 @@ def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.command()
 @click.argument("scenario", required=False, shell_complete=scenario_names)
 @click.option(
-    "--fault", metavar="KIND", shell_complete=_kinds, help="A fault instead of a scenario: crash, hang, power-off …"
+    "--fault",
+    metavar="KIND",
+    shell_complete=_kinds,
+    help="Predict for this fault instead of a scenario: crash, hang, power-off …",
 )
-@click.option("--for", "lasts_s", type=Number(0.1, 3_600), help="With --fault: how many seconds it takes; default 240.")
+@click.option(
+    "--for", "lasts_s", type=Number(0.1, 3_600), help="With --fault: duration of the fault in seconds; default 240."
+)
 @click.option("--name-servers", type=WholeNumber(1, 9), help="With --fault; default 3.")
 @click.option("--brokers", type=WholeNumber(1, 26), help="With --fault; default 3.")
 @click.option("--producers", type=WholeNumber(0, 500), help="With --fault; default 4.")
 @click.option("--consumers", type=WholeNumber(0, 500), help="With --fault; default 2.")
 @click.option("--profile", type=click.Choice(["4.9", "5.x"]), help="With --fault; default 4.9.")
 @click.option("--retries", type=WholeNumber(0, 16), help="With --fault: retryTimesWhenSendFailed; default 2.")
-@click.option("--sends-per-s", type=Number(0.01, 1_000), help="With --fault: of each producer; default 2.")
+@click.option(
+    "--sends-per-s",
+    type=Number(0.01, 1_000),
+    help="With --fault: how many messages each producer sends a second; default 2.",
+)
 @click.option(
     "--set",
     "sets",
     multiple=True,
     metavar="KEY=VALUE",
-    help="What if: predicted beside the scenario as it is, with what changes. Several: each alone, then all together.",
+    help="Also predict with this change, and print the differences. Several: each change alone, then all together.",
 )
-@click.option("--runs", type=WholeNumber(1, 10_000), default=8, show_default=True, help="How many virtual runs.")
+@click.option("--runs", type=WholeNumber(1, 10_000), default=8, show_default=True, help="Number of runs.")
 @click.option(
     "--seed",
     type=WholeNumber(min=0),
@@ -56,9 +65,9 @@ def predict(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """How long each client takes to recover from the fault of SCENARIO, or of --fault, and which share of sends fails.
+    """Predict how long each client takes to recover from the fault of SCENARIO, or of --fault, and which share of sends fails.
 
-    p50, p90 and p99 over runs on the virtual clock, each with new random phases of all timers. Nothing real is
+    Prints p50, p90 and p99 of several runs on the virtual clock; each run has new random phases of all timers. Nothing real is
     started.
 
     \b

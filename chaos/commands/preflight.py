@@ -13,11 +13,13 @@ from .options import scenario_names
 
 @click.command()
 @click.argument("scenario", default="broker-partition", shell_complete=scenario_names)
-@click.option("--out", type=click.Path(path_type=Path), default="runs", help="Where the run folder is to be.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default="runs", help="Folder in which the run folder will be made."
+)
 def preflight(scenario: str, out: Path) -> None:
     """Say whether this machine has what SCENARIO needs: Java, open files, processes, memory, disk, ports, Toxiproxy.
 
-    Every run checks this first. Exit status: 0 all is there, 4 something is missing; the line says how to fix it.
+    Every run checks this first. Exit status: 0 nothing is missing, 4 something is missing; a line says how to fix it.
     """
     from ..installation import has
     from ..machine import measure

@@ -22,19 +22,23 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     type=click.Choice(["virtual", "real"]),
     default="virtual",
     show_default=True,
-    help="Virtual: the nodes in one process, in seconds. Real: processes behind Toxiproxy, as `nemesrv run`.",
+    help="virtual: all nodes in one process on a simulated clock. real: processes behind Toxiproxy, as `nemesrv run`.",
 )
-@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice; default: the original's.")
+@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice; default: that of the recorded run.")
 @set_option
 @click.option(
     "--hypothesis",
     "hypotheses",
     type=EPISODE_RANK,
     multiple=True,
-    help="For an import: use this explanation of the episode, not the first; both count from 1. May be repeated.",
+    help="For an import: use explanation number RANK of episode number EPISODE (from 1) instead of the first. May be repeated.",
 )
 @click.option(
-    "--episode", "episodes", type=WholeNumber(min=1), multiple=True, help="For an import: only this episode, from 1."
+    "--episode",
+    "episodes",
+    type=WholeNumber(min=1),
+    multiple=True,
+    help="For an import: replay only the episode with this number, from 1.",
 )
 @click.option(
     "--vary",
@@ -51,17 +55,16 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 def replay(
     run_dir: Path, clock: str, hypotheses: tuple[tuple[int, int], ...], quiet: bool, as_json: bool, **asked: Any
 ) -> None:
-    """Run a recorded run again, and say how similar both are.
+    """Run a recorded run again, and say how similar the two runs are.
 
-    RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The replay's folder has scenario.yaml, which you
-    may edit and run, its own history, and replay.json with every transition of both.
+    RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The replay's folder has scenario.yaml, which you may edit and run, its own history, and replay.json with every transition of both runs.
 
     \b
     nemesrv replay runs/latest
     nemesrv replay imported --hypothesis 1=2             the second explanation of the first episode
     nemesrv replay imported --vary pollNameServerInterval=10000 --vary cluster.profile=5.x
 
-    Exit status: 0 it happens again (similarity 0.9 or more), 1 it does not or in part, 3 there is nothing to compare.
+    Exit status: 0 the run happens again (similarity 0.9 or more), 1 only in part or not at all, 3 there is nothing to compare.
     """
     from ...operations.replay import running
     from ..experiment.progress import Progress

@@ -29,18 +29,23 @@ from .options import (
 @click.command()
 @click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...", shell_complete=scenario_names)
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
-@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice; default: a new one, printed.")
-@click.option("--time-scale", type=Number(min=0, min_open=True, max=100), help="RocketMQ seconds per second.")
+@click.option(
+    "--seed", type=WholeNumber(min=0), help="Seed of every random choice; default: a new seed, which is printed."
+)
+@click.option(
+    "--time-scale",
+    type=Number(min=0, min_open=True, max=100),
+    help="How many times faster than real time RocketMQ's timers run.",
+)
 @click.option(
     "--clock",
     type=click.Choice(["real", "virtual"]),
-    help="Virtual: the same nodes in one process, in seconds; the same seed gives the same history. "
-    "Default: as the file says, else real.",
+    help="virtual: all nodes in one process on a simulated clock; the same seed gives the same history. Default: the scenario's, else real.",
 )
 @click.option(
     "--defect",
     metavar="NAME|FILE.py",
-    help="Plant this defect of the self-test (docs/defects.md), or your own (docs/scenarios.md), in the nodes.",
+    help="Plant a defect in the nodes: one of the self-test's (docs/defects.md), or your own file (docs/scenarios.md).",
 )
 @implementation_option
 @set_option
@@ -61,7 +66,7 @@ def run(
     engine: str | None,
     **asked: Any,
 ) -> None:
-    """Run experiments: cluster up, workload, faults, end of faults, settle, final reads, check.
+    """Run experiments: start a cluster, send messages, inject and end faults, let the cluster settle, judge.
 
     SCENARIO is a shipped name (see `nemesrv scenarios`), a YAML file, or `all` for every shipped one.
 

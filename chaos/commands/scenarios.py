@@ -22,10 +22,10 @@ _TITLES = {
 
 @click.command()
 @click.argument("name", required=False, shell_complete=scenario_names)
-@click.option("--incidents", "of_incidents", is_flag=True, help="Reported incidents, with their upstream numbers.")
+@click.option("--incidents", "of_incidents", is_flag=True, help="List the reported incidents with their issue numbers.")
 @json_option
 def scenarios(name: str | None, of_incidents: bool, as_json: bool) -> None:
-    """List the scenarios that ship, one line each, then the field drills; with a NAME, show that file."""
+    """List the shipped scenarios and field drills, one line each; with a NAME, print the file of that scenario."""
     from ..scenarios.loading import all_shipped, find, load, shipped
 
     if of_incidents and name is not None:

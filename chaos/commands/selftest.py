@@ -12,14 +12,22 @@ from .options import SEEDS, WholeNumber, json_option, ray_option
 
 
 @click.command()
-@click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
-@click.option("--seed", "--seeds", "seeds", type=SEEDS, default="1", show_default=True, help="One, or many: 1..12.")
+@click.option("--only", multiple=True, metavar="DEFECT", help="Plant only this defect; may be repeated.")
+@click.option(
+    "--seed",
+    "--seeds",
+    "seeds",
+    type=SEEDS,
+    default="1",
+    show_default=True,
+    help="One seed, or a range of seeds: 1..12.",
+)
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
 @click.option(
     "--processes",
     "at_once",
     type=WholeNumber(1, 256),
-    help="How many runs at once on the virtual clock; default: one a processor.",
+    help="How many runs at the same time on the virtual clock; default: one for each processor.",
 )
 @ray_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
@@ -34,7 +42,7 @@ def selftest(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Plant every defect and test that its checks find it, and that the same nodes without it are VALID.
+    """Plant every defect and test that its checks find the defect, and that the same nodes without the defect are VALID.
 
     On the real clock Spark judges. On the virtual clock plain Python gives the same verdicts.
     """

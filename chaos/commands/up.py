@@ -50,19 +50,32 @@ BIND = Matching("address", r"\d+(\.\d+){3}", "an IPv4 address of this machine, a
     "--json",
     "as_json",
     is_flag=True,
-    help='JSON lines: the cluster; with --check, then its verdicts (`"type": "verdict"`).',
+    help='Print JSON lines: first the cluster, then with --check its verdicts (`"type": "verdict"`).',
 )
-@click.option("--check", metavar="CHECKS", help="Judge while it is up: names with commas, `default` or `all`.")
+@click.option(
+    "--check",
+    metavar="CHECKS",
+    help="Judge the cluster while it is up by these checks: names with commas, `default` or `all`.",
+)
 @click.option(
     "--client",
     "clients",
     metavar="NAME[:PROFILE]",
     multiple=True,
     callback=_clients,
-    help="A client under test: addresses of its own, and --check default judges it. May be repeated.",
+    help="Give the client under test NAME its own addresses; --check default judges it. May be repeated.",
 )
-@click.option("--bind", type=BIND, help="Address at which programs connect, from other hosts, too; default 127.0.0.1.")
-@click.option("--for", "for_s", type=Number(min=0, min_open=True), help="End by itself after so many seconds.")
+@click.option(
+    "--bind",
+    type=BIND,
+    help="Address of this machine to which programs, also on other hosts, connect; default 127.0.0.1.",
+)
+@click.option(
+    "--for",
+    "for_s",
+    type=Number(min=0, min_open=True),
+    help="End the cluster after this many seconds of RocketMQ time.",
+)
 @ray_option
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/up/TIMESTAMP.")
 @supervised
@@ -79,8 +92,8 @@ def up(
 ) -> None:
     """Keep a cluster up until Ctrl-C, or for --for seconds of RocketMQ time.
 
-    Your own clients and brokers may use the addresses that it prints. Faults come from `nemesrv fault`, Toxiproxy's own
-    API and signals; all are recorded. Exit status after Ctrl-C or --for: the verdict's with --check, else 0.
+    Your own clients and brokers can connect to the printed addresses. Faults come from `nemesrv fault`, Toxiproxy's own
+    API and signals; all are recorded. Exit status after Ctrl-C or --for: with --check that of the verdict, else 0.
     """
     if bind is not None and ray is not None:
         allowed = "none with --ray: there programs dial this host's own address"

@@ -13,10 +13,17 @@ from .options import AddressList, Number, WholeNumber, json_option
 
 @click.command()
 @click.option("-n", "name_servers", type=AddressList(), required=True, help='All NameServers, "host:port;host:port".')
-@click.option("--once", is_flag=True, help="End once it is decided: exit status 0, or 1 if something is wrong.")
+@click.option(
+    "--once", is_flag=True, help="End as soon as the answer is known: exit status 0, or 1 if something is wrong."
+)
 @click.option("--metrics", "metrics_port", type=WholeNumber(0, 65535), help="Serve Prometheus metrics at this port.")
 @click.option(
-    "--interval", "interval_s", type=Number(0.2), default=2.0, show_default=True, help="Seconds between looks."
+    "--interval",
+    "interval_s",
+    type=Number(0.2),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two readings of the NameServers.",
 )
 @json_option
 def watch(name_servers: tuple[Address, ...], **asked: Any) -> None:

@@ -21,10 +21,10 @@ one on our nodes, `--implementation apache-4.9.7` on Apache's. Each row has the 
 measured here (over all runs and NameServers), and what RocketMQ's timers allow; a test compares them.
 
 Written by `python -m tests.drills` ([tests/drills](../tests/drills)). A power-off is a `black_hole` on every link of
-the node. The field's 8 threads are 8 of our producers. Each sends 5 messages a second, in the field as many as possible,
-so here fewer sends meet a hung broker. Zones have names but no latency. In the sixth drill the field's masters were
-SYNC_MASTER; the master without its slave answered SLAVE_NOT_AVAILABLE (stored, not copied). On 4.9.7 this drill is
-VALID by all of its 23 checks.
+the node. The field's 8 threads are 8 of our producers. Each sends 5 messages a second, in the field as many as
+possible, so here fewer sends meet a hung broker. Zones have names but no latency. In the sixth drill the field's
+masters were SYNC_MASTER; the master without its slave answered SLAVE_NOT_AVAILABLE (stored, not copied). On 4.9.7 this
+drill is VALID by all of its 23 checks.
 
 On Apache's servers the second and fifth drill run at ×1, because a faster clock does not shorten a JVM's shutdown.
 Clients' connections are gone 0.02 s after SIGTERM. The broker unregisters 2.5 s later; broker.log shows why: 1.1 s
