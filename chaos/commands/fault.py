@@ -39,7 +39,7 @@ CALL_LIMIT_S = 120.0
 def fault(
     do: str, targets: tuple[str, ...], for_s: float | None, run_dir: Path | None, as_json: bool, **numbers: Any
 ) -> None:
-    """Inject a fault into a cluster that `nemesrv up` keeps up. The fault is recorded and judged like a fault of a scenario.
+    """Inject a fault into a cluster that `nemesrv up` keeps up. It is recorded and judged like one of a scenario.
 
     \b
     nemesrv fault black_hole "broker-a <-> ns-0" --for 155

@@ -63,7 +63,8 @@ def import_logs(
     nemesrv import 'ns-*/namesrv.log*' client.log --zone client.log=+00:00 --out runs/incident
     nemesrv import - --out runs/incident          read from standard input
 
-    The run folder has a history (history/), its verdicts, and incident.json: topology, clocks, timers, time line and ranked faults. `nemesrv replay` runs the incident again. Exit status: that of `nemesrv check`.
+    The run folder has a history (history/), its verdicts, and incident.json: topology, clocks, timers, time line and
+    ranked faults. `nemesrv replay` runs the incident again. Exit status: that of `nemesrv check`.
     """
     from ...operations.importing.importing import import_and_judge
     from ..logs.files import with_standard_input

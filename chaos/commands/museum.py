@@ -35,7 +35,7 @@ def museum(names: tuple[str, ...], out: Path | None, at_once: int | None, as_jso
 
     NAME is one of `nemesrv scenarios --incidents`, or its number (i03); default: all.
 
-    Exit status: 0 each incident is INVALID by the checks that must find it, and VALID with its fix; 1 one incident is not.
+    Exit status: 0 each incident is INVALID by the checks that must find it, and VALID with its fix; else 1.
     """
     from ..machine import processors
     from ..proof.museum import chosen, document, print_museum, show

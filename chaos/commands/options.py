@@ -213,5 +213,6 @@ ray_option = click.option(
     "--ray",
     type=RayAddress(),
     envvar="RAY_ADDRESS",
-    help="Run the nodes on the hosts of this Ray cluster: auto, or HOST:PORT of its head (docs/hosts.md). Default: $RAY_ADDRESS, else this machine only.",
+    help="Run the nodes on the hosts of this Ray cluster: auto, or HOST:PORT of its head (docs/hosts.md). Default: "
+    "$RAY_ADDRESS, else this machine only.",
 )

@@ -65,10 +65,10 @@ def predict(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Predict how long each client takes to recover from the fault of SCENARIO, or of --fault, and which share of sends fails.
+    """Predict how long each client takes to recover from the fault of SCENARIO or --fault, and how many sends fail.
 
-    Prints p50, p90 and p99 of several runs on the virtual clock; each run has new random phases of all timers. Nothing real is
-    started.
+    Prints p50, p90 and p99 of several runs on the virtual clock; each run has new random phases of all timers. Nothing
+    real is started.
 
     \b
     nemesrv predict --fault power-off

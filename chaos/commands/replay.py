@@ -31,7 +31,8 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
     "hypotheses",
     type=EPISODE_RANK,
     multiple=True,
-    help="For an import: use explanation number RANK of episode number EPISODE (from 1) instead of the first. May be repeated.",
+    help="For an import: use explanation number RANK of episode number EPISODE (from 1) instead of the first. May be "
+    "repeated.",
 )
 @click.option(
     "--episode",
@@ -57,14 +58,16 @@ def replay(
 ) -> None:
     """Run a recorded run again, and say how similar the two runs are.
 
-    RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The replay's folder has scenario.yaml, which you may edit and run, its own history, and replay.json with every transition of both runs.
+    RUN_DIR is a folder that `nemesrv run` or `nemesrv import` wrote. The replay's folder has scenario.yaml, which you
+    may edit and run, its own history, and replay.json with every transition of both runs.
 
     \b
     nemesrv replay runs/latest
     nemesrv replay imported --hypothesis 1=2             the second explanation of the first episode
     nemesrv replay imported --vary pollNameServerInterval=10000 --vary cluster.profile=5.x
 
-    Exit status: 0 the run happens again (similarity 0.9 or more), 1 only in part or not at all, 3 there is nothing to compare.
+    Exit status: 0 the run happens again (similarity 0.9 or more), 1 only in part or not at all, 3 there is nothing to
+    compare.
     """
     from ...operations.replay import running
     from ..experiment.progress import Progress

@@ -40,7 +40,8 @@ from .options import (
 @click.option(
     "--clock",
     type=click.Choice(["real", "virtual"]),
-    help="virtual: all nodes in one process on a simulated clock; the same seed gives the same history. Default: the scenario's, else real.",
+    help="virtual: all nodes in one process on a simulated clock; the same seed gives the same history. Default: the "
+    "scenario's, else real.",
 )
 @click.option(
     "--defect",

@@ -42,7 +42,8 @@ def selftest(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Plant every defect and test that its checks find the defect, and that the same nodes without the defect are VALID.
+    """Plant every defect and test that its checks find the defect, and that the same nodes without the defect are
+    VALID.
 
     On the real clock Spark judges. On the virtual clock plain Python gives the same verdicts.
     """
