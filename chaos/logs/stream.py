@@ -42,8 +42,8 @@ from .wrappings import (
     Heads,
     fields_of,
     holds_record,
-    json_member,
     json_object,
+    member,
     plain,
     records_in,
     stream_of,
@@ -652,7 +652,7 @@ def _not_indented(line: str) -> str:
     first = line.lstrip(" \t")[:1]
     if first.isdigit() and (found := _STAMPED.match(line)) is not None:
         return line[found.end() :]
-    return json_member(line) or line if first == '"' else line
+    return member(line) or line
 
 
 _EXCEPTION_LINE = re.compile(

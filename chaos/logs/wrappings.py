@@ -70,14 +70,18 @@ def json_object(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-_MEMBER = re.compile(r'\s*(?:"[^"]{1,100}":\s*)?"(?P<text>(?:\\.|[^"\\])*)"[\s,\]}]*')
+_MEMBER = re.compile(
+    r"""\s*(?:"[^"]{1,100}":\s*)?"(?P<text>(?:\\.|[^"\\])*)"[\s,\]}]*"""
+    r"""|(?: +|- +)[\w.-]{1,100}: +(?:"(?P<said>(?:\\.|[^"\\])*)"|'(?P<yaml>(?:''|[^'])*)'|(?P<bare>\d.*))"""
+)
 
 
-def json_member(line: str) -> str | None:
-    """The record in a line like `  "message": "2024-05-20 …",`, or without a key, of pretty-printed JSON."""
+def member(line: str) -> str | None:
+    """The record in a line like `  "message": "2024-05-20 …",`, or without a key, of pretty-printed JSON or YAML."""
     if not _may_hold(line) or (found := _MEMBER.fullmatch(line)) is None:
         return None
-    text = _unquoted(found["text"]).partition("\n")[0]
+    text = found["bare"] or (found["yaml"] or "").replace("''", "'") or _unquoted(found["text"] or found["said"] or "")
+    text = text.partition("\n")[0]
     return text if holds_record(text) else None
 
 

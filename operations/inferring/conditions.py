@@ -126,6 +126,11 @@ _ROOTS: Mapping[str, frozenset[str]] = {
     ),
     "start-failed": frozenset(
         {"port-taken", "store-in-use", "out-of-memory", "disk-read-only", "tls-mismatch", "name-server-address-illegal"}
+        | {"proxy-finds-no-broker", "disk-fails"}
+    ),
+    "name-server-not-reached": frozenset({"name-server-address-illegal", "no-name-server-given", "list-not-quoted"}),
+    "file-not-created": frozenset(
+        {"disk-full", "disk-read-only", "disk-fails", "out-of-memory", "too-many-open-files"}
     ),
 }
 """Root causes and their effects: with a root of that weight, the effects weigh so much less."""

@@ -126,6 +126,21 @@ def test_an_export_gives_the_events_of_the_bare_log(export: Callable[[list[str]]
     assert logs.files[0].understood == 12
 
 
+IN_YAML: dict[str, Callable[[str], str]] = {
+    "quoted": lambda line: "  textPayload: '" + line.replace("'", "''") + "'",
+    "bare": lambda line: f"- message: {line}",
+    "as-in-json": lambda line: f"  line: {json.dumps(line)}",
+}
+
+
+@pytest.mark.parametrize("member", IN_YAML.values(), ids=IN_YAML)
+def test_a_record_in_a_member_of_yaml_is_read(member: Callable[[str], str]) -> None:
+    lines = BARE.read_text(encoding="utf-8").splitlines()
+    rows, reader = read([text for one in lines for text in ("- pod: ns-0", member(one))])
+    assert reader.counts.understood == 12
+    assert [row.event for row in rows] == [row.event for row in read_plain([BARE]).rows]
+
+
 @pytest.mark.parametrize("wrap", WAYS.values(), ids=WAYS)
 def test_what_goes_on_with_a_record_stays_with_it_in_every_wrapping(wrap: Callable[[str], str]) -> None:
     rows, reader = read([wrap(line) for line in TRACE])

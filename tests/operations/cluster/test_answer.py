@@ -173,12 +173,20 @@ SHARES = (
 FRAME = "io.netty.handler.codec.TooLongFrameException: Adjusted frame length exceeds 16777216: {} - discarded"
 ONE_LINE = {
     SHARES.format(0.31, 0.31, 0.93): "disk-full",
-    SHARES.format(0.31, 0.31, 0.31): "unknown",
+    SHARES.format(0.31, 0.31, 0.31): "store-not-writable",
     FRAME.format(16777300): "request-too-large",
     FRAME.format(1195725860): "not-rocketmq",
     "kernel: Out of memory: Killed process 4711 (java) total-vm:9000000kB": "out-of-memory",
     "[1]+  Exit 137                sh bin/mqbroker -n localhost:9876": "out-of-memory",
     "2016-05-20 22:03:11 WARN FlushConsumeQueueService - findMapedFileByOffset offset not matched, request": "unknown",
+    "bin/runbroker.sh: line 42:  1349 Killed      $JAVA ${JAVA_OPT} $@": "out-of-memory",
+    "The broker[b, 10.0.0.7:10911] boot success. serializeType=JSON and name server is a:9876,b:9876": (
+        "name-server-address-illegal"
+    ),
+    "rocketmq.config.namesrvAddr=http://10.0.0.7:9876": "name-server-address-illegal",
+    "MQClientException: Send [1] times, still failed, cost [3003]ms, Topic: t, BrokersSent: [b, null, null]": (
+        "broker-gives-no-answer"
+    ),
     "Caused by: BeanCreationException: 'x': org/apache/rocketmq/common/MessageModel": "libraries-do-not-fit",
     "RemotingConnectException: connect to 10.0.0.7 :10911 failed": "broker-address-not-reached",
 }
