@@ -294,12 +294,13 @@ class BrokerAtNameServer:
 
 def joined(kept: Iterable[Kept]) -> Iterator[Sequence[Kept]]:
     """Those that touch, together."""
-    group: list[Kept] = []
+    group, end_ms = list[Kept](), float("-inf")
     for one in sorted(kept):
-        if group and one.start_ms > max(each.end_ms for each in group):
+        if group and one.start_ms > end_ms:
             yield group
             group = []
         group.append(one)
+        end_ms = max(end_ms, one.end_ms)
     if group:
         yield group
 
