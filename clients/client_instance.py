@@ -413,6 +413,8 @@ class MQClientInstance:
     def _handle(
         self, connection: Connection, command: RemotingCommand
     ) -> RemotingCommand | Awaitable[RemotingCommand | None] | None:
+        if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+            self._context.record("members_changed", address=str(connection.remote_address))
         handler = self._request_handlers.get(command.code)
         if handler is None:
             remark = f" request type {command.code} not supported"

@@ -73,6 +73,7 @@ _ACTS: Mapping[str, str] = {
     "shuffled evenly": "{who} shuffled its lists so that {what} has one place too often",
     # messages, queues and offsets
     "read by nobody": "{unread} of {about}",
+    "refused to its readers": "{holder} refused {who} its queue of {about}",
     "takes its own share": "{who} did not take its own share of the queues of {about}",
     "first taken": "{who} began a queue of {about} at a wrong offset",
     "not received": "{who} did not receive a message of {about} that was acknowledged and due{because}",
@@ -102,6 +103,7 @@ _ACTS: Mapping[str, str] = {
     "sent to another queue than the next": "{who} sent to a queue of {what} that was not the next",
     "tried again though it was stored": "{who} sent a message again that {what} had stored",
     "tried again on the broker that had failed": "{who} sent a message again to {what}, where it had just failed",
+    "reported as sent though no try was acknowledged": "{who} reported a send to {what} as sent, and it had failed",
     "given up with a try and time left": "{who} gave a send to {what} up with a try and time left",
     "tried again when its time was over": "{who} tried {what} when the time of the send was over",
     # timers
@@ -120,8 +122,10 @@ _ACTS: Mapping[str, str] = {
     "of brokers of its routes": "{who} dialled a broker that none of its routes names",
     "to brokers of its routes": "{who} sent a {what} to a broker that none of its routes names",
     "asks at its polls": "{who} asked between its polls for a topic of which it had a route",
-    "woken by a change of members": "{what} of {who} was not woken by a change of members",
-    "when a group's members change": "{what} of {who} came though no group's members had changed",
+    "woken by a change of members": "{what} of {who} came though no broker had said that a group's members changed",
+    "when a group's members change": "{what} of {who} did not come at once when a broker said that members changed",
+    "tells a group that its members change": "{who} did not tell a group at once that its members changed",
+    "tells of a change of members": "{who} told a group that its members changed, and they had not",
     "woken by a message at once": "{what} at {who} was not woken by a message at once",
     "held until the check after its time": "{what} at {who} was not held until the check after its time",
     "120 s after the last heartbeat": "{what} at {who} did not come 120 s after the last heartbeat",
@@ -186,6 +190,7 @@ def _act(e: Example, kind: str) -> str:
         "about": _about(e),
         "of_topic": _of(e.topic),
         "because": f": {because}" if (because := e.more.get("because")) else "",
+        "holder": holder,
         "unread": f"{holder} did not read its queue" if holder else "nobody read a queue",
     }
     if sentence := _ACTS.get(kind):

@@ -197,6 +197,7 @@ TOO_MANY = "one try more than a send has"
 STORED_BEFORE = "tried again though it was stored"
 ENDED_BEFORE = "tried again after an answer that ends the send"
 OUT_OF_TIME = "tried again when its time was over"
+NOT_STORED = "reported as sent though no try was acknowledged"
 
 
 class SendRules(NamedTuple):

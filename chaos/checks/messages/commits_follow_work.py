@@ -97,14 +97,13 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
     ]
     wrong = [finding for finding in found if finding.wrong]
     first = sorted(wrong or found, key=lambda finding: (finding.from_ms, finding.object))[:FINDINGS_MAX]
-    if facts.at_brokers:
-        first.append(_at_brokers(facts.at_brokers, world))
+    first += [_at_brokers(client, commits, world) for client, commits in sorted(facts.at_brokers.items())]
     counts = {name: sum(finding.more["rule"] == name for finding in found) for name in _RULES}
     return Commits(
         commits=facts.commits,
         taken=facts.taken,
         **counts,
-        at_brokers=facts.at_brokers,
+        at_brokers=sum(facts.at_brokers.values()),
         unsure=len(found) - len(wrong),
         lag_ms=max((finding.lag_ms for finding in found if finding.lag_ms is not None), default=None),
         first=tuple(first),
@@ -285,7 +284,7 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         ):
             continue
         copied = copied_before(world, one.broker_name, one.taken_ms)
-        varies = offsets_vary(world, one.broker_name, one.taken_ms)
+        varies, answered = offsets_vary(world, one.broker_name, one.taken_ms), one.broker_name
         if varies and (copied is None or one.master_ms is None):
             continue
         queue = one.topic, one.broker_name, one.queue_id
@@ -297,12 +296,13 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         since_ms, measured_ms, bound_ms = one.passed_ms, one.taken_ms - one.passed_ms, ANSWERED_MS
         if varies and copied is not None and one.master_ms is not None:
             since_ms, measured_ms, bound_ms = one.master_ms, copied.to_ms - one.master_ms, SYNCHRONIZED_MS
+            answered = slaves_of(world, one.broker_name)[0]
         over_ms = measured_ms - bound_ms
         if over_ms <= allowed.valid_up_to_ms:
             continue
         wrong = over_ms > allowed.unknown_up_to_ms
         yield finding(
-            (one.broker_name, one.consumer, one.topic),
+            (answered, one.consumer, one.topic),
             "answered an older offset than was committed",
             (since_ms, one.taken_ms),
             Rule(_ROW, "SlaveSynchronize: 10 s + 3 s" if varies else "time-out of the query", bound_ms),
@@ -346,9 +346,9 @@ def _given_up(facts: CommitFacts, rules: CommitRules, control: Control) -> Itera
         )
 
 
-def _at_brokers(commits: int, world: World) -> Finding:
+def _at_brokers(client: str, commits: int, world: World) -> Finding:
     return finding(
-        "consumers",
+        client or "consumers",
         "a broadcast group's offsets at a broker",
         (0.0, world.end_ms),
         Rule("with broadcasting each consumer keeps its own offsets"),

@@ -206,6 +206,10 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
         if not rows:
             continue
         one = (wrong or rows)[0]
+        told = [row for row in rows if row.broker_name == one.broker_name]
+        others = {row.node for row in rows if row not in told and row not in wrong}
+        # Who began there began right elsewhere, or nobody did: the broker told them where.
+        misled = all(row in wrong for row in told) and ({row.node for row in told} <= others)
         yield finding(
             (one.node, one.broker_name or "", one.topic or ""),
             FIRST_TAKEN,
@@ -214,5 +218,10 @@ def first_takes(control: Control, world: World) -> Iterator[Finding]:
             out=(one.time_ms, one.time_ms) if wrong else None,
             examined=len(rows),
             wrong=len(wrong),
-            more={"group": group, "queue_id": one.queue_id, "offset": one.offset},
+            more={
+                "group": group,
+                "queue_id": one.queue_id,
+                "offset": one.offset,
+                **({"holder": one.broker_name} if wrong and misled else {}),
+            },
         )

@@ -76,13 +76,13 @@ COMMITS = Reading(
 )
 
 
-def _by_place(part: Part, world: World, *, broadcasting: bool) -> tuple[dict[Place, list[Row]], int]:
-    """The commits of the groups, each place's in order of time; and how many of broadcasters are at brokers."""
+def _by_place(part: Part, world: World, *, broadcasting: bool) -> tuple[dict[Place, list[Row]], dict[str, int]]:
+    """The commits of the groups, each place's in order of time; and by client those of broadcasters at brokers."""
     found: dict[Place, list[Row]] = defaultdict(list)
-    at_brokers = 0
+    at_brokers: dict[str, int] = defaultdict(int)
     for row in sorted(rows_in(part.of("commit")), key=_order):
         if broadcasting and row["role"] != "consumer":
-            at_brokers += 1
+            at_brokers[node_of_client_id(value_of(row).get("client"))] += 1
             continue
         row = {**row, "value": value_of(row)}
         said = row["node"] if broadcasting else row["value"]["group"]

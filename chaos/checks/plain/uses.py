@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ...oracle.time_outs import STORED, avoidance, send_rules
+from ...oracle.time_outs import NOT_STORED, STORED, avoidance, send_rules
 from ...oracle.world import World
 from ..check import Facts
 from ..record.control import Control
@@ -27,6 +27,7 @@ from ..record.uses import (
     OddTry,
     Queue,
     Read,
+    RefusedRead,
     SameBroker,
     Segment,
     SlaveRead,
@@ -79,10 +80,10 @@ SHARES = Reading(
 
 def reads(part: Part, _world: World) -> BrokerShares:
     """Who read which queue when."""
-    return BrokerShares(reads=_reads(part))
+    return BrokerShares(reads=_reads(part), refused=_refused(part))
 
 
-READS = Reading(Together.QUEUE, ("pull", "receive"), ("type",), reads, types=("ok",))
+READS = Reading(Together.QUEUE, ("pull", "receive"), ("type", "address"), reads, types=("ok", "fail"))
 
 
 def _edge(between: Floats, at_ms: Floats) -> Floats:
@@ -128,6 +129,15 @@ def _failed(part: Part, world: World, between: Floats) -> dict[tuple[str, float]
     return dict(found)
 
 
+def _refused(part: Part) -> dict[RefusedRead, dict[int, int]]:
+    rows = part.of("pull", types=("fail",))
+    columns = {name: rows[name] for name in ("node", "topic", "broker_name", "queue_id", "address")}
+    found: dict[RefusedRead, dict[int, int]] = defaultdict(dict)
+    for *of, number, count in _counted({**columns, "part": _parts(rows)}):
+        found[RefusedRead(*of)][number] = count
+    return dict(found)
+
+
 def _reads(part: Part) -> dict[Read, dict[int, int]]:
     found: dict[Read, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for rows in (part.of("receive"), part.of("pull", types=("ok",))):
@@ -161,11 +171,13 @@ def tries(part: Part, world: World) -> BrokerShares:
 
     attempts, begun = part.of("send_attempt"), part.of("send_attempt", types=("invoke",))
     ended = attempts.filter(pc.not_equal(attempts["type"], "invoke"))
-    lost = part.of("send", types=("fail", "info"))
+    lost, sent = part.of("send", types=("fail", "info")), part.of("send", types=("ok",))
+    failed = _ops(ended.filter(pc.not_equal(ended["type"], "ok")))
+    doubtful = rows_in(_of_ops(sent, failed))
     # Of all others each send had one try, which nothing is beside.
     again = begun.filter(pc.greater(pc.fill_null(begun["attempt"], 0), 0))
     tried = {_try(row): row for row in rows_in(_of_ops(begun, again))}
-    outcome = {_try(row): row for row in rows_in(_of_ops(ended, pa.concat_tables([_ops(again), _ops(lost)])))}
+    outcome = {_try(row): row for row in rows_in(_of_ops(ended, pa.concat_tables([_ops(again), _ops(lost), failed])))}
     second = [key for key in tried if key[3] and (*key[:3], key[3] - 1) in tried]
     same = [
         SameBroker(*key, tried[key]["broker_name"], tried[key]["time_ms"])
@@ -175,7 +187,10 @@ def tries(part: Part, world: World) -> BrokerShares:
     return BrokerShares(
         retries=len(second),
         same=tuple(same),
-        odd=tuple(_odd([(key, tried[key]) for key in second], outcome, part.control, world)),
+        odd=(
+            *_odd([(key, tried[key]) for key in second], outcome, part.control, world),
+            *_not_stored(doubtful, outcome, world),
+        ),
         given_up=tuple(_given_up(rows_in(lost), outcome, world)),
     )
 
@@ -220,6 +235,19 @@ def _odd(
             if kind:
                 found.append(OddTry(node, incarnation, op_id, attempt, row["broker_name"], row["time_ms"], kind))
     return found
+
+
+def _not_stored(sent: Sequence[Row], ended: Mapping[Any, Row], world: World) -> list[OddTry]:
+    """Of sends that were reported as sent and had a try that failed: those no try of which a broker acknowledged."""
+    rules, last, stored = send_rules(world), dict[tuple[Any, ...], Row](), set[tuple[Any, ...]]()
+    for (*op, attempt), row in ended.items():
+        if attempt is not None and attempt >= last.get((*op,), row)["attempt"]:
+            last[*op,] = row
+        if row["type"] == "ok" or row["code"] in STORED:
+            stored.add((*op,))
+    ops = ((send["node"], send["incarnation"], send["op_id"]) for send in sent if send["node"] in rules)
+    wrong = (last[op] for op in ops if op in last and op not in stored)
+    return [OddTry(*_try(row), row["broker_name"], row["time_ms"], NOT_STORED) for row in wrong]
 
 
 def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> list[GivenUp]:

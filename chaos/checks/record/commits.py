@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 from ...oracle.by_hand import ALL_CONSUMERS
@@ -137,8 +137,8 @@ class CommitFacts(Facts):
     commits: int = 0
     taken: int = 0
     """Queues that were taken after the group had committed an offset there."""
-    at_brokers: int = 0
-    """With broadcasting: commits that a broker got, which is nobody's to keep there."""
+    at_brokers: Mapping[str, int] = field(default_factory=dict)
+    """With broadcasting, by client: its commits that a broker got, which is nobody's to keep there."""
     ahead: tuple[Ahead, ...] = joined()
     back: tuple[Back, ...] = joined()
     older: tuple[Older, ...] = joined()

@@ -6,10 +6,11 @@ from ──── earliest ════ latest ────►        measured i
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...faults.fault import Loss
 from ...oracle.link import Stops, Troubles, leave_ms
@@ -34,6 +35,12 @@ class Run(NamedTuple):
     began_ms: float
     ended_ms: float
     row: Row
+
+    @property
+    def value(self) -> Mapping[str, Any]:
+        """The object of its row; empty without any."""
+        value = self.row.decoded
+        return value if isinstance(value, dict) else {}
 
 
 def by_process(control: Control, event: str) -> Mapping[tuple[str, int], Sequence[Run]]:
@@ -69,6 +76,19 @@ class Process(Stops):
         if life.end_ms >= world.end_ms and measured is not None and len(measured.until):
             self.end_ms = min(self.end_ms, float(measured.until[-1]))  # a history that grows has no more of it yet
 
+    def rows(self, event: str) -> Sequence[Run]:
+        """Those that this process wrote."""
+        return by_process(self.control, event).get(self.process, ())
+
+    def runs_of(self, task: str) -> Sequence[Run]:
+        """The runs of a task of its (`scheduled_task`)."""
+        return [run for run in self.rows("scheduled_task") if run.row.f == task]
+
+    def within(self, at_ms: Sequence[float], from_ms: float, to_ms: float) -> bool:
+        """Whether one of these times, ascending, is in that time, by the clock of another host, too."""
+        index = bisect_left(at_ms, from_ms - 1.0 - (self.timers.clocks_ms or 0.0))
+        return index < len(at_ms) and at_ms[index] <= to_ms
+
     @cached_property
     def named(self) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Address → from when until when some route that it had named it; ascending."""
@@ -94,8 +114,8 @@ class Process(Stops):
         found: dict[str, list[tuple[float, float]]] = defaultdict(list)
         since: dict[str, float] = {}
         routes: dict[str, _Brokers] = {}
-        for run in by_process(self.control, "route_changed").get(self.process, ()):
-            routes[run.row.topic or ""] = (run.row.decoded or {}).get("brokers") or {}
+        for run in self.rows("route_changed"):
+            routes[run.row.topic or ""] = run.value.get("brokers") or {}
             now = addresses(routes.values())
             for address in now - since.keys():
                 since[address] = run.ended_ms
@@ -117,8 +137,9 @@ class Process(Stops):
         made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("at brokers", event), found)
         return made.get(self.life.node, {})
 
-    def finding(self, task: str, kind: str, row: str, acts: Iterable[Act]) -> Iterator[Finding]:
-        """One of all acts of a timer; measured is the first that was out of time, else the one nearest to it."""
+    def finding(self, task: str, kind: str, row: str, acts: Iterable[Act], *, of: str = "") -> Iterator[Finding]:
+        """One of all acts of a timer; measured is the first that was out of time, else the one nearest to it. `of`: of
+        which node, where that is another."""
         judged = [(act, self.tolerance(act)) for act in acts]
         if not judged:
             return
@@ -131,7 +152,7 @@ class Process(Stops):
             act, tolerance_ = max(judged, key=lambda one: _margin_ms(one[0]))
         out = bool(wrong or late)
         yield finding(
-            (self.life.node, task),
+            (of or self.life.node, task),
             kind,
             (act.from_ms, self.end_ms),
             Rule(row, act.formula, act.latest_ms, earliest_ms=act.earliest_ms),

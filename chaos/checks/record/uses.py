@@ -41,6 +41,16 @@ class Read(NamedTuple):
     queue_id: int
 
 
+class RefusedRead(NamedTuple):
+    """A queue, who asked for it, and who refused."""
+
+    node: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    address: str | None
+
+
 class SlaveRead(NamedTuple):
     """A consumer and the slave that it pulled from."""
 
@@ -114,6 +124,8 @@ class BrokerShares(Facts):
     strays: tuple[Stray, ...] = ()
     reads: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
     """How many of its pulls were answered, and of its messages came, in each PART_MS of all time."""
+    refused: Mapping[RefusedRead, Mapping[int, int]] = field(default_factory=dict)
+    """How many of its pulls were answered with a code that says no, in each PART_MS."""
     at_slaves: Mapping[SlaveRead, Mapping[int, int]] = field(default_factory=dict)
     """How many pulls it began in each PART_MS."""
 

@@ -1,8 +1,8 @@
 """Every periodic task of every node runs when its own setting says, and takes no longer than its calls may.
 
 Who runs what, and when: oracle/name_server.py, oracle/broker.py, oracle/time_outs.py (clients). What each did and when:
-tasks.py, broker_tasks.py, client_tasks.py; each run is a `scheduled_task`. What ends by its own time-out is
-timed_waits.py's, and what nothing has a client do unasked_acts.py's.
+tasks.py, broker_tasks.py, client_tasks.py; each run is a `scheduled_task`. Waits that nobody schedules:
+timed_waits.py, held_pulls.py, group_members.py, isolations.py. What nothing has a client do: unasked_acts.py.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from ..record.control import Control
 from ..routes.promised import polls_within
 from .broker_tasks import BrokerTasks
 from .client_tasks import ClientTasks
+from .group_members import Members
+from .held_pulls import HeldPulls
+from .isolations import Isolations
 from .tasks import Tasks
 from .timed_waits import Waits
 from .unasked_acts import Unasked
@@ -51,11 +54,15 @@ def _of_process(control: Control, world: World, life: Life, kind: str) -> Iterat
         case "broker" | "slave":  # the same program, and tasks of its own beside
             kind = "broker"
             yield from BrokerTasks(control, world, life).findings()
+            yield from HeldPulls(control, world, life, kind).findings()
         case "name_server":
             yield from Tasks(control, world, life, kind, name_server.tasks(world, life.node)).findings()
         case _:
             yield from ClientTasks(control, world, life, kind).findings()
             yield from Unasked(control, world, life, kind).findings()
+            yield from Members(control, world, life, kind).findings()
+            if kind == "producer":
+                yield from Isolations(control, world, life, kind).findings()
     yield from Waits(control, world, life, kind).findings()
 
 

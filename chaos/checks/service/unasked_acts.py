@@ -8,6 +8,7 @@
 |           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
 | heartbeat | to such a broker, too                                                           | client_heartbeat |
 | rebalance | each Qr, and when a broker says that the members of a group of its changed      | scheduled_task   |
+| notice    | (a broker) when the members of the group changed                                | members_changed  |
 
 Look-ups and rebalances are judged in quiet times (`calm`), dials at any, and heartbeats where nothing was done to the
 broker and its link for so long that one of them may still be on its way. Upstream: `MQClientInstance`,
@@ -31,6 +32,7 @@ from ...verdict import Finding
 from ..findings import at_no_time, finding
 from ..record.known_brokers import MASTER_ID
 from ..record.timer_acts import Process, Run, by_process
+from .group_members import NOTICE
 
 _WRITE = 2
 _DIALS = ("open", "connect_failed")
@@ -45,15 +47,20 @@ class Unasked(Process):
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
         yield from self._told("dial", "of brokers of its routes", row, *self._dials())
         yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
-        if self.kind == "consumer" and self._knows_members():
-            row = "DefaultConsumerIdsChangeListener: a group is told when its members change"
+        if self.kind == "consumer" and self._are_all_ours() and self.control.rows("members_changed"):
+            row = "DefaultConsumerIdsChangeListener: rebalances when a broker says that the group's members change"
             yield from self._told(REBALANCE, "woken by a change of members", row, *self._wakings())
+            row = "ConsumerManager: a group is told when its members change"
+            for broker, (examined, wrong) in self._notices().items():
+                yield from self._told(NOTICE, "tells of a change of members", row, examined, wrong, of=broker)
 
-    def _told(self, what: str, kind: str, row: str, examined: int, wrong: Sequence[float]) -> Iterator[Finding]:
+    def _told(
+        self, what: str, kind: str, row: str, examined: int, wrong: Sequence[float], *, of: str = ""
+    ) -> Iterator[Finding]:
         if not examined:
             return
         yield finding(
-            (self.life.node, what),
+            (of or self.life.node, what),
             kind,
             (self.start_ms, self.end_ms),
             at_no_time(row),
@@ -62,10 +69,6 @@ class Unasked(Process):
             wrong=len(wrong),
         )
 
-    def _runs(self, task: str) -> Sequence[Run]:
-        runs = by_process(self.control, "scheduled_task").get(self.process, ())
-        return [run for run in runs if run.row.f == task]
-
     def _is_calm(self, from_ms: float, to_ms: float) -> bool:
         return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in calm(self.world))
 
@@ -73,7 +76,7 @@ class Unasked(Process):
 
     def _look_ups(self) -> tuple[int, Sequence[float]]:
         """How many, and when those began that no poll made, of topics with a route that serves."""
-        polls, examined, wrong = self._runs(POLL), 0, list[float]()
+        polls, examined, wrong = self.runs_of(POLL), 0, list[float]()
         begun, near_ms = [run.began_ms for run in polls], self.timers.delivery_ms
         for call in by_process(self.control, "name_server_call").get(self.process, ()):
             topic, ended_ms = call.row.topic or "", call.ended_ms
@@ -183,43 +186,60 @@ class Unasked(Process):
 
     @cached_property
     def _rounds(self) -> Sequence[float]:
-        return [run.began_ms for run in self._runs(HEARTBEAT)]
+        return [run.began_ms for run in self.runs_of(HEARTBEAT)]
 
     # -- rebalances
 
-    def _knows_members(self) -> bool:
-        """Whether every broker says who comes and goes, and nobody is there but the run's own clients."""
+    def _are_all_ours(self) -> bool:
+        """Whether every broker is of ours, and nobody is there but the run's own clients."""
         nodes = self.world.of_kind("broker", "slave", "consumer")
         return self.world.run.get("scenario") != "up" and all(node.implementation == OURS for node in nodes)
 
     def _wakings(self) -> tuple[int, Sequence[float]]:
-        """How many rounds somebody woke it for, and when those began before which no broker's members had changed since
-        the round before."""
-        rounds, changes = self._runs(REBALANCE), self._changes()
+        """How many rounds somebody woke it for, and when those began before which no broker had told it, since the one
+        before, that the members of its group changed."""
+        rounds, told = self.runs_of(REBALANCE), [run.ended_ms for run in self.rows("members_changed")]
         slack_ms = self.timers.delivery_ms + self.timers.lateness_cap_ms
         examined, wrong = 0, list[float]()
-        for before, run in pairwise(rounds) if changes else ():
-            if not (run.row.decoded or {}).get("woken") or not self._is_calm(before.began_ms - slack_ms, run.began_ms):
+        for before, run in pairwise(rounds):
+            if not run.value.get("woken") or not self._is_calm(before.began_ms - slack_ms, run.began_ms):
                 continue
             examined += 1
-            at = bisect_left(changes, before.began_ms - slack_ms)
-            if at == len(changes) or changes[at] > run.began_ms + slack_ms:
+            at = bisect_left(told, before.began_ms - slack_ms)
+            if at == len(told) or told[at] > run.began_ms + slack_ms:
                 wrong.append(run.began_ms)
         return examined, wrong
 
-    def _changes(self) -> Sequence[float]:
-        """When a broker first heard of a member of its group on a channel, or forgot one; ascending."""
+    def _notices(self) -> Mapping[str, tuple[int, Sequence[float]]]:
+        """By broker: how often it told this process that its group's members changed, and when although they had not:
+        it had heard of none on a new channel, and forgotten none, so shortly before that this may be on its way."""
+        found: dict[str, tuple[int, list[float]]] = defaultdict(lambda: (0, []))
+        near_ms = self.timers.delivery_ms + self.timers.lateness_cap_ms
+        for run in self.rows("members_changed"):
+            broker, at_ms = self.world.owners.get(run.row.address or "", ""), run.ended_ms
+            if not broker or not self._is_calm(at_ms - near_ms, at_ms):
+                continue
+            changes = self._changes().get(broker, ())
+            at = bisect_left(changes, at_ms - near_ms)
+            examined, wrong = found[broker]
+            if at == len(changes) or changes[at] > at_ms + near_ms:
+                wrong.append(at_ms)
+            found[broker] = examined + 1, wrong
+        return found
+
+    def _changes(self) -> Mapping[str, Sequence[float]]:
+        """By broker: when it first heard of a member of its group on a channel, or forgot one; ascending."""
         members = {*self.world.members_of(self.life.node), self.life.node}
 
-        def found() -> Sequence[float]:
+        def found() -> Mapping[str, Sequence[float]]:
             known: set[tuple[str, int, str | None]] = set()
-            times = list[float]()
+            times: dict[str, list[float]] = defaultdict(list)
             for row in self.control.rows("client_heartbeat", "client_gone"):
                 channel = row.node, row.incarnation, row.op_id
                 if node_of_client(row) in members and (row.event == "client_gone" or channel not in known):
                     known.add(channel)
-                    times.append(row.time_ms)
-            return sorted(times)
+                    times[row.node].append(row.time_ms)
+            return {broker: sorted(of) for broker, of in times.items()}
 
-        made: Sequence[float] = self.control.memoized(("changes", frozenset(members)), found)
+        made: Mapping[str, Sequence[float]] = self.control.memoized(("changes", frozenset(members)), found)
         return made

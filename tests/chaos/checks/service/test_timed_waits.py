@@ -365,7 +365,7 @@ def test_a_heartbeat_shortly_before_its_broker_left_the_route_is_not_of_the_roun
     assert len(wrong(judged(20))) == 1
 
 
-def consumers_left(woken_s: float, **setting: Any) -> Verdict:
+def consumers_left(woken_s: float, told_s: float | None = None, **setting: Any) -> Verdict:
     """Of two consumers one leaves at 45 s; the other rebalances then."""
     settings = {"broker-a": setting} if setting else {}
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"), settings=settings)
@@ -379,16 +379,27 @@ def consumers_left(woken_s: float, **setting: Any) -> Verdict:
             told.at(at_s).event("broker-a", "client_heartbeat", **about)
     gone = {"client": "127.0.0.1@consumer-0#1", "groups": ["consumers"]}
     told.at(45).event("broker-a", "client_gone", op_id="0", f="closed", duration_ms=14_000.0, value=gone)
+    if told_s is not None:
+        told.at(told_s).event("consumer-1", "members_changed", address=address_of("broker-a"))
     return judge(*told.end(END_S).facts())
 
 
-def test_who_remains_in_a_group_is_told_at_once_that_another_has_left() -> None:
-    def found(verdict: Verdict) -> list[str]:
-        return [one.subject for one in wrong(verdict) if one.kind == "when a group's members change"]
+def late_with_members(verdict: Verdict) -> list[str]:
+    """Who did not tell that the members of a group changed, or was told and did not rebalance."""
+    kinds = ("tells a group that its members change", "when a group's members change")
+    return [one.subject for one in wrong(verdict) if one.kind in kinds]
 
-    assert found(consumers_left(45.02)) == []
-    assert found(consumers_left(46)) == ["consumer-1"]
-    assert found(consumers_left(46, notifyConsumerIdsChangedEnable=False)) == []
+
+def test_who_remains_in_a_group_is_told_at_once_that_another_has_left() -> None:
+    assert late_with_members(consumers_left(45.02)) == []
+    assert late_with_members(consumers_left(46)) == ["broker-a"]
+    assert late_with_members(consumers_left(46, notifyConsumerIdsChangedEnable=False)) == []
+
+
+def test_that_a_broker_told_the_consumer_its_transport_says() -> None:
+    assert late_with_members(consumers_left(45.02, told_s=45.01)) == []
+    assert late_with_members(consumers_left(46, told_s=45.01)) == ["consumer-1"]
+    assert late_with_members(consumers_left(46, told_s=45.99)) == ["broker-a"]
 
 
 def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
@@ -401,11 +412,10 @@ def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
             for number, at_s in enumerate(times):
                 about = {"op_id": f"{channel}-{number}" if again else channel, "value": {"client": f"h@{node}#1"}}
                 told.at(at_s).event("broker-a", "client_heartbeat", **about)
-        verdict = judge(*told.end(END_S).facts())
-        return [one.subject for one in wrong(verdict) if one.kind == "when a group's members change"]
+        return late_with_members(judge(*told.end(END_S).facts()))
 
-    assert (found(45.02), found(46)) == ([], ["consumer-0"])
-    assert found(45.02, again=True) == ["consumer-0"]  # on a new channel at 75 s, and nobody is told
+    assert (found(45.02), found(46)) == ([], ["broker-a"])
+    assert found(45.02, again=True) == ["broker-a"]  # on a new channel at 75 s, and nobody is told
 
 
 def members_after_a_restart(told_s: float, heard_s: float = 31, forgot_s: float | None = None) -> list[str]:
@@ -421,12 +431,11 @@ def members_after_a_restart(told_s: float, heard_s: float = 31, forgot_s: float 
     if forgot_s is not None:
         gone = {"client": "h@consumer-0#1", "groups": ["consumers"]}
         told.at(forgot_s).event("broker-a", "client_gone", op_id="0", f="closed", duration_ms=1.0, value=gone)
-    verdict = judge(*told.end(END_S).facts())
-    return [one.subject for one in wrong(verdict) if one.kind == "when a group's members change"]
+    return late_with_members(judge(*told.end(END_S).facts()))
 
 
 def test_a_broker_tells_whom_it_has_heard_since_its_restart_and_nobody_else() -> None:
-    assert (members_after_a_restart(45.02), members_after_a_restart(46)) == ([], ["consumer-0"])
+    assert (members_after_a_restart(45.02), members_after_a_restart(46)) == ([], ["broker-a"])
     assert members_after_a_restart(46, heard_s=19) == []
     assert members_after_a_restart(46, forgot_s=44) == []
 

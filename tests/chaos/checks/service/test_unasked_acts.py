@@ -106,14 +106,29 @@ def unwoken(told: HistoryBuilder) -> bool:
     return (REBALANCE, "woken by a change of members") in kinds(told)
 
 
+def noticed(told: HistoryBuilder, at_s: float) -> HistoryBuilder:
+    return told.at(at_s).event("consumer-0", "members_changed", address=address_of("broker-a"))
+
+
 @pytest.mark.parametrize("missing_s", [None, 47])
-def test_a_rebalance_that_a_change_of_members_woke_is_asked_for_and_no_other(missing_s: float | None) -> None:
+def test_a_rebalance_that_a_broker_asked_for_is_asked_for_and_no_other(missing_s: float | None) -> None:
     history = woken(story(REBALANCE))
     for number, at_s in enumerate((15, 35, 47, 65, 85)):
-        # a change in another group wakes nobody of this one
-        heard(history, at_s, str(number), "consumer-of-others" if at_s == missing_s else "consumer-0")
+        heard(history, at_s, str(number))
+        if at_s != missing_s:
+            noticed(history, at_s)
     assert unwoken(history) == (missing_s is not None)
 
 
-def test_where_no_broker_says_who_is_there_nobody_knows_what_woke_a_rebalance() -> None:
+@pytest.mark.parametrize("missing_s", [None, 47])
+def test_a_broker_tells_of_changes_and_of_nothing_else(missing_s: float | None) -> None:
+    history = woken(story(REBALANCE))
+    for number, at_s in enumerate((15, 35, 47, 65, 85)):
+        # a change in another group is none of this one
+        heard(history, at_s, str(number), "consumer-of-others" if at_s == missing_s else "consumer-0")
+        noticed(history, at_s)
+    assert (("notifyConsumerIdsChanged", "tells of a change of members") in kinds(history)) == (missing_s is not None)
+
+
+def test_where_nobody_says_whom_brokers_told_nobody_knows_what_woke_a_rebalance() -> None:
     assert not unwoken(woken(story(REBALANCE)))

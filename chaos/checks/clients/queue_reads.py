@@ -1,0 +1,131 @@
+"""Of living_are_used: each queue of a living broker is read by each group.
+
+    a queue that somebody holds, and nothing keeps that one from its broker     its holder pulls, of a slave where its
+                                                                                route has no master
+    a queue in a quiet time (oracle/deliveries.py)                              whoever should hold it pulls
+
+A consumer asks for each of its queues every 20 s: a held pull is answered within 15 s, looked at every 5 s. Reads are
+counted in parts of 10 s. Who refused the pulls of an unread queue is guilty, else who held the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from ...oracle.deliveries import Asker, Dues, Queue, askers
+from ...oracle.intervals import Stretch, until_next
+from ...oracle.quiet import aftermath_ms, clients_began_ms
+from ...oracle.world import World
+from ...verdict import Finding
+from ..findings import Rule, finding
+from ..record.commits import dues_of
+from ..record.control import Control
+from ..record.uses import PART_MS, BrokerShares
+from ..tolerance import tolerance
+
+_ROW = "a held pull is answered within 15 s, looked at every 5 s"
+_READABLE = 4
+_ASKED_MS = 20_000.0
+_PARTS = 3
+"""So many parts of 10 s without a pull are a queue that nobody reads."""
+
+
+def reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Finding]:
+    """One for each group and queue that had to be read."""
+    if world.views_differ:
+        return
+    due_by = dues_of(control, world)
+    for group, queue, stretches in _due(due_by, control):
+        pulled = [parts for of, parts in shares.reads.items() if of[1:] == queue and of.node in group.members]
+        due = {first for stretch in stretches for first in _whole_parts(stretch)}
+        unread = [first for first in sorted(due) if not any(p.get(first + n) for p in pulled for n in range(_PARTS))]
+        if due:
+            spans = (min(due) * PART_MS, (max(due) + _PARTS) * PART_MS), _longest(unread)
+            yield _finding(group, queue, *spans, shares, control, due_by)
+
+
+def _due(due_by: Dues, control: Control) -> Iterator[tuple[Asker, Queue, list[Stretch]]]:
+    """Each group and queue, and when somebody of the group must be pulling from it."""
+    world = due_by.world
+    for group in askers(world):
+        held = {queue: [h for h in of if h.node in group.members] for queue, of in due_by.held.items()}
+        for queue, from_ms, until_ms in _queues(control, world, group):
+            free = (stretch for h in held.get(queue, ()) for stretch in due_by.free(queue, h))
+            those = [*due_by.quiet(queue, group), *free]
+            yield group, queue, [Stretch(max(s.start_ms, from_ms), min(s.end_ms, until_ms)) for s in those]
+        for queue, of in held.items():
+            mine = [h for h in of if queue[0] == world.topic_of(h.node)]
+            yield group, queue, [stretch for h in mine for stretch in due_by.at_slave(queue, h)]
+
+
+def _queues(control: Control, world: World, group: Asker) -> Iterator[tuple[Queue, float, float]]:
+    """Each queue, from when to when: of each living broker that all members may be told of."""
+    for broker in world.of_kind("broker"):
+        if not all(broker in world.seen_by(member, "broker") for member in group.members):
+            continue
+        for life in world.lives_of(broker.name):
+            rows = [row for row in control.rows("topic") if row.process == (broker.name, life.incarnation)]
+            states = [(row.time_ms, row.decoded) for row in rows if row.topic == group.topic]
+            for (at_ms, state), end_ms in until_next(states, min(life.end_ms, world.end_ms)):
+                if at_ms > clients_began_ms(world):  # routes, members and shares have to follow first
+                    at_ms += aftermath_ms(world)
+                if isinstance(state, Mapping) and state.get("perm", 0) & _READABLE:
+                    for queue_id in range(int(state.get("read", 0))):
+                        yield (group.topic, broker.name, queue_id), at_ms, end_ms
+
+
+def _whole_parts(stretch: Stretch) -> range:
+    """The first parts of each _PARTS that lie in it whole."""
+    first = int(-(-stretch.start_ms // PART_MS))
+    return range(first, max(first, int(stretch.end_ms // PART_MS) - _PARTS + 1))
+
+
+def _longest(unread: Sequence[int]) -> tuple[float, float] | None:
+    """The longest time without a read."""
+    starts = [at for before, at in pairwise([-1, *unread]) if at != before + 1 or before < 0]
+    ends = [before for before, at in pairwise([*unread, -1]) if at != before + 1]
+    spans = [(first * PART_MS, (last + _PARTS) * PART_MS) for first, last in zip(starts, ends, strict=True)]
+    return max(spans, key=lambda span: span[1] - span[0], default=None)
+
+
+def _finding(
+    group: Asker,
+    queue: Queue,
+    due: tuple[float, float],
+    unread: tuple[float, float] | None,
+    shares: BrokerShares,
+    control: Control,
+    due_by: Dues,
+) -> Finding:
+    if unread is None:
+        return finding(
+            (group.name, queue[1], queue[0]), "read by the group", due, Rule(_ROW), more={"queue_id": queue[2]}
+        )
+    from_ms, to_ms = unread
+    lag_ms = control.lateness.largest(due_by.world, (*sorted(group.members), queue[1]), from_ms, to_ms)
+    refused = _refused(group, queue, unread, shares, due_by.world)
+    held = (h.node for h in due_by.held.get(queue, ()) if h.start_ms < to_ms and h.end_ms > from_ms)
+    return finding(
+        (group.name, queue[1], queue[0]),
+        "refused to its readers" if refused else "read by nobody",
+        due,
+        Rule(_ROW, "15 s + 5 s, counted in parts of 10 s", _ASKED_MS),
+        out=unread,
+        tolerance=tolerance(due_by.world.timers, lag_ms, 1),
+        measured_ms=to_ms - from_ms,
+        over_ms=to_ms - from_ms - _ASKED_MS,
+        more={"queue_id": queue[2], "holder": refused or next(held, "")},
+    )
+
+
+def _refused(group: Asker, queue: Queue, unread: tuple[float, float], shares: BrokerShares, world: World) -> str:
+    """Who answered the group's pulls of the queue with a code that says no, at the latest; "" where nobody did."""
+    found = [
+        (part, world.owners.get(of.address or "", ""))
+        for of, parts in shares.refused.items()
+        if of[1:4] == queue and of.node in group.members
+        for part in parts
+        if unread[0] <= part * PART_MS < unread[1]
+    ]
+    return max(found, default=(0, ""))[1]

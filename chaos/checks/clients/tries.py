@@ -1,0 +1,96 @@
+"""Of living_are_used: after a try that failed a send goes to another broker, and only while it has a try and time left.
+
+    without sendLatencyFaultEnable      another broker than the one that failed, where the route has one
+    with it                             one that is not isolated, while the one that failed is; which of the isolated is
+                                        the least bad decides the rest
+
+How long a failed try isolates its broker is counted by the producer's table (oracle/time_outs.py), and not by what it
+says; whom an outside client isolates nobody knows.
+
+Upstream: `DefaultMQProducerImpl.sendDefaultImpl`, `MQFaultStrategy`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
+
+from ....remoting.node.profile import Profile
+from ...oracle.recorded import OURS
+from ...oracle.time_outs import avoids, isolation_ms
+from ...oracle.world import World
+from ...verdict import FINDINGS_MAX, Finding
+from ..findings import Rule, at_a_moment, finding
+from ..record.control import Control
+from ..record.timer_acts import by_process
+from ..record.turns import Routes
+from ..record.uses import BrokerShares, GivenUp, SameBroker
+
+_OTHER = "selectOneMessageQueue: a retry avoids the broker that failed"
+_TRIED = "sendDefaultImpl: tried again while it is not stored, has a try left, and its time is not over"
+_ROUNDING_MS = 1.0
+_NEAR_MS = 50.0
+
+
+def tries(shares: BrokerShares, routes: Routes, control: Control, world: World) -> Iterator[Finding]:
+    """All that were on another broker together; each that was not though there was one, that should not have been, or
+    that was missing."""
+    isolated = Isolated(control, world)
+    wrong = [one for one in shares.same if _has_another(one, routes, isolated, world)]
+    right = shares.retries - len(wrong)
+    unknown = any(avoids(world, node.name) and node.implementation != OURS for node in world.of_kind("producer"))
+    if right > 0 and not unknown:
+        yield finding("producers", "tried another broker", (0.0, world.end_ms), Rule(_OTHER), examined=right)
+    for one in sorted(wrong, key=lambda of: of.time_ms)[:FINDINGS_MAX]:
+        more = {"op_id": one.op_id, "attempt": one.attempt}
+        kind = "tried again on the broker that had failed"
+        yield at_a_moment(one.node, one.broker_name, kind, one.time_ms, _OTHER, more)
+    for odd in shares.odd[:FINDINGS_MAX]:
+        more = {"op_id": odd.op_id, "attempt": odd.attempt}
+        yield at_a_moment(odd.node, odd.broker_name, odd.kind, odd.time_ms, _TRIED, more)
+    missing = (one for one in shares.given_up if not _asked_in_vain(one, control))
+    for given_up in islice(missing, FINDINGS_MAX):
+        more = {"op_id": given_up.op_id, "attempt": given_up.attempt, "left_ms": round(given_up.left_ms, 3)}
+        kind = "given up with a try and time left"
+        yield at_a_moment(given_up.node, given_up.broker_name, kind, given_up.ended_ms, _TRIED, more)
+
+
+def _has_another(one: SameBroker, routes: Routes, isolated: Isolated, world: World) -> bool:
+    # For all its tries a send goes by the route that it began with, T ago at the earliest.
+    began_ms = one.time_ms - world.timers_of(one.node).T_ms
+    named = (routes.brokers(one.node, one.incarnation, at_ms) for at_ms in (began_ms, one.time_ms))
+    others = set.intersection(*named) - {one.broker_name}
+    if not avoids(world, one.node):
+        return bool(others)
+    until_ms = isolated.until_ms(one.node, one.incarnation, one.time_ms)
+    is_isolated = until_ms.get(one.broker_name, 0.0) > one.time_ms + _ROUNDING_MS
+    return is_isolated and any(until_ms.get(name, 0.0) < one.time_ms - _ROUNDING_MS for name in others)
+
+
+class Isolated:
+    """Until when each try that failed, or was slow, isolates its broker."""
+
+    def __init__(self, control: Control, world: World) -> None:
+        self._longest_counts = world.timers.profile is not Profile.V4_9  # 5.x never shortens one
+        self._of: dict[tuple[str, int], list[tuple[float, str, float]]] = defaultdict(list)
+        for row in control.rows("broker_isolated"):
+            if row.f == "isolated":
+                failed = bool((row.decoded or {}).get("failed"))
+                for_ms = isolation_ms(world, row.node, row.duration_ms or 0.0, failed=failed)
+                self._of[row.process].append((row.time_ms, row.broker_name or "", row.time_ms + for_ms))
+
+    def until_ms(self, node: str, incarnation: int, by_ms: float) -> dict[str, float]:
+        """Each broker that the process had isolated by then, and until when."""
+        found: dict[str, float] = {}
+        for at_ms, broker, until_ms in self._of.get((node, incarnation), ()):
+            if at_ms <= by_ms:
+                found[broker] = max(found.get(broker, 0.0) if self._longest_counts else 0.0, until_ms)
+        return found
+
+
+def _asked_in_vain(one: GivenUp, control: Control) -> bool:
+    """Whether a look-up failed just then: a send that needs an address ends with it."""
+    calls = by_process(control, "name_server_call").get((one.node, one.incarnation), ())
+    until_ms = one.ended_ms + one.left_ms + _NEAR_MS
+    return any(one.ended_ms - _NEAR_MS <= call.ended_ms <= until_ms and call.row.type != "ok" for call in calls)

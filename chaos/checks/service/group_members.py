@@ -1,0 +1,188 @@
+"""Of timers_kept: how brokers know a group's members, and how the members know of each other.
+
+    client ── heartbeat, each H ──► every broker of its routes                               MQClientInstance
+    broker ── at once, when it forgets a member or hears of one on a new channel ──► group   ConsumerManager
+    member ── told so, at once ──► rebalance                                                 RebalanceService
+
+That a broker told a member, the member's transport says (`members_changed`): who did not tell is guilty, else who was
+told and did not rebalance. A producer's heartbeats go to masters alone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from ...oracle.queue_owners import node_of_client
+from ...oracle.recorded import OURS
+from ...oracle.time_outs import HEARTBEAT, REBALANCE
+from ...oracle.timers import Act
+from ...verdict import Finding
+from ..findings import at_no_time, finding
+from ..record.control import Row
+from ..record.timer_acts import Process
+
+NOTICE = "notifyConsumerIdsChanged"
+
+
+class Members(Process):
+    """What one process of a client sends brokers, and what these tell it."""
+
+    def findings(self) -> Iterator[Finding]:
+        if self.kind == "consumer":
+            changes = list(self._changes({name for name in self.world.members_of(self.life.node)} - {self.life.node}))
+            row = "ConsumerManager: a group is told at once that its members change"
+            for broker in sorted({change.node for change in changes}):
+                told = self._notices([change for change in changes if change.node == broker])
+                yield from self.finding(NOTICE, "tells a group that its members change", row, told, of=broker)
+            row = "DefaultConsumerIdsChangeListener: who is told rebalances at once"
+            yield from self.finding(REBALANCE, "when a group's members change", row, self._rebalances())
+        yield from self._heartbeats()
+
+    # -- what brokers tell
+
+    def _changes(self, others: Collection[str]) -> Iterator[Row]:
+        """Where a broker that tells its groups forgot one of the others, or heard of it on a new channel, while it had
+        a channel to this one."""
+        known: set[tuple[str, int, str | None]] = set()
+        for row in self.control.rows("client_gone", "client_heartbeat"):
+            if node_of_client(row) not in others:
+                continue
+            channel = row.node, row.incarnation, row.op_id
+            is_change = channel not in known
+            if row.event == "client_gone":
+                is_change = bool((row.decoded or {}).get("groups"))
+            else:
+                known.add(channel)
+            tells = self.world.setting(row.node, "notifyConsumerIdsChangedEnable")
+            if is_change and tells and self._is_known(row.node, row.time_ms):
+                yield row
+
+    def _notices(self, changes: Sequence[Row]) -> Iterator[Act]:
+        """How long after each change the broker told this process."""
+        if not self.runs_of(REBALANCE):
+            return
+        first_ms, apart_ms = self.runs_of(REBALANCE)[0].began_ms, self.timers.clocks_ms or 0.0
+        for change in changes:
+            at_ms = change.time_ms
+            told = self._noticed.get(change.node, ())
+            number = bisect_left(told, at_ms - apart_ms)
+            missing = number == len(told)
+            if at_ms - apart_ms <= first_ms or at_ms + self.timers.delivery_ms >= self.end_ms:
+                continue
+            told_ms = self.end_ms if missing else max(told[number], at_ms)
+            yield Act(at_ms, told_ms - at_ms, None, 0.0, "at once", missing=missing, peers=[change.node])
+
+    def _rebalances(self) -> Iterator[Act]:
+        """From when a broker told it so until it rebalances: not before the round that runs is over."""
+        rounds = self.runs_of(REBALANCE)
+        begun = [run.began_ms for run in rounds]
+        for at_ms in sorted(at_ms for of in self._noticed.values() for at_ms in of):
+            number = bisect_left(begun, at_ms)
+            if not number or at_ms >= self.end_ms:
+                continue
+            missing = number == len(begun)
+            began_ms = self.end_ms if missing else begun[number]
+            from_ms = min(max(at_ms, rounds[number - 1].ended_ms), began_ms)
+            if not missing or from_ms + self.timers.delivery_ms < self.end_ms:
+                latest_ms = self.after_pauses(from_ms) - from_ms
+                yield Act(from_ms, began_ms - from_ms, None, latest_ms, "at once", missing=missing)
+
+    @cached_property
+    def _noticed(self) -> Mapping[str, Sequence[float]]:
+        """Broker to when this process read from it that the members of its group had changed. Where nobody recorded
+        that: when it was woken, whoever did it."""
+        if not self.control.rows("members_changed"):
+            woken = [run.began_ms for run in self.runs_of(REBALANCE) if run.value.get("woken")]
+            return {broker: woken for broker in self.brokers}
+        found: dict[str, list[float]] = defaultdict(list)
+        for run in self.rows("members_changed"):
+            found[self.world.owners.get(run.row.address or "", "")].append(run.ended_ms)
+        return found
+
+    def _is_known(self, broker: str, at_ms: float) -> bool:
+        """Whether the broker has a channel to this process then, and nothing is in the way.
+
+        It has the one that the last heartbeat came on, unless it forgot it since; whatever was before that heartbeat
+        (its own start, a fault) kept nothing from coming through.
+        """
+        near_ms = self.timers.delivery_ms
+        from_ms, to_ms = max(at_ms - self.timers.H_ms - near_ms, self.start_ms), at_ms - near_ms
+        heard = self._heard.get(broker, ())
+        number = bisect_right(heard, to_ms) - 1
+        if number < 0 or heard[number] < from_ms - 1.0 - (self.timers.clocks_ms or 0.0):
+            return False
+        if self.within(self.at_brokers("client_gone").get(broker, ()), heard[number], at_ms + near_ms):
+            return False
+        disturbed = self.troubles.between(broker, heard[number], at_ms + near_ms)
+        return not disturbed and not self.held(at_ms - near_ms, at_ms + near_ms)
+
+    # -- heartbeats
+
+    def _heartbeats(self) -> Iterator[Finding]:
+        """Rounds that missed a broker which the routes name: it handled no heartbeat, and the client had none that
+        failed there. A round that meets another one, of a rebalance, leaves it to that one, which may wait for each
+        that hangs."""
+        rounds = self.runs_of(HEARTBEAT)
+        if not rounds or not self.control.rows("client_heartbeat"):
+            return
+        examined, missed = 0, []
+        for run in rounds:
+            # A round's row is stamped after it was measured: a process that stood still between seems to begin late.
+            from_ms, until_ms = self._with_waits(run.began_ms - self.timers.lateness_cap_ms, run.ended_ms)
+            until_ms += self.timers.delivery_ms
+            if until_ms > self.end_ms or self.held(from_ms, until_ms):
+                continue
+            for broker in self._routed(from_ms - self.timers.delivery_ms, until_ms):
+                blind = (of for of in self.world.blind if broker in of.nodes)
+                if any(of.from_ms <= until_ms and from_ms <= of.to_ms for of in blind):
+                    continue  # nobody knows what it handled
+                examined += 1
+                ends = self._heard.get(broker, ()), self._failed.get(broker, ())
+                if not any(self.within(at_ms, from_ms, until_ms) for at_ms in ends):
+                    missed.append(run.began_ms)
+        if examined:
+            yield finding(
+                (self.life.node, HEARTBEAT),
+                "reaches every broker",
+                (rounds[0].began_ms, self.end_ms),
+                at_no_time("MQClientInstance: each round goes to every broker of its routes"),
+                out=(missed[0], self.end_ms) if missed else None,
+                examined=examined,
+                wrong=len(missed),
+            )
+
+    def _with_waits(self, from_ms: float, until_ms: float) -> tuple[float, float]:
+        """That time, and the calls that ran out one behind the other as it began and ended."""
+        near_ms, waits = self.timers.delivery_ms, self.rows("timed_out")
+        for wait in reversed(waits):
+            if wait.began_ms < from_ms <= wait.ended_ms + near_ms:
+                from_ms = wait.began_ms - near_ms
+        for wait in waits:
+            if wait.began_ms - near_ms <= until_ms < wait.ended_ms:
+                until_ms = wait.ended_ms
+        return from_ms, until_ms
+
+    def _routed(self, from_ms: float, to_ms: float) -> set[str]:
+        """The brokers of ours that its heartbeats have to reach, whichever of its routes of that time they go by."""
+        ours = {node.name for node in self.world.of_kind("broker", "slave") if node.implementation == OURS}
+        spans = ((address, span) for address, of in self.told.items() for span in of)
+        named = {address for address, (since_ms, end_ms) in spans if since_ms <= from_ms and to_ms < end_ms}
+        owners = ((address, self.world.owners.get(address, "")) for address in named)
+        return {node for address, node in owners if node in ours and self.world.address_at(node, from_ms) == address}
+
+    @cached_property
+    def _heard(self) -> Mapping[str, Sequence[float]]:
+        """When each broker of ours handled a heartbeat of this node."""
+        return self.at_brokers("client_heartbeat")
+
+    @cached_property
+    def _failed(self) -> Mapping[str, Sequence[float]]:
+        """Node to when a call of this client there ran out, or its channel was refused or ended."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for run in sorted((*self.rows("timed_out"), *self.rows("channel")), key=lambda run: run.ended_ms):
+            if run.row.event == "timed_out" or run.row.f != "open":
+                found[self.world.owners.get(run.row.address or "", "")].append(run.ended_ms)
+        return found

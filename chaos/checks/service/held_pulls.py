@@ -1,0 +1,99 @@
+"""Of timers_kept: the pulls that a broker holds, and the clients that it forgets.
+
+| timer         | measured                                                               | rows                |
+|---------------|------------------------------------------------------------------------|---------------------|
+| long poll     | held pulls: answered after the time they asked for, at the next check; | scheduled_task      |
+|               | and at once when a message comes                                       |                     |
+| client expiry | from a client's last heartbeat at a broker until the broker forgets it | client_heartbeat,   |
+|               |                                                                        | client_gone         |
+
+Upstream: `PullRequestHoldService`, `ClientHousekeepingService`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...oracle.broker import CLIENT_SCAN_MS, HOLD_CHECK
+from ...oracle.time_outs import CLIENT_EXPIRED_MS, check_period
+from ...oracle.timers import Act
+from ...topology import is_slave
+from ...verdict import Finding
+from ..record.timer_acts import Process, Run
+
+LONG_POLL, EXPIRY = "long poll", "client expiry"
+
+
+class HeldPulls(Process):
+    """Those of one process of a broker."""
+
+    def findings(self) -> Iterator[Finding]:
+        row = "PullRequestHoldService: looks at held pulls each 5 s"
+        yield from self.finding(HOLD_CHECK, "each 5 s after the last", row, self._checks())
+        yield from self.finding(LONG_POLL, "held until the check after its time", row, self._holds())
+        if not is_slave(self.life.node):  # there a message may be late, and in 4.9 it wakes nobody
+            yield from self.finding(LONG_POLL, "woken by a message at once", row, self._wakes())
+        row = "ClientHousekeepingService: forgets a client 120 s after its last heartbeat, at the next scan"
+        yield from self.finding(EXPIRY, "120 s after the last heartbeat", row, self._expiries())
+
+    def _checks(self) -> Iterator[Act]:
+        """From the end of each check of held pulls until the next began; and the one that never came."""
+        wait = check_period(self.world, self.life.node)
+        ended_ms = self.start_ms
+        for run in self.runs_of(HOLD_CHECK):
+            due_ms = self.after_pauses(ended_ms + wait.ms)
+            yield Act(ended_ms, run.began_ms - ended_ms, wait.ms, due_ms - ended_ms, wait.symbol)
+            ended_ms = run.ended_ms
+        due_ms = self.after_pauses(ended_ms + wait.ms)
+        missing = Act(ended_ms, self.end_ms - ended_ms, None, due_ms - ended_ms, wait.symbol, missing=True)
+        if missing.over_ms > 0:
+            yield missing
+
+    def _holds(self) -> Iterator[Act]:
+        """How long after its own time each held pull without a message was answered."""
+        wait = check_period(self.world, self.life.node)
+        for since_ms, run in self._with_start():
+            about = run.value
+            if about.get("timed_out"):
+                for past_ms in {about["shortest_ms"], about["longest_ms"]}:
+                    due_ms = run.ended_ms - past_ms
+                    latest_ms = self.after_pauses(due_ms + wait.ms) - due_ms
+                    yield Act(due_ms, past_ms, 0.0, latest_ms, f"0 .. {wait.symbol}", since_ms=since_ms)
+
+    def _wakes(self) -> Iterator[Act]:
+        """How long after it was stored the first message of each woken pull went out."""
+        for since_ms, run in self._with_start():
+            slowest_ms = run.value.get("slowest_ms")
+            if slowest_ms is not None and not self.held(since_ms, run.ended_ms):
+                yield Act(run.ended_ms - slowest_ms, slowest_ms, None, 0.0, "at once", since_ms=since_ms)
+
+    def _with_start(self) -> Iterator[tuple[float, Run]]:
+        """Each check, and since when its pulls were answered."""
+        since_ms = self.start_ms
+        for run in self.runs_of(HOLD_CHECK):
+            yield since_ms, run
+            since_ms = run.ended_ms
+
+    def _expiries(self) -> Iterator[Act]:
+        """Of each channel: how long after the last heartbeat its client expired; late ones, and what never did."""
+        heard: dict[str, float] = {}
+        for row in self.control.rows("client_heartbeat", "client_gone"):
+            if row.process != self.process:
+                continue
+            last_ms = heard.pop(str(row.op_id), None)
+            if row.event == "client_heartbeat":
+                heard[str(row.op_id)] = row.time_ms
+            if last_ms is not None:
+                expired = row.event == "client_gone" and row.f == "expired"
+                yield from self._expiry(last_ms, row.time_ms, expired=expired)
+        for last_ms in heard.values():
+            yield from self._expiry(last_ms, self.end_ms, expired=False)
+
+    def _expiry(self, last_ms: float, at_ms: float, *, expired: bool) -> Iterator[Act]:
+        """It expired then, or was there until then."""
+        latest_ms = self.after_pauses(last_ms + CLIENT_EXPIRED_MS + CLIENT_SCAN_MS) - last_ms
+        act = Act(last_ms, at_ms - last_ms, None, latest_ms, "120 s .. 130 s", missing=not expired)
+        if expired:
+            yield act._replace(earliest_ms=CLIENT_EXPIRED_MS)
+        elif act.over_ms > 0:
+            yield act

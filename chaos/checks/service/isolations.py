@@ -1,0 +1,106 @@
+"""Of timers_kept: a producer's fault strategy (sendLatencyFaultEnable), by its `broker_isolated` rows.
+
+    a try without an answer, or a slow one ─┬─ isolated for notAvailableDuration ─┬─ sent to again, in its turn
+                                  at once ──┘   by latencyMax                     └─ not before, while another is there
+
+Upstream: `LatencyFaultToleranceImpl`, `MQFaultStrategy`.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+
+from ....remoting.node.profile import Profile
+from ...oracle.time_outs import SEND, avoids, isolation_ms
+from ...oracle.timers import Act
+from ...topology import broker_name
+from ...verdict import Finding
+from ..record.known_brokers import MASTER_ID
+from ..record.timer_acts import Process
+
+ISOLATION = "isolation"
+_WRITABLE = 2
+
+
+class Isolations(Process):
+    """Those of one process of a producer."""
+
+    def findings(self) -> Iterator[Finding]:
+        row = "LatencyFaultToleranceImpl: by latencyMax and notAvailableDuration"
+        isolated, avoided = self._isolations()
+        yield from self.finding(ISOLATION, "as long as its latency says", row, isolated)
+        yield from self.finding(ISOLATION, "ends when it has passed", row, avoided)
+        row = "MQFaultStrategy.updateFaultItem: every try without an answer isolates its broker"
+        yield from self.finding(ISOLATION, "after each try without an answer", row, self._unanswered())
+
+    def _isolations(self) -> tuple[Sequence[Act], Sequence[Act]]:
+        """How long each attempt isolated its broker; and how long each broker was avoided."""
+        isolated: list[Act] = []
+        avoided: list[Act] = []
+        from_ms: dict[str, float] = {}
+        until_ms: dict[str, float] = {}
+        for run in self.rows("broker_isolated"):
+            row, at_ms, broker = run.row, run.ended_ms, run.row.broker_name or ""
+            if row.f == "isolated":
+                failed, latency_ms = bool(run.value.get("failed")), row.duration_ms or 0.0
+                wait_ms = isolation_ms(self.world, self.life.node, latency_ms, failed=failed)
+                measured_ms = float(run.value["isolation_ms"])
+                isolated.append(Act(at_ms, measured_ms, wait_ms, wait_ms, "notAvailableDuration"))
+                longest_ms = max(until_ms.get(broker, 0.0), at_ms + wait_ms)
+                until_ms[broker] = at_ms + wait_ms if self.timers.profile is Profile.V4_9 else longest_ms
+                from_ms[broker] = at_ms
+            elif broker in from_ms:
+                avoided.append(self._avoided(broker, from_ms.pop(broker), at_ms, until_ms))
+        for broker, since_ms in from_ms.items():
+            never = self._avoided(broker, since_ms, self.end_ms, until_ms)._replace(earliest_ms=None, missing=True)
+            if never.over_ms > 0:
+                avoided.append(never)
+        return isolated, avoided
+
+    def _avoided(self, broker: str, since_ms: float, at_ms: float, until_ms: Mapping[str, float]) -> Act:
+        """Not sent to while another is there; and in its turn when it has passed, if nothing is in the way. A send goes
+        by the route with which it began for all its tries (`sendDefaultImpl`), T ago at most."""
+        passed_ms = until_ms[broker]
+        there = self._writable(at_ms).keys() & self._writable(at_ms - self.timers.T_ms).keys()
+        others = [name for name in there if name != broker and until_ms.get(name, 0.0) <= at_ms - 1.0]
+        earliest_ms = passed_ms - since_ms if others else None
+        rate = float(self.world.workload.get("sends_per_s") or 1.0)
+        turn_ms = (sum(self._writable(at_ms).values()) + 1) * 1000.0 / rate
+        stays = all(broker in self._writable(moment_ms) for moment_ms in (passed_ms, passed_ms + turn_ms, at_ms))
+        undisturbed = not self.troubles.among([*self.name_servers, *self.brokers], passed_ms, passed_ms + turn_ms)
+        latest_ms = math.inf
+        if stays and undisturbed and not self.held(passed_ms, passed_ms + turn_ms):
+            latest_ms = max(passed_ms, since_ms) + turn_ms - since_ms
+        return Act(since_ms, at_ms - since_ms, earliest_ms, latest_ms, "notAvailableDuration, then in its turn")
+
+    def _unanswered(self) -> Iterator[Act]:
+        """How long after each try that ran out its broker was isolated; sends that choose their queue by a key
+        (`sendSelectImpl`) isolate nobody."""
+        if not avoids(self.world, self.life.node) or self.world.workload.get("ordered"):
+            return
+        rows = [run for run in self.rows("broker_isolated") if run.row.f == "isolated"]
+        at_ms, latest_ms = [run.ended_ms for run in rows], self.timers.delivery_ms
+        for run in self.rows("timed_out"):
+            broker = self.world.owners.get(run.row.address or "")
+            if run.row.f != SEND or broker is None or run.ended_ms + latest_ms > self.end_ms:
+                continue
+            near = rows[bisect_left(at_ms, run.ended_ms - 1.0) : bisect_right(at_ms, run.ended_ms + latest_ms)]
+            there = any(one.row.broker_name == broker_name(broker) for one in near)
+            late_ms = 0.0 if there else self.end_ms - run.ended_ms
+            if isolation_ms(self.world, self.life.node, run.row.duration_ms or 0.0, failed=True) > 0:
+                yield Act(run.ended_ms, late_ms, None, latest_ms, "at once", missing=not there)
+
+    def _writable(self, at_ms: float) -> Mapping[str, int]:
+        """The brokers of the route that the producer has then, with how many queues it may write."""
+        topic, found = self.world.topic_of(self.life.node), {}
+        for run in self.rows("route_changed"):
+            if run.ended_ms > at_ms:
+                break
+            if run.row.topic == topic or not topic:
+                without = {n for n, ids in (run.value.get("brokers") or {}).items() if ids and MASTER_ID not in ids}
+                queues = run.value.get("queues") or {}
+                usable = {name: of for name, of in queues.items() if int(of[2]) & _WRITABLE and name not in without}
+                found = {name: int(write) for name, (_, write, *_more) in usable.items()}
+        return found
