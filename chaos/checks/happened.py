@@ -104,6 +104,7 @@ _ACTS: Mapping[str, str] = {
     "tried again though it was stored": "{who} sent a message again that {what} had stored",
     "tried again on the broker that had failed": "{who} sent a message again to {what}, where it had just failed",
     "reported as sent though no try was acknowledged": "{who} reported a send to {what} as sent, and it had failed",
+    "given up without a try": "{who} gave a send up without a try, though it had a route",
     "given up with a try and time left": "{who} gave a send to {what} up with a try and time left",
     "tried again when its time was over": "{who} tried {what} when the time of the send was over",
     # timers

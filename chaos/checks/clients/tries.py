@@ -49,10 +49,11 @@ def tries(shares: BrokerShares, routes: Routes, control: Control, world: World) 
     for odd in shares.odd[:FINDINGS_MAX]:
         more = {"op_id": odd.op_id, "attempt": odd.attempt}
         yield at_a_moment(odd.node, odd.broker_name, odd.kind, odd.time_ms, _TRIED, more)
-    missing = (one for one in shares.given_up if not _asked_in_vain(one, control))
+    given_up_ = (one for one in shares.given_up if one.broker_name or _is_routed(one, routes, world))
+    missing = (one for one in given_up_ if not _asked_in_vain(one, control))
     for given_up in islice(missing, FINDINGS_MAX):
         more = {"op_id": given_up.op_id, "attempt": given_up.attempt, "left_ms": round(given_up.left_ms, 3)}
-        kind = "given up with a try and time left"
+        kind = "given up with a try and time left" if given_up.broker_name else "given up without a try"
         yield at_a_moment(given_up.node, given_up.broker_name, kind, given_up.ended_ms, _TRIED, more)
 
 
@@ -87,6 +88,12 @@ class Isolated:
             if at_ms <= by_ms:
                 found[broker] = max(found.get(broker, 0.0) if self._longest_counts else 0.0, until_ms)
         return found
+
+
+def _is_routed(one: GivenUp, routes: Routes, world: World) -> bool:
+    """Whether the producer had a route with a queue to write to when the send that it never tried began and ended."""
+    began_ms = one.ended_ms - world.timers_of(one.node).T_ms + one.left_ms
+    return all(routes.brokers(one.node, one.incarnation, at_ms) for at_ms in (began_ms, one.ended_ms))
 
 
 def _asked_in_vain(one: GivenUp, control: Control) -> bool:

@@ -257,9 +257,13 @@ def _given_up(lost: Sequence[Row], ended: Mapping[Any, Row], world: World) -> li
             last[*op,] = max(attempt, last.get((*op,), 0))
     for send in lost:
         op = send["node"], send["incarnation"], send["op_id"]
-        if op not in last or send["node"] not in rules:
+        if send["node"] not in rules:
             continue
-        one, rule = ended[*op, last[op]], rules[send["node"]]
+        rule = rules[send["node"]]
+        if op not in last:
+            found.append(GivenUp(*op, 0, "", send["time_ms"], rule.time_ms - (send["duration_ms"] or 0.0)))
+            continue
+        one = ended[*op, last[op]]
         left_ms = rule.time_ms - (one["time_ms"] - (send["time_ms"] - (send["duration_ms"] or 0.0)))
         over = one["type"] == "ok" or one["code"] in STORED or rule.ends(one["code"])
         if not over and last[op] + 1 < rule.tries and left_ms > least_left_ms(world):

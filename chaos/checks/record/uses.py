@@ -96,7 +96,8 @@ class Stray(NamedTuple):
 
 
 class GivenUp(NamedTuple):
-    """A send that failed though its last try, which ended so, left it another and the time for it."""
+    """A send that failed though its last try, which ended so, left it another and the time for it. No `broker_name`: it
+    had no try that ended."""
 
     node: str
     incarnation: int

@@ -65,7 +65,7 @@ def _at_failures(node: ProducerNode, note: Callable[[str], object]) -> None:
         note_failure(error, broker_name, begin_ms)
 
 
-@planted(PRODUCERS, "brokers-crash-in-turn", caught_by="availability living_are_used")
+@planted(PRODUCERS, "brokers-crash-in-turn", caught_by="living_are_used")
 @may_find("recovery_time")
 def producer_excludes_for_ever(node: ProducerNode) -> None:
     """producers never use a broker again that failed them once"""
@@ -103,7 +103,7 @@ def producer_avoids_though_off(node: ProducerNode) -> None:
     _passing_over(node, lambda broker_name: clock.monotonic_s() - failed_s.get(broker_name, -math.inf) < _AVOIDED_S)
 
 
-@planted(PRODUCERS, "broker-crash", caught_by="no_acknowledged_loss")
+@planted(PRODUCERS, "broker-crash", caught_by="living_are_used no_acknowledged_loss")
 @may_find("messages_delivered order_kept")  # the queue offset that it makes up is out of order, too
 def producer_calls_failures_sent(node: ProducerNode) -> None:
     """producers report a message sent although no broker could be reached"""

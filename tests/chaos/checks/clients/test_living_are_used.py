@@ -219,6 +219,18 @@ def test_a_send_is_tried_again_while_it_is_not_stored_and_has_a_try_and_time_lef
     assert kinds(verdict(tried(*ended))) == wrong
 
 
+def test_a_send_is_reported_as_sent_only_where_a_broker_acknowledged_one_of_its_tries() -> None:
+    builder = tried(REFUSED, REFUSED, REFUSED)
+    builder.rows[-1] |= {"type": "ok", "code": 0}
+    assert kinds(verdict(builder)) == ["reported as sent though no try was acknowledged"]
+
+
+@pytest.mark.parametrize(("at_s", "wrong"), [(20, ["given up without a try"]), (1, [])])
+def test_a_send_for_which_there_is_a_route_has_a_try(at_s: float, wrong: list[str]) -> None:
+    of = {"topic": "orders", "msg_key": "k", "op_id": "o-n", "duration_ms": 1.0}
+    assert kinds(verdict(story().at(at_s).event("producer-0", "send", type="fail", **of))) == wrong
+
+
 def test_a_send_that_needs_an_address_ends_with_a_look_up_that_failed() -> None:
     builder = tried(REFUSED)
     builder.event("producer-0", "name_server_call", f="route", type="fail", topic="orders", value={"tried": []})
@@ -294,6 +306,15 @@ def test_nor_at_a_slave_that_somebody_registered_by_hand(address: str, wrong: li
     route = route_of("broker-a", "broker-b") or {}
     route["brokers"]["broker-b"] = {"1": address}
     assert kinds(verdict(held.at(4).event("consumer-0", "route_changed", topic="orders", value=route))) == wrong
+
+
+def test_a_broker_that_refuses_its_readers_is_guilty_and_not_who_asks() -> None:
+    refused = reading(story(("consumer-0",)))
+    for row in refused.rows:
+        if (row["event"], row.get("broker_name"), row.get("queue_id")) == ("pull", "broker-b", 2):
+            row |= {"type": "fail", "code": 17, "address": address_of("broker-b")}
+    (found,) = verdict(refused).examples
+    assert (found.more["kind"], found.more["holder"]) == ("refused to its readers", "broker-b")
 
 
 def test_a_group_whose_last_consumer_has_died_reads_nothing() -> None:

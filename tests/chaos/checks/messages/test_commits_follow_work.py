@@ -367,6 +367,7 @@ def test_with_broadcasting_each_consumer_keeps_its_own_and_a_broker_none() -> No
     assert kinds(verdict(kept(both(), "consumer-1", 3))) == ["committed past, and not received"] * 3
     found = verdict(committed(both(), 110, 3, -1))
     assert (found.verdict, kinds(found)) == (Validity.INVALID, ["a broadcast group's offsets at a broker"])
+    assert found.examples[0].who == "consumer-0"
 
 
 @pytest.mark.parametrize(

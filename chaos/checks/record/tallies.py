@@ -1,0 +1,143 @@
+"""How many operations of clients ended well and how many badly, where a floor may hold; from slots.py's counts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ...oracle.quiet import calm_but_stalls
+from ...oracle.reach import moments
+from ...oracle.world import World
+from ..findings import rounded
+from .control import Control
+from .lateness import Lateness
+from .slots import OPERATIONS, TRY, Slot, Slots, bucket_ms, of_clients
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Operations that ended."""
+
+    good: int = 0
+    bad: int = 0
+    first_good_ms: float | None = None
+    first_bad_ms: float | None = None
+    last_bad_ms: float | None = None
+
+    @classmethod
+    def of(cls, slots: Sequence[Slot]) -> Tally:
+        failed_ms = [
+            ms for slot in slots for ms in (slot.first_bad_ms, slot.last_bad_ms) if slot.bad and ms is not None
+        ]
+        return cls(
+            sum(slot.good for slot in slots),
+            sum(slot.bad for slot in slots),
+            min((slot.first_good_ms for slot in slots if slot.first_good_ms is not None), default=None),
+            min(failed_ms, default=None),
+            max(failed_ms, default=None),
+        )
+
+    @property
+    def ended(self) -> int:
+        return self.good + self.bad
+
+    @property
+    def ratio(self) -> float:
+        """To six places; 1 only when nothing failed."""
+        return 1.0 if not self.bad else min(round(self.good / self.ended, 6), 0.999999)
+
+
+@dataclass(frozen=True)
+class Tallies:
+    """The operations of a run."""
+
+    whole: Mapping[str, Tally] = field(default_factory=dict)
+    """By operation."""
+    series: Mapping[str, Mapping[int, Tally]] = field(default_factory=dict)
+    """By operation and bucket."""
+    faulted: Mapping[str, Tally] = field(default_factory=dict)
+    """Those that began after the first fault, by operation."""
+    quiet: Mapping[tuple[float, str, str], Tally] = field(default_factory=dict)
+    """By the beginning of the quiet stretch that they began and ended in, operation, client."""
+    tries: Mapping[tuple[float, str], Tally] = field(default_factory=dict)
+    """Tries of sends in quiet stretches, by the beginning of the stretch and broker."""
+    first_sent_ms: Mapping[str, float] = field(default_factory=dict)
+    """By producer: when its first good send ended."""
+    silent: frozenset[str] = frozenset()
+    """The NameServers that left look-ups unanswered in quiet stretches."""
+    lateness: Lateness = field(default_factory=Lateness)
+
+    def measured(self, world: World) -> Mapping[str, Any]:
+        """Ratios of the whole run and of its quiet times, and per bucket [ended, failed] of each operation."""
+        series: dict[str, list[list[int]]] = {}
+        for operation in (name for name in OPERATIONS if name in self.whole):
+            buckets = self.series.get(operation, {})
+            counts = [buckets.get(bucket, Tally()) for bucket in range(max(buckets, default=-1) + 1)]
+            series[operation] = [[tally.ended, tally.bad] for tally in counts]
+        quiet = Tally(sum(one.good for one in self.quiet.values()), sum(one.bad for one in self.quiet.values()))
+        return {
+            **{operation: self.whole[operation].ratio for operation in series},
+            "quiet": quiet.ratio if quiet.ended else None,
+            "quiet_operations": quiet.ended,
+            "quiet_stretches": [[rounded(start_ms), rounded(end_ms)] for start_ms, end_ms in calm_but_stalls(world)],
+            "bucket_ms": bucket_ms(world),
+            "series": series,
+        }
+
+
+def tallies(seen: Slots, world: World, control: Control) -> Tallies:
+    """What the slots add up to where a floor may hold."""
+    still = calm_but_stalls(world)
+    first_ms = min((moment.at_ms for moment in moments(world)), default=None)
+    whole: dict[str, list[Slot]] = defaultdict(list)
+    buckets: dict[str, dict[int, list[Slot]]] = defaultdict(lambda: defaultdict(list))
+    faulted: dict[str, list[Slot]] = defaultdict(list)
+    quiet: dict[tuple[float, str, str], list[Slot]] = defaultdict(list)
+    tries: dict[tuple[float, str], list[Slot]] = defaultdict(list)
+    first_sent_ms: dict[str, float] = {}
+    clients = set(of_clients(seen.slots, world))
+    for slot in seen.slots:
+        stretch = next((stretch for stretch in still if seen.is_within(slot, stretch)), None)
+        if stretch is not None and slot.operation == TRY:
+            tries[stretch.start_ms, slot.node].append(slot)
+        elif stretch is not None:
+            quiet[stretch.start_ms, slot.operation, slot.node].append(slot)
+        if slot not in clients:
+            continue
+        whole[slot.operation].append(slot)
+        buckets[slot.operation][slot.bucket].append(slot)
+        if first_ms is not None and slot.segment and seen.begins_ms(slot) >= first_ms:
+            faulted[slot.operation].append(slot)
+        if slot.operation == "send" and slot.first_good_ms is not None:
+            first_sent_ms[slot.node] = min(first_sent_ms.get(slot.node, slot.first_good_ms), slot.first_good_ms)
+    return Tallies(
+        whole=_of_each(whole),
+        series={operation: _of_each(of) for operation, of in buckets.items()},
+        faulted=_of_each(faulted),
+        quiet=_of_each(quiet),
+        tries=_of_each(tries),
+        first_sent_ms=first_sent_ms,
+        silent=_silent(control, world),
+        lateness=seen.lateness,
+    )
+
+
+def _of_each(found: Mapping[K, Sequence[Slot]]) -> dict[K, Tally]:
+    return {key: Tally.of(slots) for key, slots in found.items()}
+
+
+def _silent(control: Control, world: World) -> frozenset[str]:
+    still = calm_but_stalls(world)
+    failed = (
+        row
+        for row in control.rows("name_server_call")
+        if row.code is None
+        and any(s.start_ms <= row.time_ms - (row.duration_ms or 0.0) and row.time_ms <= s.end_ms for s in still)
+    )
+    tried = ((row.decoded or {}).get("tried") or [{"name_server": row.name_server}] for row in failed)
+    asked = {str(one.get("name_server")) for each in tried for one in each if one.get("outcome") != "answered"}
+    return frozenset(world.owners[address] for address in asked if address in world.owners)
