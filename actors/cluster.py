@@ -6,8 +6,6 @@ answers nobody and a kill must be the kernel's.
 Methods block; each raises HarnessError when it cannot do what it says. Linux only.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
 import signal

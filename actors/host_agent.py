@@ -10,8 +10,6 @@ has asked it anything for FORGOTTEN_S. Either way the guardian then kills what i
 Methods are called from several threads at once. Linux only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os

@@ -1,7 +1,5 @@
 """Processes by their pidfd, so that a signal can never reach a stranger that was given the same pid. Linux only."""
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """What the stand-alone NameServer and broker share: settings file, log lines, signals, event loop, exit statuses."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

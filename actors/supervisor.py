@@ -10,8 +10,6 @@ child subreaper (prctl(2)) the supervisor inherits every orphan of the work, so 
 ours. It imports nothing heavy and starts no thread, so it forks safely and always answers at once.
 """
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os

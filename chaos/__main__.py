@@ -4,8 +4,6 @@ Each sub-command imports what it needs when it runs, so that `--help` is quick. 
 input, 3 UNKNOWN, 4 harness failure, 130 and 143 after Ctrl-C and SIGTERM.
 """
 
-from __future__ import annotations
-
 from .commands import early as early  # first of all, for what it does to signals
 
 # isort: split

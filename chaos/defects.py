@@ -9,8 +9,6 @@
 | registers_with(broker, brokerAddr=…)      | what it registers as, field of the header to function; in those   |
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Errors of the experiment itself, as opposed to the system under test; never a verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

@@ -10,8 +10,6 @@ Times are seconds of RocketMQ time from the start of the timeline. In a run, win
 effect, and are wider by the machine's lateness.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence

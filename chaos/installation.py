@@ -11,8 +11,6 @@ In the `.venv` of a checkout `make setup` installs everything. Elsewhere pip ins
 source: a wheel's file, a folder, a git repository (PEP 610's `direct_url.json`), or an index.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Mapping

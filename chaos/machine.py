@@ -3,8 +3,6 @@
 Takes 0.1 s: Java's version is read from the file `release` beside it, if there is one.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import re

@@ -1,7 +1,5 @@
 """Runs scenarios: records, judges and reports each run. The worst verdict gives the exit status."""
 
-from __future__ import annotations
-
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Sequence

@@ -9,8 +9,6 @@ by name, so that each side has some of each kind; nodes of one side reach each o
 on no side, but are cut from isolated nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 

@@ -15,8 +15,6 @@ which a dials b, `a <-> b` those of either direction. Or a shape's word (shapes.
 bytes are held is not said here but by the fault's `stream`, except by shapes of one direction.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

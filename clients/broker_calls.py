@@ -3,8 +3,6 @@
 Upstream: `MQAdminImpl`, `MQClientAPIImpl`, `RemoteBrokerOffsetStore`.
 """
 
-from __future__ import annotations
-
 from ..remoting.codes import MASTER_ID, RequestCode, ResponseCode
 from ..remoting.command import Header, RemotingCommand, success
 from ..remoting.errors import ClientError

@@ -12,8 +12,6 @@ code does not. Rebalancing and pulling are the consumer's own tasks. Upstream: `
 `ClientRemotingProcessor`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Durations are milliseconds of RocketMQ time, as upstream counts them. Upstream: 
 `NettyClientConfig` (4.9.8; a default that 5.3 changed says so).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -13,8 +13,6 @@ call moves on. Nothing probes, and nothing goes back. Upstream: `NettyRemotingCl
 (4.9.8), `getAndCreateNameserverChannelAsync` (5.3.3), `invokeSync`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ active, and otherwise moves to the next entry of the shuffled list. Whether a ch
 one call may try, is NameServerClient's business. Upstream: `NettyRemotingClient`.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

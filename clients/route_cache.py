@@ -6,8 +6,6 @@ vanishes keeps its old route for ever; an address leaves when no cached route na
 MQClientInstance. Upstream: `MQClientInstance`, `TopicRouteData.topicRouteDataChanged`, `TopicPublishInfo`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 

@@ -5,8 +5,6 @@ The route poll, the heartbeat and the offset commit of a client share one, which
 a client's routes stale. Upstream: `MQClientInstance.startScheduledTask`, `ScheduledThreadPoolExecutor`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import logging

@@ -3,8 +3,6 @@
 Which NameServer to ask is not decided here but in clients/; this answers `is_active` and does as it is told.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

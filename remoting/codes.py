@@ -3,8 +3,6 @@
 Upstream: `RequestCode`, `ResponseCode`, `RemotingSysResponseCode`, `LanguageCode`, `MQVersion`, `RemotingCommand`.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -6,8 +6,6 @@
 Upstream: `common/.../compression/*`, `MessageSysFlag`.
 """
 
-from __future__ import annotations
-
 import zlib
 from enum import IntEnum
 

@@ -15,8 +15,6 @@ an absent map and an empty one; an empty value of the map, which Java reads as n
 Upstream: `NettyDecoder`, `NettyEncoder`, `RemotingCommand`, `RocketMQSerializable`.
 """
 
-from __future__ import annotations
-
 import operator
 import reprlib
 import struct

@@ -5,8 +5,6 @@
 Topic, queue, born timestamp and sysFlag are the request's. Upstream: `MessageDecoder.encodeMessages`, `MessageBatch`.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple

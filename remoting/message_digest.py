@@ -4,8 +4,6 @@ What clients and brokers add on its way (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …
 every consumer of the message come to the same number.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 

@@ -7,8 +7,6 @@ IPv4.
 Upstream: `MessageDecoder.createMessageId`, `MessageClientIDSetter`, `UtilAll`.
 """
 
-from __future__ import annotations
-
 import random
 import struct
 from datetime import UTC, datetime

@@ -5,8 +5,6 @@
 Upstream: `MessageDecoder.messageProperties2String`, `string2messageProperties`, `MessageConst`, `String.hashCode`.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Mapping
 from functools import lru_cache

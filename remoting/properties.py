@@ -7,8 +7,6 @@
 Upstream: `java.util.Properties.load`, `MixAll.string2Properties`, `MixAll.properties2String`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """A listening end: accepts channels and answers their requests. Upstream: `NettyRemotingServer`."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection
 

@@ -1,7 +1,5 @@
 """Waits that ran out, as the history has them: event `timed_out`."""
 
-from __future__ import annotations
-
 from .codes import RequestCode
 from .node.network import Address
 from .node.recording import Recorder

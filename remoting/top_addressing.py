@@ -7,8 +7,6 @@ link can be cut as any other. Upstream: `TopAddressing.fetchNSAddr`, `HttpTinyCl
 `MQClientAPIImpl.fetchNameServerAddr`, `BrokerOuterAPI.fetchNameServerAddr`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import cast
 

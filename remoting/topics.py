@@ -3,8 +3,6 @@
 Upstream: `TopicValidator` (4.9 and 5.x), `MixAll`, `KeyBuilder`, the proxy's `heartbeatSyncerTopicName`.
 """
 
-from __future__ import annotations
-
 TBW102 = "TBW102"
 """The template of topics that are made at their first send (`TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC`)."""
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"

@@ -4,8 +4,6 @@ either.
 The parts are connection.py (one channel and its limits), server.py and client.py.
 """
 
-from __future__ import annotations
-
 from .client import RemotingClient
 from .connection import Connection, FastPath, Handler
 from .server import RemotingServer

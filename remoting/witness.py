@@ -9,8 +9,6 @@ A node that loses, invents or misreads what it was sent cannot hide that: these 
 docs/history.md.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from typing import Protocol

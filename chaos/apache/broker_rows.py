@@ -13,8 +13,6 @@ Not on the wire, so not known: what the store recovered, the broker's own timers
 which its threads took concurrent requests. Commits have the order of the wire.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ JVM ── both ends its own ── JVM                  right
 JVM ── anything else                             passes no proxy, so faults of links would not affect it
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -8,8 +8,6 @@ Rows come from both: the client's own lines (workload_rows.py) and the wire (cha
 and paused with this process. SIGTERM makes it shut down cleanly.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -7,8 +7,6 @@ The JVM gets only these addresses: `namesrv_addr` at its start, and the brokers'
 have the advertised addresses.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 

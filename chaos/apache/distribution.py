@@ -5,8 +5,6 @@ apache-5.3.3             org.apache.rocketmq of that version, resolved into the 
 apache:/opt/rocketmq     the distribution in that folder, what ROCKETMQ_HOME names: bin/, conf/, lib/*.jar
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import subprocess

@@ -10,8 +10,6 @@ length, or (5.x, controller) with its state. Members of a DLedger group send fra
                                                                                                        └► + 2 (DLedger)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -6,8 +6,6 @@ our event loop ── Popen ──► JVM          it dies with the thread that 
    └───── pidfd ◄────────────┘           if something goes wrong
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

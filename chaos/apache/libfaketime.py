@@ -5,8 +5,6 @@ libfaketime reads the origin of its clocks from shared memory, which an environm
 for each program and removed once the program is up. If libfaketime created it, a killed program would leave it behind.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

@@ -4,8 +4,6 @@ The machine's settings.xml names the repositories. Maven compares each jar with 
 jars are compared with our own list.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -12,8 +12,6 @@ then has the moment of the cause. Otherwise it has the middle (Inexact), and an 
 a poll confirms it.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict, deque
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Keys are RocketMQ's own. `name_server` and `broker` give the settings of every s
 settings override them. Store files are small enough for a dozen brokers on one machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import zipfile

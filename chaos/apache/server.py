@@ -10,8 +10,6 @@
 Of our own servers' methods it has these and `have_topics`. server_rows.py makes its rows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

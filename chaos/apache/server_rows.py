@@ -14,8 +14,6 @@ Rows are written once decided, not in order of time, up to SETTLES_MS and one po
 lost if the process is killed.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

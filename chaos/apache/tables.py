@@ -6,8 +6,6 @@
 Pure, but for `TablePoller`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -11,8 +11,6 @@
 The wire gives all its other rows (chaos/fronts/rows.py). Each line has the JVM's own time.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """`nemesrv check`: judges recorded histories again (runner.py, judging.py)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

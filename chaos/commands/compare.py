@@ -1,7 +1,5 @@
 """`nemesrv compare`: two runs, imports or scenarios side by side (proof/statistics/compare.py)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`nemesrv doctor`: why a client finds no route of a topic, by its servers or by logs (operations/cluster/)."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

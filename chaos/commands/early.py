@@ -6,8 +6,6 @@ The command imports it first, because before that Ctrl-C prints the stack of an 
 keep their handlers.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

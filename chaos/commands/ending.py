@@ -4,8 +4,6 @@ Exit status: 0 VALID, 1 INVALID, 2 wrong input, 3 UNKNOWN, 4 harness failure; 12
 SIGTERM.
 """
 
-from __future__ import annotations
-
 import errno
 import functools
 import logging

@@ -1,7 +1,5 @@
 """`nemesrv explain`: who must, may and must not hold what, and when (chaos/explain.py)."""
 
-from __future__ import annotations
-
 import click
 
 from .options import implementation_option, json_option, scenario_names, set_option

@@ -1,7 +1,5 @@
 """`nemesrv fault`: something happens to a cluster that is up, in the words of a timeline (live/control.py)."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

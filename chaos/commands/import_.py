@@ -1,7 +1,5 @@
 """`nemesrv import`: logs of a real cluster become a history with the faults that explain it (operations/importing/)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`nemesrv museum`: reported incidents, each as it was and with its fix (proof/museum.py)."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`nemesrv namesrv` and `nemesrv broker`: one server in this process, no Ray."""
 
-from __future__ import annotations
-
 import sys
 
 import click

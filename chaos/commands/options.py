@@ -1,7 +1,5 @@
 """Options that several commands have, and what a shell completes of their values."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`nemesrv predict`: how long clients take to recover, and what share of sends fails (operations/predict/)."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

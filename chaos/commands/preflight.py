@@ -1,7 +1,5 @@
 """`nemesrv preflight`: has this machine what a run needs (chaos/preflight.py)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

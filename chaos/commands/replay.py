@@ -1,7 +1,5 @@
 """`nemesrv replay`: a recorded or imported run as a scenario again (operations/replay/)."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

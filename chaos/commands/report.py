@@ -1,7 +1,5 @@
 """`nemesrv report`: what is said of a run, written again (reporting.py)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

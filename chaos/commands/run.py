@@ -1,7 +1,5 @@
 """`nemesrv run`: experiments, and the exit status of their verdicts (runner.py)."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

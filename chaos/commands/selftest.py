@@ -1,7 +1,5 @@
 """`nemesrv selftest`: planted defects against the checks meant for them (chaos/proof/selftest.py)."""
 
-from __future__ import annotations
-
 import sys
 
 import click

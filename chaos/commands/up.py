@@ -1,7 +1,5 @@
 """`nemesrv up`: a cluster that stays up (live/up.py)."""
 
-from __future__ import annotations
-
 import re
 import socket
 import sys

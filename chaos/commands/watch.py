@@ -1,7 +1,5 @@
 """`nemesrv watch`: what is wrong in a live cluster, while it is (operations/cluster/)."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Executes the entries of a timeline at their times, and ends all of them at the end."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager

@@ -6,8 +6,6 @@ The oracle uses it like a recorded one. Every node has been up long enough befor
 A fault whose links are known only in a run (`clients <-> chosen`) is left out and listed in `unknown`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext

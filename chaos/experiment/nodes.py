@@ -4,8 +4,6 @@ A factory is pickled and loaded in the node's own process. So it is made of what
 experiment/workloads/ and settings, nothing of this module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

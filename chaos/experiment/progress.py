@@ -3,8 +3,6 @@
 broker-partition (seed 7)  ██████████░░░░░░░░░░  settling, about 14 s left
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

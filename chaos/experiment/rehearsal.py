@@ -4,8 +4,6 @@ If a defect never acts, all nodes are correct, and VALID says nothing about the 
 gives one history, so any effect shows as a difference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory

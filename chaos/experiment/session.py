@@ -8,8 +8,6 @@ The steps become the timeline of the run folder's scenario.yaml, which repeats t
 for the test's own clients. Times are seconds of RocketMQ time.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

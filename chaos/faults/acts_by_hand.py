@@ -3,8 +3,6 @@
 Each request has RocketMQ's own code and comes from the node `admin` over links of its own, which faults can cut.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field

@@ -5,8 +5,6 @@ two readings of its wall clock: at a registration and at a scan. Each node gets 
 machine's clock stays as it is.
 """
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 from pydantic import Field, field_validator

@@ -1,7 +1,5 @@
 """Base classes of timeline entries and faults, for links and for processes."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar
 

@@ -1,7 +1,5 @@
 """All actions of a timeline, as one union on `do`, and how a recorded fault is recognized."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

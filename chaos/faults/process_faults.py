@@ -1,7 +1,5 @@
 """Faults of processes, a class each, and what ends them. processes.py executes them."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal, get_args
 
 from pydantic import Field

@@ -6,8 +6,6 @@ reached again. Between them a `gone` row says when the process was gone, its con
 a busy machine that takes time, which is not a NameServer's fault.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager

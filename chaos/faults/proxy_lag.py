@@ -7,8 +7,6 @@ node TOXIPROXY, in RocketMQ milliseconds, and is part of every check's tolerance
 that timed out because of the proxies says nothing about RocketMQ.
 """
 
-from __future__ import annotations
-
 import logging
 import socket
 import threading

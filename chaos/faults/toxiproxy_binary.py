@@ -1,7 +1,5 @@
 """Which toxiproxy-server is run."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -19,8 +19,6 @@ is a port with a full accept queue. Outside clients cannot be told. Old clients 
 the proxy's: a second proxy there leads to the first, so faults of the link affect them, too.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol

@@ -4,8 +4,6 @@ Bytes in, bytes out. fastjson writes brokerIds in two ways, `{0:"10.0.0.1:10911"
 that is written again keeps its own way. If only addresses change, they are replaced in place.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -8,8 +8,6 @@ delay_ms    answers wait so long
 routes      route answers with some brokers left out, or with other addresses
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@
 A broken stream says which bytes belong to no frame, so that bytes that were kept back can be passed on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from ...remoting.codes import FLAG_ONEWAY, FLAG_RESPONSE, LanguageCode, RequestCode, SerializeType

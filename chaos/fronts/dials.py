@@ -12,8 +12,6 @@ Then unanswered SYNs are seen in /proc/net/tcp, and refused connects are not see
 A Dialled may come a few milliseconds after its own result: sort by `at_ms`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

@@ -9,8 +9,6 @@ Bytes change only by the behaviour's `codes` and `without`, by `addresses` (rout
 runs in one event loop, and between client and server it waits for back-pressure only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

@@ -12,8 +12,6 @@ on in order. If two clients cannot be told apart, both are `unclear`, with the r
 seen has ended when its last connection has.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence

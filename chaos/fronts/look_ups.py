@@ -15,8 +15,6 @@ Only connects and bytes are seen. The rest is inferred in the way that fits the 
     reason   who closed a channel, and how
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -12,8 +12,6 @@ Plain frozen values in order of time. Times are milliseconds on the stand's cloc
 because there are two per request and a tuple is made five times as fast.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -8,8 +8,6 @@
 Established connections go on in all three states.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import select

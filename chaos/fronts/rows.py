@@ -14,8 +14,6 @@ A row may be earlier than the observation that decides it, so the writer takes `
 offsets are left out, because the client's messages are not the run's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

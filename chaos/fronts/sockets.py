@@ -1,7 +1,5 @@
 """TCP sockets of this machine, from /proc: unanswered connects, and the process of a connection."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

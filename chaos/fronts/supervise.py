@@ -13,8 +13,6 @@ ended, so waiting for it is waiting for the program. It never blocks on FD; line
 It is run by its path, so that the program does not wait for our imports.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

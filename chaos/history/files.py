@@ -1,7 +1,5 @@
 """The files of a growing history: raw ones of each process, and parts (merge.py); their names and lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

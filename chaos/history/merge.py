@@ -1,7 +1,5 @@
 """Merges what a run's processes recorded into Parquet: a small history, a large one, or one kept in parts."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import logging

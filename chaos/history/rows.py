@@ -1,7 +1,5 @@
 """Rows of a history: read from lines, put into an Arrow table in order, written and read as Parquet."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os

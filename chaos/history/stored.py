@@ -5,8 +5,6 @@
 If the run ended before it merged its recordings, they are merged first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit

@@ -13,8 +13,6 @@
 | any | started, stopped | itself | |
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

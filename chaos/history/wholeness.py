@@ -8,8 +8,6 @@ Each process numbers its rows from 0 (recorder.py), so a lost row leaves a gap. 
 no gap. Imports have no such numbers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median

@@ -5,8 +5,6 @@ up.py: an experiment without a workload ◄── fault_door.py ◄── nemesr
     ─► growing.py, when changes.py says so: the checks of a finished run over all of it
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 UPS = Path("runs/up")

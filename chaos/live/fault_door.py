@@ -10,8 +10,6 @@ Requests use the keys of a scenario's timeline, and wrong ones get the same mess
 only this user may enter; the run folder's path may be too long for a socket.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -7,8 +7,6 @@ which runs on the same machine; the history is then judged at the end only. Far 
 rarely and thinned (segments.py). A cluster at rest takes some kilobytes a day.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -11,8 +11,6 @@ later rows that are older than the watermark are in the next part. A torn line i
 writes in its next one is deleted when all of it is in parts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

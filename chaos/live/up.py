@@ -7,8 +7,6 @@ Every address in the JSON line and in routes is that of a proxy of the link `ext
 links can be cut, too. Your own clients are not nodes of the run.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Mapping, Sequence

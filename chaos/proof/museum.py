@@ -6,8 +6,6 @@
 Runs are spread over processes. Needs no Spark.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 INVALID is a failure, UNKNOWN an error; checks that were left out are skipped.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

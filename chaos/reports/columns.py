@@ -8,8 +8,6 @@ At most NOTABLE_MAX notable rows per event are kept, the first and last of each 
 of others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,8 +4,6 @@ send (ok), receive            ─► joined by the message's key: from the send'
 acknowledged − first received ─► the lag: messages that were acknowledged and not received yet
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ is wrong.
 `exercised` is a line above the groups, because it says nothing about the servers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

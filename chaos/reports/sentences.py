@@ -3,8 +3,6 @@
 Times count from the start of the scenario's timeline, like `at_s`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ encoding becomes its nearest in ASCII (`≥` becomes `>=`), or a question mark. 
 encoding is ASCII.)
 """
 
-from __future__ import annotations
-
 import codecs
 import io
 import os

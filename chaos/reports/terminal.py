@@ -2,8 +2,6 @@
 paragraph.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest

@@ -2,8 +2,6 @@
 an encoding.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

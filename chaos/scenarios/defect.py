@@ -9,8 +9,6 @@ The first line of the file's docstring says what is wrong. Each process of a nod
 A defect replaces a small method of one finished node. The self-test's defects are in proof/defects/.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

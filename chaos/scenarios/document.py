@@ -4,8 +4,6 @@ Refused here, though YAML allows it: a duplicate key, an alias that contains its
 number.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection
 from typing import Any

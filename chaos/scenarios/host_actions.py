@@ -5,8 +5,6 @@
 {at_s: 90, do: return_host, hosts: [b]}     90 heal lose_host-1 · restart of every node on b
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from ..errors import NotAllowed, nearest

@@ -1,7 +1,5 @@
 """The implementation of each node, and what Apache's programs do not support."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 The file itself is the incident. `fixed` changes it, as `--set` does, into a run without it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

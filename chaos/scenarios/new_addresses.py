@@ -11,8 +11,6 @@ For RocketMQ, a NameServer that returns at another address is removed, and anoth
 So history, oracle and checks know no moving NameServer.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

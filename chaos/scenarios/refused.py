@@ -1,7 +1,5 @@
 """pydantic's errors about a scenario in a user's words: key, value, and what is allowed there."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Mapping, Sequence
 from types import UnionType

@@ -4,8 +4,6 @@ Each rule is about one thing, may rely on those before it, and raises NotAllowed
 order of actions are in timeline_rules.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -7,8 +7,6 @@
 They become ordinary entries, so history, oracle and `explain` need to know only those.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Rules for a timeline: possible actions, targets and order. A rule raises NotAllowed for the first error."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

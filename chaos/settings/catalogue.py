@@ -4,8 +4,6 @@ settings.toml has the settings that our nodes obey, and those of RocketMQ that a
 generated from it. Defaults are those of the nodes' configurations. `constant`: Java has a literal instead of a setting.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from functools import cache

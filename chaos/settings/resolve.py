@@ -6,8 +6,6 @@ timers:, workload:          older keys for the same settings
             └─ producer-0   a single node: has priority over all
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 

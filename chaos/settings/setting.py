@@ -1,7 +1,5 @@
 """A setting: RocketMQ's name, class, default and allowed values, and the nodes that have it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Upstream: `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl`, `ProcessQueue`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -5,8 +5,6 @@ the broker for a later retry (clustering) or drops them (broadcasting). Messages
 meantime are left to the queue's next owner. Upstream: `ConsumeMessageConcurrentlyService`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable

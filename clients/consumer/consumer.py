@@ -8,8 +8,6 @@ In clustering the members of a group share a topic's queues; in broadcasting eac
 consumed at least once: what was not committed comes again. Upstream: `DefaultMQPushConsumerImpl`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

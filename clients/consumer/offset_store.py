@@ -4,8 +4,6 @@ Both keep a table in memory that consuming updates; `persist*` writes it out. A 
 Upstream: `RemoteBrokerOffsetStore`, `LocalFileOffsetStore` (whose file has object keys; ours is plain JSON).
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -4,8 +4,6 @@ Pure: time is an argument. The commit offset is the smallest unfinished one, so 
 skips one. Upstream: `ProcessQueue`, limits of `DefaultMQPushConsumer`.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ Decides nothing about queues or groups. Upstream: `MQClientAPIImpl.processPullRe
 `PullSysFlag`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -5,8 +5,6 @@ listener; and asks again from the next offset. It pauses while too much is in fl
 Upstream: `DefaultMQPushConsumerImpl.pullMessage`, `PullAPIWrapper.pullKernelImpl`, `PullMessageService`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

@@ -7,8 +7,6 @@ Broadcasting takes all queues. A topic whose queues or members are unknown stays
 pulled for 120 s is dropped and taken anew. Upstream: `RebalanceImpl`, `RebalancePushImpl`, `RebalanceService`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace

@@ -5,8 +5,6 @@ has failed too often. When the message's broker does not take it, it is sent to 
 wherever that has a queue. Upstream: `DefaultMQPushConsumerImpl.sendMessageBack`, `sendMessageBackAsNormalMessage`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ...remoting import message_properties

@@ -14,8 +14,6 @@ place. Reachability is lost on a broker's error code, or on a transport failure 
 with a good send or a good probe. Upstream: `MQFaultStrategy`, `LatencyFaultToleranceImpl` (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Every call ends in a result or in one RocketMQError whose `definite` holds for t
 try may have been stored. Upstream: `DefaultMQProducer`, `DefaultMQProducerImpl`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar

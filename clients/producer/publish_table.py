@@ -3,8 +3,6 @@
 Upstream: `DefaultMQProducerImpl.topicPublishInfoTable`, `tryToFindTopicPublishInfo`.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

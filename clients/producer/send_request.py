@@ -4,8 +4,6 @@ Pure: the ids and the time are arguments. Upstream: `Validators.checkMessage`, `
 `DefaultMQProducerImpl.sendKernelImpl`, `tryToCompressMessage`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

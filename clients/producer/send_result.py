@@ -3,8 +3,6 @@
 Upstream: `SendResult`, `SendStatus`, `MQClientAPIImpl.processSendResponse`, `MQClientException`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -14,8 +14,6 @@ is tried again after a transport failure while there is time, never after an err
 Upstream: `DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`, `MQClientAPIImpl.sendMessageAsync`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from ...remoting.command import RemotingCommand

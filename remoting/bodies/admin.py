@@ -1,7 +1,5 @@
 """The bodies that mqadmin asks brokers for and that clients do not know. Upstream: `protocol/body/*`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 

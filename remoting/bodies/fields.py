@@ -8,8 +8,6 @@ An absent field takes its default; one without is 0, False or empty, and a text 
 Upstream: fastjson 1.2 `TypeUtils.cast*`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

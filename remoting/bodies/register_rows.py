@@ -15,8 +15,6 @@ compressed or not standard JSON. Last time's cuts are tried first, so that one t
 No map that a broker writes has a key twice; of a body that does, either value may be taken.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

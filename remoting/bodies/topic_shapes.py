@@ -11,8 +11,6 @@ So one topic of each shape is parsed, and the others are only compared with it: 
 shapes, byte for byte, is what JSON would read from it. Of any other text nothing is said here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

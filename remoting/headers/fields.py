@@ -8,8 +8,6 @@ null. Here such a request is refused with the field's name, which is this implem
 Upstream: `RemotingCommand.decodeCommandCustomHeader`, `FastCodesHeader`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import operator
 import re

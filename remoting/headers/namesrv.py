@@ -3,8 +3,6 @@
 Requests without a class here have no fields: 106, 206, 304, 318, 319. Upstream: `protocol/header/namesrv/**`.
 """
 
-from __future__ import annotations
-
 from .fields import HeaderFields, wire
 
 

@@ -1,7 +1,5 @@
 """A node's name where a slash would part folders, or a URL's path: the slave `broker-a/1` is `broker-a@1` there."""
 
-from __future__ import annotations
-
 
 def file_name(node: str) -> str:
     """The node's name, or a link's, for a file or a proxy."""

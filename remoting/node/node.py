@@ -4,8 +4,6 @@ A node touches no other source of time, connections or chance than those in its 
 says so), which is what lets the same program run in a Ray actor, in one process, and on a virtual clock.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 from dataclasses import dataclass

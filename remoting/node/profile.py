@@ -3,8 +3,6 @@
 Every rule that differs names its profile where it is implemented; here are only the facts that several nodes share.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from ..codes import V4_9_8, V5_3_3

@@ -4,8 +4,6 @@ A node calls `record("route", topic=..., value=...)`; the harness hands in a rec
 sequence and appends the row. The events and their fields are listed in docs/history.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """What a program that a person runs is handed, in place of a harness."""
 
-from __future__ import annotations
-
 import random
 
 from .clock import RealClock

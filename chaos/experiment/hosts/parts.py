@@ -7,8 +7,6 @@
 The proxy of (node, peer) is on the node's host and connects to the peer's own address, so bytes cross hosts once.
 """
 
-from __future__ import annotations
-
 import http.client
 import logging
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The virtual stage of an experiment: one process, one scheduler, no waiting."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import math

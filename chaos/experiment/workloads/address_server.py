@@ -3,8 +3,6 @@
 The list is on disk, so it survives a restart.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path

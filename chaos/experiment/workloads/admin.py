@@ -6,8 +6,6 @@ stays open, because NameServers identify brokers by their channels. It ends by a
 closes it, or with this node.
 """
 
-from __future__ import annotations
-
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The consuming workload: one DefaultMQPushConsumer that consumes every message at once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ Only many starts can show whether the first NameServer is chosen uniformly. Each
 its first route query, over this node's links. Its rows share one op_id.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses

@@ -4,8 +4,6 @@ It is a process in Jepsen's sense: its next operation begins after the previous 
 unique in the run, so checks can follow it from acknowledgement to receipt.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The self-test runs each in its scenario, beside the same scenario without it; a 
 that finds one which is not there, is worth nothing. How one is written: planting.py.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 
 from ...scenarios.defect import Defect as Defect

@@ -1,7 +1,5 @@
 """Ways for a NameServer or a broker to answer too late, not at all, wrongly or twice, though what it keeps is right."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet

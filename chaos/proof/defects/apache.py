@@ -4,8 +4,6 @@ life. The Java programs stay as they are, and what is done is recorded as no fau
 Not the self-test's, which needs no Java: `nemesrv run SCENARIO --implementation apache-5.3.3 --defect NAME`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ....remoting.codes import RequestCode, ResponseCode

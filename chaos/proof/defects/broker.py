@@ -1,7 +1,5 @@
 """Ways for a broker to be wrong: what it registers, with whom and when; what it stores, delivers and remembers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

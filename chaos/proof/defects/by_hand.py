@@ -1,7 +1,5 @@
 """Ways for a NameServer or a broker not to do, or not to keep, what somebody asks of it by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

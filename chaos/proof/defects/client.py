@@ -3,8 +3,6 @@
 Planted in producers and consumers, and where it is about the first choice also in each client that the prober starts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps

@@ -1,8 +1,6 @@
 """Ways for a consumer to be wrong: which queues it takes, what it pulls and delivers, what it commits; and for brokers
 to lose how far a group has consumed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from types import SimpleNamespace
 from typing import Any

@@ -3,8 +3,6 @@
 Not the self-test's: `nemesrv museum` runs them, and the incident's file names the checks that must find each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

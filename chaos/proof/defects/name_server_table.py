@@ -4,8 +4,6 @@ Most are planted in ns-0 alone, so that the others stay right and the difference
 scan, the idle close, which would take the broker out at the same time, is planted away with it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace

@@ -9,8 +9,6 @@
 This plants `name-server-never-expires`. What most of them change their node with is in chaos/defects.py.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar

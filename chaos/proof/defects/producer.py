@@ -1,7 +1,5 @@
 """Ways for a producer to be wrong: routes that it takes, retries, and what it tells its user."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 """Ways to be wrong about slaves: NameServers that forget or misname them, consumers that never ask them, slaves that
 serve other messages than were asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ Each changes one node's own setting, or how long it waits for an answer, for its
 settings stay what the scenario says.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

@@ -6,8 +6,6 @@ p = 0.007. So with fewer than RUNS_ENOUGH runs a side nothing can be told of con
 Exit status: 1 something differs, 3 something cannot be told, 0 no difference found.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What each client experienced in a run, and how that differs from another run, client by client. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

@@ -17,8 +17,6 @@ Shown and not tested:
 Moments, operations and recoveries are those of the checks `recovery_time` and `availability`. Times are RocketMQ's.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict

@@ -5,8 +5,6 @@ the two sides may spread differently. Several quantities are one family: Holm's 
 intervals that hold together (Bonferroni). With fewer than RUNS_ENOUGH runs on a side nothing is told.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """report.html of a run; page.py says how it is made."""
 
-from __future__ import annotations
-
 from .page import html_of, html_report
 from .run_to_draw import Run, RunToDraw
 

@@ -5,8 +5,6 @@ are embedded as binary. Glyphs have a tag (`held`, `over`, `fault` …) and no c
 and dark.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

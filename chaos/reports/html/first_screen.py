@@ -5,8 +5,6 @@ verdicts.json ─► cost ───┼─► a list of answers, and below it a t
 found.py ─► places, logs ┘
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -6,8 +6,6 @@
 Nothing is judged here: `over` is what a check counted as wrong, `late` what it put down to the machine or tolerated.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Lanes as Bokeh plots: faults and phases on top, a row per (NameServer, broker), rows per client."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -9,8 +9,6 @@ A broker is held if a topic's route has it, and partly held if fewer routes have
 shows when the NameServer's routes had to equal the others'.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

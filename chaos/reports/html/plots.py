@@ -5,8 +5,6 @@ a million sends ──► 60 to 1200 slices of time, each with how many ended ho
                     did not end ok, so that a spike or a failure is always a point of its own
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -10,8 +10,6 @@ checks (promises.py, lost_brokers.py). `may` is every time in between; its windo
 findings (found.py).
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """The run in words: the names of its faults, and a line for each event in the list."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """One run, ready to be drawn: its history in columns, its lanes, and the places of verdicts and examples."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence

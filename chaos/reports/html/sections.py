@@ -1,7 +1,5 @@
 """The sections of the page: their titles, and one run's plots in them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
