@@ -97,16 +97,16 @@ class ConformResult:
     @property
     def client(self) -> str:
         """The program, and its own words about itself in its requests."""
-        cmd = Path(self.plan.program.words[0]).name
-        return f"{cmd} ({spoken})" if (spoken := self._spoken()) else cmd
+        cmd, asked = Path(self.plan.program.words[0]).name, self._asked
+        return cmd if asked is None else f"{cmd} ({asked.language or 'no language'}, version {asked.version})"
 
-    def _spoken(self) -> str:
-        asked = next((seen for each in self.trial.watched for seen in each.of(Asked)), None)
-        return "" if asked is None else f"{asked.language or 'no language'}, version {asked.version}"
+    @property
+    def _asked(self) -> Asked | None:
+        return next((seen for each in self.trial.watched for seen in each.of(Asked)), None)
 
     def to_json(self) -> dict[str, Any]:
         """The contents of conform.json."""
-        asked = next((seen for each in self.trial.watched for seen in each.of(Asked)), None)
+        asked = self._asked
         return {
             "client": self.client,
             "profile": self.profile,

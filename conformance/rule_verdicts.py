@@ -125,12 +125,11 @@ def judge_all(
     `left_out` gives reasons of."""
     clients = {name: _labelled(of) for name, of in clients_of(watched).items()}
     wanted = [rule for name, rule in RULES.items() if rules is None or name in rules]
-    found = [_of_all(rule, {ONLY: watched} if rule.name in OF_PROGRAM else clients, profile) for rule in wanted]
     return [
-        replace(each, measured=LeftOut(why=left_out[each.rule.situations[0]]))
-        if isinstance(each.measured, LeftOut) and left_out.keys() >= {*each.rule.situations}
-        else each
-        for each in found
+        _of_all(
+            rule, {ONLY: watched} if rule.name in OF_PROGRAM else clients, profile, left_out.get(rule.situations[0])
+        )
+        for rule in wanted
     ]
 
 
@@ -140,11 +139,14 @@ def _labelled(watched: Sequence[Watched]) -> list[Watched]:
     return [replace(one, label=label) for one in watched]
 
 
-def _of_all(rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None) -> RuleVerdict:
-    """For a program with several clients: the worst verdict, with all of them."""
+def _of_all(
+    rule: Rule, clients: Mapping[str, Sequence[Watched]], profile: RuleProfile | None, why: str | None
+) -> RuleVerdict:
+    """For a program with several clients: the worst verdict, with all of them. `why` its situation was left out."""
     was_run = any(one.situation in rule.situations for of in clients.values() for one in of)
-    elsewhere = "too little was seen of this client, or it was another one's NameServer that failed" if was_run else ""
-    found = {name: _judge(rule, watched, profile, elsewhere) for name, watched in clients.items()}
+    unseen = "too little was seen of this client, or it was another one's NameServer that failed"
+    why = why or f"{unseen if was_run else 'not run'}: {', '.join(rule.situations)}"
+    found = {name: _judge(rule, watched, profile, why) for name, watched in clients.items()}
     if len(found) == 1:
         return next(iter(found.values()))
     return replace(min(found.values(), key=_badness), clients=found)
@@ -179,7 +181,7 @@ def hindered_in(
     return tuple(found)
 
 
-def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, elsewhere: str = "") -> RuleVerdict:
+def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, why_not: str) -> RuleVerdict:
     expected = None if profile is None else profile.rules.get(rule.name)
     of = [one for one in watched if one.situation in (*rule.situations, *rule.more)]
     of = of if any(one.situation in rule.situations for one in of) else []
@@ -194,7 +196,7 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: RuleProfile | None, 
         except Exception as exc:  # as a check that fails: UNKNOWN, never a pass
             measured = Measured.undecided(f"the rule failed: {type(exc).__name__}: {exc}", len(clear))
     else:
-        measured = LeftOut(why=f"{elsewhere or 'not run'}: {', '.join(rule.situations)}")
+        measured = LeftOut(why=why_not)
     verdict: Validity | None = None
     if not isinstance(measured, LeftOut):
         if measured.value is None and not (measured.odds and expected is not None):

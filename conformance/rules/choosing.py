@@ -14,11 +14,11 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...chaos.oracle.choosing.labels import EVERY, KEPT, ODDS, WORDS, Label
+from ...chaos.oracle.choosing.labels import EVERY, KEPT, ODDS, WORDS
 from ...chaos.oracle.choosing.machine import Successions
 from ...chaos.oracle.choosing.start_choice import ALPHA, POWER, p_value, smallest_bias
 from ..situations import SITUATIONS, Watched
-from .lookups import Try, TryOutcome, broken, free_steps, label_in, tries, walk
+from .lookups import Try, TryOutcome, broken, free_steps, goes_anywhere, label_in, tries, walk
 from .rule import LeftOut, Measured, Rule
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
@@ -119,11 +119,6 @@ def _chance_of_links(watched: Watched, made: Sequence[str]) -> float:
     return chance
 
 
-def _goes_anywhere(label: Label) -> bool:
-    """Whether it goes elsewhere more often than not, and out of turn."""
-    return label.takes_turns and label.odds[EVERY] <= ALPHA
-
-
 def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
     """How often a random first choice is the same in all starts, and how often each entry was first."""
     firsts: Counter[int] = Counter()
@@ -137,7 +132,7 @@ def _chance_of_firsts(watched: Sequence[Watched]) -> tuple[float, Counter[int]]:
 
 
 def _order(watched: Sequence[Watched]) -> Measured:
-    if _goes_anywhere(label_in(watched)):
+    if goes_anywhere(label_in(watched)):
         return NO_LIST
     made_two = list(_in_order(watched))
     seen = [(one, made) for one, made in made_two if _is_in_turn(made, len(one.name_servers))]
@@ -184,7 +179,7 @@ def _start(watched: Sequence[Watched]) -> Measured:
         return Measured.undecided("no process turned to a NameServer")
     counts = Counter(one.name_servers.index(front) for one, front in began)
     ordered = [counts[place] for place in range(n)]
-    total, says = len(began), " / ".join(map(str, (counts[place] for place in range(n))))
+    total, says = len(began), " / ".join(map(str, ordered))
     p = p_value(ordered)
     examples = ({"first choices": ordered},)
     if sum(_dials_all_first(one) for one, _ in began) > total / 2:
@@ -236,7 +231,7 @@ def _next(watched: Sequence[Watched]) -> Measured:
     if all(len(one.name_servers) < 3 for one in watched):
         return LeftOut(why="fewer than three NameServers have but one order")
     label = label_in(watched)
-    if _goes_anywhere(label):
+    if goes_anywhere(label):
         return NO_LIST
     order = _order(watched)
     as_given = order.value == "as given"

@@ -23,8 +23,9 @@ from enum import StrEnum
 
 from ...chaos.fronts.behaviour import PASSES, Behaviour, Dials
 from ...chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Happened, Opened
-from ...chaos.oracle.choosing.labels import Label, Walk, label_of
+from ...chaos.oracle.choosing.labels import EVERY, Label, Walk, label_of
 from ...chaos.oracle.choosing.machine import Step
+from ...chaos.oracle.choosing.start_choice import ALPHA
 from ..situations import GET_ROUTEINFO, NAME_SERVER_LIST, Watched
 
 JOIN_MS = 500.0
@@ -224,6 +225,11 @@ def label_in(watched: Sequence[Watched]) -> Label:
     if label.word is None and label.takes_turns:  # to whom an error code is no other reason to go elsewhere
         return label_of(walk(one, coded=True) for one in watched)
     return label
+
+
+def goes_anywhere(label: Label) -> bool:
+    """Whether it goes elsewhere more often than not, and out of turn."""
+    return label.takes_turns and label.odds[EVERY] <= ALPHA
 
 
 def walk(watched: Watched, *, coded: bool = False) -> Walk:

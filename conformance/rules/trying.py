@@ -15,8 +15,7 @@ from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES, Dials
 from ...chaos.fronts.observed import Behaved
-from ...chaos.oracle.choosing.labels import EVERY, KEPT
-from ...chaos.oracle.choosing.start_choice import ALPHA
+from ...chaos.oracle.choosing.labels import KEPT
 from ..situations import Watched
 from .lookups import (
     EARLY_JOIN_MS,
@@ -28,6 +27,7 @@ from .lookups import (
     TryOutcome,
     behaviour_at,
     broken,
+    goes_anywhere,
     label_in,
     lookups,
     next_of_call,
@@ -231,7 +231,7 @@ def _calls_after_first_failure(watched: Watched) -> list[Try]:
 
 def _phase_lock(watched: Sequence[Watched]) -> Measured:
     label = label_in(watched)
-    if label.takes_turns and label.odds[EVERY] <= ALPHA:
+    if goes_anywhere(label):
         return LeftOut(why="it takes no turns: it does not go through its list in order")
     paying: Counter[int] = Counter()
     whole: Counter[int] = Counter()
@@ -253,16 +253,15 @@ def _phase_lock(watched: Sequence[Watched]) -> Measured:
             return Measured(value=NO_LOCK, count=count, why="it never met the dead NameServer")
         return Measured.undecided("no look-up met the dead NameServer")
     shares = {n: paying[n] / whole[n] for n in whole}
-    said = "; ".join(f"{paying[n]} of {whole[n]} look-ups with {n} NameServers" for n in sorted(whole))
-    count, kept = whole.total(), examples
-    if all(share <= 0.2 for share in shares.values()):
-        return Measured(value=NO_LOCK, count=count, why=said, examples=kept)
-    enough = {n: share for n, share in shares.items() if whole[n] >= 3}
-    if label.word != KEPT and enough and all(abs(share - 1 / (n - 1)) <= 0.25 for n, share in enough.items()):
-        return Measured(value=LOCK, count=count, why=f"{said} met the dead one first", examples=kept)
-    if not enough:
-        return Measured.undecided(f"{said}: too few", count, examples=kept)
-    return Measured(value="some", count=count, why=f"{said} met the dead one first", examples=kept)
+    counted = "; ".join(f"{paying[n]} of {whole[n]} look-ups with {n} NameServers" for n in sorted(whole))
+    enough = [abs(share - 1 / (n - 1)) <= 0.25 for n, share in shares.items() if whole[n] >= 3]
+    if max(shares.values()) <= 0.2:
+        value = NO_LOCK
+    elif not enough:
+        return Measured.undecided(f"{counted}: too few", whole.total(), examples=examples)
+    else:
+        value = LOCK if label.word != KEPT and all(enough) else "some"
+    return Measured(value=value, count=whole.total(), why=f"{counted} met the dead one first", examples=examples)
 
 
 def _lost_ms(watched: Watched) -> float | None:
