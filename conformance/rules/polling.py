@@ -45,10 +45,7 @@ def _periods_s(watched: Watched) -> list[float]:
 
 def _period(watched: Sequence[Watched]) -> Measured:
     gaps = [gap for one in watched for gap in _periods_s(one)]
-    if not gaps:
-        return Measured.undecided("the topic's route was asked for in one round only")
-    interval = (round(min(gaps), 3), round(max(gaps), 3))
-    return Measured(value=round(median(gaps), 3), count=len(gaps), interval=interval)
+    return Measured.median(gaps, "the topic's route was asked for in one round only")
 
 
 def _jitter(watched: Sequence[Watched]) -> Measured:
@@ -63,9 +60,6 @@ def _jitter(watched: Sequence[Watched]) -> Measured:
 
 def _kind(watched: Sequence[Watched]) -> Measured:
     of = {name: [gap for one in watched if one.situation == name for gap in _periods_s(one)] for name in _SLOW}
-    missing = [name for name in _SLOW if not any(one.situation == name for one in watched)]
-    if missing:
-        return LeftOut(why=f"not run: {', '.join(missing)}")
     if not all(of.values()):
         return Measured.undecided("too few rounds to compare")
     quiet_s, slow_s = (median(gaps) for gaps in of.values())

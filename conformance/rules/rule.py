@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from ...chaos.oracle.choosing.start_choice import ALPHA
@@ -72,6 +73,14 @@ class Measured:
     @classmethod
     def undecided(cls, why: str, count: int = 0, **details: Any) -> Measured:
         return cls(value=None, count=count, why=why, **details)
+
+    @classmethod
+    def median(cls, seconds: Sequence[float], why_none: str, examples: Sequence[Mapping[str, Any]] = ()) -> Measured:
+        """The median of these times, between the shortest and the longest."""
+        if not seconds:
+            return cls.undecided(why_none)
+        interval = (round(min(seconds), 3), round(max(seconds), 3))
+        return cls(value=round(median(seconds), 3), count=len(seconds), interval=interval, examples=examples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 from ...chaos.fronts.behaviour import PASSES, Dials
@@ -122,15 +121,8 @@ def _tries_silent(watched: Sequence[Watched]) -> Measured:
 
 
 def _of_lengths(lengths: Sequence[tuple[float, Mapping[str, Any]]], why: str) -> Measured:
-    if not lengths:
-        return Measured.undecided(why)
-    seconds = [took_ms / 1000 for took_ms, _ in lengths]
-    return Measured(
-        value=round(median(seconds), 3),
-        count=len(seconds),
-        interval=(round(min(seconds), 3), round(max(seconds), 3)),
-        examples=[{**what, "took_ms": round(took_ms, 1)} for took_ms, what in lengths],
-    )
+    examples = [{**what, "took_ms": round(took_ms, 1)} for took_ms, what in lengths]
+    return Measured.median([took_ms / 1000 for took_ms, _ in lengths], why, examples)
 
 
 def _connect_timeout(watched: Sequence[Watched]) -> Measured:
