@@ -249,7 +249,6 @@ class Scene:
             name_servers=self._stand.names,
             brokers=self._stand.broker_names,
             topic=TOPIC,
-            group=GROUP,
             process=subject.process,
             began_ms=subject.began_ms,
             at_work_ms=seat.at_work_ms,

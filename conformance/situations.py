@@ -48,7 +48,6 @@ class Target(StrEnum):
     OTHERS = "every NameServer but the one that answered the last look-up"
     NAME_SERVERS = "every NameServer"
     BROKER = "the broker that was used last"
-    BROKERS = "every broker"
     LIST = "the address server's list, which loses the NameServer in use and gains another"
     CLIENT = "the second process of the program"
 
@@ -64,7 +63,6 @@ class Target(StrEnum):
             Target.OTHERS: tuple(name for name in name_servers if name != chosen),
             Target.NAME_SERVERS: (*name_servers,),
             Target.BROKER: (used_last or brokers[0],),
-            Target.BROKERS: (*brokers,),
         }[self]
 
 
@@ -251,7 +249,6 @@ class Watched:
     """The fronts' names in the order of the program's list."""
     brokers: tuple[str, ...]
     topic: str
-    group: str
     process: int
     began_ms: float
     at_work_ms: float | None

@@ -298,7 +298,6 @@ class MemoryStand(Stand):
                 name_servers=self.names,
                 brokers=self.broker_names,
                 topic=TOPIC,
-                group=GROUP,
                 process=each,
                 began_ms=began[each],
                 at_work_ms=self.at_work.get(each),

@@ -144,7 +144,6 @@ class Story:
             name_servers=self.name_servers,
             brokers=("broker-a", "broker-b"),
             topic=TOPIC,
-            group=GROUP,
             process=self._number,
             began_ms=0.0,
             at_work_ms=work_ms,

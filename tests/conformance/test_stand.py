@@ -149,10 +149,10 @@ def test_behaviour_is_of_those_whom_the_step_names(tmp_path: Path) -> None:
         for target, behaviour in (
             (Target.CHOSEN, SILENT),
             (Target.FIRST, REFUSES),
-            (Target.BROKERS, Behaviour(dials=Dials.CLOSED, connected=Connected.RESET)),
+            (Target.SECOND, Behaviour(dials=Dials.CLOSED, connected=Connected.RESET)),
         ):
             await world.stand.do(SituationStep(at_s=0, target=target, behaviour=behaviour))
-        assert [seen.front for seen in world.of(Behaved)] == ["ns-1", "ns-0", "broker-a", "broker-b"]
+        assert [seen.front for seen in world.of(Behaved)] == ["ns-1", "ns-0", "ns-1"]
         with pytest.raises(ConnectError, match="failed"):
             await world.brokers("ns-0")
 
