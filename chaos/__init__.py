@@ -1,4 +1,4 @@
-"""The experiment. A run's life: asked, made, recorded, expected, judged, told, proved (docs/architecture.md).
+"""The experiment, by stages of a run: asked, made, recorded, expected, judged, told, proved (docs/architecture.md).
 
     asked     scenarios/, settings/, faults/      expected  oracle/ (no Spark)
     made      experiment/                         judged    checks/, live/; judging.py is the one door

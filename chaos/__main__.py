@@ -1,7 +1,6 @@
-"""The command `nemesrv`: its sub-commands, which are in commands/, and how it ends.
-
-Each sub-command imports what it needs when it runs, so that `--help` is quick. Exit status: 0 VALID, 1 INVALID, 2 wrong
-input, 3 UNKNOWN, 4 harness failure, 130 and 143 after Ctrl-C and SIGTERM.
+"""The command `nemesrv`: its sub-commands (in commands/) and its exit status. Each sub-command imports its packages
+only when it runs, so `--help` is quick. Exit status: 0 VALID, 1 INVALID, 2 wrong input, 3 UNKNOWN, 4 harness failure,
+130 and 143 after Ctrl-C and SIGTERM.
 """
 
 from .commands import early as early  # first of all, for what it does to signals
@@ -50,7 +49,7 @@ class _Named(click.Group):
 
 
 class _Commands(_Named):
-    """Lets Ctrl-C pass; click would turn a KeyboardInterrupt into an empty line and an Abort."""
+    """Passes KeyboardInterrupt on after Ctrl-C; click would print an empty line and raise Abort."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

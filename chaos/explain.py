@@ -105,7 +105,7 @@ def _holdings(world: World) -> list[dict[str, Any]]:
 
 
 def _unbounded(world: World, name_server: str, broker: str, at_ms: float) -> str:
-    """Why nothing is required from then on."""
+    """The reason why no NameServer must have, or must drop, the broker from then on."""
     of_pair = (s for s in route_states(world) if (s.name_server, s.broker) == (name_server, broker) and not s.judged)
     return next((f"nothing bounds it: {s.window.row}" for s in of_pair if s.end_ms > at_ms), "nothing bounds it")
 

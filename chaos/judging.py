@@ -124,7 +124,7 @@ def of_run(folder: RunFolder, scenario: Scenario) -> History:
 
 
 def reasons(left_out: Iterable[Verdict]) -> dict[str, str]:
-    """Check to why it had nothing to examine."""
+    """Each check's reason for having had nothing to examine."""
     return {verdict.name: verdict.why for verdict in left_out}
 
 
@@ -208,7 +208,8 @@ def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
 def judge(
     history: History, engine: Engine, spark: Callable[[], SparkSession], say: Callable[[str], None] = lambda _: None
 ) -> Judged:
-    """The verdicts of its checks; kept. HarnessError if it cannot be read, or is too large for plain Python.
+    """Judge the history by its checks and write the verdicts. HarnessError if the history cannot be read, or is too
+    large for plain Python.
 
     `say` gets what Spark is counting.
     """
@@ -239,8 +240,8 @@ def apart(
     checks: Iterable[str], verdicts: Sequence[Verdict], *, without_consumers: bool = False
 ) -> tuple[list[Verdict], list[Verdict]]:
     """The verdicts that count, and those left out: with all checks asked for, those that had nothing to examine. A
-    failed check counts; so does one to which a longer run would give something (never checks of consuming without
-    consumers). If none would be left, all count."""
+    check that failed counts, and so does a check that could judge something in a longer run (but no check of consuming
+    in a run without consumers). If no verdict would be left, all count."""
     nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN]
     left_out = [v for v in nothing if not v.check_failed and (not v.undecided or (without_consumers and _consumes(v)))]
     if set(checks) != set(CHECKS) or len(left_out) == len(verdicts):
@@ -349,7 +350,7 @@ def _about(history: History, took_s: float | None) -> str:
 
 
 def _document(judged: Judged) -> dict[str, object]:
-    """verdicts.json; as a line of --json with the run folder."""
+    """The contents of verdicts.json; `--json` prints them with the run folder."""
     history, verdicts = judged.history, judged.verdicts
     scenario, cause = history.scenario, cause_of(judged.verdicts)
     return {

@@ -285,10 +285,9 @@ class BrokerRows(ServerRows):
             self._client_gone(one.at_ms, "closed", client, groups)
 
     def _expired(self, at_ms: float, group: str, *, consumes: bool) -> None:
-        """The client that expired. The log has the group and the broker's end of the channel.
-
-        It is the client that was silent for longest, if long enough. Otherwise the channel had ended before the broker
-        handled its heartbeat; Apache's brokers keep such a channel until it expires.
+        """The client that a log line about an expired channel means. The line has the group and the broker's end of the
+        channel, so it is the group's client that was silent for longest, if long enough. Otherwise the channel had
+        ended before the broker handled its heartbeat; Apache's brokers keep such a channel until it expires.
         """
         if consumes:
             found = self._clients.consumers.get(group)
@@ -336,7 +335,7 @@ class BrokerRows(ServerRows):
         self._put(at_ms, "commit", f=f, **where, offset=offset, value=value)
 
     def _held(self, key: tuple[int, int]) -> None:
-        """The broker holds the pull until messages come, so its offset is committed."""
+        """The broker makes the pull wait for messages; a waiting pull commits its offset."""
         pull = self._pulls.pop(key)
         self._commit(pull.at_ms, "pull", key[0], pull.place, pull.offset)
 

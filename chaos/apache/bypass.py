@@ -1,4 +1,4 @@
-"""Finds connections of a Java program past its fronts.
+"""Finds connections of a Java program that avoid its fronts.
 
 JVM ── connects ──► a front of its own node       right
 JVM ◄─ its node's process connects               right: the server front, and the poller
@@ -51,8 +51,8 @@ def inodes_of(process: int | str) -> frozenset[int]:
 def strays(
     table: Iterable[Socket], java: Collection[int], own: Collection[int], fronts: Collection[Address]
 ) -> list[StrayConnection]:
-    """The connections past the fronts. `java`, `own`: socket inodes of the program and of its node; `fronts`: their
-    addresses.
+    """The connections that avoid the fronts. `java`, `own`: socket inodes of the program and of its node; `fronts`:
+    their addresses.
 
     The other end of a closing connection may be gone from the socket table. If it was on loopback, its owner is
     unknown, and it is not reported.
@@ -73,13 +73,13 @@ def strays(
 
 
 def look(java: int, fronts: Collection[Address]) -> list[StrayConnection]:
-    """The current connections of this program past the fronts. Called in its node's process."""
+    """The current connections of this program that avoid the fronts. Called in its node's process."""
     every = list(sockets())  # before the inodes: what was opened since has none of these
     return strays(every, inodes_of(java), inodes_of("self"), fronts)
 
 
 def noted(folder: Path, found: Iterable[StrayConnection]) -> None:
-    """Write it into the node's data folder, which outlives the process."""
+    """Write the connection into the node's data folder, which outlives the process."""
     with (folder / FILE).open("a", encoding="utf-8") as file:
         file.writelines(f"{one}\n" for one in found)
 

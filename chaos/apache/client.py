@@ -92,7 +92,8 @@ class JavaClientConfig:
 
 
 class JavaClient(JavaNode):
-    """`prepare` starts the JVM, `start` the client in it, `begin` a producer's sends; `finish` ends those."""
+    """`prepare` starts the JVM, `start` starts the client in it, `begin` starts a producer's sends and `finish` ends
+    them."""
 
     def __init__(self, context: NodeContext, config: JavaClientConfig) -> None:
         super().__init__(context)
@@ -228,7 +229,7 @@ class JavaClient(JavaNode):
         return self._chosen
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """What its connections now meet at servers that do not accept."""
+        """How servers that do not accept now treat the client's connections (refused, dropped SYNs)."""
         await self._dialler.faulted(meets)
 
     # --- what it tells, and what is seen ------------------------------------------------------------------------------
@@ -265,7 +266,7 @@ class JavaClient(JavaNode):
             waiting.set_result(None)
 
     def _hears(self, *kinds: str) -> asyncio.Future[None]:
-        """Completed by the next line of one of these kinds."""
+        """A future with the client's next line of one of these kinds."""
         heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._heard |= dict.fromkeys(kinds, heard)
         return heard
@@ -301,7 +302,7 @@ def _real_clock(context: NodeContext) -> RealClock | None:
 
 
 class LateDials:
-    """`is_news` for each observation of one program, in order."""
+    """Whether an observation of one program is news; call `is_news` for each in order."""
 
     def __init__(self) -> None:
         self._refusing: set[str] = set()

@@ -73,7 +73,7 @@ class Dialler:
             await front.close()
 
     def hold(self) -> None:
-        """From now on the JVM can connect and is observed, but its bytes wait: it starts before its node works."""
+        """Let the JVM connect and observe it, but keep its bytes back, because the JVM starts before its node works."""
         self._free.clear()
 
     def release(self) -> None:
@@ -81,17 +81,17 @@ class Dialler:
         self._free.set()
 
     def tells(self, addresses: Mapping[str, str]) -> None:
-        """Answers to the JVM have these addresses (host:port) replaced."""
+        """Replace these addresses (host:port) in answers to the JVM."""
         for front in self._fronts.values():
             front.addresses = dict(addresses)
 
     @property
     def told_of_name_servers(self) -> Mapping[str, str]:
-        """The same for NameServers' addresses."""
+        """Replace NameServers' addresses in answers to the JVM."""
         return {str(at): str(self.address(name)) for name, at in self._name_servers.items()}
 
     def says(self, own: Mapping[str, str]) -> None:
-        """Requests of the JVM have its own address (host:port) replaced."""
+        """Replace the JVM's own address (host:port) in its requests."""
         for front in self._fronts.values():
             front.said = dict(own)
 
@@ -118,13 +118,13 @@ class Dialler:
         return next((name for name, front in self._fronts.items() if address in front.doors), None)
 
     def behaved(self, now_ms: float) -> list[Behaved]:
-        """The current behaviour of fronts that do more than pass bytes on, for a new observer."""
+        """Tell a new observer the behaviour of each front that does more than pass bytes on."""
         fronts = self._fronts.values()
         return [Behaved(at_ms=now_ms, front=f.name, behaviour=f.behaviour) for f in fronts if f.behaviour != PASSES]
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """From now on connections to these servers meet this, which the proxies behind the fronts cannot do; all others
-        are accepted (fronts/behaviour.py)."""
+        """From now on the fronts of these servers refuse connections or drop SYNs, which the proxies behind them cannot
+        do; all other fronts accept (fronts/behaviour.py)."""
         for name, front in self._fronts.items():
             behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
             if name not in self._nobody and behaviour.dials is not front.behaviour.dials:

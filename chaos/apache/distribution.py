@@ -60,7 +60,8 @@ class Distribution:
 
     @property
     def profile(self) -> Profile:
-        """The profile whose windows it obeys. JavaMissing if the folder is no distribution."""
+        """The profile (4.9 or 5.x) by whose timers this version is judged. JavaMissing if the folder is no
+        distribution."""
         return Profile.V4_9 if self.version_of(ProgramPart.SERVERS).startswith("4.") else Profile.V5_X
 
     def class_path(self, part: ProgramPart, *, verified: bool = False) -> str:

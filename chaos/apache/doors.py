@@ -41,7 +41,7 @@ def is_slaves(first: bytes) -> bool:
 
 
 def tells(first: bytes) -> bool:
-    """Whether these bytes suffice to recognize the caller: an offset, or a frame's whole header."""
+    """Whether these bytes are enough to recognize the caller: an offset, or a frame's whole header."""
     return is_slaves(first) or (len(first) >= _HEADER and len(first) >= _HEADER + _header_bytes(first))
 
 
@@ -68,7 +68,8 @@ def elects(settings: Mapping[str, object]) -> bool:
 
 
 def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
-    """brokerId and brokerRole. A scenario may set a master's; a DLedger group has neither."""
+    """brokerId and brokerRole of a broker. A scenario may set a master's role; brokers of a DLedger group have
+    neither."""
     if elects(settings):  # as every such file has it: the broker itself begins as -1
         return {"brokerId": 0, "brokerRole": "ASYNC_MASTER"}
     if broker_id:

@@ -128,7 +128,7 @@ class JavaProgram:
 
     @property
     def children(self) -> tuple[int, ...]:
-        """Its pid, while it runs, and the pid of the process that observes its connects."""
+        """The program's pid while it runs, and the pid of the process that observes its connects."""
         if self._process is None or self.exit_code is not None:
             return ()
         java = None if self._dials is None else self._dials.process
@@ -272,7 +272,7 @@ class JavaProgram:
             self._process.stdout.close()
 
     def _gone(self) -> None:
-        """Its pidfd says that it has ended; its remaining output is read first."""
+        """The program has ended: read its remaining output, then report the end."""
         assert self._process is not None
         assert self._over is not None
         asyncio.get_running_loop().remove_reader(self._pidfd)
@@ -329,7 +329,7 @@ class JavaNode:
 
 
 def leave_last_words(folder: Path, death: str) -> None:
-    """Record how a program ended by itself, for `last_words`."""
+    """Write down how a program ended by itself, for `last_words`."""
     with contextlib.suppress(OSError):
         (folder / LAST_WORDS).write_text(death, encoding="utf-8")
 

@@ -60,13 +60,13 @@ class FakedTime:
         }
 
     def forget(self) -> None:
-        """Remove its shared memory. A program that has mapped it goes on."""
+        """Remove the shared memory; a program that uses it already continues."""
         for file in (SHARED / self._name, SHARED / f"sem.{self._name}"):
             file.unlink(missing_ok=True)
 
 
 def sweep() -> None:
-    """Remove what nodes left that were killed by SIGKILL before their program was up."""
+    """Remove the shared memory of nodes that were killed with SIGKILL before their program was up."""
     for file in (*SHARED.glob(f"{_PREFIX}[0-9]*-*"), *SHARED.glob(f"sem.{_PREFIX}[0-9]*-*")):
         owner = file.name.removeprefix("sem.").removeprefix(_PREFIX).partition("-")[0]
         with suppress(OSError):

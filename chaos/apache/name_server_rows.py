@@ -138,7 +138,7 @@ class NameServerRows(ServerRows):
                 self._sighted(one)
 
     def stops(self) -> None:
-        """It closes its connections from now on; that drops no broker."""
+        """The NameServer is stopping: connections that close from now on drop no broker."""
         self._stops = True
 
     def end(self, now_ms: float) -> None:
@@ -252,7 +252,7 @@ class NameServerRows(ServerRows):
         return found
 
     def _drop(self, at_ms: float | None, address: str, learnt: str, read_ms: float = 0.0) -> None:
-        """The address has left the table. `at_ms` None: by a log line read at `read_ms`."""
+        """The address has left the table at `at_ms`; None: as a log line says that was read at `read_ms`."""
         why = self._taken(address, read_ms if at_ms is None else at_ms)
         reason = self._reason(why, read_ms) if at_ms is None or why is not None else "unknown"
         if at_ms is None:
@@ -350,7 +350,7 @@ def _parts(route: Route | None) -> Mapping[str, tuple[Any, Any]]:
 
 
 def _differ(old: Route | None, new: Route | None) -> list[str]:
-    """The brokers whose parts differ. If none does, one stands for all."""
+    """The brokers whose parts differ. If no part differs, any one broker."""
     before, after = _parts(old), _parts(new)
     return [name for name in {**before, **after} if before.get(name) != after.get(name)] or [""]
 

@@ -7,7 +7,7 @@
     stop      SIGTERM to the JVM, whose hooks run, until it has ended
     (killed)  the JVM dies with this process, and this process with the JVM
 
-Of our own servers' methods it has these and `have_topics`. server_rows.py makes its rows.
+It has these methods of our own servers, and `have_topics`. server_rows.py makes its rows.
 """
 
 import asyncio
@@ -132,7 +132,7 @@ class ApacheServer(JavaNode):
             await self._boot()
 
     async def start(self) -> None:
-        """Let its waiting requests to others go on."""
+        """Send the broker's requests to other servers, which were kept back until now."""
         self._dialler.release()
         fronts = self._dialler.own_addresses
         if self._to_controller is not None:
@@ -140,7 +140,8 @@ class ApacheServer(JavaNode):
         self._begin(self._look_round(fronts))
 
     async def stop(self) -> None:
-        """Stop it cleanly: the JVM's hooks have run, a broker has unregistered, and it has ended."""
+        """Stop the server cleanly: on return the JVM's hooks have run, a broker has unregistered, and the JVM has
+        ended."""
         if self._rows is not None:
             self._read_logs()
             self._rows.stops()
@@ -161,7 +162,7 @@ class ApacheServer(JavaNode):
         self._forget()
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """What its connections now meet at servers that do not accept; its fronts do it."""
+        """How servers that do not accept now treat this node's connections; its fronts refuse them or drop SYNs."""
         await self._dialler.faulted(meets)
         if self._to_controller is not None:
             await self._to_controller.faulted(meets)
@@ -324,7 +325,7 @@ class ApacheServer(JavaNode):
         return Address("127.0.0.1", self._port)
 
     async def _led(self, first: bytes) -> Address | None:
-        """The same for one of several brokers of a name: the port for the caller."""
+        """For one of several brokers of a name: the port that the caller with these first bytes wants."""
         at = await self._upstream()
         door = doors.door(first) if self._is_broker else doors.door_of_controller(first)
         return None if at is None else Address(at.host, at.port + door)

@@ -7,8 +7,9 @@
                                                                       client_gone, offset_reset
     both: timer_lag, the error of their rows (Inexact)
 
-`value.learnt` of a row is wire, log or poll (for `route` rows: `f`). If a moment was not seen itself, the row has the
-middle between two that were. A `timer_lag` row over that stretch has the possible error, which every check allows.
+`value.learnt` of a row is wire, log or poll (for `route` rows: `f`). If the moment of a change was not seen, the row
+has the middle between the two observations around it. A `timer_lag` row over that stretch has the possible error, which
+every check allows.
 
 Rows are written once decided, not in order of time, up to SETTLES_MS and one polling period late. Undecided rows are
 lost if the process is killed.
@@ -123,7 +124,7 @@ class ServerRows(ABC):
 
     @abstractmethod
     def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:
-        """Its tables at a moment in [began, ended]; None: it did not answer."""
+        """The NameServer's tables at a moment in [began, ended]; None: it did not answer."""
 
     @abstractmethod
     def _decide(self, now_ms: float) -> None:

@@ -53,7 +53,7 @@ class JavaClock:
             self.bound_ms, self._offset_ms = bound_ms, asked_ms + bound_ms - at_ns / 1e6
 
     def ms(self, at_ns: int) -> float:
-        """The run's time of this nanoTime. Only after the first answer."""
+        """The run's time for this nanoTime; call it only after the JVM's first answer."""
         assert self._offset_ms is not None
         return at_ns / 1e6 + self._offset_ms
 

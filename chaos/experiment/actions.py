@@ -106,26 +106,23 @@ _AT_ONCE_S = 0.05
 
 @dataclass(slots=True)
 class LastFaults:
-    """The faults that began with the last action, and with those at the same time.
-
-    If nothing ends them, they end right after the last entry and have no duration. The run would then be VALID without
-    having had them.
+    """Finds faults without a duration: they begin with the timeline's last entry and nothing ends them but the end of
+    the timeline. Without this class such a run could be VALID, though its fault never was.
     """
 
     _ids: tuple[str, ...] = ()
     _at_s: float = float("-inf")
 
     def began(self, fault_ids: Iterable[str], now_s: float) -> None:
-        """These faults began now. Empty: another action happened now."""
+        """Note the faults that began now. None: another action happened now, so earlier faults have a duration."""
         self._ids = (*(self._ids if now_s - self._at_s <= _AT_ONCE_S else ()), *fault_ids)
         self._at_s = now_s
 
     def tell(
         self, record: Recorder, now_s: float, processes: ProcessFaults, links: LinkFaultInjector, scenario: Scenario
     ) -> None:
-        """Record each of these faults that is still in force as not done, if no time has passed.
-
-        Only for servers and links. A client that has just left comes back at the end, and nobody else misses it.
+        """Record each of these faults as not done if it is still in force and no time has passed since its begin.
+        Faults of clients are left out: a client that has just left comes back at the end.
         """
         if now_s - self._at_s > _AT_ONCE_S * scenario.timers.time_scale:
             return

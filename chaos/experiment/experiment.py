@@ -108,10 +108,9 @@ class Experiment:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Within the block the cluster is up and its workload runs. Afterwards the history is in the run folder.
-
-        The block acts, and calls `finish` at its end. If it is left otherwise, what was recorded can be judged all the
-        same. HarnessError or ClusterError if the experiment itself failed.
+        """Within the block the cluster is up and its workload runs; after it the history is in the run folder. The
+        block must call `finish` at its end; without it the recorded part can still be judged. HarnessError or
+        ClusterError if the experiment itself failed.
         """
         stack = ExitStack()
         try:
@@ -392,7 +391,7 @@ class Experiment:
         self.end()
 
     def _finish_producers(self) -> None:
-        """Each has ended its last send."""
+        """Wait until each producer has ended its last send."""
         for name in self._producers:
             with self._or_not_done(name, "finish"):
                 self._cluster.call(name, "finish")
@@ -422,7 +421,7 @@ class Experiment:
 
 
 class FaultNews:
-    """Tells nodes that connect through their own fronts which servers they cannot reach.
+    """Tells nodes with fronts of their own (Apache's programs) which servers they cannot reach.
 
     A row `fault` of the harness ─► what each of these nodes now meets at every server ─► its method `faulted`
 

@@ -116,7 +116,7 @@ class Harness:
                     raise
 
     def _hurry(self) -> None:
-        """Give Spark normal priority, if allowed, because somebody waits for it."""
+        """Give Spark normal priority, if allowed, because the run now waits for it."""
         if sys.platform != "linux" or self._hurried or not self._gentle or self._spark_thread is None:
             return
         from ..checks.spark.session import jvm_pid

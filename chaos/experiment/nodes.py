@@ -74,7 +74,8 @@ class NodePlan:
         return made
 
     def _in_turn(self, name: str, kind: NodeKind) -> Factory:
-        """The program of the node; one for each process if later ones differ in their list's order or their address."""
+        """The program of the node; one for each of its processes, if their address or the order of their list
+        differs."""
         said = self.scenario.nodes.get(name)
         if name in self.later:
             each = (

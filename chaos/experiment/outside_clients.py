@@ -187,7 +187,8 @@ class ClientUnderTest:
         probe.start(node.lag, self.clock)
 
     def _met(self, instance: Instance) -> Sequence[Behaved]:
-        """What each front did when the client's process began, and since: it may have connected before it was seen."""
+        """What each front did since the client's process began, because the client may have connected before it was
+        seen."""
         began_ms = instance.since_ms - (HANGS_MS if instance.process is None else _age_ms(instance.process))
         at_first = {one.front: one for one in self._behaved if one.at_ms <= began_ms}
         return [*at_first.values(), *(one for one in self._behaved if one.at_ms > began_ms)]
@@ -358,7 +359,7 @@ class ClientNode:
             self._record.close()
 
     def tell(self) -> None:
-        """Record once more what is known of it."""
+        """Record the client's `node` row again, with what is now known of the client."""
         if self.kind is not None:
             self._note(self.kind)
 
@@ -368,8 +369,8 @@ class ClientNode:
             self._record(event, **fields)
 
     def _decide(self, now_ms: float) -> None:
-        """Decide its kind once that shows. A client that sends and reads is a consumer, because its windows are
-        wider."""
+        """Decide whether the client is a producer or a consumer, once that shows. A client that both sends and reads is
+        a consumer, because a consumer's windows are wider."""
         rows = self._rows
         consumes = rows.is_consumer and self.kind is not NodeKind.CONSUMER
         if not consumes and (self.kind is not None or not (rows.is_producer or now_ms - self._since_ms >= WAITS_MS)):

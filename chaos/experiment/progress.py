@@ -106,7 +106,7 @@ class Progress:
             self._write(f"{self._title}: {self._said}, {self._left(took_s)}\n")
 
     def _left(self, took_s: float) -> str:
-        """The remaining time. It differs from that of the line before, if seconds have passed."""
+        """The remaining time in words; it changes from line to line, if seconds have passed."""
         if self._expected_s <= 0:  # nobody knows
             return f"{took_s:.0f} s so far"
         left_s = self._expected_s - took_s

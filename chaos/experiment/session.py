@@ -165,7 +165,7 @@ class RunningCluster:
     def inject(self, do: str, *targets: str, for_s: float | None = None, **settings: Any) -> None:
         """Execute any action of a scenario's timeline: a fault, a series of restarts, an act by hand.
 
-        `for_s`: wait so long, then end the faults of all links. A flapping action (`period_s`) lasts so long. The
+        `for_s`: wait so long, then end the faults of all links. A flapping action (`period_s`) takes `for_s`. The
         methods below do the same for one fault each.
         """
         kind = ACTIONS.get(do)
@@ -288,7 +288,7 @@ class RunningCluster:
         return found
 
     def _act_on_hosts(self, entry: dict[str, Any], of: str) -> tuple[str, ...]:
-        """Execute an action on hosts as ordinary actions, each a step of its own; parts that are in effect already are
+        """Execute an action on hosts as ordinary actions, each a separate step; parts that are already in effect are
         left out."""
         hosts = self._hosts()
         if not hosts:

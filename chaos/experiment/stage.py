@@ -42,7 +42,7 @@ LAST_WRITE_S = 0.1
 
 
 class AskedNodes(Protocol):
-    """Calls nodes' own methods by node name."""
+    """Calls methods of nodes, which are given by name."""
 
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted: ...
@@ -213,7 +213,8 @@ class RealStage(Stage):
     def _of_deaths(
         self, record: Recorder, carriers: Container[str]
     ) -> tuple[Callable[[Death], bool], Callable[[str, int], None]]:
-        """What follows from an unplanned death, and how often to look. `carriers` are processes that are no nodes."""
+        """How to react to an unplanned death of a process, and how often to look for one. `carriers` are processes that
+        are no nodes."""
         deaths = UnplannedDeaths(record)
 
         def at_once(name: str, pid: int) -> None:

@@ -49,7 +49,7 @@ class Register(ByHand):
 
 
 class Unregister(ByHand):
-    """Unregisters a broker. It ends a registration by hand, too."""
+    """Unregisters a broker by hand; it also ends a registration by hand."""
 
     do: Literal["unregister"] = "unregister"
     codes = "UNREGISTER_BROKER (104)"

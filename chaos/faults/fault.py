@@ -81,7 +81,8 @@ class Delay(NamedTuple):
 
 
 class Action(BaseModel):
-    """What a timeline can do. The class's fields are the keys that a scenario may give, beside those of every entry."""
+    """Something that a timeline can do. The fields of its class are the keys that a scenario may give besides those of
+    every entry."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -92,7 +93,7 @@ class Action(BaseModel):
 
     @property
     def about(self) -> str:
-        """What it acts on beside links or nodes, in a word; "" for nothing."""
+        """What the action acts on beside links or nodes, in a word; "" for nothing."""
         return ""
 
 
@@ -119,7 +120,7 @@ class Fault(Action):
     """Whether the nodes' own rows can show it."""
 
     def loss(self, timers: TimeLimits) -> Loss:
-        """What it looks like to the peers."""
+        """What the fault looks like to the peers of its node."""
         return self.looks_like
 
     @property

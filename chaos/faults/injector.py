@@ -85,7 +85,7 @@ class LinkFaultInjector(ABC):
         under.state = wanted
 
     def _add(self, link: Link) -> bool:
-        """Whether the link is of the experiment itself, not one to a later address of a node."""
+        """Add the link; whether it belongs to the experiment from its start, and not to a later address of a node."""
         of = Link(link.node, first_address(link.peer))
         if of == link:
             self._links[link] = LinkUnderFault(link=link)
@@ -101,7 +101,7 @@ class LinkFaultInjector(ABC):
         self._moved[node] = self._moved.get(node, 1) + 1
 
     def _at(self, node: str) -> str:
-        """The node's name with the number of its current address."""
+        """The node's name, with the number of its current address if the node has moved (`broker-a@2`)."""
         return later_address(node, self._moved[node]) if node in self._moved else node
 
     @property

@@ -24,7 +24,7 @@ DIRECTIONS: tuple[Direction, Direction] = ("upstream", "downstream")
 
 
 class Effect(NamedTuple):
-    """What one fault does to the bytes of a direction, in RocketMQ's time."""
+    """The effect of one fault on the bytes of one direction of a link, in RocketMQ's time."""
 
     refused: bool = False
     """The whole link: connections close, and new ones are refused."""
@@ -288,8 +288,8 @@ class LinkState(NamedTuple):
 def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
     """The effect of overlapping faults of one link, in the machine's time, which is RocketMQ's divided by `scale`.
 
-    A cut, reset or packet loss holds while any fault has it. The lowest bandwidth counts; a black hole is 0. Latencies
-    add up.
+    A cut, reset or packet loss is in effect while any of the faults has it. The lowest bandwidth counts; a black hole
+    is 0. Latencies add up.
     """
     effects = [(fault, fault.effect()) for fault in faults]
 

@@ -60,8 +60,8 @@ class PortHolder:
         return True
 
     def take_for(self, nodes: Iterable[str]) -> list[Address]:
-        """One address per proxy of these nodes. On outside links the VIP port below it is reserved, too, for old
-        clients."""
+        """An address for each proxy of these nodes. For links of outside clients the VIP port, two below, is reserved,
+        too: old Java clients use it."""
         return [self._of_outside.take(vip=True) if node == EXTERNAL else self.take() for node in nodes]
 
     def _hold(self, port: int) -> socket.socket | None:
@@ -129,7 +129,7 @@ class FullAcceptQueue:
         self._filler: socket.socket | None = socket.create_connection(self.address)
 
     def open(self, to: Address) -> None:
-        """Pending attempts get connected to `to` at their kernel's next SYN. There should be no new ones."""
+        """Pending attempts get connected to `to` at their kernel's next SYN. Call it only when no new attempts come."""
         self._front.listen(128)
         threading.Thread(target=self._let_in, args=(to,), name="accept-queue", daemon=True).start()
 

@@ -55,14 +55,15 @@ class Pause(ProcessFault):
 
 
 class StoodStill(Pause):
-    """The machine did not run the process for a while, as its own timers measured. No timeline can ask for it."""
+    """A time in which the machine did not run the process, as the process's own timers measured. A timeline cannot have
+    this fault."""
 
     title = "stood still"
     injection = "timer_lag"
 
 
 class Remove(ProcessFault):
-    """NameServers only: nothing ends it, and the final reads need every broker."""
+    """Takes a NameServer away for ever. Brokers cannot be removed, because the final reads need each of them."""
 
     do: Literal["remove"] = "remove"
     done_by = "kill"
@@ -77,7 +78,7 @@ class Remove(ProcessFault):
 
 
 class Absent(ProcessFault):
-    """A NameServer that joins later. No timeline can ask for it."""
+    """A NameServer before it joins (`joins_at_s`). A timeline cannot have this fault."""
 
     do: Literal["absent"] = "absent"
     done_by = "kill"

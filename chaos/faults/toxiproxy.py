@@ -94,7 +94,7 @@ class Toxiproxy:
         return {name: bool(proxy["enabled"]) for name, proxy in orjson.loads(shown[1]).items()}
 
     def add_toxic(self, proxy: str, toxic: Toxic) -> None:
-        """Add it at the end of its direction's chain. An existing toxic of that name is changed."""
+        """Add the toxic at the end of its direction's chain. If there is a toxic of that name, change it."""
         name, kind, direction, attributes, toxicity = toxic
         body = {"name": name, "type": kind, "stream": direction, "toxicity": toxicity, "attributes": dict(attributes)}
         try:

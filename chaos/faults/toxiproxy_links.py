@@ -216,7 +216,8 @@ class LinkFaults(LinkFaultInjector):
             self._ports.refuse(address)
 
     def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What others did to a proxy that Toxiproxy shows. None while our own faults on it are not known."""
+        """What others did to a proxy that Toxiproxy shows. None while it is not known which faults of our own are on
+        the proxy."""
         source, _, target = of_file_name(name).partition("->")
         under = self._links.get(Link(source, first_address(target.partition(_NEXT)[0])))
         if under is None:

@@ -74,7 +74,7 @@ _DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}
 
 
 class Unreachable:
-    """How each server's front has to behave for the node `dialler` after each row."""
+    """How each server's front must behave towards the node `dialler`, updated with each row of the history."""
 
     def __init__(self, dialler: str) -> None:
         self._dialler = dialler
@@ -96,7 +96,7 @@ class Unreachable:
 
     @property
     def meets(self) -> dict[str, Dials]:
-        """Server to what connection attempts meet there now, for servers that do not accept them."""
+        """For each server that does not accept connection attempts now: how it treats them."""
         return {server: dials for server in self._why if (dials := self._meets(server)) is not Dials.ACCEPTED}
 
     def _meets(self, server: str) -> Dials:
@@ -105,7 +105,8 @@ class Unreachable:
 
 
 def behaviour_of(dials: Dials) -> Behaviour:
-    """The behaviour under which connection attempts meet this. A server that refuses has also ended its connections."""
+    """The front's behaviour that treats connection attempts in this way. A server that refuses has also ended its
+    connections."""
     if dials is Dials.REFUSED:
         return Behaviour(dials=dials, connected=Connected.CLOSED)
     return PASSES if dials is Dials.ACCEPTED else Behaviour(dials=dials)

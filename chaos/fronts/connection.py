@@ -295,7 +295,8 @@ class FrontConnection:
             self.client.write_eof()
 
     def eof(self, end: _End) -> None:
-        """This end sends no more. Tell the other end, after all that is on its way."""
+        """This end sends no more: pass the end of the stream on to the other side, after all bytes that are still on
+        their way."""
         if end is self.client:
             self._has_begun()
             self._closed(By.CLIENT, How.FIN)
@@ -312,7 +313,7 @@ class FrontConnection:
             self._finish()
 
     def lost(self, end: _End, reset: bool) -> None:
-        """This end is gone. Close the other, unless this is the server's end and the front is silent."""
+        """This end is gone: close the other end, except after a loss of the server's end while the front is silent."""
         by = By.CLIENT if end is self.client else By.SERVER
         if end is self.server and self._front.behaviour.swallows and not self.client.is_done:
             self._server_is_gone = True

@@ -88,7 +88,7 @@ class DialWatch:
         await self._ended.wait()
 
     def close(self) -> None:
-        """Stop observing. The program and its supervisor go on."""
+        """Stop observing; the program and its supervisor continue."""
         if self._looking is not None:
             self._looking.cancel()
         self._stop()

@@ -105,11 +105,11 @@ class Front:
         return self.address
 
     async def dialled(self) -> Address | None:
-        """The address that it connects to now."""
+        """The server's address to which the front connects now."""
         return await self.upstream() if callable(self.upstream) else self.upstream
 
     async def behave(self, behaviour: Behaviour) -> None:
-        """Behave like this from now on. On return, open connections have been treated as it says."""
+        """Behave like this from now on; on return open connections have been treated so, too."""
         self.behaviour = behaviour
         for port in self._ports:
             port.behave(behaviour.dials)

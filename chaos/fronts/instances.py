@@ -72,7 +72,7 @@ class Instance:
 
 @dataclass(slots=True)
 class _Held:
-    """A connection or failed connect whose client is not known yet."""
+    """A connection, or failed connect, whose client is not known yet."""
 
     front: str
     process: int | None
@@ -341,7 +341,7 @@ class Instances:
         return self._new(held) if has_more else self._one_of(self._alike(held, living), held)
 
     def _used(self, instances: Sequence[Instance], held: _Held) -> bool:
-        """Whether every candidate has asked its NameServers since the connection was made."""
+        """Whether every possible client of the connection has asked its NameServers since the connection was made."""
         return all(each.asked_ms > held.since_ms for each in instances)
 
     def _is_lost(self, instance: Instance, at_ms: float) -> bool:
@@ -357,7 +357,7 @@ class Instances:
         return [each for each, number in zip(instances, common, strict=True) if number == max(common)]
 
     def _one_of(self, instances: Sequence[Instance], held: _Held) -> Instance:
-        """The first candidate. If there are others, they become `unclear`."""
+        """The first candidate; if there are several, all become `unclear`."""
         if len(instances) == 1 or all(each.unclear for each in instances):
             return instances[0]  # before all that they turned to is compared, at each of 10,000 dials
         is_one_like_the_other = len({tuple(each.turned_to) for each in instances}) == 1

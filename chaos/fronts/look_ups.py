@@ -125,7 +125,7 @@ class LookUps:
                 pass
 
     def _lost(self, address: str, at_ms: float, is_lost: bool) -> None:
-        """This NameServer refuses or drops SYNs from now on, or does so no longer."""
+        """Note that this NameServer refuses or drops SYNs from now on, or no longer does."""
         lost = self._lost_until_ms
         if all(lost.get(each) == math.inf for each in self._told):
             self._all_lost_ms = at_ms

@@ -167,7 +167,7 @@ class ClientRows:
                 pass
 
     def _in_vain(self, broker: str, at_ms: float) -> None:
-        """The oldest connect that was not accepted has failed."""
+        """Record that the oldest connect without an answer has failed."""
         dial = next((dial for dial in self._dials if dial[1] == broker), None)
         if dial is not None:
             self._dials.remove(dial)

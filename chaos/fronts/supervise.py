@@ -165,7 +165,7 @@ class Supervisor:
             return taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSE
 
     def run(self, child: int, listener: int | None) -> int:
-        """Answer until all that CMD started has ended. Returns its wait status."""
+        """Answer the kernel's questions until all that CMD started has ended. Returns its wait status."""
         wake, waker = os.pipe()
         os.set_blocking(waker, False)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)

@@ -19,7 +19,7 @@ def parts_dir(run_dir: Path | str) -> Path:
 
 
 def part_files(run_dir: Path | str) -> list[Path]:
-    """In the order of writing, which is the order of time."""
+    """The parts of a growing history, in the order of writing, which is the order of time."""
     return sorted(parts_dir(run_dir).glob("part-*.parquet"))
 
 

@@ -73,7 +73,7 @@ class Bound(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The best knowledge at the moment of a reading."""
+    """The smallest known error of the clock's offset, at the moment of a reading."""
 
     at_ms: float
     offset_ms: float
@@ -143,13 +143,14 @@ class HostClock:
 
 
 def _grown(low: float, high: float, by_ms: float, reading: ClockReading) -> tuple[float, float]:
-    """The possible offsets after so long, limited by the reading; empty: high < low."""
+    """The range of possible offsets after this time, narrowed by the new reading; high < low: the readings contradict
+    each other."""
     offset_ms, bound_ms, drift_ms = reading.offset_ms, reading.bound_ms, DRIFT * by_ms
     return max(low - drift_ms, offset_ms - bound_ms), min(high + drift_ms, offset_ms + bound_ms)
 
 
 def _split(readings: Sequence[ClockReading]) -> tuple[list[list[ClockReading]], tuple[Jump, ...]]:
-    """The readings between jumps. A reading that fits both sides belongs to none."""
+    """The readings, split where the clock jumped. A reading that fits both sides of a jump is left out."""
     stretches: list[list[ClockReading]] = []
     jumps: list[Jump] = []
     low, high = -math.inf, math.inf
@@ -172,7 +173,7 @@ def _split(readings: Sequence[ClockReading]) -> tuple[list[list[ClockReading]], 
 
 
 def _last_before(readings: Sequence[ClockReading], after: ClockReading) -> int:
-    """The last reading that contradicts `after`; the last one of all if each alone fits."""
+    """The last reading that contradicts `after`; if none does, the last reading."""
     low, high, at_ms = after.offset_ms - after.bound_ms, after.offset_ms + after.bound_ms, after.at_ms
     for number in range(len(readings) - 1, -1, -1):
         low, high = _grown(low, high, at_ms - readings[number].at_ms, readings[number])
@@ -183,7 +184,7 @@ def _last_before(readings: Sequence[ClockReading], after: ClockReading) -> int:
 
 
 def _best(readings: Sequence[ClockReading]) -> tuple[Known, ...]:
-    """At each reading, the one with the smallest error there."""
+    """For each reading's time, the reading that has the smallest error at that time."""
     forth: list[ClockReading] = []
     for reading in readings:
         forth.append(min((reading, *forth[-1:]), key=lambda one: one.bound_ms + DRIFT * (reading.at_ms - one.at_ms)))
@@ -243,7 +244,7 @@ class Axis:
 
 
 class LiveAxis(Axis):
-    """The same during a run: each row is corrected by what is known at that time."""
+    """The common time axis during a run: each row is corrected by the readings that are known then."""
 
     def __init__(self) -> None:
         super().__init__()

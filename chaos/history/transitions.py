@@ -285,7 +285,7 @@ class _Reader:
         return self._name(node) if kind in ("producer", "consumer") else ""
 
     def chosen(self, row: Mapping[str, Any]) -> None:
-        """The client of a choice. A broker registers with all, and only Apache's 5.x also asks a chosen one."""
+        """The client that chose a NameServer. Brokers are left out: they register with all NameServers."""
         if row["role"] not in ("producer", "consumer") or row.get("op_id"):
             return
         lane = self._name(row["node"]), "NameServer"
@@ -365,7 +365,7 @@ def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) 
 
 
 def _lasting(found: Iterable[Transition], blink_ms: float) -> list[Transition]:
-    """Without states shorter than `blink_ms` and their changes."""
+    """The changes, without states shorter than `blink_ms`."""
     of: dict[tuple[str, str, str], list[Transition]] = defaultdict(list)
     kept: list[Transition] = []
     for one in found:

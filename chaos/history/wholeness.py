@@ -66,7 +66,7 @@ def missing_of_table(table: pa.Table) -> list[Row]:
 
 
 def _steps_ms(table: pa.Table) -> dict[str, float]:
-    """Node to the median distance of its `timer_lag` rows."""
+    """Each node's median time between two `timer_lag` rows, in milliseconds."""
     lags = table.filter(pc.and_(pc.equal(table["event"], "timer_lag"), pc.greater(table["duration_ms"], 0.0)))
     listed = lags.group_by("node").aggregate([("duration_ms", "list")]).to_pylist()
     return {row["node"]: median(row["duration_ms_list"]) for row in listed}

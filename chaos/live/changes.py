@@ -32,7 +32,8 @@ MARGIN_MS = 20_000.0
 
 
 def matters(row: Mapping[str, Any]) -> bool:
-    """Whether the row is a change. After any other row a verdict changes only because time passes."""
+    """Whether the row is a change, such as a fault or a drop. After other rows a verdict changes only because time
+    passes."""
     return row["event"] in CHANGES or (row["event"] in CALLS and row.get("type") in ("fail", "info"))
 
 

@@ -39,7 +39,7 @@ _FLAGS = ("stream", "latency_ms", "jitter_ms", "rate_kb_s")
 
 
 class FaultDoor:
-    """Context manager. Between `open` and its end it serves requests one after the other."""
+    """Context manager that serves requests for faults, one after the other, from `open` until it is closed."""
 
     def __init__(self, cluster: RunningCluster, outside: OutsideFaults | None = None) -> None:
         self._cluster, self._outside = cluster, outside

@@ -325,7 +325,7 @@ def _blocks_in(part: Part, file: IO[bytes], notes: list[str]) -> Iterator[tuple[
 
 
 def _wide(first: bytes) -> str | None:
-    """UTF-16 without a mark, recognized by its zeros; None: another encoding."""
+    """The UTF-16 encoding of text without a byte order mark, recognized by its zeros; None: another encoding."""
     half = len(first) // 2
     for encoding, low in (("utf-16-le", 1), ("utf-16-be", 0)):
         if half and first[low::2].count(0) > 0.6 * half and first[1 - low :: 2].count(0) < 0.1 * half:
@@ -334,7 +334,7 @@ def _wide(first: bytes) -> str | None:
 
 
 def _is_binary(first: bytes) -> bool:
-    """Whether it is no text. A run of zeros is what a log has that was cut while it was written."""
+    """Whether the bytes are no text. A run of zeros does not count: a log that was cut while being written ends so."""
     return b"\0" in _HOLE.sub(b"", first)
 
 
@@ -382,7 +382,7 @@ class _Framed:
 
 
 def _skip_line(file: IO[bytes]) -> None:
-    """Go to the beginning of the next line, without keeping a long line in memory."""
+    """Go to the beginning of the next line, without reading all of a long line into memory."""
     while (piece := file.readline(_BLOCK)) and not piece.endswith(b"\n"):
         pass
 

@@ -88,7 +88,7 @@ LARGE = 256 << 20
 
 
 def are_large(places: Sequence[str | Path]) -> bool:
-    """What is wrong with the places, who reads them says."""
+    """Whether the logs at these places are large. Errors of places are reported when the logs are read."""
     try:
         sizes = {part.path: part.size for part in planned(places).parts}
     except LogError:
@@ -97,7 +97,7 @@ def are_large(places: Sequence[str | Path]) -> bool:
 
 
 def by_processes(work: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
-    """What the work finds of each, in their order; as many processes of this machine as it has cores."""
+    """The result of `work` for each item, in order, from as many processes as this machine has cores."""
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
         yield from processes.map(work, items)
 
@@ -221,7 +221,7 @@ class _Tasks:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A task once the needed hosts are known: their connections, from those put aside."""
+    """A task of the second step: take the connections of the needed hosts from those that were put aside."""
 
     folder: str
     hosts: frozenset[str]
@@ -345,7 +345,7 @@ def _notes(files: Iterable[FileRead]) -> list[str]:
 
 
 def _here(spark: SparkSession | None, places: Sequence[str | Path], ours: list[Path]) -> list[str | Path]:
-    """Places on this machine; what Hadoop's file systems have is copied here, as this Spark is set up for them."""
+    """The places as paths on this machine; files in Hadoop's file systems are copied here by this Spark."""
     here, folder = list[str | Path](), None
     for number, place in enumerate(places):
         scheme, found, _rest = str(place).partition("://")

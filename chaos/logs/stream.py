@@ -153,7 +153,7 @@ _NAMES = re.compile(r"\b[0-9a-fA-F]{8,}\b")
 
 
 def _in_json(line: str) -> Head | None:
-    """Nothing to take out of JSON; other lines are mostly servers'."""
+    """Read the lines as JSON until one is not."""
     return None if line[:1] == "{" else server(line)
 
 
@@ -215,7 +215,7 @@ class Reader:
                 yield from self._passed_over(passed)
 
     def _passed_over(self, passed: Stamps) -> Iterator[LogRow]:
-        """Count skipped lines: each began a record without a row."""
+        """Count skipped lines as understood: each began a record that makes no row."""
         counts, last = self.counts, self._pending.get(None)
         self._number += passed.lines
         counts.lines += passed.lines

@@ -122,7 +122,7 @@ def _is_of_a_stream(path: str) -> bool:
 
 
 class Heads:
-    """Heads that came before records of this file, and may come before continuation lines."""
+    """Collectors' prefixes of records in this file; continuation lines may have the same prefixes."""
 
     def __init__(self) -> None:
         self._known: dict[str, re.Pattern[str]] = {}

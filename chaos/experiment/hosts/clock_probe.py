@@ -34,7 +34,7 @@ def clock_identity() -> str:
 
 
 def soonest(ask: Milliseconds, now_ms: Milliseconds, times: int) -> ClockReading:
-    """The reading with the smallest error of several. `ask`: reads the host's clock."""
+    """The most exact of several readings of a host's clock. `ask`: reads the host's clock."""
     found = []
     for _ in range(times):
         sent_ms = now_ms()

@@ -42,7 +42,7 @@ _set_running_loop = asyncio._set_running_loop
 
 
 class Hangs(KeyboardInterrupt):
-    """Raised into a callback that does not return."""
+    """Raised inside a callback that never returns, to end it."""
 
 
 class _State(Enum):
@@ -158,7 +158,7 @@ class Scheduler:
             _set_running_loop(before)
 
     def _end_spin(self, blamed: Counter[ProcessLoop]) -> None:
-        """End the busiest of these loops: to its peers it hangs."""
+        """End the loop that uses the most processor time; to its peers the node then hangs."""
         ((loop, _),) = blamed.most_common(1)
         self._end(loop, f"{self.spin_turns:,} callbacks within {1000 * SPIN_S:g} ms")
 

@@ -324,7 +324,7 @@ class Wire:
         self.connections: dict[MemoryConnection, None] = {}
 
     def become(self, state: LinkState) -> None:
-        """Put the link into this state."""
+        """Put the wire into this state of its faults."""
         half_opens = state.stale > self.state.stale
         self.state = state
         for connection in tuple(self.connections):
@@ -426,7 +426,7 @@ class NodeNetwork:
         self._network, self._process, self._node = network, process, node
 
     def set_links(self, links: Mapping[Address, Address]) -> None:
-        """Nothing to do: the network itself knows the links."""
+        """Does nothing, because the network itself knows the links."""
 
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         return await self._network.connect(self._process, self._node, address, factory)
@@ -458,7 +458,7 @@ class MemoryLinkFaults(LinkFaultInjector):
         return {peer: peer for link, peer in self._peers.items() if link.node == node}
 
     def _prepare(self, link: Link) -> None:
-        """Nothing is slow in memory."""
+        """Does nothing, because in memory no preparation is slow."""
 
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
         self._network.wires[link.node, self._peers[link]].become(wanted)

@@ -57,7 +57,7 @@ class AdminNode:
         """Nothing to do until it is called."""
 
     async def stop(self) -> None:
-        """As `leave`, and nothing is recorded."""
+        """Do as `leave`, but record nothing."""
         self._stopping = True
         await self.leave()
 
