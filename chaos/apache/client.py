@@ -229,7 +229,7 @@ class JavaClient(JavaNode):
         return self._chosen
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """How servers that do not accept now treat the client's connections (refused, dropped SYNs)."""
+        """From now on the client's fronts of these servers refuse connections or drop SYNs."""
         await self._dialler.faulted(meets)
 
     # --- what it tells, and what is seen ------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ class Dialler:
 
     @property
     def told_of_name_servers(self) -> Mapping[str, str]:
-        """Replace NameServers' addresses in answers to the JVM."""
+        """Each NameServer's advertised address to that of its front, for answers to the JVM."""
         return {str(at): str(self.address(name)) for name, at in self._name_servers.items()}
 
     def says(self, own: Mapping[str, str]) -> None:
@@ -118,7 +118,7 @@ class Dialler:
         return next((name for name, front in self._fronts.items() if address in front.doors), None)
 
     def behaved(self, now_ms: float) -> list[Behaved]:
-        """Tell a new observer the behaviour of each front that does more than pass bytes on."""
+        """The behaviour of each front that does more than pass bytes on, for a new observer."""
         fronts = self._fronts.values()
         return [Behaved(at_ms=now_ms, front=f.name, behaviour=f.behaviour) for f in fronts if f.behaviour != PASSES]
 

@@ -350,7 +350,7 @@ def _parts(route: Route | None) -> Mapping[str, tuple[Any, Any]]:
 
 
 def _differ(old: Route | None, new: Route | None) -> list[str]:
-    """The brokers whose parts differ. If no part differs, any one broker."""
+    """The brokers whose parts differ. [""] if no part differs."""
     before, after = _parts(old), _parts(new)
     return [name for name in {**before, **after} if before.get(name) != after.get(name)] or [""]
 

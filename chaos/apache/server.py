@@ -162,7 +162,7 @@ class ApacheServer(JavaNode):
         self._forget()
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
-        """How servers that do not accept now treat this node's connections; its fronts refuse them or drop SYNs."""
+        """From now on this node's fronts of these servers refuse connections or drop SYNs."""
         await self._dialler.faulted(meets)
         if self._to_controller is not None:
             await self._to_controller.faulted(meets)

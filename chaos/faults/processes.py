@@ -45,7 +45,7 @@ def not_done(record: Recorder, node: str, what: str, why: str) -> None:
 
 @contextmanager
 def held_if_free(lock: threading.RLock) -> Iterator[bool]:
-    """Take the lock for the block if it is free; whether it was. Whether it was."""
+    """Take the lock for the block if it is free; whether it was."""
     free = lock.acquire(blocking=False)
     try:
         yield free

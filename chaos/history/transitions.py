@@ -285,7 +285,7 @@ class _Reader:
         return self._name(node) if kind in ("producer", "consumer") else ""
 
     def chosen(self, row: Mapping[str, Any]) -> None:
-        """The client that chose a NameServer. Brokers are left out: they register with all NameServers."""
+        """Note which NameServer a client chose. Brokers are left out: they register with all NameServers."""
         if row["role"] not in ("producer", "consumer") or row.get("op_id"):
             return
         lane = self._name(row["node"]), "NameServer"

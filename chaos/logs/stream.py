@@ -153,7 +153,7 @@ _NAMES = re.compile(r"\b[0-9a-fA-F]{8,}\b")
 
 
 def _in_json(line: str) -> Head | None:
-    """Read the lines as JSON until one is not."""
+    """The head of a line as servers write it; None for JSON, which has none."""
     return None if line[:1] == "{" else server(line)
 
 

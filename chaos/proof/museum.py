@@ -125,7 +125,7 @@ def print_museum(shown: Sequence[ShownIncident]) -> None:
 
 
 def caption(shown: Sequence[ShownIncident]) -> str:
-    """The number as meant, and those that are not."""
+    """How many incidents are as meant (red as reported, green with the fix), and the names of the others."""
     wrong = [one.name for one in shown if not one.as_meant]
     told = f"{len(shown) - len(wrong)} of {len(shown)} are INVALID as reported and VALID with their fix"
     return told + (f"; not so: {', '.join(wrong)}" if wrong else "")

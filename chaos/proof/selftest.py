@@ -1,9 +1,8 @@
 """The self-test: every planted defect is found by the checks meant for it, and no check finds one in a clean twin.
 
-For each defect its scenario is run with the defect planted and, once per scenario, without. All checks judge each run.
-A defect is killed when every check named for it says INVALID, and no other does but those that may see the same wrong
-from another side; a twin is clean when every check judged it and none says INVALID. Anything else fails the self-test,
-which is what makes the checks' VALID worth something.
+Each defect's scenario is run with the defect and, once per scenario, without it (the clean twin). All checks judge each
+run. A defect is killed if every check that must find it says INVALID, and no other check does except those that may
+find it. A twin is clean if every check judged it and none says INVALID. Anything else fails the self-test.
 
     real clock      one run after the other; Spark judges
     virtual clock   as many at once as there are processors; judged plainly (checks/plain): the same verdicts without
@@ -41,7 +40,7 @@ PLAIN_RUN_S = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelftestOutcome:
-    """One run of the self-test: which checks were to say INVALID, which might, and what they said."""
+    """One run of the self-test: the checks that must say INVALID, those that may, and what they said."""
 
     scenario: str
     seed: int = 1
@@ -109,7 +108,7 @@ def scenario_of(name: str) -> Scenario:
 
 
 class OneRun(NamedTuple):
-    """One run that the self-test wants; by names, so that another process may be told."""
+    """One run that the self-test needs; by names, so that another process can make it."""
 
     scenario: str
     defect: str | None
@@ -190,7 +189,8 @@ def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:
 
 
 def print_outcomes(console: Console, outcomes: Sequence[SelftestOutcome]) -> None:
-    """One row a defect and a twin, with the seeds that missed it; the sums below, and of several seeds the weakest."""
+    """Print a row for each defect and twin with the seeds that failed, then the sums, and for several seeds the worst
+    one."""
     seeds = list(dict.fromkeys(outcome.seed for outcome in outcomes))
     by_run: dict[tuple[str, str], list[SelftestOutcome]] = {}
     for outcome in outcomes:

@@ -1,7 +1,7 @@
 """Planted defects: named ways for a node to be wrong, and the checks that must find each, in which scenario.
 
-The self-test runs each in its scenario, beside the same scenario without it; a check that cannot find its defect, or
-that finds one which is not there, is worth nothing. How one is written: planting.py.
+The self-test runs each scenario with the defect and without. A check must find its defect, and must find nothing
+without a defect. planting.py shows how a defect is written.
 """
 
 from itertools import chain

@@ -1,4 +1,4 @@
-"""Ways for a NameServer or a broker to answer too late, not at all, wrongly or twice, though what it keeps is right."""
+"""Defects of answers: a NameServer or broker with right tables answers too late, not at all, wrongly or twice."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ planted = Planted()
 
 
 def _answers_late(server: RemotingServer, clock: Clock, *codes: RequestCode) -> None:
-    """Requests of these codes are done at once, and answered later."""
+    """Requests with these codes take effect at once, but their answers come later."""
     endpoint = server._endpoint
 
     async def later(handler: Any, connection: Connection, request: RemotingCommand) -> Any:
@@ -95,7 +95,7 @@ def broker_wakes_no_pull(broker: Broker) -> None:
 @planted(NAME_SERVERS, "broker-crash", caught_by="dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true recovery_time")
 def name_server_answers_as_before(server: NameServer) -> None:
-    """every NameServer goes on giving the answers that it had ready before it dropped a broker"""
+    """every NameServer answers from its cache as before it dropped a broker"""
     dropping = False
 
     @around(server, "_settle")
@@ -126,7 +126,7 @@ def name_server_answers_twice(server: NameServer) -> None:
 
 
 def _answering(server: NameServer, change: Callable[[str, RemotingCommand], RemotingCommand]) -> None:
-    """Each look-up is answered with what `change` makes of its topic and the right answer; none from the cache."""
+    """Changes the answer to each look-up: `change` gets the topic and the right answer; the cache is not used."""
     processor = server.processor
 
     @around(processor, "route_info_by_topic")
@@ -142,7 +142,7 @@ def _with_code(server: NameServer, code: ResponseCode) -> None:
 
 
 def _with_route(server: NameServer, change: Callable[[TopicRouteData], TopicRouteData]) -> None:
-    """Each route that is given out is what `change` makes of it."""
+    """Changes each route in an answer by `change`."""
 
     def changed(_topic: str, answer: RemotingCommand) -> RemotingCommand:
         if answer.code != ResponseCode.SUCCESS:
@@ -205,21 +205,21 @@ def name_server_answers_another_topic(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(_OF_ROUTES)
 def name_server_answers_a_queue_more(server: NameServer) -> None:
-    """a NameServer tells of one write queue more than it holds"""
+    """a NameServer's answers have one write queue more than its table"""
     _with_rows(server, lambda row: replace(row, write_queue_nums=row.write_queue_nums + 1))
 
 
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} availability")
 def name_server_answers_without_write_permission(server: NameServer) -> None:
-    """a NameServer tells of queues that may not be written"""
+    """a NameServer's answers take the write permission from all queues"""
     _with_rows(server, lambda row: replace(row, perm=row.perm & ~PERM_WRITE))
 
 
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} availability commits_follow_work duplicates one_master")
 def name_server_answers_swapped_addresses(server: NameServer) -> None:
-    """a NameServer tells of each broker at the address of the next"""
+    """a NameServer's answers give each broker the address of the next broker"""
 
     def swapped(route: TopicRouteData) -> TopicRouteData:
         brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
@@ -233,7 +233,7 @@ def name_server_answers_swapped_addresses(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="answers_are_true")
 @may_find(f"{_OF_ROUTES} availability one_master")
 def name_server_answers_with_slaves(server: NameServer) -> None:
-    """a NameServer tells of every master as a slave"""
+    """a NameServer's answers call every master a slave"""
 
     def slave(broker: BrokerData) -> BrokerData:
         return replace(broker, broker_addrs={id_ + 1: address for id_, address in broker.broker_addrs.items()})

@@ -1,7 +1,6 @@
-"""Ways to be wrong that are put into Apache's own servers from outside: into their fronts, their configuration, their
-life. The Java programs stay as they are, and what is done is recorded as no fault.
-
-Not the self-test's, which needs no Java: `nemesrv run SCENARIO --implementation apache-5.3.3 --defect NAME`.
+"""Defects of Apache's servers, planted from outside: in their fronts, their configuration, or by a restart. The Java
+programs are unchanged, and no fault is recorded. The self-test, which needs no Java, does not use these: run them with
+`nemesrv run SCENARIO --implementation apache-5.3.3 --defect NAME`.
 """
 
 from typing import Any
@@ -34,7 +33,7 @@ planted = Planted(of_apache=True)
 def apache_broker_is_not_heard(node: Any) -> None:
     """for 25 s after its restart a broker's registrations never reach ns-0, and are answered
 
-    Its dialler front of ns-0 answers each registration of its second process itself, with code 0.
+    The broker's front of ns-0 answers each registration of the broker's second process itself, with code 0.
     """
     if not node._context.incarnation:
         return
@@ -70,7 +69,7 @@ def apache_broker_registers_with_one(node: Any) -> None:
 def apache_member_elects_itself(node: Any) -> None:
     """a member of a DLedger group is told of no other member, and elects itself beside the others' leader
 
-    It is the most of its group by itself.
+    It believes that it alone is the majority of its group.
     """
 
     @around(node, "_said")
@@ -86,9 +85,9 @@ def apache_member_elects_itself(node: Any) -> None:
 def apache_name_server_is_emptied(node: Any) -> None:
     """a NameServer's JVM is exchanged for one with an empty table, and nobody says so
 
-    Its JVM is killed, and one that nobody has registered with stands in its place behind the same front; its
-    process, and so the run, knows nothing. That one is up beforehand: how long a JVM takes to come up is the machine's,
-    and brokers that meanwhile wait at the front would fill its table in its first moment.
+    Its JVM is killed, and another JVM with an empty table takes its place behind the same front; the run does not
+    notice. The second JVM was started before, because brokers that wait at the front while a JVM starts would fill its
+    table at once.
     """
     boot, saw, seen = node._boot, node._saw, list[Asked]()
     spare: list[tuple[Any, int, Any]] = []

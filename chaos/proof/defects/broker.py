@@ -1,4 +1,4 @@
-"""Ways for a broker to be wrong: what it registers, with whom and when; what it stores, delivers and remembers."""
+"""Defects of brokers: what a broker registers, with which NameServers and when; what it stores, delivers and keeps."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -234,7 +234,7 @@ def broker_loses_tags(broker: Broker) -> None:
 def broker_stores_out_of_order(broker: Broker) -> None:
     """a broker stores each 4 messages of a queue from the last to the first
 
-    They are acknowledged as they come.
+    The messages are acknowledged in the order in which they came.
     """
     store, clock = broker.store, broker._context.clock
     right, held = store.append, dict[tuple[str, int], list[Sequence[PutMessage]]]()

@@ -1,4 +1,4 @@
-"""Ways for a NameServer or a broker not to do, or not to keep, what somebody asks of it by hand."""
+"""Defects of acts by hand: a NameServer or broker does not execute an operator's command, or undoes it."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ def _clock_of(server: NameServer) -> AdjustableClock:
 
 @planted(NS_0, "clock-steps", caught_by="registrations_are_kept")
 def name_server_goes_by_another_clock(server: NameServer) -> None:
-    """a NameServer counts a broker's silence by a clock that nobody steps, and not by its wall clock"""
+    """a NameServer measures a broker's silence by the monotonic clock instead of its wall clock"""
     replace_part(_clock_of(server), "adjust", does_nothing)
 
 
@@ -46,7 +46,7 @@ def name_server_feels_steps_twice(server: NameServer) -> None:
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 @may_find("registrations_are_kept")
 def name_server_takes_out_nobody(server: NameServer) -> None:
-    """a NameServer answers unregistrations and takes nobody out; closes and silence it notices"""
+    """a NameServer answers unregistrations and drops no broker; it still notices closed channels and silence"""
     replace_part(server.table, "unregister", lambda _: ())
 
 
@@ -59,7 +59,7 @@ def name_server_wipes_nothing(server: NameServer) -> None:
 @planted(NS_0, _SCENARIO, caught_by="routes_as_registered")
 @may_find("answers_are_true done_by_hand routes_converge")
 def name_server_keeps_what_is_wiped(server: NameServer) -> None:
-    """a NameServer wipes a broker's write permission for good, though the broker registers a new version"""
+    """a NameServer keeps a broker's write permission wiped, although the broker registers a new version"""
     table, wiped = server.table, set[str]()
     right = table.wipe_write_perm
 
@@ -86,7 +86,7 @@ def name_server_deletes_no_topic(server: NameServer) -> None:
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 @may_find("registrations_are_kept")
 def name_server_deletes_of_all_clusters(server: NameServer) -> None:
-    """a NameServer that is asked to delete a topic of one cluster deletes the rows of every cluster's brokers"""
+    """a NameServer deletes a topic for the brokers of every cluster, although only one cluster was asked for"""
 
     @around(server.table, "delete_topic")
     def delete_everywhere(delete: Any, topic: str, cluster_name: str | None = None) -> None:
@@ -96,7 +96,7 @@ def name_server_deletes_of_all_clusters(server: NameServer) -> None:
 
 @planted(NS_0, _SCENARIO, caught_by="done_by_hand")
 def name_server_knows_its_brokers(server: NameServer) -> None:
-    """a NameServer acknowledges the registration of a broker that it never saw before, and does not take it in"""
+    """a NameServer acknowledges the registration of a new broker, and does not put it into its table"""
 
     @around(server.table, "register")
     def register_known(register: Any, registration: Registration, *, now_ms: int) -> Any:
@@ -117,7 +117,7 @@ def name_server_keeps_strangers(server: NameServer) -> None:
 @planted(BROKER_A, _SCENARIO, caught_by="done_by_hand")
 @in_its_parts
 def broker_changes_no_topic(broker: Broker) -> None:
-    """a broker makes topics, answers that it changed one, and leaves it as it was"""
+    """a broker creates topics, but only acknowledges changes of a topic"""
     topics = broker.services.topics
 
     @around(topics, "put")

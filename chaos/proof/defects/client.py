@@ -1,6 +1,6 @@
-"""Ways for a client to be wrong about NameServers: the first choice, the order, staying, leaving, polling; and routes.
-
-Planted in producers and consumers, and where it is about the first choice also in each client that the prober starts.
+"""Defects of clients' choice and use of NameServers: the first choice, the order, staying, leaving, polling; and of
+routes. They are planted in producers and consumers; defects of the first choice also in each client that the prober
+starts.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ planted = Planted()
 
 
 def in_every_name_server_client(change: Callable[[NameServerClient], None]) -> Callable[[Node], None]:
-    """A plant for what looks routes up, in the prober's clients, too."""
+    """Plants a defect in every client that looks up routes, the prober's clients included."""
 
     @wraps(change)
     def plant(node: Node) -> None:
@@ -40,7 +40,7 @@ def in_every_name_server_client(change: Callable[[NameServerClient], None]) -> C
 
 
 def _taking(node: Node, change: Callable[[TopicRouteData | None, TopicRouteData], TopicRouteData]) -> None:
-    """In place of each new route, what `change` makes of the one it has and the new one is taken."""
+    """Changes each new route that the client takes: `change` gets the old and the new route."""
     cache = instance_of(node).route_cache
 
     @around(cache, "take")
@@ -51,7 +51,7 @@ def _taking(node: Node, change: Callable[[TopicRouteData | None, TopicRouteData]
 @planted(LASTING_CLIENTS, "broker-crash", caught_by="client_routes_are_true")
 @may_find("recovery_time availability queue_ownership no_acknowledged_loss dead_brokers_avoided")
 def client_takes_no_broker_back(node: Node) -> None:
-    """clients take no route's brokers but those that they had before"""
+    """clients never take a broker that was not in their first routes"""
 
     def without_new_brokers(old: TopicRouteData | None, new: TopicRouteData) -> TopicRouteData:
         if old is None:
@@ -66,7 +66,7 @@ def client_takes_no_broker_back(node: Node) -> None:
 
 @planted(PRODUCERS, "smoke", caught_by="client_routes_are_true")
 def producer_takes_a_queue_less(node: Node) -> None:
-    """producers take every route with one write queue less than they were told"""
+    """producers take every route with one write queue less than the NameServer answered"""
 
     def with_a_queue_less(_old: TopicRouteData | None, new: TopicRouteData) -> TopicRouteData:
         rows = tuple(replace(row, write_queue_nums=max(1, row.write_queue_nums - 1)) for row in new.queue_datas)
@@ -78,7 +78,7 @@ def producer_takes_a_queue_less(node: Node) -> None:
 @planted(LASTING_CLIENTS, "broker-moves", caught_by="dead_brokers_avoided")
 @may_find("availability commits_follow_work living_are_used recovery_time timers_kept")
 def client_keeps_the_old_address(node: Node) -> None:
-    """clients go on at the first address that they had of a broker, whatever routes say later"""
+    """clients keep the first address of each broker, even if later routes have another"""
     first: dict[str, Mapping[int, Address]] = {}
 
     class Kept(dict[str, Mapping[int, Address]]):
@@ -86,7 +86,7 @@ def client_keeps_the_old_address(node: Node) -> None:
             super().__setitem__(broker_name, first.setdefault(broker_name, addresses))
 
         def __delitem__(self, broker_name: str) -> None:
-            """Not even when no route names it."""
+            """Keeps the address even when no route has it."""
 
     replace_part(instance_of(node).route_cache, "broker_addr_table", Kept())
 
@@ -105,7 +105,7 @@ def client_starts_at_the_first(client: NameServerClient) -> None:
 @planted(EVERY_CLIENT, "smoke", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_never_shuffles(client: NameServerClient) -> None:
-    """clients keep the order in which the list was given, and draw their first entry only"""
+    """clients draw their first NameServer, but do not shuffle the list"""
     replace_part(client.selector, "shuffle", does_nothing)
 
 
@@ -121,7 +121,7 @@ def client_never_starts_at_the_last(client: NameServerClient) -> None:
 @planted(EVERY_CLIENT, "smoke", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_knows_only_the_first(client: NameServerClient) -> None:
-    """every client takes one NameServer of its list for the whole list"""
+    """every client uses only one NameServer of its list"""
     replace_part(client, "_configured", client._configured[:1])
 
 
@@ -168,7 +168,7 @@ def client_chooses_for_each_request(client: NameServerClient) -> None:
 @planted(LASTING_CLIENTS, "list-grows", caught_by="name_server_selection")
 @in_every_name_server_client
 def client_leaves_at_every_new_list(client: NameServerClient) -> None:
-    """clients choose another NameServer whenever their list changes, though theirs is on the new one"""
+    """clients choose another NameServer whenever their list changes, although the chosen one is still in the list"""
 
     @around(client.selector, "update")
     def update_and_leave(update: Any, *addresses: Any) -> Any:

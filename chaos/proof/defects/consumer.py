@@ -1,5 +1,5 @@
-"""Ways for a consumer to be wrong: which queues it takes, what it pulls and delivers, what it commits; and for brokers
-to lose how far a group has consumed."""
+"""Defects of consumers: which queues a consumer takes, what it pulls, delivers and commits; and of brokers that lose a
+group's offsets."""
 
 from collections.abc import Callable, Collection
 from types import SimpleNamespace
@@ -58,7 +58,7 @@ def consumer_takes_all_queues(node: ConsumerNode) -> None:
 @planted(CONSUMER_0, "smoke", caught_by="queue_ownership")
 @may_find("living_are_used messages_delivered")
 def consumer_leaves_a_queue_out(node: ConsumerNode) -> None:
-    """a consumer leaves the first of its queues to nobody"""
+    """a consumer never takes the first of its queues"""
 
     @around(_rebalancer(node), "_allocate")
     async def allocate_less(allocate: Any, topic: str) -> Queues:
@@ -143,7 +143,7 @@ def consumer_reads_nothing_of_a_queue(node: ConsumerNode) -> None:
 def consumer_half_sees_a_new_broker(node: ConsumerNode) -> None:
     """consumers know every other queue of a broker that joins later
 
-    It is later where the broker was not in the first route.
+    A broker that was not in the first route counts as a later one.
     """
     known = set[str]()
 
@@ -189,7 +189,7 @@ def consumer_delivers_out_of_order(node: ConsumerNode) -> None:
 
 
 def _finish(service: ConsumeService, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
-    """These messages count as consumed, and no listener has seen them."""
+    """Marks these messages as consumed without giving them to the listener."""
     offset = held.finish(message.queue_offset for message in messages)
     if offset is not None and not held.dropped:
         service._offsets.update(queue, offset)
@@ -216,7 +216,7 @@ def consumer_skips_messages(node: ConsumerNode) -> None:
 
 @planted(CONSUMERS, "smoke", caught_by="commits_follow_work messages_delivered")
 def consumer_skips_while_it_rebalances(node: ConsumerNode) -> None:
-    """consumers count what comes within 2 s of each rebalance as consumed"""
+    """consumers mark messages of the first 2 s after each rebalance as consumed without delivering them"""
     service, until_s = node.client._consume_service, 0.0
     clock = service._context.clock
 
@@ -262,10 +262,7 @@ def consumer_hands_over_late(node: ConsumerNode) -> None:
 @planted(CONSUMERS, "broker-crash", caught_by="commits_follow_work messages_delivered")
 @may_find("prompt_answers")
 def consumer_commits_ahead(node: ConsumerNode) -> None:
-    """consumers commit what they pull, work on it 4 s later, and lose it when a queue leaves them
-
-    Whoever takes the queue meanwhile begins behind it.
-    """
+    """consumers commit messages when they pull them, and deliver them 4 s later"""
     service = node.client._consume_service
     clock = service._context.clock
 
@@ -295,7 +292,7 @@ def consumer_commits_older_offsets(node: ConsumerNode) -> None:
 def consumer_commits_a_broadcast(node: ConsumerNode) -> None:
     """members of a broadcast group commit their offsets at the brokers
 
-    They keep them for themselves, too.
+    They also keep the offsets in their own file.
     """
     kept = node.client._offsets
     group, log = node.client._config.consumer_group, node.client._context.log
@@ -341,7 +338,7 @@ def slave_stops_copying_offsets(broker: Broker) -> None:
 def broker_stops_without_writing_offsets(broker: Broker) -> None:
     """a broker that is stopped in order does not write what groups have committed since it last did
 
-    From its leave of the NameServers on it writes none.
+    After it has unregistered it writes no offsets.
     """
 
     @around(broker._registration, "stop")
@@ -353,10 +350,7 @@ def broker_stops_without_writing_offsets(broker: Broker) -> None:
 @planted(CONSUMERS, "consumer-stop", caught_by="commits_follow_work")
 @may_find("duplicates")
 def consumer_gives_queues_up_uncommitted(node: ConsumerNode) -> None:
-    """consumers do not commit what they have consumed of a queue that a rebalance takes from them
-
-    Such queues are marked before they are persisted.
-    """
+    """consumers do not commit what they have consumed of a queue that a rebalance takes away"""
     held = _rebalancer(node).process_queues
 
     @around(node.client._offsets, "persist")

@@ -1,6 +1,5 @@
-"""Bugs of RocketMQ's as they were reported, each for the incident among the shipped scenarios that repeats it.
-
-Not the self-test's: `nemesrv museum` runs them, and the incident's file names the checks that must find each.
+"""Reported bugs of RocketMQ, each for the shipped incident that repeats it. `nemesrv museum` runs them, not the
+self-test; the incident's file names the checks that must find the bug.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ planted = Planted()
 def client_keeps_the_removed_name_server(node: Node) -> None:
     """clients stay with the NameServer that they have when a new list comes without it
 
-    The choice outlives the list that it was from, and so does its channel (`NettyRemotingClient`).
+    The client keeps its choice, and the channel, when its list is replaced (`NettyRemotingClient`).
     """
     selector, update = instance_of(node).name_server.selector, NameServerSelector.update
 

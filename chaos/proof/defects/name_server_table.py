@@ -1,7 +1,6 @@
-"""Ways for a NameServer to have another table than it should: it drops, keeps, takes or makes up brokers and topics.
-
-Most are planted in ns-0 alone, so that the others stay right and the difference shows. Where a defect is about the
-scan, the idle close, which would take the broker out at the same time, is planted away with it.
+"""Defects of a NameServer's table: it wrongly drops, keeps, takes or invents brokers and topics. Most are planted in
+ns-0 alone, so that the other NameServers stay right and the difference shows. Defects of the scan also turn the idle
+close off, which would drop the broker at the same time.
 """
 
 from collections import Counter
@@ -41,7 +40,7 @@ def _expires_sooner_by(server: NameServer, ms: int) -> None:
 
 
 def dropped_by(table: RouteTable) -> set[str]:
-    """The names of the brokers that it drops from now on."""
+    """A set that gets the name of each broker that the NameServer drops from now on."""
     gone = set[str]()
 
     @around(table, "on_channel_destroy")
@@ -54,7 +53,7 @@ def dropped_by(table: RouteTable) -> set[str]:
 
 
 def _registering(server: NameServer, change: Callable[[Registration], Registration]) -> None:
-    """Each registration is taken as what `change` makes of it."""
+    """Changes each registration by `change` before it is taken."""
 
     @around(server.table, "register")
     def register_changed(register: Any, registration: Registration, *, now_ms: int) -> Registered:
@@ -63,7 +62,7 @@ def _registering(server: NameServer, change: Callable[[Registration], Registrati
 
 
 def _keeping_rows(server: NameServer, change: Callable[[QueueData], QueueData]) -> None:
-    """Each row of a registration is kept as what `change` makes of it."""
+    """Changes each topic row of a registration by `change` before it is kept."""
 
     @around(server.table, "_register_rows")
     def register_changed(register_rows: Any, broker_name: str, rows: Iterable[Row]) -> None:
@@ -119,14 +118,14 @@ def name_server_scans_the_wrong_way(server: NameServer) -> None:
 @planted(NS_0, "asks-first", caught_by="no_false_eviction registrations_are_kept")
 @may_find("answers_are_true client_routes_are_true messages_delivered prompt_answers routes_are_true routes_converge")
 def name_server_forgets_who_only_asks(server: NameServer) -> None:
-    """a NameServer of 4.9 takes no question that it answers "unchanged" for a sign of life"""
+    """a NameServer of 4.9 does not refresh a broker that asks for its data version and has the newest"""
     replace_part(server.table, "heartbeat", does_nothing)
 
 
 @planted(NS_0, "broker-partition", caught_by="routes_are_true")
 @may_find("answers_are_true registrations_are_kept")
 def name_server_keys_liveness_by_cluster(server: NameServer) -> None:
-    """a NameServer takes any broker's registration for a sign of life of them all"""
+    """a NameServer refreshes all brokers at any broker's registration"""
 
     @around(server.table, "register")
     def register_all(register: Any, registration: Registration, *, now_ms: int) -> Registered:
@@ -198,7 +197,7 @@ def name_server_drops_the_wrong_broker(server: NameServer) -> None:
 @planted(NS_0, "broker-crash", caught_by="routes_are_true routes_converge")
 @may_find("answers_are_true client_routes_are_true dead_brokers_avoided messages_delivered registrations_are_kept")
 def name_server_drops_whole_topics(server: NameServer) -> None:
-    """with a broker's last address a NameServer drops the topics it had, of the other brokers too"""
+    """a NameServer that drops a broker also drops the broker's topics at all other brokers"""
 
     @around(server.table, "_remove_row")
     def remove_rows(remove_row: Any, topic: str, broker_name: str) -> Any:
@@ -211,7 +210,7 @@ def name_server_drops_whole_topics(server: NameServer) -> None:
 @planted(NAME_SERVERS, "broker-stop", caught_by="registrations_are_kept routes_are_true dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true queue_ownership")
 def name_server_unregisters_by_half(server: NameServer) -> None:
-    """every NameServer forgets that a broker which unregistered lives, and keeps its routes"""
+    """every NameServer removes an unregistered broker from its list of live brokers, but keeps its routes"""
     table = server.table
 
     def unregister(request: Unregistration) -> tuple[Dropped, ...]:
@@ -224,7 +223,7 @@ def name_server_unregisters_by_half(server: NameServer) -> None:
 @planted(NAME_SERVERS, "broker-crash-5x", caught_by="registrations_are_kept routes_are_true dead_brokers_avoided")
 @may_find("answers_are_true client_routes_are_true")
 def name_server_throws_batches_away(server: NameServer) -> None:
-    """every NameServer (5.x) takes unregistrations off its queue and does nothing about them"""
+    """every NameServer (5.x) removes unregistrations from its queue without executing them"""
 
     def run_unregistrations() -> Batch:
         server.table._unregister_queue.clear()
@@ -239,7 +238,7 @@ def name_server_throws_batches_away(server: NameServer) -> None:
 @planted(NS_0, "broker-partition", caught_by="routes_are_true routes_converge")
 @may_find("answers_are_true client_routes_are_true messages_delivered registrations_are_kept")
 def name_server_takes_nobody_back(server: NameServer) -> None:
-    """a NameServer ignores the registrations of a broker that it has dropped once"""
+    """a NameServer ignores registrations of a broker that it has dropped before"""
     gone = dropped_by(server.table)
 
     @around(server.table, "register")
@@ -277,7 +276,7 @@ def name_server_keeps_the_older_version(server: NameServer) -> None:
 @planted(NS_0, "broker-crash", caught_by="no_resurrection routes_are_true routes_converge")
 @may_find("answers_are_true client_routes_are_true dead_brokers_avoided")
 def name_server_brings_back_the_dead(server: NameServer) -> None:
-    """a NameServer takes a broker in again 20 s after it dropped it, unasked"""
+    """a NameServer puts a dropped broker back into its table 20 s later, without a registration"""
     table, clock, last = server.table, server._context.clock, dict[str, Registration]()
     right = table.register
 
@@ -338,14 +337,14 @@ def name_servers_count_a_queue_less(server: NameServer) -> None:
 @planted(NAME_SERVERS, "smoke", caught_by="routes_as_registered")
 @may_find("answers_are_true")
 def name_servers_keep_another_permission(server: NameServer) -> None:
-    """every NameServer keeps every topic with the permission to inherit from it"""
+    """every NameServer adds the inherit permission to every topic"""
     _keeping_rows(server, lambda row: replace(row, perm=row.perm | PERM_INHERIT))
 
 
 @planted(NAME_SERVERS, "smoke", caught_by="routes_are_true registrations_are_kept")
 @may_find("answers_are_true availability messages_delivered")
 def name_servers_drop_a_topic(server: NameServer) -> None:
-    """no NameServer keeps the workload's topic, whoever registers it"""
+    """no NameServer keeps the workload's topic"""
 
     @around(server.table, "_register_rows")
     def register_others(register_rows: Any, broker_name: str, rows: Iterable[Row]) -> None:
@@ -355,7 +354,7 @@ def name_servers_drop_a_topic(server: NameServer) -> None:
 @planted(NS_0, "smoke", caught_by="routes_as_registered")
 @may_find("answers_are_true availability duplicates living_are_used queue_ownership routes_converge")
 def name_server_invents_a_broker(server: NameServer) -> None:
-    """a NameServer tells of a broker that there is not, with the queues of one that there is"""
+    """a NameServer's routes have a broker that does not exist, with the queues of one that does"""
 
     @around(server.table, "register")
     def register_two(register: Any, registration: Registration, *, now_ms: int) -> Any:
@@ -388,7 +387,7 @@ def name_servers_swap_addresses(server: NameServer) -> None:
     "messages_delivered recovery_time"
 )  # of the clients that use this NameServer
 def name_server_keeps_the_old_address(server: NameServer) -> None:
-    """a NameServer goes on naming the first address that it had of a broker, wherever that comes back"""
+    """a NameServer keeps a broker's first address, even if the broker comes back at another"""
     first: dict[tuple[str, int], str] = {}
 
     def at_the_first(registration: Registration) -> Registration:
@@ -409,10 +408,7 @@ def name_server_expires_late(server: NameServer) -> None:
 @planted(NS_0, "broker-partition", caught_by="registrations_are_kept")
 @may_find("answers_are_true client_routes_are_true messages_delivered routes_are_true routes_converge")
 def name_server_forgets_an_acknowledged_registration(server: NameServer) -> None:
-    """a NameServer forgets each channel's first registration by a broker that it has dropped once
-
-    What a black hole held back comes at its end, on channels that hear no answer: they count, too.
-    """
+    """a NameServer forgets each channel's first registration by a broker that it has dropped before"""
     gone, heard = dropped_by(server.table), set[int]()
 
     @around(server.table, "register")

@@ -24,7 +24,7 @@ Plant = TypeVar("Plant", bound=Callable[[Any], None])
 
 
 class Where(NamedTuple):
-    """The nodes of a defect: every one of these kinds, or those of these names."""
+    """The nodes of a defect: all nodes of these kinds, or the nodes of these names."""
 
     kinds: tuple[NodeKind, ...]
     nodes: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Planted(list[Defect]):
 
 
 def may_find(also: str) -> Callable[[Plant], Plant]:
-    """Checks that may find the same defect, besides those that must."""
+    """Names checks that may find the defect, besides those that must find it."""
 
     def note(plant: Plant) -> Plant:
         vars(plant)["also"] = also

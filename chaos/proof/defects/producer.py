@@ -1,4 +1,4 @@
-"""Ways for a producer to be wrong: routes that it takes, retries, and what it tells its user."""
+"""Defects of producers: which routes a producer takes, its retries, and the results that it reports."""
 
 import math
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def producer_retries_the_same_broker(node: ProducerNode) -> None:
 
 
 def _passing_over(node: ProducerNode, is_avoided: Callable[[str], bool]) -> None:
-    """Queues of brokers that are avoided are passed over, as long as the route has others."""
+    """Skips queues of avoided brokers, as long as the route has other queues."""
 
     def select(publish: Publish, last_broker_name: str | None, *, retry: bool = False) -> MessageQueue:
         return publish.ring.next_that(lambda queue: not is_avoided(queue.broker_name)) or publish.ring.next()
@@ -55,7 +55,7 @@ def _passing_over(node: ProducerNode, is_avoided: Callable[[str], bool]) -> None
 
 
 def _at_failures(node: ProducerNode, note: Callable[[str], object]) -> None:
-    """`note` is told the name of each broker that fails a send."""
+    """Calls `note` with the name of each broker at which a send fails."""
 
     @around(node.client._sender, "_note_failure")
     def note_too(note_failure: Any, error: RocketMQError, broker_name: str, begin_ms: int) -> None:
@@ -66,7 +66,7 @@ def _at_failures(node: ProducerNode, note: Callable[[str], object]) -> None:
 @planted(PRODUCERS, "brokers-crash-in-turn", caught_by="living_are_used")
 @may_find("recovery_time")
 def producer_excludes_for_ever(node: ProducerNode) -> None:
-    """producers never use a broker again that failed them once"""
+    """producers never again use a broker at which a send failed"""
     failed = set[str]()
 
     def select(publish: Publish, last_broker_name: str | None, *, retry: bool = False) -> MessageQueue:
@@ -87,7 +87,7 @@ def producer_never_uses_a_broker(node: ProducerNode) -> None:
 
 @planted(PRODUCERS, "broker-crash", caught_by="living_are_used")
 def producer_avoids_what_has_healed(node: ProducerNode) -> None:
-    """producers do not come back to a broker that failed them once, as long as there is another"""
+    """producers avoid a broker at which a send failed for ever, as long as there is another broker"""
     failed = set[str]()
     _at_failures(node, failed.add)
     _passing_over(node, failed.__contains__)
@@ -95,7 +95,7 @@ def producer_avoids_what_has_healed(node: ProducerNode) -> None:
 
 @planted(PRODUCERS, "broker-crash", caught_by="living_are_used")
 def producer_avoids_though_off(node: ProducerNode) -> None:
-    """producers avoid a broker for 2 s after it failed them, though sendLatencyFaultEnable is off"""
+    """producers avoid a broker for 2 s after a failed send, although sendLatencyFaultEnable is off"""
     clock, failed_s = node._context.clock, dict[str, float]()
     _at_failures(node, lambda broker_name: failed_s.update({broker_name: clock.monotonic_s()}))
     _passing_over(node, lambda broker_name: clock.monotonic_s() - failed_s.get(broker_name, -math.inf) < _AVOIDED_S)
@@ -104,7 +104,7 @@ def producer_avoids_though_off(node: ProducerNode) -> None:
 @planted(PRODUCERS, "broker-crash", caught_by="living_are_used no_acknowledged_loss")
 @may_find("messages_delivered order_kept")  # the queue offset that it makes up is out of order, too
 def producer_calls_failures_sent(node: ProducerNode) -> None:
-    """producers report a message sent although no broker could be reached"""
+    """producers report a message as sent although no broker could be reached"""
 
     @around(node.client._sender, "send_once")
     async def send_once_gladly(
@@ -136,5 +136,6 @@ def producer_has_one_try(node: ProducerNode) -> None:
 @planted(PRODUCER_0, "sync-master", caught_by="living_are_used")
 @may_find("duplicates")
 def producer_sends_again_what_is_stored(node: ProducerNode) -> None:
-    """a producer sends what was stored without a slave again, though retryAnotherBrokerWhenNotStoreOK is off"""
+    """a producer sends a message again that was stored without a slave, although retryAnotherBrokerWhenNotStoreOK is
+    off"""
     with_settings(node.client._sender, "_config", retry_another_broker_when_not_store_ok=True)

@@ -1,5 +1,5 @@
-"""Ways to be wrong about slaves: NameServers that forget or misname them, consumers that never ask them, slaves that
-serve other messages than were asked for."""
+"""Defects about slaves: NameServers that forget or misname slaves, consumers that never pull from them, slaves that
+serve the wrong messages."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -43,7 +43,7 @@ def broker_says_nothing_between_registrations(broker: Broker) -> None:
 @planted(NS_0, _ACTING, caught_by="routes_are_true")
 @may_find(_OF_ROUTES)
 def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
-    """a NameServer bears the silence of brokers for 120 s, whatever they say"""
+    """a NameServer allows all brokers 120 s of silence, although they ask for less"""
 
     @around(server.table, "register")
     def register_for_long(register: Any, registration: Registration, *, now_ms: int) -> Any:
@@ -53,7 +53,7 @@ def name_server_ignores_how_long_to_bear_silence(server: NameServer) -> None:
 @planted(NS_0, _ACTING, caught_by="routes_as_registered")
 @may_find(_OF_ROUTES)
 def name_server_lets_an_acting_master_be_written_to(server: NameServer) -> None:
-    """a NameServer leaves the write permission to a name whose master is gone"""
+    """a NameServer leaves queues writable whose master is gone"""
 
     @around(server.table, "_put_row")
     def put_writable(put_row: Any, topic: str, row: QueueData) -> None:
@@ -63,10 +63,7 @@ def name_server_lets_an_acting_master_be_written_to(server: NameServer) -> None:
 @planted(NS_0, _ACTING, caught_by="routes_as_registered")
 @may_find(_OF_ROUTES)
 def name_server_keeps_what_a_slave_acted_by(server: NameServer) -> None:
-    """a NameServer leaves the queues of a name read-only when its master is back
-
-    They stay as they were until the master's registration after the first.
-    """
+    """a NameServer leaves the queues of a broker read-only when its master is back"""
     table, comes_back = server.table, False
 
     @around(table, "register")
@@ -89,7 +86,7 @@ def name_server_keeps_what_a_slave_acted_by(server: NameServer) -> None:
 @planted(NS_0, _READS, caught_by="routes_are_true routes_converge")
 @may_find("answers_are_true client_routes_are_true registrations_are_kept")
 def name_server_forgets_slaves(server: NameServer) -> None:
-    """a NameServer forgets the addresses of slaves at their master's registration"""
+    """a NameServer forgets the addresses of slaves when their master registers"""
     table = server.table
 
     @around(table, "register")
@@ -152,7 +149,7 @@ def consumer_never_asks_a_slave(node: ConsumerNode) -> None:
 @planted(SLAVE_OF_A, _BACKLOG, caught_by="commits_follow_work")
 @may_find("messages_delivered no_acknowledged_loss duplicates")
 def slave_serves_the_message_before(broker: Broker) -> None:
-    """a slave serves the message before each that it was asked for"""
+    """a slave serves the message before the one that was asked for"""
     store = broker.store
 
     @around(store, "get")
@@ -170,7 +167,7 @@ def slave_serves_the_message_before(broker: Broker) -> None:
 @may_find("commits_follow_work no_acknowledged_loss duplicates prompt_answers")
 @in_its_parts
 def slave_stops_copying(broker: Broker) -> None:
-    """a slave copies no more of its master's log 60 s after its start, and serves what it has"""
+    """a slave stops copying its master's log 60 s after its start"""
     clock = broker._context.clock
     began_s = clock.monotonic_s()
 
@@ -182,7 +179,7 @@ def slave_stops_copying(broker: Broker) -> None:
 @planted(SLAVE_OF_A, "slave-made-master", caught_by="routes_are_true")
 @may_find("answers_are_true client_routes_are_true routes_as_registered")
 def slave_keeps_its_role(broker: Broker) -> None:
-    """a slave that is made master goes on as a slave"""
+    """a slave that is made master stays a slave"""
 
     def go_on_as_before(old: BrokerConfig) -> None:
         broker.services.config = old
@@ -204,7 +201,7 @@ def sync_master_acknowledges_alone(broker: Broker) -> None:
 @planted(CONSUMERS, _READS, caught_by="living_are_used")
 @may_find("commits_follow_work duplicates")
 def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
-    """a consumer that a slave has served once goes on pulling there when the master is back"""
+    """a consumer that has pulled from a slave goes on pulling there when the master is back"""
     served = set[str]()
 
     @around(node.instance, "find_broker_address_in_subscribe")
@@ -219,5 +216,5 @@ def consumer_stays_at_the_slave(node: ConsumerNode) -> None:
 @may_find("recovery_time")
 @in_its_parts
 def slave_takes_over_no_topics(broker: Broker) -> None:
-    """a slave takes over no topics of its master's, and answers pulls with TOPIC_NOT_EXIST"""
+    """a slave does not copy its master's topics, and answers pulls with TOPIC_NOT_EXIST"""
     replace_part(broker._synchronize, "_topics", does_nothing)

@@ -1,8 +1,5 @@
-"""Ways for any node to keep its timers and waits badly: a little too late or early, once not at all,
-or when nothing asked for it.
-
-Each changes one node's own setting, or how long it waits for an answer, for its next pull, for who is silent; the run's
-settings stay what the scenario says.
+"""Defects of timers and waits in any node: a little too late or too early, once not at all, or without a reason. Each
+changes one node's own setting or wait; the run's settings stay as in the scenario.
 """
 
 import asyncio
@@ -121,7 +118,7 @@ def isolates(node: ProducerNode, factor: float) -> None:
 
 
 def ends_isolations(node: ProducerNode, earlier_ms: int) -> None:
-    """A producer that sends to a broker so long before its isolation is over (or after, below 0)."""
+    """A producer that sends to a broker this long before the broker's isolation is over (below 0: after)."""
 
     @around(node.client._fault, "is_available")
     def too_soon(is_available: Any, broker_name: str, *, now_ms: int) -> Any:
@@ -133,7 +130,7 @@ def ends_isolations(node: ProducerNode, earlier_ms: int) -> None:
 
 @planted(NS_0, "smoke", caught_by="timers_kept")
 def name_server_scans_late(server: NameServer) -> None:
-    """a NameServer looks for silent brokers every 15 s instead of every 10 s"""
+    """a NameServer scans for silent brokers every 15 s instead of every 10 s"""
     scans_every(server, 1.5)
 
 
@@ -189,14 +186,14 @@ def consumer_commits_late(node: Node) -> None:
 
 @planted(CONSUMERS, "smoke", caught_by="timers_kept")
 def consumer_rebalances_late(node: ConsumerNode) -> None:
-    """consumers share out queues every 22 s instead of every 20 s"""
+    """consumers rebalance every 22 s instead of every 20 s"""
     rebalances_every(node, 1.1)
 
 
 @planted(BROKER_A, "broker-partition", caught_by="timers_kept")
 @in_its_parts
 def broker_registers_one_after_another(broker: Broker) -> None:
-    """a broker registers with one NameServer after the other, so that one that hangs holds up those behind it"""
+    """a broker registers with one NameServer after the other, so a NameServer that hangs delays the next ones"""
     last = asyncio.Lock()
 
     @around(broker._registration, "_register")
@@ -208,7 +205,7 @@ def broker_registers_one_after_another(broker: Broker) -> None:
 @planted(SLAVE_OF_A, "slave-reads", caught_by="timers_kept")
 @in_its_parts
 def slave_synchronizes_late(broker: Broker) -> None:
-    """a slave takes over its master's tables every 12 s instead of every 10 s"""
+    """a slave copies its master's tables every 12 s instead of every 10 s"""
     slave, context = broker._synchronize, broker._context
 
     async def run() -> None:
@@ -240,7 +237,7 @@ def broker_asks_for_its_list_late(broker: Broker) -> None:
 @planted(BROKER_A, "acts-by-hand", caught_by="timers_kept")
 @in_its_parts
 def broker_tells_the_last_of_no_change(broker: Broker) -> None:
-    """a broker tells the last NameServer of its list of a changed topic with its next full round only"""
+    """a broker registers a changed topic with the last NameServer of its list only at its next periodic registration"""
 
     @around(broker._registration, "_register")
     async def register_all_or_most(everywhere: Any, target: Address, changed: Any, version: Any) -> Any:
@@ -252,7 +249,7 @@ def broker_tells_the_last_of_no_change(broker: Broker) -> None:
 @planted(BROKER_A, "acts-by-hand", caught_by="timers_kept")
 @in_its_parts
 def broker_tells_its_permission_late(broker: Broker) -> None:
-    """a broker whose brokerPermission is changed tells NameServers with its next periodic registration"""
+    """a broker registers a changed brokerPermission only at its next periodic registration"""
     replace_part(broker._registration, "changed", does_nothing)
 
 
@@ -295,7 +292,7 @@ def client_leaves_a_broker_out(node: Node) -> None:
 @planted(CONSUMERS, "slave-reads", caught_by="timers_kept")
 @may_find("living_are_used")  # nobody is served where the master is gone
 def consumer_heartbeats_masters_only(node: Node) -> None:
-    """consumers send their heartbeats to masters and to no slave, which then serves them nothing"""
+    """consumers send heartbeats to masters only, so slaves serve them nothing"""
     instance = instance_of(node)
 
     @around(instance, "_send_heartbeat")
@@ -306,7 +303,7 @@ def consumer_heartbeats_masters_only(node: Node) -> None:
 
 @planted(CONSUMER_0, "broker-hangs-briefly", caught_by="timers_kept")
 def consumer_gives_up_whom_a_heartbeat_missed(node: Node) -> None:
-    """a consumer whose heartbeat was not answered leaves that broker out for 65 s"""
+    """a consumer sends a broker no heartbeats for 65 s after one was not answered"""
     instance, left_out_until_s = instance_of(node), dict[Address, float]()
 
     @around(instance, "_send_heartbeat")
@@ -341,7 +338,7 @@ def broker_gives_pulls_up_early(broker: Broker) -> None:
 @may_find("messages_delivered queue_ownership")
 @in_its_parts
 def brokers_tell_nobody(broker: Broker) -> None:
-    """brokers do not tell the consumers of a group that its members have changed"""
+    """brokers do not notify the consumers of a group when its members change"""
     replace_part(broker._clients, "_notify", does_nothing)
 
 
@@ -369,7 +366,7 @@ def heartbeats_end_at_the_first_failure(node: Node) -> None:
 @planted(BROKERS, "consumer-crash", caught_by="queue_ownership")
 @in_its_parts
 def brokers_list_who_has_left(broker: Broker) -> None:
-    """brokers name a consumer among the members of its group for 30 s after its channel was closed"""
+    """brokers keep a consumer in its group for 30 s after its channel was closed"""
     clock, clients, listed = broker._context.clock, broker.services.clients, broker._clients.consumer_list
     left = list[tuple[float, str, str]]()
 
@@ -433,7 +430,7 @@ def producer_isolates_at_the_second_failure(node: ProducerNode) -> None:
 
 
 def _each(node: Node, clock: Clock, period_s: float, act: Callable[[], Awaitable[None] | None]) -> None:
-    """From the node's start on it acts so, beside all else."""
+    """Runs this action repeatedly from the node's start on, besides the node's own work."""
     acting: list[asyncio.Task[None]] = []
 
     async def go_on() -> None:
@@ -464,7 +461,7 @@ def client_asks_between_polls(node: Node) -> None:
 
 @planted(LASTING_CLIENTS, "smoke", caught_by="name_server_selection")
 def client_dials_every_name_server(node: Node) -> None:
-    """clients keep a channel to every NameServer of their list, and ask the chosen one"""
+    """clients keep a channel to every NameServer of their list, though they ask only the chosen one"""
     instance = instance_of(node)
 
     @around(instance, "start")
@@ -477,14 +474,14 @@ def client_dials_every_name_server(node: Node) -> None:
 
 @planted(LASTING_CLIENTS, "broker-crash", caught_by="timers_kept")
 def client_forgets_no_address(node: Node) -> None:
-    """clients go on dialling and heartbeating a broker that no route of theirs names any more"""
+    """clients go on connecting and sending heartbeats to a broker that is in none of their routes"""
     replace_part(instance_of(node).route_cache, "clean_offline_brokers", tuple)
 
 
 @planted(BROKER_A, "smoke", caught_by="timers_kept")
 @in_its_parts
 def broker_tells_of_no_change(broker: Broker) -> None:
-    """a broker tells its groups each 5 s that their members changed"""
+    """a broker notifies its groups every 5 s that their members changed, though they did not"""
     notify, groups = broker._clients._notify, broker.services.clients.consumers
     _each(broker, broker._context.clock, 5.0, lambda: notify(list(groups)))
 

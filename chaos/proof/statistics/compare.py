@@ -1,9 +1,8 @@
 """`nemesrv compare`: do two configurations or versions differ in recovery time, availability or staleness.
 
-Each side is one run or several, and a run is one sample: the median of its times, the mean of its shares. Clients of
-one run share its luck: two runs of one and the same scenario, 28 staleness samples each, once came out 1.3 s apart at
-p = 0.007. So with fewer than RUNS_ENOUGH runs a side nothing can be told of configurations.
-Exit status: 1 something differs, 3 something cannot be told, 0 no difference found.
+Each side has one run or several, and a run is one sample: the median of its times, the mean of its shares. Clients of
+one run are not independent samples: they share the run's timer phases. So fewer than RUNS_ENOUGH runs a side cannot
+compare configurations. Exit status: 1 something differs, 3 something cannot be told, 0 no difference found.
 """
 
 import math
@@ -53,7 +52,7 @@ class ComparedRun:
 
 
 def run_of(folder: Path, verdicts: Sequence[Verdict] = (), name: str = "") -> ComparedRun:
-    """What the history in the folder says; `name` where the folder is not kept."""
+    """The figures of the run in this folder; `name` names the run if its folder is not kept."""
     rows = rows_of(folder, {*OF_SAMPLES, *OF_TRANSITIONS, *OF_CLIENTS})
     world = World.of_rows(rows)
     phases = {row["phase"]: row["time_ms"] for row in reversed(rows) if row["event"] == "phase"}
@@ -105,7 +104,7 @@ class Sides:
 
     @cached_property
     def clients(self) -> dict[str, Any]:
-        """Client by client: of several runs the medians, and the transitions of the first of each side."""
+        """Each client of both sides: medians over the runs, and the transitions of the first run of each side."""
         was, now = (typical([run.clients for run in side]) for side in self.runs)
         return beside("B", was, now, (self.a[0].transitions, self.b[0].transitions))
 
@@ -237,7 +236,7 @@ def _print_routes(console: Console, sides: Sides) -> None:
 
 
 def _print_checks(console: Console, sides: Sides) -> None:
-    """What each check said of the runs of each side, and measured in the worst, of runs that were judged."""
+    """The verdicts of each check on either side, with the measured values of the worst; judged runs only."""
     names = dict.fromkeys(verdict.name for side in sides.runs for run in side for verdict in run.verdicts)
     rows = []
     for name in names:

@@ -4,8 +4,8 @@
     availability    per client: the share of its operations that succeeded from the first fault to the end (without a
                     fault: of all)
     staleness       per NameServer or client, broker and change (the broker came or went; a NameServer process began
-                    with an empty table): until the observer's route of the topic said so. 0 when it already did.
-                    What never came right counts as long as it was watched, and is counted as cut short
+                    with an empty table): until the observer's route of the topic said so. 0 when it already did. A
+                    route that never became right counts until the end of the run, as cut short
 
 Shown and not tested:
 
@@ -141,7 +141,7 @@ def samples_of(run: str, rows: Sequence[Mapping[str, Any]]) -> RunSamples:
 
 
 def _good_sends(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Of each producer the median, in milliseconds."""
+    """Each producer's median duration of a successful send, in milliseconds."""
     good: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         if row["event"] == "send" and row["type"] == "ok" and row.get("duration_ms") is not None:
@@ -165,7 +165,7 @@ def windows_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, ...]
 
 
 def routes_of(rows: Iterable[Mapping[str, Any]], name_servers: Sequence[str]) -> dict[str, str]:
-    """NameServer to what it held at the end, whatever the ports: topic, brokers with their ids, and queues."""
+    """Each NameServer's routes at the end, without ports: topic, brokers with their ids, and queues."""
     held: dict[str, dict[str, object]] = {name: {} for name in name_servers}
     for row in rows:
         if row["node"] not in held:
@@ -186,7 +186,7 @@ def routes_of(rows: Iterable[Mapping[str, Any]], name_servers: Sequence[str]) ->
 def topics_that_differ(a: Iterable[Mapping[str, str]], b: Iterable[Mapping[str, str]]) -> dict[str, tuple[int, int]]:
     """Topic to how many different routes NameServers had of it at the end on each side, where not all had the same one.
 
-    Sides whose every NameServer ended with the same route of every topic give nothing.
+    Empty if all NameServers of both sides ended with the same routes.
     """
     sides = [[json.loads(held) for run in side for held in run.values()] for side in (a, b)]
     topics = {topic for side in sides for held in side for topic in held}
@@ -199,7 +199,7 @@ def topics_that_differ(a: Iterable[Mapping[str, str]], b: Iterable[Mapping[str, 
 
 
 def _implementations(world: World) -> dict[str, str]:
-    """Kind to whose programs its nodes are."""
+    """For each kind of node, the implementations that are used."""
     found: dict[str, set[str]] = defaultdict(set)
     for node in world.of_kind("name_server", "broker", "producer", "consumer"):
         found[node.kind].add(node.implementation)
@@ -239,7 +239,8 @@ def changes(world: World) -> list[RouteChange]:
 def _edges(
     world: World, life: Life, broker: str, links: Sequence[Cause], *, starts_empty: bool
 ) -> list[tuple[float, bool]]:
-    """(when, whether the broker is there from then on) within this life; its first start is no change."""
+    """(time, whether the broker is there from then on) within this lifetime of the observer; its first start is no
+    change."""
     gone = merged(Stretch(cause.start_ms, cause.end_ms) for cause in (*process_causes(world, broker), *links))
     first_ms = min((other.start_ms for other in world.lives_of(broker)), default=math.inf)
     begin_ms, end_ms = max(life.start_ms, first_ms), min(life.end_ms, world.end_ms)
@@ -251,7 +252,7 @@ def _edges(
 
 
 def _disturbed(world: World, life: Life, from_ms: float, to_ms: float) -> bool:
-    """Whether anything was done to this process then; what ended the one before it does not count."""
+    """Whether a fault affected this process then; the end of the process before it does not count."""
     faults = world.process_faults(life.node)
     return any(fault.start_ms >= life.start_ms and fault.overlaps(from_ms, to_ms) for fault in faults)
 
@@ -259,7 +260,7 @@ def _disturbed(world: World, life: Life, from_ms: float, to_ms: float) -> bool:
 def _stale(rows: Sequence[Mapping[str, Any]], world: World) -> list[tuple[RouteChange, float, bool]]:
     """How long each observer's route of the workload's topic was wrong after each change, and whether it came right.
 
-    An observer that never had a route of the topic is left out: it does not ask for it.
+    An observer that never had a route of the topic is left out, because it does not ask for the topic.
     """
     held = seen(rows, -math.inf, math.inf, zero_ms=0, blink_ms=0).held
     topics = {row["topic"] for row in rows if row["event"] in ("route", "route_changed")}

@@ -1,8 +1,8 @@
 """Do two sides of runs differ: Welch's t-test of one value a run, and the interval of B − A that belongs to it.
 
-A run's value is the median or the mean of many clients' values, so that the means of five runs are near to normal, and
-the two sides may spread differently. Several quantities are one family: Holm's correction of the p-values, and
-intervals that hold together (Bonferroni). With fewer than RUNS_ENOUGH runs on a side nothing is told.
+A run's value is the median or mean of many clients' values, so means of five runs are nearly normally distributed.
+Welch's test allows the two sides different variances. Several quantities are tested together: p-values have Holm's
+correction, intervals Bonferroni's. Fewer than RUNS_ENOUGH runs on a side give no result.
 """
 
 import warnings
@@ -48,7 +48,7 @@ Values = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 
 
 def compare_all(values: Values, *, alpha: float = 0.05) -> list[Comparison]:
-    """One for each quantity with a value on either side, in order; `alpha` holds for all together."""
+    """A comparison for each quantity with a value on either side, in order; `alpha` is for all of them together."""
     sides = {name: both for name, both in values.items() if any(both)}
     tested = [name for name, both in sides.items() if min(map(len, both)) >= RUNS_ENOUGH]
     found = {name: shown(name, *both, alpha=alpha / max(1, len(tested))) for name, both in sides.items()}
@@ -68,7 +68,7 @@ def _untold(one: Comparison) -> Comparison:
 
 
 def shown(name: str, a: Sequence[float], b: Sequence[float], *, alpha: float = 0.05) -> Comparison:
-    """Both means, and from two values a side on their difference with its interval of confidence 1 − alpha."""
+    """Both means; with two or more values a side also their difference and its confidence interval (1 − alpha)."""
     mean_a, mean_b = (fmean(values) if values else None for values in (a, b))
     one = Comparison(name=name, n_a=len(a), n_b=len(b), mean_a=mean_a, mean_b=mean_b)
     if min(len(a), len(b)) < 2:
